@@ -22,7 +22,7 @@ fn grow_hungry(tick: Res<SimTick>, mut everybody: Query<&mut Hunger>) {
 }
 
 /// What the game adds to the server; whatever is a Bevy plugin will do.
-fn hungry(app: &mut App) {
+fn add_hunger(app: &mut App) {
     app.add_systems(FixedUpdate, grow_hungry.in_set(SimSystems::First))
         .replicate::<Hunger>()
         .hash_component::<Hunger>("hunger");
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The server's own loop: a step is a tick, at the pace of the clock on the wall.
     let mut server = Server::builder()
         .pace(Pace::RealTime)
-        .plugins(hungry)
+        .plugins(add_hunger)
         .build();
     let scene = open_scene(server.world_mut(), SceneSpec::default(), ())?;
     let place = (Object::in_scene(scene), Position(Vec2::splat(10.0)));

@@ -22,7 +22,7 @@ fn drive(time: Res<Time<Fixed>>, mut trains: Query<(&Train, &mut Position)>) {
     }
 }
 
-fn tell(mut entered: MessageReader<ViewEntered>, mut left: MessageReader<ViewLeft>) {
+fn print_view_changes(mut entered: MessageReader<ViewEntered>, mut left: MessageReader<ViewLeft>) {
     for ViewEntered { viewer, target, .. } in entered.read() {
         println!("{viewer} sees {target}");
     }
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     app.add_plugins((TaskPoolPlugin::default(), TimePlugin, AoiPlugin))
         .insert_resource(Time::<Fixed>::from_hz(20.0))
         .add_systems(FixedUpdate, drive.before(SimSystems::Locate))
-        .add_systems(FixedUpdate, tell.after(SimSystems::View));
+        .add_systems(FixedUpdate, print_view_changes.after(SimSystems::View));
     throng::sim::clock::one_tick_per_update(&mut app);
 
     let world = app.world_mut();

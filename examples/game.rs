@@ -28,13 +28,13 @@ fn game(app: &mut App) {
     let modes = vec![MatchModeSettings::groups("duel", 1)];
     app.insert_resource(MatchmakingSettings { modes });
     app.init_resource::<Store>();
-    let think = (welcome, hunt, queue, reward).chain();
+    let think = (spawn_characters, hunt, queue, reward).chain();
     app.add_systems(FixedUpdate, think.in_set(SimSystems::Think));
     app.add_systems(FixedUpdate, save.in_set(SimSystems::Last));
 }
 
 /// Who may play, and as what. A client without an object sees nothing and can do nothing.
-fn welcome(
+fn spawn_characters(
     mut new: MessageReader<LoggedIn>,
     (town, store): (Res<Town>, Res<Store>),
     mut commands: Commands,

@@ -20,13 +20,13 @@ struct Guard(PerceptionTarget);
 impl BehaviourRule for Guard {
     const NAME: &'static str = "Guard";
 
-    fn looks_for(&self) -> Option<PerceptionTarget> {
+    fn perception_target(&self) -> Option<PerceptionTarget> {
         Some(self.0)
     }
 
     fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         let near = |at: &glam::Vec2| at.distance(senses.home) <= self.0.sight_m;
-        let goal = senses.nearest.filter(near).unwrap_or(senses.home);
+        let goal = senses.nearest_target.filter(near).unwrap_or(senses.home);
         Some(CrowdArea::Point(goal))
     }
 }

@@ -26,10 +26,10 @@ impl CueParameters for Storm {
     const NAME: &'static str = "Storm";
 
     fn check(&self, site: &BehaviourSite<'_>) -> Result<(), ValidationError> {
-        site.within("bolts", self.bolts, 1..=100)
+        site.check_range("bolts", self.bolts, 1..=100)
     }
 
-    fn play(self, world: &mut World, random: &mut Pcg64Mcg) -> Result<(), String> {
+    fn run(self, world: &mut World, random: &mut Pcg64Mcg) -> Result<(), String> {
         let all = members(world, &self.tag, None);
         for _ in 0..self.bolts.min(all.len() as u32) {
             let struck = all[random.random_range(0..all.len())];

@@ -18,7 +18,7 @@ const RULES: ViewRules = ViewRules {
 };
 
 /// Whom a viewer sees. In a system, `Views` would be a parameter.
-fn seen(app: &mut App, viewer: Entity) -> Vec<Entity> {
+fn visible_objects(app: &mut App, viewer: Entity) -> Vec<Entity> {
     let seen = move |views: Views| views.seen_by(viewer).collect::<Vec<_>>();
     app.world_mut().run_system_once(seen).unwrap_or_default()
 }
@@ -33,14 +33,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let player = world.spawn((Player, place())).id();
     let monster = world.spawn((Npc, ViewTag([0b10, 0]), place())).id();
     app.update();
-    println!("without the quest: {:?}", seen(&mut app, player));
+    println!("without the quest: {:?}", visible_objects(&mut app, player));
     app.world_mut()
         .entity_mut(player)
         .insert(ViewTag([0b10, 0]));
     app.update();
-    println!("with it: {:?}", seen(&mut app, player));
+    println!("with it: {:?}", visible_objects(&mut app, player));
     hide_from(app.world_mut(), monster, player)?;
     app.update();
-    println!("hidden from this one: {:?}", seen(&mut app, player));
+    println!(
+        "hidden from this one: {:?}",
+        visible_objects(&mut app, player)
+    );
     Ok(())
 }

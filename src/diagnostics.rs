@@ -92,7 +92,7 @@ mod tests {
     use crate::world::{Npc, Object, Position, SceneSpec, open_scene};
 
     #[test]
-    fn what_plugins_count_is_measured_after_every_tick() {
+    fn plugin_counters_are_recorded_after_every_tick() {
         let mut server = Server::builder().plugins(TickDiagnosticsPlugin).build();
         let world = server.world_mut();
         let scene = open_scene(world, SceneSpec::default(), ()).unwrap();

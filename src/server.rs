@@ -315,7 +315,7 @@ mod tests {
     use crate::sim::{LoadMeasure, OverloadSettings, WorkAppExt};
 
     #[test]
-    fn the_schedules_of_a_tick_are_laid_out_before_the_first() {
+    fn tick_schedules_are_prepared_before_the_first_tick() {
         let server = Server::builder().build();
         let schedules = server.world().resource::<Schedules>();
         let labels = [
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_a_tick_and_start_up_is_none() {
+    fn step_is_one_tick_and_startup_is_none() {
         let mut server = Server::builder().tick_hz(50.0).build();
         assert_eq!(server.tick(), 0);
         server.step(3);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_are_there_when_the_app_is_changed() {
+    fn plugins_are_added_before_configure_runs() {
         #[derive(Resource, Default)]
         struct Told(u32);
         let server = Server::builder()
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn while_time_is_dilated_ticks_are_further_apart_in_real_time() {
+    fn dilated_time_lengthens_the_real_time_between_ticks() {
         let mut server = Server::builder()
             .tick_hz(20.0)
             .configure(|app| {
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_in_real_time_does_not_run_ahead_of_the_clock() {
+    fn real_time_server_does_not_run_ahead_of_the_clock() {
         let clock = clock::Stopwatch::start();
         let mut server = Server::builder()
             .tick_hz(100.0)

@@ -44,17 +44,17 @@ fn allocations(calls: u32, mut call: impl FnMut()) -> u64 {
 /// The only test here: others would allocate beside it.
 #[test]
 fn memory_is_warm_accounted_for_and_not_leaked() {
-    a_leak_is_found_by_the_function_that_planted_it();
-    a_run_that_keeps_what_it_took_is_told_by_whom();
-    modules_account_for_what_objects_take();
-    modules_account_for_what_goes_with_their_resources_and_components();
-    a_warm_outbox_allocates_nothing();
-    a_warm_inbox_and_warm_masks_allocate_nothing();
-    a_warm_transport_allocates_nothing();
-    a_whole_app_allocates_nothing_that_grows_with_its_objects();
+    check_leak_names_its_function();
+    check_leak_expectation_names_the_leaking_system();
+    check_modules_account_for_objects();
+    check_modules_account_for_resources_and_components();
+    check_warm_outbox();
+    check_warm_inbox_and_masks();
+    check_warm_transport();
+    check_app_allocations_do_not_grow();
 }
 
-fn a_warm_outbox_allocates_nothing() {
+fn check_warm_outbox() {
     let mut batch = OutgoingBatch::default();
     fill_batch(&mut batch, 1, 2_000, 200, 60);
     let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
@@ -70,7 +70,7 @@ fn a_warm_outbox_allocates_nothing() {
     assert_eq!(allocations(100, tick), 0);
 }
 
-fn a_warm_inbox_and_warm_masks_allocate_nothing() {
+fn check_warm_inbox_and_masks() {
     let limits = InboxLimits {
         backlog_max: 1_000,
         client_backlog_max: 4,
@@ -103,7 +103,7 @@ fn a_warm_inbox_and_warm_masks_allocate_nothing() {
 }
 
 /// Fifty connections that lose a tenth of their packets both ways.
-fn a_warm_transport_allocates_nothing() {
+fn check_warm_transport() {
     let mut crowd = ConnectedCrowd::new(50, Some(10));
     let mut tick = || {
         crowd.send();
@@ -172,7 +172,7 @@ fn app_of(players: u32) -> (App, Vec<ClientId>) {
     (app, clients)
 }
 
-fn a_whole_app_allocates_nothing_that_grows_with_its_objects() {
+fn check_app_allocations_do_not_grow() {
     let of = |players| {
         let (mut app, clients) = app_of(players);
         let transport = app.world().resource::<TransportHandle>().clone();
@@ -199,7 +199,7 @@ fn a_whole_app_allocates_nothing_that_grows_with_its_objects() {
 }
 
 /// What an app with so many players takes after 100 ticks: as counted, and as its modules say.
-fn taken(players: u32) -> [f64; 2] {
+fn memory_used(players: u32) -> [f64; 2] {
     let before = memory::allocated().bytes;
     let (mut app, _clients) = app_of(players);
     (0..100).for_each(|_| app.update());
@@ -208,9 +208,9 @@ fn taken(players: u32) -> [f64; 2] {
     [allocated, modules.sum()].map(|bytes| bytes as f64)
 }
 
-fn modules_account_for_what_objects_take() {
+fn check_modules_account_for_objects() {
     // What a server has without any players, schedules above all, is in neither difference.
-    let (few, many) = (taken(100), taken(500));
+    let (few, many) = (memory_used(100), memory_used(500));
     let [allocated, modules] = [0, 1].map(|nth| many[nth] - few[nth]);
     assert!(
         (0.95..1.05).contains(&(modules / allocated)),
@@ -237,7 +237,7 @@ const LOBBY: &str = r#"Scenario(
 )"#;
 
 /// Looks at players who are not here.
-fn look(tick: Res<SimTick>, mut looks: MessageWriter<PlayerLookup>) {
+fn write_lookups(tick: Res<SimTick>, mut looks: MessageWriter<PlayerLookup>) {
     for nth in 0..20 {
         let number = tick.0 * 20 + nth;
         let player = PlayerId(1_000_000 + number % 700);
@@ -260,7 +260,7 @@ fn lobby() -> (ScenarioRun, MemoryDisk) {
                     reply_mode: StoreReplyMode::NextTick,
                     ..PlayerStoreSettings::default()
                 })
-                .add_systems(FixedUpdate, look.in_set(SimSystems::First));
+                .add_systems(FixedUpdate, write_lookups.in_set(SimSystems::First));
             let mut directory = app.world_mut().resource_mut::<PlayerStore>();
             directory.open(kept).unwrap();
         })],
@@ -291,7 +291,7 @@ fn module_of(type_name: &str) -> Option<String> {
 }
 
 /// How much goes with the resources and components of each module. The world is of no use afterwards.
-fn given_back(world: &mut World) -> BTreeMap<String, usize> {
+fn freed_by_module(world: &mut World) -> BTreeMap<String, usize> {
     // Bevy's list of free entities has room for those that go here.
     let spare = world.spawn_batch((0..20_000).map(|_| ()));
     let spare: Vec<Entity> = spare.collect();
@@ -337,11 +337,11 @@ fn given_back(world: &mut World) -> BTreeMap<String, usize> {
     modules
 }
 
-fn modules_account_for_what_goes_with_their_resources_and_components() {
+fn check_modules_account_for_resources_and_components() {
     let (mut run, _disk) = lobby();
     let world = run.server().world_mut();
     let told = memory_by_module(world);
-    let given = given_back(world);
+    let given = freed_by_module(world);
     for (module, &given) in &given {
         // What searches know of maps is a row beside that of their module.
         let rows = told
@@ -386,7 +386,7 @@ fn borrow(blocks: usize) {
     }
 }
 
-fn a_leak_is_found_by_the_function_that_planted_it() {
+fn check_leak_names_its_function() {
     let planted_by = |found: &AllocationSites| -> Vec<AllocationSite> {
         let names = |site: &&AllocationSite| {
             site.function()
@@ -493,7 +493,7 @@ fn lose_everywhere(_: Res<Hoard>) {
     std::thread::spawn(|| plant(1)).join().unwrap();
 }
 
-fn a_run_that_keeps_what_it_took_is_told_by_whom() {
+fn check_leak_expectation_names_the_leaking_system() {
     let (verdict, found) = leaks_of(idle);
     assert_eq!((verdict, &*found), (Verdict::Passed, "nothing is left"));
     for (who, (verdict, found)) in [

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_player_who_leaves_is_missed_with_its_share_of_the_power() {
+    fn departed_player_leaves_a_vacancy_with_its_power_share() {
         let mut lineup = lineup();
         let vacancy = lineup.remove_player(PlayerId(4).into()).unwrap();
         assert_eq!((vacancy.side, vacancy.players, vacancy.power), (1, 1, 100));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_have_left_those_are_asked_for_who_would_fit_the_match_that_began() {
+    fn empty_lineup_requests_players_like_the_initial_ones() {
         let mut lineup = lineup();
         let (_, first) = lineup.remove_party(PartyId(1).into()).unwrap();
         let alone = lineup.backfill_for(&first);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_party_that_leaves_is_missed_with_its_roles() {
+    fn departed_party_leaves_a_vacancy_with_its_roles() {
         let mut lineup = lineup();
         let (gone, vacancy) = lineup.remove_party(PartyId(1).into()).unwrap();
         assert_eq!((gone.size, vacancy.players, vacancy.power), (2, 2, 200));

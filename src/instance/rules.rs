@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_become_ticks_and_what_is_no_time_becomes_none() {
+    fn seconds_convert_to_ticks_and_invalid_ones_to_zero() {
         let rules = InstanceRules {
             duration_s: 1.99,
             seat_reserved_s: f64::NAN,

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_cut_is_settled_over_ticks_and_a_settled_map_stays_shared() {
+    fn large_split_finishes_over_ticks_and_other_maps_stay_shared() {
         let mut app = App::new();
         app.add_plugins(MapPlugin);
         // A comb: cut in the middle of its back, each half is far more than an edit looks at.
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_far_border_belongs_to_the_last_tile() {
+    fn far_border_belongs_to_the_last_tile() {
         let map = SceneMap::new(Arc::new(TileMap::new(4, 6, false).unwrap()), 0.5);
         assert_eq!(map.tile_at(Vec2::new(2.0, 3.0)), IVec2::new(3, 5));
         assert_eq!(

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn each_module_has_the_sum_of_what_it_registered() {
+    fn module_memory_is_the_sum_of_its_sources() {
         let mut app = App::new();
         app.count_memory::<Held>("pure")
             .count_component_memory::<Carried>("carriers")
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn entities_take_what_their_components_take() {
+    fn entity_memory_follows_component_sizes() {
         let mut world = World::new();
         let before = memory_by_module(&world)["ecs"];
         for _ in 0..1_000 {

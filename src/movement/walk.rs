@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_on_open_ground_is_one_straight_line() {
+    fn walk_on_open_ground_is_one_straight_line() {
         let tiles = TileMap::new(40, 20, false).unwrap();
         let ground = Ground {
             tiles: &tiles,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walker_beside_the_middle_goes_straight_where_it_can_and_over_the_middle_where_not() {
+    fn off_centre_walker_goes_straight_if_free_else_via_the_centre() {
         let tiles = TileMap::from_ascii("....\n.@..\n....").unwrap();
         let ground = Ground {
             tiles: &tiles,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walker_stops_before_a_tile_that_has_just_been_blocked() {
+    fn walker_stops_before_a_newly_blocked_tile() {
         let mut tiles = TileMap::new(8, 1, false).unwrap();
         let waypoints = path(&tiles, IVec2::ZERO, IVec2::new(7, 0));
         tiles
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn no_way_no_distance_and_no_looks_are_fine() {
+    fn empty_path_zero_distance_and_zero_sight_tests_are_valid() {
         let tiles = TileMap::new(8, 8, false).unwrap();
         let ground = Ground {
             tiles: &tiles,
@@ -247,7 +247,7 @@ mod tests {
 
         /// The oracle is the path smoothed at once: same length, whatever the length of the steps.
         #[test]
-        fn a_walk_in_steps_is_as_long_as_the_smoothed_path_and_never_touches_a_blocked_tile(
+        fn stepwise_walk_matches_the_smoothed_path_on_free_tiles(
             blocked in prop::collection::vec(prop::bool::weighted(0.25), 400),
             (a, b) in (0i32..400, 0i32..400),
             step_m in 0.05f32..1.5,
@@ -280,7 +280,7 @@ mod tests {
 
         /// From anywhere on the first tile the walk stays free, too.
         #[test]
-        fn a_walk_from_beside_the_middle_arrives(
+        fn off_centre_walk_arrives(
             blocked in prop::collection::vec(prop::bool::weighted(0.3), 144),
             (a, b) in (0i32..144, 0i32..144),
             (x, y) in (0.0f32..1.0, 0.0f32..1.0),

@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_send_what_the_tick_would_have_sent() {
+    fn sender_threads_send_the_same_packets_as_the_tick() {
         let inline = run(&[sharded(0)], false);
         for each in [false, true] {
             for shards in [1, 3] {
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_on_when_the_settings_change() {
+    fn packet_numbers_continue_when_settings_change() {
         let (changing, inline) = ([0, 2, 3, 0].map(sharded), [0; 4].map(sharded));
         assert_eq!(run(&changing, false), run(&inline, false));
         assert_eq!(run(&changing, true), run(&inline, true));

@@ -108,7 +108,7 @@ mod tests {
     const KEPT: [u32; AdmissionClass::COUNT] = [0, 1, 0, 2];
 
     #[test]
-    fn places_are_kept_for_some_and_filled_by_whom_they_are_kept_for() {
+    fn reserved_slots_are_filled_only_by_their_class() {
         let mut queue = LoginQueue::default();
         // Ten places, of which one is kept for parties and two for staff.
         for _ in 0..7 {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_higher_class_goes_first_and_within_it_who_came_first() {
+    fn higher_class_is_admitted_first_then_first_come() {
         let mut queue = LoginQueue::default();
         for (nth, class) in [Standard, Staff, Standard, Party, Staff]
             .into_iter()
@@ -150,7 +150,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn never_more_than_may_are_inside_and_kept_places_stay_free(
+        fn admitted_players_respect_the_limit_and_reserved_slots(
             steps in prop::collection::vec((0..4_usize, any::<bool>()), 0..200),
             players_max in 0..12_u32,
             kept in prop::array::uniform4(0..4_u32),

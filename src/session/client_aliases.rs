@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_found_by_its_last_numbers_until_it_ends() {
+    fn session_is_found_by_its_aliases_until_it_ends() {
         let mut former = ClientIdAliases::default();
         for number in 1..=6 {
             former.add_alias(ClientId(number), ClientId(number + 1));

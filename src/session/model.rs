@@ -639,7 +639,7 @@ impl LifeRun {
 }
 
 #[test]
-fn sessions_live_as_the_model_does_whatever_happens() {
+fn sessions_match_the_model_for_any_steps() {
     let reached = RefCell::new(BTreeMap::new());
     let judged = TestRunner::new(draws!(1_000)).run(&steps(), |script| {
         let mut run = LifeRun::new();

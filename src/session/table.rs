@@ -148,7 +148,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn sessions_are_where_a_plain_tree_has_them(
+        fn session_table_matches_a_tree_map(
             changes in prop::collection::vec((0..30_u32, any::<bool>()), 0..200),
             from in 0..30_u32,
             until in 0..30_u32,

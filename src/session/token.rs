@@ -82,7 +82,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn tokens_are_never_the_same_but_from_the_same_seed() {
+    fn tokens_differ_unless_the_seed_is_equal() {
         let (mut one, mut other) = (SessionKey::from_entropy(), SessionKey::from_entropy());
         let (mut seeded, mut again) = (SessionKey::seeded(7), SessionKey::seeded(7));
         let mut all = BTreeSet::new();

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_goes_to_any_thread() {
+    fn transport_handle_is_send_and_sync() {
         fn assert_shared<T: Send + Sync + Clone>() {}
         assert_shared::<TransportHandle>();
     }

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_task_works_with_it() {
+    fn waiting_thread_helps_with_its_task() {
         AsyncComputeTaskPool::get_or_init(TaskPool::default);
         let task = start_task(AllocationTag(0), || {
             let (is_waited_for, begun) = (
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn no_task_begins_inside_another() {
+    fn tasks_do_not_start_inside_another_task() {
         thread_local! {
             static DEPTH: Cell<usize> = const { Cell::new(0) };
         }

@@ -113,7 +113,7 @@ mod tests {
 
     /// What is written by columns, in pieces, is found changed as what is written by Bevy's own means.
     #[test]
-    fn changes_are_noted_as_by_bevy_itself() {
+    fn changes_are_marked_like_bevy_does() {
         const COUNT: usize = 1_000;
         let mut world = World::new();
         for nth in 0..COUNT {

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn by_the_cost_model_levels_follow_what_was_reckoned() {
+    fn cost_model_levels_follow_the_estimate() {
         let mut app = app(OverloadSettings {
             measure: LoadMeasure::Work,
             ..OverloadSettings::default()
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_given_up_where_nobody_keeps_real_time_or_it_is_switched_off() {
+    fn overload_level_stays_normal_without_real_time_or_when_off() {
         for measure in [LoadMeasure::Auto, LoadMeasure::Off] {
             let mut app = app(OverloadSettings {
                 measure,
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn by_the_clock_a_tick_that_takes_too_long_counts() {
+    fn clock_measure_counts_a_slow_tick() {
         let mut app = app(OverloadSettings {
             measure: LoadMeasure::Clock,
             smoothing_s: 0.0,
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read_by_name_and_those_that_make_no_sense_do_not_panic() {
+    fn settings_are_read_by_name_and_invalid_ones_do_not_panic() {
         let text = "(measure: Work, enter_at: (stretch: 1, defer: 2, refuse: 3, dilate: 4))";
         let settings: OverloadSettings = ron::from_str(text).unwrap();
         assert_eq!(settings.measure, LoadMeasure::Work);

@@ -395,7 +395,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn it_does_what_a_naive_one_does(rules in rules(), loads in loads()) {
+        fn overload_matches_the_naive_model(rules in rules(), loads in loads()) {
             let (mut overload, mut naive) = (Overload::default(), NaiveOverload::default());
             for load in loads {
                 let before = (overload.level(), overload.time_percent());
@@ -410,7 +410,7 @@ mod tests {
         }
 
         #[test]
-        fn no_level_is_skipped_and_none_is_left_before_its_time(rules in rules(), loads in loads()) {
+        fn levels_are_not_skipped_or_left_early(rules in rules(), loads in loads()) {
             let (mut overload, mut last) = (Overload::default(), None);
             for (tick, load) in (0_u32..).zip(loads) {
                 let Some(change) = overload.observe(load, &rules) else { continue };
@@ -427,7 +427,7 @@ mod tests {
         }
 
         #[test]
-        fn without_load_all_is_normal_again_in_a_known_time(rules in rules(), loads in loads()) {
+        fn zero_load_returns_to_normal_in_a_bounded_time(rules in rules(), loads in loads()) {
             // What is never to be left has a threshold of nothing.
             let rules = OverloadTickSettings {
                 enter_at: rules.enter_at.map(|at| at.max(2_000)),
@@ -447,7 +447,7 @@ mod tests {
         }
 
         #[test]
-        fn from_the_same_state_more_load_never_leads_to_a_lower_level(
+        fn higher_load_never_leads_to_a_lower_level(
             rules in rules(), before in loads(), less in 0..3_000_000_u32, more in 0..3_000_000_u32,
         ) {
             let mut overload = Overload::default();
@@ -467,7 +467,7 @@ mod tests {
         }
 
         #[test]
-        fn a_load_that_stays_leads_to_one_level_and_a_higher_one_to_no_lower(
+        fn constant_load_settles_at_one_level(
             rules in rules(), less in 0..3_000_000_u32, more in 0..3_000_000_u32,
         ) {
             let settle = |load: u32| {
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_up_level_by_level_and_comes_back_in_the_reverse_order() {
+    fn levels_rise_one_by_one_and_fall_in_reverse_order() {
         let mut overload = Overload::default();
         let up = after(&mut overload, 2_000_000, 60);
         let levels: Vec<_> = up.iter().map(|change| change.0.number()).collect();
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn between_its_thresholds_a_level_stays() {
+    fn level_stays_between_its_thresholds() {
         let mut overload = Overload::default();
         assert_eq!(after(&mut overload, 790_000, 100), []);
         assert_eq!(after(&mut overload, 850_000, 100), [(ReducedUpdates, 100)]);
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_stall_moves_nothing() {
+    fn single_stall_changes_no_level() {
         let rules = OverloadTickSettings {
             smoothing_ticks: 10,
             ..RULES
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_gives_up_what_it_says_and_what_those_before_it_do() {
+    fn level_includes_the_effects_of_all_lower_ones() {
         let mut overload = Overload::default();
         let given_up = |overload: &Overload| {
             let waits = overload.deferrable_budget(40) == 10;
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn switched_off_it_takes_up_a_level_after_the_other() {
+    fn lower_level_steps_down_one_by_one() {
         let mut overload = Overload::default();
         after(&mut overload, 960_000, 60);
         assert!(overload.level() > DeferredWork);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_several_need_is_built_once() {
+    fn shared_plugin_is_built_once() {
         let mut app = App::new();
         assert!(start_plugin::<crate::sim::SimPlugin, _>(
             &mut app,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_app_without_a_clock_does_not_start_and_says_what_is_missing() {
+    fn app_without_a_clock_panics_and_names_the_plugin() {
         let start = |with_time: bool| {
             std::panic::catch_unwind(move || {
                 let mut app = App::new();

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heartbeat_counts_ticks() {
+    fn heartbeat_runs_every_n_ticks() {
         let mut app = app();
         app.insert_resource(SimSettings { heartbeat_ticks: 3 });
         app.add_systems(Heartbeat, record("beat").in_set(HeartbeatSystems::Match));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn every_object_has_its_turn_once_a_heartbeat() {
+    fn objects_are_covered_once_per_heartbeat() {
         let turns = |id| {
             (0..10)
                 .filter(|&phase| HeartbeatPhase { phase, period: 10 }.covers(id))

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_those_of_the_samples() {
+    fn timings_match_the_samples() {
         let mut samples = Samples::default();
         (1..=100u64).for_each(|ms| samples.add(ms * 1_000_000));
         let timing = samples.timing();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_keeps_the_newest_samples_and_all_totals() {
+    fn long_run_keeps_the_newest_samples_and_all_totals() {
         let mut samples = Samples::default();
         samples.add(9_000_000_000);
         (0..SAMPLES_MAX as u64).for_each(|_| samples.add(1_000_000));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn late_ticks_are_those_at_the_limit_or_above() {
+    fn slow_ticks_are_at_or_above_the_limit() {
         let mut timings = TickTimings::default();
         [1, 5, 9]
             .into_iter()
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_tick_is_told_by_itself() {
+    fn last_tick_is_reported_separately() {
         let mut timings = TickTimings::default();
         assert_eq!(timings.last_ms(None), 0.0);
         [9_000_000, 5_000_000]
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_set_is_timed_once_a_tick() {
+    fn sets_are_timed_once_a_tick() {
         let mut app = App::new();
         app.add_plugins((bevy_time::TimePlugin, TimingPlugin));
         super::super::clock::one_tick_per_update(&mut app);

@@ -121,7 +121,7 @@ mod tests {
     use crate::sim::clock::Stopwatch;
 
     #[test]
-    fn items_are_worked_on_side_by_side() {
+    fn items_are_processed_in_parallel() {
         ComputeTaskPool::get_or_init(TaskPool::default);
         // If another test has all threads, they come later.
         let begun = AtomicUsize::new(0);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_the_calling_thread_is_passed_on_when_others_are_done() {
+    fn caller_panic_is_propagated_after_other_threads_finish() {
         ComputeTaskPool::get_or_init(TaskPool::default);
         let (has_begun, is_done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = |nth: &mut usize| {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thread_has_its_own_scratch() {
+    fn threads_have_their_own_scratch() {
         ComputeTaskPool::get_or_init(TaskPool::default);
         for workers in [1, 2, 5] {
             let (mut items, mut scratch) = (vec![0; 100], Vec::<usize>::new());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn every_item_is_visited_once_whatever_the_number_of_chunks() {
+    fn items_are_visited_once_for_any_chunk_count() {
         ComputeTaskPool::get_or_init(TaskPool::default);
         for workers in [1, 2, 3, 7, 100] {
             let mut items = vec![0usize; 50];

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_keeps_its_tier_while_turns_are_missed() {
+    fn client_object_keeps_its_tier_while_turns_are_missed() {
         for tier in Tier::ALL {
             let mut link = link(7, tier.number(), 0);
             for missed in (1..=u8::MAX).chain([u8::MAX]) {
@@ -236,7 +236,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn each_object_has_its_link(
+        fn objects_are_found_by_id(
             ids in prop::collection::btree_set(0..100_u32, 1..20),
             removed in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
         ) {
@@ -259,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn those_are_due_whose_object_is_for_their_tier_and_those_that_missed_a_turn(
+        fn pending_objects_are_due_in_their_tier_or_missed_a_turn(
             told in prop::collection::vec((0..200_u32, any::<bool>()), 0..30),
             tiers in prop::collection::vec((0..Tier::COUNT as u8, 0..2_u8), 200),
             known in 0..200_usize,

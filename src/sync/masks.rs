@@ -197,7 +197,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn masks_are_sets_of_pairs(steps in steps()) {
+        fn masks_match_a_set_of_pairs(steps in steps()) {
             let mut masks = SlotMasks::default();
             let mut model = BTreeSet::new();
             for step in steps {

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_straight_walk_needs_one_base_and_its_end_another() {
+    fn straight_walk_needs_one_base_and_its_end_another() {
         let (mut base, velocity) = (MotionBase::default(), Vec2::new(3.0, -1.0));
         let (mut bases, mut news) = (Vec::new(), 0);
         for tick in 100..180 {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moving_base_is_never_older_than_its_tick_can_say() {
+    fn moving_base_is_renewed_before_its_tick_wraps() {
         for (jumped_at, update_doublings) in [(None, 0), (Some(300), 0), (None, 1), (Some(300), 3)]
         {
             let reckoning = DeadReckoning {
@@ -318,7 +318,7 @@ mod tests {
         /// Whatever an object does, clients that were told everything are off by the tolerance and a quantum at most
         /// whenever it moved, and not at all at rest.
         #[test]
-        fn reckoning_stays_within_the_tolerance(steps in prop::collection::vec((0..4u8, -40..40i8, -40..40i8), 1..200)) {
+        fn extrapolation_stays_within_the_tolerance(steps in prop::collection::vec((0..4u8, -40..40i8, -40..40i8), 1..200)) {
             let (mut base, mut position, mut velocity) = (MotionBase::default(), Vec2::splat(100.0), Vec2::ZERO);
             for (tick, (what, x, y)) in (7..).zip(steps) {
                 let jumped = what == 3;
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_of_many_are_those_of_each() {
+    fn turn_mask_matches_single_turns() {
         for (tick, doublings) in (100..170).flat_map(|tick| (0..4).map(move |of| (tick, of))) {
             for tier in Tier::ALL.map(|tier| tier.doubled(doublings)) {
                 let turns = (0..64).filter(|&id| tier.is_due(tick, id + 640));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn tiers_double_with_distance_and_favour_friends() {
+    fn tiers_double_with_distance_and_favour_related_objects() {
         let tier = |distance: f32, class| Tier::of(distance * distance, 20.0, class).0;
         assert_eq!([5.0, 30.0, 70.0, 300.0].map(|m| tier(m, 1)), [0, 1, 2, 3]);
         assert_eq!([5.0, 30.0, 70.0, 300.0].map(|m| tier(m, 3)), [0, 0, 1, 2]);

@@ -67,7 +67,7 @@ mod tests {
     use crate::wire::ClientId;
 
     #[test]
-    fn news_are_told_once_unreliably_and_once_more_when_they_end() {
+    fn position_is_sent_unreliably_then_confirmed_reliably() {
         let (mut told, mut part) = (OwnPositionSent::default(), BatchPart::default());
         let script = [(10, 1, 1.0), (11, 2, 1.5), (12, 3, 1.5), (13, 3, 2.0)];
         let rest = (14..40).map(|tick| (tick, 3, 2.0));

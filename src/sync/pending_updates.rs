@@ -188,7 +188,7 @@ mod tests {
         /// often the time between turns doubles, something is due in every turn in which it is behind; and, while neither its
         /// tier nor that time changes, in no other.
         #[test]
-        fn whoever_is_behind_at_its_turn_is_due(
+        fn object_with_unsent_motion_is_pending_at_its_turn(
             news in prop::collection::vec(prop::bool::weighted(0.2), 300),
             tiers in prop::collection::vec((0..Tier::COUNT as u8, prop::bool::weighted(0.2)), 300),
             doublings in prop::collection::vec((0..4_u8, 1..100_usize), 1..20),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_news_is_not_due_and_old_news_are_forgotten() {
+    fn unchanged_object_is_not_pending_and_history_expires() {
         let mut due = PendingUpdates::default();
         due.begin_tick(100);
         due.insert_motion(5);

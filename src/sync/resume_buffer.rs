@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_how_far_it_got_is_told_the_rest_or_the_announcements_of_it() {
+    fn resume_position_yields_the_rest_or_its_announcements() {
         let (mut log, mut kept) = (SentLog::default(), ResumeBuffer::default());
         let messages = [despawn(1), announce(1), despawn(2), announce(2)];
         let mut ends = vec![0];
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_long_ago_goes_and_of_who_is_away_all_that_must_not_be_lost_stays() {
+    fn delivered_messages_expire_and_undelivered_ones_stay() {
         let (mut log, mut kept) = (SentLog::default(), ResumeBuffer::default());
         send_messages(&mut log, &mut kept, 1, &[announce(1)]);
         send_messages(&mut log, &mut kept, 8, &[despawn(1)]);
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_who_was_told_more_than_is_kept_the_newest_is() {
+    fn resume_buffer_keeps_the_newest_messages() {
         let (mut log, mut kept) = (SentLog::default(), ResumeBuffer::default());
         let messages: Vec<_> = (0..30).map(despawn).collect();
         send_messages(&mut log, &mut kept, 3, &messages);
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_the_session_counts_and_is_not_kept() {
+    fn session_notices_are_counted_but_not_stored() {
         let (mut log, mut kept) = (SentLog::default(), ResumeBuffer::default());
         let mut notice = Vec::new();
         SessionNotice::ResumeRefused.write(&mut notice);

@@ -397,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn motions_are_shared_where_many_are_told_and_are_what_each_would_be_told() {
+    fn shared_motions_equal_single_ones() {
         let reckoning = DeadReckoning {
             tick_s: 0.05,
             tolerance_m: 0.05,
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_lasts_until_the_next_tick() {
+    fn messages_last_until_the_next_tick() {
         let mut records = SceneMessages::default();
         records.begin_tick(2, 0);
         records.mark_changed(3, ObjectChanges::DELTA);

@@ -412,7 +412,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn what_a_client_was_told_of_late_is_found_again(
+        fn recently_sent_messages_are_found_per_client(
             ticks in prop::collection::vec(told(), 1..12),
             workers in 1..4_usize,
             kept in 1..6_u64,

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_player_is_in_one_party_and_an_empty_party_ends() {
+    fn player_is_in_one_party_and_an_empty_party_ends() {
         let mut parties = Parties::default();
         let (a, b) = (parties.create().unwrap(), parties.create().unwrap());
         parties.join(a, PlayerId(1)).unwrap();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn parties_beyond_the_limit_are_refused_and_counted_until_one_ends() {
+    fn parties_over_the_limit_are_refused_until_one_ends() {
         let mut parties = Parties::default();
         let first = parties.create_with_limit(2).unwrap();
         parties.create_with_limit(2).unwrap();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_last_number_the_first_free_one_comes() {
+    fn party_ids_wrap_to_the_first_free_one() {
         let mut parties = Parties::default();
         let first = parties.create().unwrap();
         parties.last_id = u32::MAX;
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sixth_player_is_refused() {
+    fn sixth_party_member_is_refused() {
         let mut parties = Parties::default();
         let party = parties.create().unwrap();
         (1..=5).for_each(|player| parties.join(party, PlayerId(player)).unwrap());

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_despawn_gives_the_id_back_like_despawn_object() {
+    fn plain_despawn_releases_the_id_like_despawn_object() {
         let mut app = app();
         let scene = scene(&mut app, 8);
         let [a, b] = [(); 2].map(|()| spawn(&mut app, scene).unwrap());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_reused_after_a_replicate_and_with_the_next_generation() {
+    fn id_is_reused_after_replicate_with_the_next_generation() {
         let mut app = app();
         let scene = scene(&mut app, 1);
         let first = spawn(&mut app, scene).unwrap();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_scene_is_a_despawn_and_a_spawn_of_the_same_entity() {
+    fn scene_change_is_a_despawn_and_a_spawn_of_one_entity() {
         let mut app = app();
         let (a, b) = (scene(&mut app, 4), scene(&mut app, 1));
         let entity = spawn(&mut app, a).unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scene_closes_with_its_objects_however_it_is_closed() {
+    fn closed_scene_despawns_its_objects() {
         let mut app = app();
         for plain in [false, true] {
             let scene = scene(&mut app, 4);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_hash_follows_objects_and_not_their_storage() {
+    fn state_hash_is_independent_of_storage_order() {
         let build = |archetypes_differ: bool, x: f32| {
             let mut app = app();
             let scene = scene(&mut app, 4);
@@ -341,7 +341,7 @@ mod tests {
     proptest! {
         #![proptest_config(draws!(64))]
         #[test]
-        fn ids_are_unique_dense_and_never_mistaken(steps in steps()) {
+        fn ids_are_unique_dense_and_generational(steps in steps()) {
             let mut app = app();
             let scenes = [(); 3].map(|()| scene(&mut app, 4));
             let mut live = Vec::<Entity>::new();

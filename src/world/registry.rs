@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kinds_of_the_beginning_have_the_ids_that_they_are_known_by() {
+    fn built_in_kinds_have_their_constant_ids() {
         let kinds = ObjectKinds::default();
         let ids = ["player", "npc", "pet", "boss", "door"].map(|name| kinds.find(name).unwrap());
         let known = [

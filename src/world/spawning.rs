@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_becomes_an_object_at_once_and_is_told_like_any_other() {
+    fn bundle_becomes_an_object_at_once_and_writes_spawned() {
         let (mut app, scene) = app();
         let world = app.world_mut();
         let npc = world.spawn((Npc, Object::in_scene(scene), AT)).id();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_no_place_is_told_of_and_gone_at_the_end_of_the_tick() {
+    fn refused_spawn_writes_a_message_and_is_despawned() {
         let (mut app, scene) = app();
         let world = app.world_mut();
         let nowhere = world.spawn((Npc, Object::in_scene(scene))).id();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_scene_refuses_by_its_number_and_takes_no_harm() {
+    fn full_scene_refuses_a_spawn_and_names_its_id() {
         let (mut app, scene) = app();
         let spawn = |app: &mut App| {
             let bundle = (Npc, Object::in_scene(scene), AT);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_asks_again_stays_what_it_is() {
+    fn second_spawn_request_leaves_an_object_unchanged() {
         let (mut app, scene) = app();
         let entity = app
             .world_mut()
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_move_objects_and_do_no_harm_where_they_cannot() {
+    fn failed_move_commands_change_nothing() {
         let (mut app, scene) = app();
         let other = open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap();
         let entity = app

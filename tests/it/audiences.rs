@@ -67,7 +67,7 @@ impl Town {
         Self { app, sink, people }
     }
 
-    fn rest(&mut self) {
+    fn run_until_idle(&mut self) {
         for _ in 0..20 {
             self.app.update();
             for (client, packet) in self.sink.take().packets.iter() {
@@ -79,7 +79,7 @@ impl Town {
     }
 
     /// The values of an attribute that one holds of all, in the order of the people.
-    fn held(&self, by: usize, attribute: u16) -> Vec<Option<u8>> {
+    fn client_values(&self, by: usize, attribute: u16) -> Vec<Option<u8>> {
         let of = |&(_, entity, _): &(ClientId, Entity, Mirror)| {
             let id = self.app.world().get::<Object>(entity)?.id().0;
             let object = self.people[by].2.object(id)?;
@@ -90,11 +90,11 @@ impl Town {
 }
 
 #[test]
-fn audiences_of_an_embedder_learn_what_is_theirs_and_nobody_else_does() {
+fn custom_audiences_get_their_attributes_and_no_others() {
     let mut town = Town::new();
-    town.rest();
-    assert_eq!(town.held(0, 1), [Some(10), None, None, None]);
-    assert_eq!(town.held(0, 2), [Some(20), None, Some(22), None]);
+    town.run_until_idle();
+    assert_eq!(town.client_values(0, 1), [Some(10), None, None, None]);
+    assert_eq!(town.client_values(0, 2), [Some(20), None, Some(22), None]);
     for (client, _, mirror) in &town.people {
         assert_eq!(
             compare_mirror_exactly(town.app.world(), *client, mirror),
@@ -106,10 +106,13 @@ fn audiences_of_an_embedder_learn_what_is_theirs_and_nobody_else_does() {
         let entity = town.people[nth].1;
         town.app.world_mut().entity_mut(entity).insert(Trade(7));
     }
-    town.rest();
-    assert_eq!(town.held(0, 1), [Some(10), Some(11), None, None]);
-    assert_eq!(town.held(1, 2), [Some(20), Some(21), None, Some(23)]);
-    assert_eq!(town.held(2, 1), [None, None, Some(12), None]);
+    town.run_until_idle();
+    assert_eq!(town.client_values(0, 1), [Some(10), Some(11), None, None]);
+    assert_eq!(
+        town.client_values(1, 2),
+        [Some(20), Some(21), None, Some(23)]
+    );
+    assert_eq!(town.client_values(2, 1), [None, None, Some(12), None]);
     for (client, _, mirror) in &town.people {
         assert_eq!(
             compare_mirror_exactly(town.app.world(), *client, mirror),

@@ -15,7 +15,7 @@ use throng_scenario::{
     ValidationError, parse,
 };
 
-use crate::rig::{Play, assert_expectations, hashes, play_out, scenario_of, start};
+use crate::harness::{RunConfig, assert_expectations, hashes, run_to_end, scenario_of, start};
 
 /// Stands at its post, runs at intruders that come near, and walks about when it sees none.
 #[derive(Debug, PartialEq, StateHashed)]
@@ -28,7 +28,7 @@ struct Guard {
 impl BehaviourRule for Guard {
     const NAME: &'static str = "Guard";
 
-    fn looks_for(&self) -> Option<PerceptionTarget> {
+    fn perception_target(&self) -> Option<PerceptionTarget> {
         Some(PerceptionTarget {
             kind: self.intruders,
             sight_m: 2.0 * self.radius_m,
@@ -37,7 +37,7 @@ impl BehaviourRule for Guard {
 
     fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
         let intruder = senses
-            .nearest
+            .nearest_target
             .filter(|at| at.distance(self.post) <= self.radius_m);
         let beside = Vec2::new(random.random_range(-1.0..=1.0), 0.0);
         Some(CrowdArea::Point(intruder.unwrap_or(self.post + beside)))
@@ -62,7 +62,7 @@ impl BehaviourParameters for GuardParameters {
     type Behaviour = Guard;
 
     fn resolve(self, site: &BehaviourSite<'_>) -> Result<Guard, ValidationError> {
-        site.within("radius_m", self.radius_m, 1.0..=50.0)?;
+        site.check_range("radius_m", self.radius_m, 1.0..=50.0)?;
         Ok(Guard {
             post: site.point(&site.place().field("post_m"), self.post_m)?,
             radius_m: self.radius_m,
@@ -84,20 +84,20 @@ const SCENARIO: &str = r#"Scenario(
     expect: [PathsExact, MirrorsEqual, ViewsWithinCap],
 )"#;
 
-fn play(threads: usize) -> Play {
-    Play {
+fn run_with_threads(threads: usize) -> RunConfig {
+    RunConfig {
         threads,
         ticks: 500,
         configure: Some(|app, _| {
             app.register_behaviour::<GuardParameters>();
         }),
-        ..Play::default()
+        ..RunConfig::default()
     }
 }
 
 #[test]
-fn a_behaviour_of_ones_own_is_played_from_a_scenario() {
-    let mut run = start(scenario_of(SCENARIO), play(1));
+fn custom_behaviour_runs_from_a_scenario() {
+    let mut run = start(scenario_of(SCENARIO), run_with_threads(1));
     while run.tick() < 380 {
         run.step().unwrap();
     }
@@ -113,12 +113,12 @@ fn a_behaviour_of_ones_own_is_played_from_a_scenario() {
     assert_eq!(behaviour.name(), "Guard");
     let guard: &Guard = behaviour.downcast_ref().unwrap();
     assert_eq!((guard.radius_m, guard.post), (12.0, Vec2::splat(30.0)));
-    assert_expectations(&play_out(scenario_of(SCENARIO), play(1)));
+    assert_expectations(&run_to_end(scenario_of(SCENARIO), run_with_threads(1)));
 }
 
 #[test]
-fn a_behaviour_of_ones_own_is_deterministic_and_hashed() {
-    let of = |text: &str, threads| hashes(scenario_of(text), play(threads));
+fn custom_behaviour_is_deterministic_and_hashed() {
+    let of = |text: &str, threads| hashes(scenario_of(text), run_with_threads(threads));
     let first = of(SCENARIO, 1);
     assert_eq!(first, of(SCENARIO, 3));
     // Nobody has chosen anything yet after one tick, so that it is the parameter that is hashed.
@@ -127,19 +127,19 @@ fn a_behaviour_of_ones_own_is_deterministic_and_hashed() {
 }
 
 /// What a scenario is refused with: `line:column: message`, and the help.
-fn refused(text: &str) -> (String, String) {
+fn scenario_error(text: &str) -> (String, String) {
     let mut behaviours = Behaviours::default();
     behaviours.register::<GuardParameters>();
     let error = scenario_of(text)
         .check(&[], &behaviours)
         .expect_err("something is wrong");
-    let mistake = error.mistake().unwrap();
+    let mistake = error.source_error().unwrap();
     let said = format!("{}:{}: {}", mistake.line, mistake.column, mistake.message);
     (said, mistake.help.clone().unwrap_or_default())
 }
 
 #[test]
-fn what_is_wrong_with_parameters_is_shown_in_the_scenario() {
+fn parameter_errors_point_into_the_scenario() {
     for (from, to, expected) in [
         (
             "behaviour: Guard(post",
@@ -189,9 +189,9 @@ fn what_is_wrong_with_parameters_is_shown_in_the_scenario() {
     ] {
         let text = SCENARIO.replace(from, to);
         assert_ne!(text, SCENARIO, "{from}");
-        assert_eq!(refused(&text).0, expected, "{to}");
+        assert_eq!(scenario_error(&text).0, expected, "{to}");
     }
-    let (said, help) = refused(&SCENARIO.replace("Wander(radius_m: 20)", "Teleportation"));
+    let (said, help) = scenario_error(&SCENARIO.replace("Wander(radius_m: 20)", "Teleportation"));
     assert_eq!(said, "6:80: unknown behaviour `Teleportation`");
     assert_eq!(
         help,
@@ -200,24 +200,24 @@ fn what_is_wrong_with_parameters_is_shown_in_the_scenario() {
 }
 
 #[test]
-fn a_behaviour_that_nobody_registered_is_no_behaviour() {
+fn unregistered_behaviour_is_refused() {
     let Err(error) = ScenarioRun::new(scenario_of(SCENARIO), RunOptions::default()) else {
         panic!("nobody knows guards");
     };
-    let mistake = error.mistake().unwrap();
+    let mistake = error.source_error().unwrap();
     assert_eq!((mistake.line, mistake.column), (5, 66));
     assert_eq!(mistake.message, "unknown behaviour `Guard`");
 }
 
 #[test]
-fn what_was_read_of_a_behaviour_can_be_written_and_read_again() {
+fn behaviour_text_round_trips() {
     let scenario = parse("gate.ron", SCENARIO).unwrap();
     let written = ron::to_string(&scenario.cast[0].behaviour).unwrap();
     assert_eq!(written, "Guard(post_m: (30, 30), radius_m: 12)");
 }
 
 #[test]
-fn a_patrol_rests_at_each_point() {
+fn patrol_rests_at_each_point() {
     const PATROL: &str = r#"Scenario(
         name: "round", seed: 5, duration_s: 60,
         scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 120, height_tiles: 120, fill: 0)))],
@@ -225,9 +225,9 @@ fn a_patrol_rests_at_each_point() {
     )"#;
     let mut run = start(
         scenario_of(PATROL),
-        Play {
+        RunConfig {
             ticks: 1_200,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     // How many ticks it stands, wherever it stops.

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::rig::{Folder, throng};
+use crate::harness::{TempFolder, run_throng};
 
 /// What every row has, whatever it is.
 const FIELDS: [&str; 19] = [
@@ -47,9 +47,9 @@ fn rows(findings: &Value) -> &[Value] {
 }
 
 #[test]
-fn a_run_tells_its_machine_is_held_against_an_earlier_one_and_judged_on_demand() {
-    let folder = Folder::new();
-    let first = throng(&["bench", "outbox", "--quick", "--json"]);
+fn bench_names_its_machine_and_compares_with_a_baseline() {
+    let folder = TempFolder::new();
+    let first = run_throng(&["bench", "outbox", "--quick", "--json"]);
     assert_eq!((first.code, first.err.as_str()), (0, ""));
     let mut findings = first.json();
     assert!(findings["interrupted"].is_null());
@@ -90,7 +90,7 @@ fn a_run_tells_its_machine_is_held_against_an_earlier_one_and_judged_on_demand()
     findings["rows"][0]["value"] = (old / 2.0).into();
     let baseline = folder.write("before.json", findings.to_string());
     let page = folder.path("now.html");
-    let told = throng(&[
+    let told = run_throng(&[
         "bench",
         "outbox",
         "--quick",
@@ -121,8 +121,8 @@ fn a_run_tells_its_machine_is_held_against_an_earlier_one_and_judged_on_demand()
 }
 
 #[test]
-fn what_says_nothing_to_a_system_or_is_no_baseline_is_refused_before_anything_is_measured() {
-    let folder = Folder::new();
+fn unused_flags_and_bad_baseline_are_refused_before_measuring() {
+    let folder = TempFolder::new();
     let broken = folder.write("broken.json", "{\n  \"machine\": 5\n}");
     let rows = folder.write("rows.json", "[]");
     let page = folder.path("before.html");
@@ -177,7 +177,7 @@ fn what_says_nothing_to_a_system_or_is_no_baseline_is_refused_before_anything_is
         (vec!["otubox"], "a similar value exists: 'outbox'"),
         (vec!["tick", "--players", "0"], "--players"),
     ] {
-        let told = throng(&[&["bench"], arguments.as_slice()].concat());
+        let told = run_throng(&[&["bench"], arguments.as_slice()].concat());
         assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
         assert!(told.err.contains(part), "{arguments:?}: {}", told.err);
     }

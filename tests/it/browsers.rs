@@ -19,8 +19,10 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Error, Message, WebSocket};
 
-use crate::hall::{Hall, LOOPBACK, Listener, PATIENCE, SPEED_M_S, WebEnd, request, requests};
 use crate::sockets::token;
+use crate::web_test_server::{
+    LOOPBACK, SPEED_M_S, TIMEOUT, TestPlayer, WebEnd, WebTestServer, request, requests,
+};
 
 /// A client with a WebSocket.
 struct WebClient {
@@ -33,7 +35,7 @@ impl WebClient {
     /// Connects and shows what may be a token.
     fn connect(server: SocketAddr, request: Vec<u8>) -> Self {
         let mut client = Self::open(server);
-        client.say(&request);
+        client.send(&request);
         client
     }
 
@@ -44,13 +46,13 @@ impl WebClient {
 
     /// The same, unless there is no room.
     fn try_open(server: SocketAddr) -> Option<Self> {
-        Self::try_open_for(server, None)
+        Self::try_open_as(server, None)
     }
 
     /// The same as a proxy that forwards a client of an address.
-    fn try_open_for(server: SocketAddr, client: Option<&str>) -> Option<Self> {
+    fn try_open_as(server: SocketAddr, client: Option<&str>) -> Option<Self> {
         let stream = TcpStream::connect(server).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut request = format!("ws://{server}/play").into_client_request().ok()?;
         if let Some(client) = client {
             let client = client.parse().ok()?;
@@ -61,7 +63,7 @@ impl WebClient {
         Some(Self { socket, end: None })
     }
 
-    fn say(&mut self, message: &[u8]) {
+    fn send(&mut self, message: &[u8]) {
         let message = Message::Binary(message.to_vec().into());
         match self.socket.send(message) {
             Ok(()) => {}
@@ -72,7 +74,7 @@ impl WebClient {
     }
 
     /// Takes what is there.
-    fn hear(&mut self, mut take: impl FnMut(&[u8])) {
+    fn receive(&mut self, mut take: impl FnMut(&[u8])) {
         while self.end.is_none() {
             match self.socket.read() {
                 Ok(Message::Binary(packet)) => take(&packet),
@@ -91,28 +93,28 @@ impl WebClient {
 
 impl WebEnd for WebClient {
     fn exchange(&mut self, take: &mut dyn FnMut(&[u8])) {
-        self.hear(take);
+        self.receive(take);
     }
 
-    fn say(&mut self, message: &[u8]) {
-        WebClient::say(self, message);
+    fn send(&mut self, message: &[u8]) {
+        WebClient::send(self, message);
     }
 }
 
 /// How a connection ends that begins with this.
-fn end_of(hall: &mut Hall, request: Vec<u8>) -> Option<CloseCode> {
+fn close_code(hall: &mut WebTestServer, request: Vec<u8>) -> Option<CloseCode> {
     let mut client = WebClient::connect(hall.address, request);
-    hall.until("it is over", |_| {
-        client.hear(|packet| panic!("{packet:?}"));
+    hall.step_until("it is over", |_| {
+        client.receive(|packet| panic!("{packet:?}"));
         client.end.is_some()
     });
     client.end.flatten()
 }
 
 #[test]
-fn clients_walk_and_hold_what_the_server_holds() {
+fn web_clients_walk_and_mirror_the_server() {
     for shards in [0, 2] {
-        let mut hall = Hall::new(shards, |_| ());
+        let mut hall = WebTestServer::new(shards, |_| ());
         let mut clients: Vec<(WebClient, BotClient)> = (1..=12)
             .map(|player| {
                 let token = token(player, hall.address);
@@ -120,7 +122,7 @@ fn clients_walk_and_hold_what_the_server_holds() {
                 (client, BotClient::new(player, SPEED_M_S, 1))
             })
             .collect();
-        hall.walk_and_rest(&mut clients);
+        hall.walk_and_stop(&mut clients);
         let stats = hall.stats();
         assert_eq!(
             (stats.clients, stats.clients_accepted, stats.lost),
@@ -132,11 +134,11 @@ fn clients_walk_and_hold_what_the_server_holds() {
         );
         // One leaves; the server says goodbye to the rest, who hear why.
         clients[0].0.socket.close(None).unwrap();
-        hall.until("one left", |hall| hall.stats().left == 1);
+        hall.step_until("one left", |hall| hall.stats().left == 1);
         hall.server.world_mut().resource_mut::<Sessions>().drain();
-        hall.until("they are told that it is over", |hall| {
+        hall.step_until("they are told that it is over", |hall| {
             for (client, rambler) in &mut clients[1..] {
-                client.hear(|packet| rambler.receive(packet));
+                client.receive(|packet| rambler.receive(packet));
             }
             hall.stats().clients == 0
         });
@@ -153,29 +155,29 @@ fn clients_walk_and_hold_what_the_server_holds() {
 }
 
 #[test]
-fn a_line_that_is_lost_is_taken_up_again() {
-    let mut hall = Hall::new(0, |_| ());
+fn lost_web_connection_is_resumed() {
+    let mut hall = WebTestServer::new(0, |_| ());
     let address = hall.address;
     let connect = || WebClient::connect(address, request(&token(1, address)));
-    let mut listener = Listener::enter(&mut hall, connect());
+    let mut listener = TestPlayer::log_in(&mut hall, connect());
     // Without a goodbye.
     drop(std::mem::replace(&mut listener.client, connect()));
-    hall.until("it is lost", |hall| hall.stats().lost == 1);
+    hall.step_until("it is lost", |hall| hall.stats().lost == 1);
     listener.resume(&mut hall);
     assert_eq!(hall.stats().clients_accepted, 2);
 }
 
 #[test]
-fn a_token_lets_in_once_and_here_and_in_time_whichever_way_it_comes() {
-    let mut hall = Hall::new(0, |_| ());
+fn token_is_valid_once_on_its_server_and_before_expiry() {
+    let mut hall = WebTestServer::new(0, |_| ());
     let address = hall.address;
     let (good, refused) = requests(address);
     for refused in refused {
-        assert_eq!(end_of(&mut hall, refused), Some(CloseCode::Policy));
+        assert_eq!(close_code(&mut hall, refused), Some(CloseCode::Policy));
     }
     let _first = WebClient::connect(address, good.clone());
-    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
-    assert_eq!(end_of(&mut hall, good), Some(CloseCode::Policy));
+    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
+    assert_eq!(close_code(&mut hall, good), Some(CloseCode::Policy));
     let stats = hall.stats();
     assert_eq!(
         (stats.denied, stats.clients_accepted, stats.clients),
@@ -184,10 +186,10 @@ fn a_token_lets_in_once_and_here_and_in_time_whichever_way_it_comes() {
 }
 
 #[test]
-fn a_token_that_was_used_on_udp_is_none_for_a_browser() {
+fn token_used_on_udp_is_refused_on_the_web() {
     let public: SocketAddr = "203.0.113.5:7000".parse().unwrap();
     let mut seen = None;
-    let mut hall = Hall::new(0, |settings| {
+    let mut hall = WebTestServer::new(0, |settings| {
         settings.public_addresses = vec![public];
         seen = Some(settings.used_tokens.clone());
     });
@@ -204,30 +206,33 @@ fn a_token_that_was_used_on_udp_is_none_for_a_browser() {
     };
     let (token, other) = (issue(7), issue(8));
     let mut client = UdpClient::connect(token.clone(), EndpointSettings::default()).unwrap();
-    hall.until("it is let in", |_| {
+    hall.step_until("it is let in", |_| {
         let _ = client.update(|_| ());
         let _ = client.receive(|_| ());
         matches!(client.connection().is_open(), Ok(true))
     });
-    assert_eq!(end_of(&mut hall, request(&token)), Some(CloseCode::Policy));
+    assert_eq!(
+        close_code(&mut hall, request(&token)),
+        Some(CloseCode::Policy)
+    );
     // The other one is as good here as there, and both are told by one outbox.
     let mut client = WebClient::connect(hall.address, request(&other));
-    client.say(&ClientMessage::login(8).to_bytes());
-    hall.until("it is told", |_| {
+    client.send(&ClientMessage::login(8).to_bytes());
+    hall.step_until("it is told", |_| {
         let mut told = 0;
-        client.hear(|_| told += 1);
+        client.receive(|_| told += 1);
         told > 0
     });
 }
 
 #[test]
-fn junk_ends_its_own_connection_and_no_other() {
-    let mut hall = Hall::new(0, |settings| settings.web.linger_us = 1_000_000);
+fn invalid_data_ends_only_its_own_connection() {
+    let mut hall = WebTestServer::new(0, |settings| settings.web.linger_us = 1_000_000);
     let address = hall.address;
     let enter = |player| WebClient::connect(address, request(&token(player, address)));
     let mut polite = enter(1);
-    polite.say(&ClientMessage::login(1).to_bytes());
-    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
+    polite.send(&ClientMessage::login(1).to_bytes());
+    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
     // The head of a frame that says it has a gigabyte, masked as a client's frames are: it is not waited for.
     let long = [0x82, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 1, 2, 3, 4];
     let unmasked = [0x82, 0x03, 7, 7, 7];
@@ -235,21 +240,21 @@ fn junk_ends_its_own_connection_and_no_other() {
     let reserved = [0xf3, 0x80, 0, 0, 0, 0];
     for (nth, junk) in [&long[..], &unmasked, &text, &reserved].iter().enumerate() {
         let mut client = enter(10 + nth as u64);
-        hall.until("it is let in", |hall| {
+        hall.step_until("it is let in", |hall| {
             hall.stats().clients_accepted == 2 + nth as u64
         });
         client.socket.get_mut().write_all(junk).unwrap();
-        hall.until("it is over", |hall| {
-            client.hear(|_| ());
+        hall.step_until("it is over", |hall| {
+            client.receive(|_| ());
             hall.stats().broken == 1 + nth as u64
         });
-        hall.until("it is told so", |_| {
-            client.hear(|_| ());
+        hall.step_until("it is told so", |_| {
+            client.receive(|_| ());
             client.end.is_some()
         });
     }
     // Messages that make no sense are the session's to judge, and what is no request the server's.
-    polite.say(&[200, 1, 2, 3]);
+    polite.send(&[200, 1, 2, 3]);
     for (request, status) in [
         ("GET /play HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         (
@@ -259,71 +264,71 @@ fn junk_ends_its_own_connection_and_no_other() {
         ("GET /etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", 404),
         ("\u{1}\u{2}\u{3}\r\n\r\n", 400),
     ] {
-        assert_eq!(ask(address, request).0, status, "{request:?}");
+        assert_eq!(http_get(address, request).0, status, "{request:?}");
     }
-    hall.until("the polite one is told", |_| {
+    hall.step_until("the polite one is told", |_| {
         let mut told = 0;
-        polite.hear(|_| told += 1);
+        polite.receive(|_| told += 1);
         told > 0
     });
-    hall.until("all are counted", |hall| hall.stats().refused == 4);
+    hall.step_until("all are counted", |hall| hall.stats().refused == 4);
     assert_eq!((hall.stats().clients, hall.stats().lost), (1, 0));
 }
 
 /// Half the head of a request.
-fn half_a_request(server: SocketAddr) -> TcpStream {
+fn open_with_partial_request(server: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(server).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     // Who finds no room is closed, maybe before that.
     let _ = stream.write_all(b"GET /play HTTP/1.1\r\nHo");
     stream
 }
 
 #[test]
-fn clients_of_a_trusted_proxy_have_addresses_of_their_own() {
-    let mut hall = Hall::new(0, |settings| {
+fn clients_behind_a_trusted_proxy_have_their_own_addresses() {
+    let mut hall = WebTestServer::new(0, |settings| {
         settings.web.unauthenticated_per_address_max = 1;
         settings.web.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     });
     let address = hall.address;
-    let open = |client: &str| WebClient::try_open_for(address, Some(client));
+    let open = |client: &str| WebClient::try_open_as(address, Some(client));
     let mut first = open("198.51.100.1").expect("there is room");
     assert!(
         open("203.0.113.9, 198.51.100.1").is_none(),
         "the same client"
     );
     assert!(open("203.0.113.9").is_some(), "another");
-    first.say(&request(&token(1, address)));
-    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
-    let addresses = |hall: &Hall| -> Vec<_> {
+    first.send(&request(&token(1, address)));
+    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
+    let addresses = |hall: &WebTestServer| -> Vec<_> {
         let sessions = hall.server.world().resource::<Sessions>();
         let addresses = sessions.iter().filter_map(|(_, session)| session.address);
         addresses.map(|address| address.ip().to_string()).collect()
     };
-    hall.until("its session has its address", |hall| {
+    hall.step_until("its session has its address", |hall| {
         addresses(hall) == ["198.51.100.1"]
     });
     // Where the proxy is not trusted, its header is ignored.
-    let hall = Hall::new(0, |settings| {
+    let hall = WebTestServer::new(0, |settings| {
         settings.web.unauthenticated_per_address_max = 1
     });
-    let open = |client: &str| WebClient::try_open_for(hall.address, Some(client));
+    let open = |client: &str| WebClient::try_open_as(hall.address, Some(client));
     let _first = open("198.51.100.1").expect("there is room");
     assert!(open("203.0.113.9").is_none(), "both are the peer's");
 }
 
 #[test]
-fn who_says_nothing_is_not_waited_for() {
-    let mut hall = Hall::new(0, |settings| settings.web.handshake_timeout_us = 1_000_000);
+fn silent_connection_times_out() {
+    let mut hall = WebTestServer::new(0, |settings| settings.web.handshake_timeout_us = 1_000_000);
     let address = hall.address;
     let mut silent = None;
     for _ in 0..100 {
         silent = silent.or_else(|| WebClient::try_open(address));
     }
     let mut silent = silent.expect("one of a hundred is in time");
-    let strangers = [(); 3].map(|()| half_a_request(address));
-    hall.until("they are late", |hall| {
-        silent.hear(|_| ());
+    let strangers = [(); 3].map(|()| open_with_partial_request(address));
+    hall.step_until("they are late", |hall| {
+        silent.receive(|_| ());
         hall.stats().timed_out >= 4 && silent.end.is_some()
     });
     for mut stream in strangers {
@@ -335,36 +340,36 @@ fn who_says_nothing_is_not_waited_for() {
 }
 
 #[test]
-fn strangers_have_so_much_room_and_give_it_back() {
-    let mut hall = Hall::new(0, |settings| {
+fn unauthenticated_connections_are_limited_and_release_slots() {
+    let mut hall = WebTestServer::new(0, |settings| {
         settings.web.unauthenticated_max = 15;
     });
     let address = hall.address;
-    let strangers = [(); 30].map(|()| half_a_request(address));
-    hall.until("half of them have no room", |hall| {
+    let strangers = [(); 30].map(|()| open_with_partial_request(address));
+    hall.step_until("half of them have no room", |hall| {
         (hall.stats().accepted, hall.stats().refused_unauthenticated) == (15, 15)
     });
     drop(strangers);
     let mut client = None;
-    hall.until("there is room again", |_| {
+    hall.step_until("there is room again", |_| {
         client = client.take().or_else(|| WebClient::try_open(address));
         client.is_some()
     });
-    client.unwrap().say(&request(&token(1, address)));
-    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
+    client.unwrap().send(&request(&token(1, address)));
+    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
     // So many of one address, while others would still have room.
-    let mut hall = Hall::new(0, |settings| {
+    let mut hall = WebTestServer::new(0, |settings| {
         settings.web.unauthenticated_per_address_max = 4
     });
-    let _strangers = [(); 9].map(|()| half_a_request(hall.address));
-    hall.until("more than half have no room", |hall| {
+    let _strangers = [(); 9].map(|()| open_with_partial_request(hall.address));
+    hall.step_until("more than half have no room", |hall| {
         (hall.stats().accepted, hall.stats().refused_unauthenticated) == (4, 5)
     });
 }
 
 #[test]
-fn of_many_as_many_are_let_in_as_may() {
-    let mut hall = Hall::new(0, |settings| {
+fn clients_over_the_limit_are_refused() {
+    let mut hall = WebTestServer::new(0, |settings| {
         settings.web.clients_max = 40;
         settings.requests_per_s = 1_000;
     });
@@ -372,32 +377,32 @@ fn of_many_as_many_are_let_in_as_may() {
         .map(|player| {
             let mut client =
                 WebClient::connect(hall.address, request(&token(player, hall.address)));
-            client.say(&ClientMessage::login(player).to_bytes());
+            client.send(&ClientMessage::login(player).to_bytes());
             client
         })
         .collect();
-    hall.until("they are let in or not", |hall| {
-        clients.iter_mut().for_each(|client| client.hear(|_| ()));
+    hall.step_until("they are let in or not", |hall| {
+        clients.iter_mut().for_each(|client| client.receive(|_| ()));
         hall.stats().clients_accepted + hall.stats().full == 60
     });
-    hall.until("those who are not are told so", |_| {
-        clients.iter_mut().for_each(|client| client.hear(|_| ()));
+    hall.step_until("those who are not are told so", |_| {
+        clients.iter_mut().for_each(|client| client.receive(|_| ()));
         let again = Some(Some(CloseCode::Again));
         clients.iter().filter(|client| client.end == again).count() == 20
     });
     assert_eq!(hall.stats().clients, 40);
     drop(clients);
-    hall.until("all are gone", |hall| hall.stats().clients == 0);
+    hall.step_until("all are gone", |hall| hall.stats().clients == 0);
 }
 
 #[test]
-fn who_never_reads_is_lost_and_nobody_waits_for_it() {
-    let mut hall = Hall::new(0, |settings| settings.web.read_timeout_us = 1_500_000);
+fn client_that_never_reads_is_dropped_without_blocking() {
+    let mut hall = WebTestServer::new(0, |settings| settings.web.read_timeout_us = 1_500_000);
     let token = request(&token(1, hall.address));
     let mut client = WebClient::connect(hall.address, token);
-    client.say(&ClientMessage::login(1).to_bytes());
-    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
-    hall.until("it is lost", |hall| hall.stats().lost == 1);
+    client.send(&ClientMessage::login(1).to_bytes());
+    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
+    hall.step_until("it is lost", |hall| hall.stats().lost == 1);
     assert_eq!(hall.stats().clients, 0);
     // What it is told of a session that goes on waits for it there, and not at the socket.
     let sessions = hall.server.world().resource::<Sessions>();
@@ -405,10 +410,10 @@ fn who_never_reads_is_lost_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn a_message_in_pieces_is_one_and_a_ping_is_answered() {
-    let mut hall = Hall::new(0, |_| ());
+fn fragmented_message_is_joined_and_ping_gets_a_pong() {
+    let mut hall = WebTestServer::new(0, |_| ());
     let mut client = WebClient::connect(hall.address, request(&token(1, hall.address)));
-    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
+    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
     let WebClient { socket, .. } = client;
     // A login in two frames, by hand: 1, then the player.
     let stream = socket.into_inner();
@@ -420,8 +425,8 @@ fn a_message_in_pieces_is_one_and_a_ping_is_answered() {
     let socket = WebSocket::from_raw_socket(stream, Role::Client, config);
     client = WebClient { socket, end: None };
     let mut mirror = Mirror::default();
-    hall.until("it is in", |hall| {
-        client.hear(|packet| mirror.receive(packet).unwrap());
+    hall.step_until("it is in", |hall| {
+        client.receive(|packet| mirror.receive(packet).unwrap());
         let sessions = hall.server.world().resource::<Sessions>();
         sessions.client_of(PlayerId(1)).is_some()
     });
@@ -429,9 +434,9 @@ fn a_message_in_pieces_is_one_and_a_ping_is_answered() {
 }
 
 /// The status and the body of an answer.
-pub fn ask(address: SocketAddr, request: &str) -> (u16, String) {
+pub fn http_get(address: SocketAddr, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -441,20 +446,20 @@ pub fn ask(address: SocketAddr, request: &str) -> (u16, String) {
 }
 
 #[test]
-fn a_page_lets_itself_in_on_this_machine_where_everybody_knows_the_key() {
-    let mut hall = Hall::new(0, |settings| {
+fn local_page_logs_in_with_the_public_test_key() {
+    let mut hall = WebTestServer::new(0, |settings| {
         settings.web.serve_demo_page = true;
         settings.web.guest_speed_m_s = Some(SPEED_M_S);
     });
     let address = hall.address;
-    let get = |path: &str| ask(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    let get = |path: &str| http_get(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
     for path in ["/", "/page.css", "/demo/page.js", "/src/index.js"] {
         assert_eq!(get(path).0, 200, "{path}");
     }
     assert_eq!(get("/src/other.js").0, 404);
     let post = |address: SocketAddr, path: &str, fields: &str| {
         let head = format!("POST {path} HTTP/1.1\r\nContent-Length: 0\r\n{fields}\r\n");
-        ask(address, &head)
+        http_get(address, &head)
     };
     let host = format!("Host: {address}\r\n");
     let (status, body) = post(
@@ -473,7 +478,7 @@ fn a_page_lets_itself_in_on_this_machine_where_everybody_knows_the_key() {
         .collect();
     let token = ConnectToken::from_bytes(&bytes.unwrap()).unwrap();
     let _client = WebClient::connect(address, request(&token));
-    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
+    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
     // Another for the same guest, none for a player of the game's own, and none for who is not of here.
     let again = format!("/token?player={player}");
     assert_eq!(post(address, &again, &host).0, 200);
@@ -500,5 +505,5 @@ fn a_page_lets_itself_in_on_this_machine_where_everybody_knows_the_key() {
         403
     );
     let head = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-    assert_eq!(ask(closed, head).0, 404, "no page was asked for");
+    assert_eq!(http_get(closed, head).0, 404, "no page was asked for");
 }

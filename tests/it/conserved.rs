@@ -2,23 +2,23 @@
 
 use throng_scenario::{self as scenario, Expectation};
 
-use crate::rig::{Play, assert_expectations, play_out, scenario_of};
+use crate::harness::{RunConfig, assert_expectations, run_to_end, scenario_of};
 
 #[test]
-fn the_churn_comes_to_rest_with_equal_mirrors() {
+fn churn_scenario_ends_with_equal_mirrors() {
     // Past the opening and the closing of the island; what is expected of later is not played.
     let mut loaded = scenario::load("churn").unwrap();
     let is_played = |expectation: &Expectation| {
-        let (_, window) = expectation.in_window();
+        let (_, window) = expectation.split_window();
         window.is_none_or(|(from_s, _)| from_s < 20.0)
     };
     loaded.scenario.expect.retain(is_played);
-    let report = play_out(
+    let report = run_to_end(
         loaded,
-        Play {
+        RunConfig {
             ticks: 400,
             threads: 2,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     assert_expectations(&report);
@@ -34,13 +34,13 @@ fn the_churn_comes_to_rest_with_equal_mirrors() {
 }
 
 #[test]
-fn the_siege_holds_while_its_gate_moves() {
-    let report = play_out(
+fn siege_scenario_passes_while_its_gate_changes() {
+    let report = run_to_end(
         scenario::load("siege").unwrap(),
-        Play {
+        RunConfig {
             ticks: 260,
             threads: 2,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     assert_expectations(&report);
@@ -58,12 +58,12 @@ fn every_party_that_queued_is_accounted_for() {
         script: [At(t_s: 3, run: Cancel(mode: "raid", parties: 4)), At(t_s: 4, run: Queue(mode: "arena", parties: 9, size: 4))],
         expect: [TicketsConserved, MatchesAtLeast(50)],
     )"#;
-    let report = play_out(
+    let report = run_to_end(
         scenario_of(text),
-        Play {
+        RunConfig {
             ticks: 200,
             threads: 1,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     assert_expectations(&report);

@@ -10,11 +10,11 @@ use throng::prelude::*;
 use throng::world::{SceneObjects, Scenes};
 use throng_scenario::crowd::{attribute, members, set_attribute_of};
 use throng_scenario::{
-    BehaviourAppExt, BehaviourSite, CueParameters, OUTSIDE_CUE_BYTES_MAX, OUTSIDE_CUES_MAX,
+    BehaviourAppExt, BehaviourSite, CueParameters, EXTERNAL_ACTION_BYTES_MAX, EXTERNAL_ACTIONS_MAX,
     ScenarioRun, ValidationError,
 };
 
-use crate::rig::{Play, assert_expectations, hashes, play_out, scenario_of, start};
+use crate::harness::{RunConfig, assert_expectations, hashes, run_to_end, scenario_of, start};
 
 /// Thirty people on a bare field, and what is to happen to them.
 fn field(script: &str) -> String {
@@ -30,10 +30,10 @@ fn field(script: &str) -> String {
 }
 
 fn run(text: &str, ticks: u64) -> ScenarioRun {
-    let play = Play {
+    let play = RunConfig {
         ticks,
         threads: 1,
-        ..Play::default()
+        ..RunConfig::default()
     };
     let mut run = start(scenario_of(text), play);
     while run.step().expect("nothing is written") {}
@@ -54,7 +54,7 @@ fn positions(run: &mut ScenarioRun, tag: &str) -> Vec<Vec2> {
 }
 
 /// Who has less than full health.
-fn hurt(script: &str) -> Vec<usize> {
+fn damaged_members(script: &str) -> Vec<usize> {
     let values = values(&mut run(&field(script), 40), "people", "health");
     let hurt = values
         .iter()
@@ -64,9 +64,9 @@ fn hurt(script: &str) -> Vec<usize> {
 }
 
 #[test]
-fn without_a_pick_a_cue_is_about_those_who_came_first_and_with_a_random_one_about_others() {
+fn default_pick_takes_first_objects_and_random_pick_others() {
     let of = |pick: &str| {
-        hurt(&format!(
+        damaged_members(&format!(
             "At(t_s: 1, run: AddAttribute(tag: \"people\", count: 5, {pick} attribute: \"health\", by: -1))"
         ))
     };
@@ -78,7 +78,7 @@ fn without_a_pick_a_cue_is_about_those_who_came_first_and_with_a_random_one_abou
 }
 
 #[test]
-fn random_picks_draw_from_a_stream_of_their_own() {
+fn random_picks_use_their_own_random_stream() {
     let strolling = |script: &str| {
         let text = field(script).replace(
             "count: 30,",
@@ -99,7 +99,7 @@ fn random_picks_draw_from_a_stream_of_their_own() {
 }
 
 #[test]
-fn attributes_are_raised_and_scaled_within_their_range() {
+fn attribute_changes_stay_in_their_range() {
     let change = |action: &str| {
         let script = format!("At(t_s: 1, run: {action})");
         values(&mut run(&field(&script), 40), "tower", "health")[0]
@@ -121,9 +121,9 @@ fn attributes_are_raised_and_scaled_within_their_range() {
 }
 
 #[test]
-fn conditions_choose_by_place_by_nearness_and_by_attribute() {
+fn conditions_select_by_area_distance_and_attribute() {
     let only = |only: &str| {
-        hurt(&format!(
+        damaged_members(&format!(
             "At(t_s: 0, run: SetAttribute(tag: \"people\", count: 10, attribute: \"level\", value: 9)),
              At(t_s: 0, run: Teleport(tag: \"people\", count: 4, to: Point(center_m: (80, 50)))),
              At(t_s: 1, run: AddAttribute(tag: \"people\", only: [{only}], attribute: \"health\", by: -1))"
@@ -152,7 +152,7 @@ fn conditions_choose_by_place_by_nearness_and_by_attribute() {
 }
 
 #[test]
-fn a_zone_shrinks_from_one_ring_to_the_other() {
+fn zone_shrinks_from_one_ring_to_the_other() {
     // The tower is 40 m from the middle of the zone, whose radius goes from 60 m to 10 m within five seconds.
     let at = |ticks: u64| {
         let script = "Every(t_s: 0.05, from_s: 0.05, run: AddAttribute(tag: \"tower\", attribute: \"health\", by: -1, only: [
@@ -184,7 +184,7 @@ const SIGHT: &str = r#"Scenario(name: "sight", seed: 3, duration_s: 10,
     ])"#;
 
 #[test]
-fn those_in_view_and_those_who_look_are_told_apart() {
+fn seen_objects_and_their_viewers_are_distinguished() {
     let all = |text: &str| {
         let mut run = run(text, 80);
         ["near", "far", "monster"].map(|tag| values(&mut run, tag, "health"))
@@ -202,7 +202,7 @@ fn those_in_view_and_those_who_look_are_told_apart() {
 }
 
 #[test]
-fn a_condition_is_met_when_it_begins_to_hold_and_as_often_as_it_may() {
+fn condition_fires_on_its_rising_edge_up_to_its_limit() {
     let rage = |times: &str, ticks: u64| {
         let script = format!(
             "Every(t_s: 1, run: AddAttribute(tag: \"tower\", attribute: \"health\", by: -200)),
@@ -222,7 +222,7 @@ fn a_condition_is_met_when_it_begins_to_hold_and_as_often_as_it_may() {
 }
 
 #[test]
-fn a_number_that_comes_down_or_rises_is_noticed() {
+fn falling_and_rising_counts_fire_a_cue() {
     let level = |condition: &str| {
         let script = format!(
             "Every(t_s: 0.5, times: 4, run: Despawn(tag: \"people\", count: 5)),
@@ -252,7 +252,7 @@ fn a_number_that_comes_down_or_rises_is_noticed() {
 }
 
 #[test]
-fn a_ramp_does_all_of_it_little_by_little() {
+fn ramp_spreads_its_count_over_the_steps() {
     let script = "Ramp(from_s: 1, until_s: 4, every_s: 0.5, run: Spawn(tag: \"new\", kind: \"npc\", count: 100)),
         Ramp(from_s: 2, until_s: 3, run: Despawn(tag: \"people\", count: 9))";
     let count = |ticks: u64| {
@@ -282,7 +282,7 @@ const COPIES: &str = r#"Scenario(name: "copies", seed: 3, duration_s: 10,
     expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, NoObjectOnBlockedTile])"#;
 
 #[test]
-fn crowds_and_cues_are_in_every_copy_of_a_scene() {
+fn crowds_and_cues_apply_to_every_copy_of_a_scene() {
     let mut at_two = run(COPIES, 50);
     let world = at_two.server().world();
     let scenes: Vec<(String, usize)> = world
@@ -323,12 +323,12 @@ fn crowds_and_cues_are_in_every_copy_of_a_scene() {
             Some(7)
         );
     }
-    let report = play_out(
+    let report = run_to_end(
         scenario_of(COPIES),
-        Play {
+        RunConfig {
             ticks: 100,
             threads: 1,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     assert_expectations(&report);
@@ -354,7 +354,7 @@ const OWN: &str = r#"Scenario(name: "own", seed: 3, duration_s: 10,
     expect: [ViewsStable, MirrorsEqual])"#;
 
 #[test]
-fn attributes_of_a_scenarios_own_are_in_range_in_the_state_and_at_the_clients() {
+fn scenario_attributes_are_in_range_hashed_and_replicated() {
     let mut one = run(OWN, 60);
     assert!(
         values(&mut one, "people", "gold")
@@ -362,24 +362,24 @@ fn attributes_of_a_scenarios_own_are_in_range_in_the_state_and_at_the_clients() 
             .all(|gold| (100..=500).contains(gold))
     );
     assert!(values(&mut one, "people", "fear").contains(&-5));
-    let report = play_out(
+    let report = run_to_end(
         scenario_of(OWN),
-        Play {
+        RunConfig {
             ticks: 150,
             threads: 1,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     assert_expectations(&report);
     assert!(report.sync.announces > 0, "the richest was noticed");
     // A mirror that is told nothing of a change is not equal at rest.
     let quiet = OWN.replace("by: 7", "by: 0").replace("by: -3", "by: 0");
-    let quiet = play_out(
+    let quiet = run_to_end(
         scenario_of(&quiet),
-        Play {
+        RunConfig {
             ticks: 150,
             threads: 1,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     assert!(quiet.sync.deltas < report.sync.deltas);
@@ -399,10 +399,10 @@ impl CueParameters for Lightning {
     const NAME: &'static str = "Lightning";
 
     fn check(&self, site: &BehaviourSite<'_>) -> Result<(), ValidationError> {
-        site.within("damage", self.damage, 1..=1000)
+        site.check_range("damage", self.damage, 1..=1000)
     }
 
-    fn play(self, world: &mut World, random: &mut Pcg64Mcg) -> Result<(), String> {
+    fn run(self, world: &mut World, random: &mut Pcg64Mcg) -> Result<(), String> {
         let all = members(world, &self.tag, None);
         if all.is_empty() {
             return Err(format!("nobody of `{}` to strike", self.tag));
@@ -416,21 +416,21 @@ impl CueParameters for Lightning {
 const STORM: &str = "Every(t_s: 0.5, run: Game(Lightning(tag: \"people\", damage: 10))),
     At(t_s: 2, run: Game(Lightning(tag: \"nobody\", damage: 10)))";
 
-fn with_lightning() -> Play {
-    Play {
+fn options_with_lightning() -> RunConfig {
+    RunConfig {
         ticks: 60,
         threads: 1,
         configure: Some(|app, _| {
             app.register_cue::<Lightning>();
         }),
-        ..Play::default()
+        ..RunConfig::default()
     }
 }
 
 #[test]
-fn a_cue_of_the_games_own_is_played_and_its_faults_are_told() {
+fn game_cue_runs_and_its_errors_are_reported() {
     let text = field(STORM);
-    let mut run = start(scenario_of(&text), with_lightning());
+    let mut run = start(scenario_of(&text), options_with_lightning());
     while run.step().expect("nothing is written") {}
     let health = values(&mut run, "people", "health");
     assert_eq!(health.iter().map(|health| 1000 - health).sum::<i64>(), 50);
@@ -441,19 +441,19 @@ fn a_cue_of_the_games_own_is_played_and_its_faults_are_told() {
     let report = run.finish().expect("nothing is written");
     assert_eq!(report.script_fault_count, 1);
     assert!(report.script_faults[0].contains("nobody of `nobody` to strike"));
-    let again = hashes(scenario_of(&text), with_lightning());
-    assert_eq!(hashes(scenario_of(&text), with_lightning()), again);
+    let again = hashes(scenario_of(&text), options_with_lightning());
+    assert_eq!(hashes(scenario_of(&text), options_with_lightning()), again);
 }
 
 #[test]
-fn a_cue_of_the_games_own_is_checked_with_the_place_of_what_is_wrong() {
+fn invalid_game_cue_is_reported_with_its_location() {
     let mut known = throng_scenario::Behaviours::default();
     let told = |known: &throng_scenario::Behaviours, cue: &str| {
         let text = format!(
             "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\")], script: [At(t_s: 1,\n run: {cue})])"
         );
         let error = scenario_of(&text).check(&["health"], known).unwrap_err();
-        let mistake = error.mistake().expect("it has a place");
+        let mistake = error.source_error().expect("it has a place");
         format!("{}:{}: {}", mistake.line, mistake.column, mistake.message)
     };
     let cue = "Game(Lightning(tag: \"a\", damage: 5))";
@@ -474,11 +474,11 @@ fn a_cue_of_the_games_own_is_checked_with_the_place_of_what_is_wrong() {
 }
 
 #[test]
-fn a_script_of_everything_is_the_same_on_any_number_of_threads() {
-    let play = |threads| Play {
+fn script_with_every_action_is_equal_on_any_thread_count() {
+    let play = |threads| RunConfig {
         ticks: 100,
         threads,
-        ..Play::default()
+        ..RunConfig::default()
     };
     for text in [COPIES, OWN] {
         let one = hashes(scenario_of(text), play(1));
@@ -487,17 +487,20 @@ fn a_script_of_everything_is_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_cue_from_outside_is_checked_and_runs_in_the_next_tick() {
-    let play = Play {
+fn external_action_is_checked_and_runs_in_the_next_tick() {
+    let play = RunConfig {
         ticks: 60,
         threads: 1,
-        ..Play::default()
+        ..RunConfig::default()
     };
     let mut run = start(scenario_of(&field("")), play);
     let mut plain = start(scenario_of(&field("")), play);
     run.step().unwrap();
     plain.step().unwrap();
-    let long = format!("Despawn(tag: \"{}\")", "x".repeat(OUTSIDE_CUE_BYTES_MAX));
+    let long = format!(
+        "Despawn(tag: \"{}\")",
+        "x".repeat(EXTERNAL_ACTION_BYTES_MAX)
+    );
     for (wrong, part) in [
         ("", "expected"),
         ("((((((((((((((((", "expected"),
@@ -508,7 +511,7 @@ fn a_cue_from_outside_is_checked_and_runs_in_the_next_tick() {
         ("OpenScene(name: \"x\")", "another action"),
         (&long, "bytes"),
     ] {
-        let told = run.cue(wrong).unwrap_err();
+        let told = run.enqueue_action(wrong).unwrap_err();
         assert!(told.contains(part), "{wrong}: {told}");
     }
     run.step().unwrap();
@@ -520,13 +523,13 @@ fn a_cue_from_outside_is_checked_and_runs_in_the_next_tick() {
         "Block(rect_tiles: (150, 150, 4, 5))",
         "Despawn(tag: \"people\", count: 99)",
     ];
-    cues.iter().for_each(|cue| run.cue(cue).unwrap());
-    assert_eq!(run.take_cue_outcomes(), [], "nothing before the tick");
+    cues.iter().for_each(|cue| run.enqueue_action(cue).unwrap());
+    assert_eq!(run.take_action_results(), [], "nothing before the tick");
     run.step().unwrap();
-    let outcomes = run.take_cue_outcomes();
+    let outcomes = run.take_action_results();
     let told: Vec<_> = outcomes.iter().map(|told| told.text.as_str()).collect();
     assert_eq!(told, cues);
-    let faults: Vec<bool> = outcomes.iter().map(|told| told.fault.is_some()).collect();
+    let faults: Vec<bool> = outcomes.iter().map(|told| told.error.is_some()).collect();
     assert_eq!((faults, outcomes[0].tick), (vec![false, false, true], 3));
     assert_eq!(positions(&mut run, "people").len(), 0);
     let world = run.server().world();
@@ -535,16 +538,19 @@ fn a_cue_from_outside_is_checked_and_runs_in_the_next_tick() {
     assert!(tiles.is_blocked(153, 154) && !tiles.is_blocked(154, 154));
     // So many at a time and no more, and nobody has to read what came of them.
     for _ in 0..2 {
-        for _ in 0..OUTSIDE_CUES_MAX {
-            run.cue("Free(rect_tiles: (150, 150, 4, 5))").unwrap();
+        for _ in 0..EXTERNAL_ACTIONS_MAX {
+            run.enqueue_action("Free(rect_tiles: (150, 150, 4, 5))")
+                .unwrap();
         }
-        let told = run.cue("Free(rect_tiles: (150, 150, 4, 5))").unwrap_err();
+        let told = run
+            .enqueue_action("Free(rect_tiles: (150, 150, 4, 5))")
+            .unwrap_err();
         assert!(told.contains("already wait for the next tick"), "{told}");
         run.step().unwrap();
     }
-    assert_eq!(run.take_cue_outcomes().len(), OUTSIDE_CUES_MAX);
-    let ran = (3 + 2 * OUTSIDE_CUES_MAX) as u64;
-    assert_eq!(run.cues_from_outside(), ran);
+    assert_eq!(run.take_action_results().len(), EXTERNAL_ACTIONS_MAX);
+    let ran = (3 + 2 * EXTERNAL_ACTIONS_MAX) as u64;
+    assert_eq!(run.external_action_count(), ran);
     assert_eq!(run.finish().unwrap().script_cues_from_outside, ran);
     let report = plain.finish().unwrap();
     let report = serde_json::to_value(&report).unwrap();

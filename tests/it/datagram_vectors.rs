@@ -17,13 +17,13 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Both ends, and what is drawn.
-struct Ends {
+struct EndpointPair {
     server: ReliableEndpoint,
     client: ReliableEndpoint,
     random: Pcg64Mcg,
 }
 
-impl Ends {
+impl EndpointPair {
     fn new(seed: u64) -> Self {
         let settings = EndpointSettings {
             // Without probes of the path: the other client has none.
@@ -37,30 +37,30 @@ impl Ends {
         }
     }
 
-    fn below(&mut self, most: usize) -> usize {
+    fn random_below(&mut self, most: usize) -> usize {
         self.random.next_u32() as usize % most
     }
 
-    fn bytes(&mut self, most: usize) -> Vec<u8> {
-        let (length, first) = (1 + self.below(most), self.below(256));
+    fn random_bytes(&mut self, most: usize) -> Vec<u8> {
+        let (length, first) = (1 + self.random_below(most), self.random_below(256));
         (0..length).map(|nth| (first + nth) as u8).collect()
     }
 
     /// The server says something, and gives its packets of now.
-    fn speak(&mut self, now_us: u64) -> Vec<Vec<u8>> {
-        for _ in 0..self.below(4) {
-            let most = [10, 20, 60, 200][self.below(4)];
-            let (stream, message) = (StreamId::ALL[self.below(4)], self.bytes(most));
+    fn exchange_messages(&mut self, now_us: u64) -> Vec<Vec<u8>> {
+        for _ in 0..self.random_below(4) {
+            let most = [10, 20, 60, 200][self.random_below(4)];
+            let (stream, message) = (StreamId::ALL[self.random_below(4)], self.random_bytes(most));
             self.server.push(stream, &message).unwrap();
         }
-        for _ in 0..self.below(3) {
-            let message = self.bytes(30);
+        for _ in 0..self.random_below(3) {
+            let message = self.random_bytes(30);
             self.server.push_unreliable(&message).unwrap();
         }
         let stamp = PacketStamp {
             tick: (now_us / 50_000) as u16,
             epoch: 3,
-            input: (self.below(2) == 0).then_some(77),
+            input: (self.random_below(2) == 0).then_some(77),
         };
         flush(&mut self.server, now_us, stamp)
     }
@@ -75,7 +75,7 @@ fn flush(endpoint: &mut ReliableEndpoint, now_us: u64, stamp: PacketStamp) -> Ve
 }
 
 /// What becomes of a packet at the client: the messages that are whole with it, and whether it is taken, refused or the end.
-fn taken(client: &mut ReliableEndpoint, now_us: u64, packet: &[u8]) -> Value {
+fn received_json(client: &mut ReliableEndpoint, now_us: u64, packet: &[u8]) -> Value {
     let mut messages = Vec::new();
     let result = client.receive(now_us, packet, |it| messages.push(hex(it.bytes)));
     let fate = match result {
@@ -88,7 +88,7 @@ fn taken(client: &mut ReliableEndpoint, now_us: u64, packet: &[u8]) -> Value {
 }
 
 /// What a packet of a client acknowledges: the newest, how many before it it speaks of, and which of those came.
-fn acknowledged(packet: &[u8]) -> Value {
+fn acks_json(packet: &[u8]) -> Value {
     let newest = u16::from_le_bytes([packet[6], packet[7]]);
     let (bits, before) = match packet[0] >> 2 & 0b1001 {
         0 => (32, u32::MAX),
@@ -100,7 +100,7 @@ fn acknowledged(packet: &[u8]) -> Value {
 
 /// Packets of a server as they come to a client, and what that acknowledges in between.
 pub fn datagrams() -> Vec<Value> {
-    let mut ends = Ends::new(7);
+    let mut ends = EndpointPair::new(7);
     let (mut steps, mut late) = (Vec::new(), Vec::new());
     for now_us in (0..80).map(|tick| tick * 50_000) {
         if now_us == 1_000_000 {
@@ -109,8 +109,8 @@ pub fn datagrams() -> Vec<Value> {
             ends.server.push(StreamId::Bulk, &message).unwrap();
         }
         let mut packets = std::mem::take(&mut late);
-        for packet in ends.speak(now_us) {
-            match ends.below(10) {
+        for packet in ends.exchange_messages(now_us) {
+            match ends.random_below(10) {
                 0 => {}
                 1 => late.push(packet),
                 2 => packets.extend([packet.clone(), packet]),
@@ -118,11 +118,11 @@ pub fn datagrams() -> Vec<Value> {
             }
         }
         for packet in packets {
-            steps.push(taken(&mut ends.client, now_us, &packet));
+            steps.push(received_json(&mut ends.client, now_us, &packet));
         }
         for packet in flush(&mut ends.client, now_us, PacketStamp::default()) {
-            steps.push(json!({ "ms": now_us / 1_000, "acknowledged": acknowledged(&packet) }));
-            if ends.below(8) > 0 {
+            steps.push(json!({ "ms": now_us / 1_000, "acknowledged": acks_json(&packet) }));
+            if ends.random_below(8) > 0 {
                 ends.server.receive(now_us, &packet, |_| ()).unwrap();
             }
         }
@@ -134,26 +134,31 @@ pub fn datagrams() -> Vec<Value> {
 
 /// The same with bytes that were changed, each to an end that heard nothing before.
 pub fn changed_datagrams() -> Vec<Value> {
-    let mut ends = Ends::new(8);
-    let said: Vec<Vec<u8>> = (0..80).flat_map(|tick| ends.speak(tick * 1_000)).collect();
+    let mut ends = EndpointPair::new(8);
+    let said: Vec<Vec<u8>> = (0..80)
+        .flat_map(|tick| ends.exchange_messages(tick * 1_000))
+        .collect();
     let mut steps = Vec::new();
     while steps.len() < 300 {
         // Of the first ones the streams begin where they are read.
-        let pool = [3, said.len()][ends.below(2)];
-        let mut packet = said[ends.below(pool)].clone();
-        for _ in 0..=ends.below(2) {
-            let at = ends.below(packet.len().min(20));
-            packet[at] = [packet[at] ^ (1 << ends.below(8)), 0, 0xff, 1][ends.below(4)];
+        let pool = [3, said.len()][ends.random_below(2)];
+        let mut packet = said[ends.random_below(pool)].clone();
+        for _ in 0..=ends.random_below(2) {
+            let at = ends.random_below(packet.len().min(20));
+            packet[at] =
+                [packet[at] ^ (1 << ends.random_below(8)), 0, 0xff, 1][ends.random_below(4)];
         }
         // Behind the head, with an input or without, and that of a piece: the length of a message, if it begins there.
         let first = 13 + usize::from(packet[0] >> 3 & 1) * 2;
-        if ends.below(8) == 0 && first < packet.len() {
+        if ends.random_below(8) == 0 && first < packet.len() {
             packet[first] = 0;
         }
-        packet.truncate(packet.len() - [0, 0, 0, ends.below(packet.len())][ends.below(4)]);
+        packet.truncate(
+            packet.len() - [0, 0, 0, ends.random_below(packet.len())][ends.random_below(4)],
+        );
         if packet.len() < 150 {
-            let mut client = Ends::new(0).client;
-            steps.push(taken(&mut client, 0, &packet));
+            let mut client = EndpointPair::new(0).client;
+            steps.push(received_json(&mut client, 0, &packet));
         }
     }
     let count = |fate: &str| steps.iter().filter(|step| step["fate"] == fate).count();
@@ -164,8 +169,8 @@ pub fn changed_datagrams() -> Vec<Value> {
 
 /// The first packet of a client that says something, and what it says.
 pub fn first_datagram() -> Vec<Value> {
-    let mut ends = Ends::new(9);
-    let said: Vec<Vec<u8>> = (0..3).map(|_| ends.bytes(60)).collect();
+    let mut ends = EndpointPair::new(9);
+    let said: Vec<Vec<u8>> = (0..3).map(|_| ends.random_bytes(60)).collect();
     for message in &said {
         ends.client.push(StreamId::World, message).unwrap();
     }

@@ -7,7 +7,7 @@ use throng::prelude::ViewLinkMode;
 use throng::sim::Heartbeat;
 use throng_scenario::{self as scenario, BUILT_IN, LoadedScenario};
 
-use crate::rig::{Play, hashes, scenario_of};
+use crate::harness::{RunConfig, hashes, scenario_of};
 
 /// How many ticks of each built-in scenario are compared: enough for its first cues, and no more than that.
 fn ticks_of(name: &str) -> u64 {
@@ -40,10 +40,10 @@ fn built_in(name: &str) -> LoadedScenario {
 }
 
 /// Plays a built-in scenario and fails at the first tick in which it differs from a run on one thread.
-fn assert_same(name: &str, what: &str, reference: &[u64], play: Play) {
+fn assert_same(name: &str, what: &str, reference: &[u64], play: RunConfig) {
     let found = hashes(
         built_in(name),
-        Play {
+        RunConfig {
             ticks: reference.len() as u64,
             ..play
         },
@@ -57,7 +57,7 @@ fn assert_same(name: &str, what: &str, reference: &[u64], play: Play) {
 }
 
 fn shuffle(app: &mut App, seed: u64) {
-    fn one(app: &mut App, label: impl ScheduleLabel, seed: u64) {
+    fn shuffle_schedule(app: &mut App, label: impl ScheduleLabel, seed: u64) {
         app.edit_schedule(label, |schedule| {
             let settings = schedule.get_build_settings();
             schedule.set_build_settings(ScheduleBuildSettings {
@@ -66,20 +66,20 @@ fn shuffle(app: &mut App, seed: u64) {
             });
         });
     }
-    one(app, FixedPreUpdate, seed);
-    one(app, FixedUpdate, seed);
-    one(app, Heartbeat, seed);
-    one(app, FixedPostUpdate, seed);
+    shuffle_schedule(app, FixedPreUpdate, seed);
+    shuffle_schedule(app, FixedUpdate, seed);
+    shuffle_schedule(app, Heartbeat, seed);
+    shuffle_schedule(app, FixedPostUpdate, seed);
 }
 
-fn is_the_same_however_it_is_played(name: &str) {
+fn assert_deterministic(name: &str) {
     let ticks = ticks_of(name);
     let reference = hashes(
         built_in(name),
-        Play {
+        RunConfig {
             ticks,
             threads: 1,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     assert_eq!(reference.len() as u64, ticks);
@@ -87,72 +87,72 @@ fn is_the_same_however_it_is_played(name: &str) {
         name,
         "on four threads",
         &reference,
-        Play {
+        RunConfig {
             threads: 4,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     for seed in [1, 2] {
-        let shuffled = Play {
+        let shuffled = RunConfig {
             threads: 1,
             configure: Some(shuffle),
             argument: seed,
-            ..Play::default()
+            ..RunConfig::default()
         };
         assert_same(name, &format!("shuffled by {seed}"), &reference, shuffled);
     }
-    let shuffled = Play {
+    let shuffled = RunConfig {
         threads: 4,
         configure: Some(shuffle),
         argument: 3,
-        ..Play::default()
+        ..RunConfig::default()
     };
     assert_same(name, "shuffled and on four threads", &reference, shuffled);
 }
 
 #[test]
-fn the_town_is_the_same_however_it_is_played() {
-    is_the_same_however_it_is_played("town");
+fn town_run_is_deterministic() {
+    assert_deterministic("town");
 }
 
 #[test]
-fn the_siege_is_the_same_however_it_is_played() {
-    is_the_same_however_it_is_played("siege");
+fn siege_run_is_deterministic() {
+    assert_deterministic("siege");
 }
 
 #[test]
-fn the_boss_is_the_same_however_it_is_played() {
-    is_the_same_however_it_is_played("boss");
+fn boss_run_is_deterministic() {
+    assert_deterministic("boss");
 }
 
 #[test]
-fn the_arena_is_the_same_however_it_is_played() {
-    is_the_same_however_it_is_played("arena_night");
+fn arena_run_is_deterministic() {
+    assert_deterministic("arena_night");
 }
 
 #[test]
-fn the_churn_is_the_same_however_it_is_played() {
-    is_the_same_however_it_is_played("churn");
+fn churn_run_is_deterministic() {
+    assert_deterministic("churn");
 }
 
 #[test]
-fn the_auction_is_the_same_however_it_is_played() {
-    is_the_same_however_it_is_played("auction");
+fn auction_run_is_deterministic() {
+    assert_deterministic("auction");
 }
 
 #[test]
-fn the_royale_is_the_same_however_it_is_played() {
-    is_the_same_however_it_is_played("royale");
+fn royale_run_is_deterministic() {
+    assert_deterministic("royale");
 }
 
 #[test]
-fn the_raid_is_the_same_however_it_is_played() {
-    is_the_same_however_it_is_played("raid");
+fn raid_run_is_deterministic() {
+    assert_deterministic("raid");
 }
 
 #[test]
-fn overload_is_the_same_however_it_is_played() {
-    is_the_same_however_it_is_played("overload");
+fn overload_run_is_deterministic() {
+    assert_deterministic("overload");
 }
 
 #[test]
@@ -177,11 +177,11 @@ fn every_built_in_scenario_is_compared() {
 fn another_seed_gives_another_run() {
     for built_in in BUILT_IN {
         let play = |seed| {
-            let play = Play {
+            let play = RunConfig {
                 ticks: 3,
                 threads: 1,
                 seed: Some(seed),
-                ..Play::default()
+                ..RunConfig::default()
             };
             hashes(self::built_in(built_in.name), play)
         };
@@ -195,14 +195,14 @@ fn another_seed_gives_another_run() {
 }
 
 #[test]
-fn a_tick_that_does_nothing_has_a_hash_of_its_own() {
+fn empty_tick_changes_the_hash() {
     let loaded = scenario::load("arena_night").unwrap();
     let mut found = hashes(
         loaded,
-        Play {
+        RunConfig {
             ticks: 40,
             threads: 1,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     found.sort_unstable();
@@ -211,9 +211,9 @@ fn a_tick_that_does_nothing_has_a_hash_of_its_own() {
 }
 
 #[test]
-fn shuffling_and_strictness_reach_every_schedule_of_the_tick() {
+fn shuffle_and_strict_order_reach_every_tick_schedule() {
     let loaded = scenario::load("arena_night").unwrap();
-    let play = Play {
+    let play = RunConfig {
         ticks: 1,
         threads: 1,
         configure: Some(|app, _| {
@@ -240,14 +240,14 @@ fn shuffling_and_strictness_reach_every_schedule_of_the_tick() {
                     .all(|settings| settings.ambiguity_detection == LogLevel::Error)
             );
         }),
-        ..Play::default()
+        ..RunConfig::default()
     };
     assert_eq!(hashes(loaded, play).len(), 1);
 }
 
 /// Mutual sight lets a link wait for two; the threads that scenes are spread over must not show.
 #[test]
-fn mutual_sight_is_the_same_on_any_number_of_threads() {
+fn mutual_views_are_equal_on_any_number_of_threads() {
     let run = |sight, threads| {
         let mut loaded = scenario::load("churn").unwrap();
         loaded
@@ -255,10 +255,10 @@ fn mutual_sight_is_the_same_on_any_number_of_threads() {
             .scenes
             .iter_mut()
             .for_each(|scene| scene.sight = sight);
-        let play = Play {
+        let play = RunConfig {
             ticks: 120,
             threads,
-            ..Play::default()
+            ..RunConfig::default()
         };
         hashes(loaded, play)
     };
@@ -268,7 +268,7 @@ fn mutual_sight_is_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn when_a_cue_runs_next_is_in_the_state_hash() {
+fn next_run_of_a_cue_is_in_the_state_hash() {
     // The first two ticks are alike; what differs is what is still to come.
     let text = |t_s: &str| {
         format!(
@@ -276,10 +276,10 @@ fn when_a_cue_runs_next_is_in_the_state_hash() {
              script: [Every(t_s: {t_s}, from_s: 0.05, run: Free(rect_tiles: (0, 0, 1, 1)))])"
         )
     };
-    let play = Play {
+    let play = RunConfig {
         threads: 1,
         ticks: 3,
-        ..Play::default()
+        ..RunConfig::default()
     };
     let [often, seldom] = ["0.5", "0.6"].map(|t_s| hashes(scenario_of(&text(t_s)), play));
     assert_eq!(often[0], seldom[0]);

@@ -12,24 +12,24 @@ use crate::net::{
 const STEPS_MAX: usize = 400;
 
 /// Packets under way in a direction; the oldest are lost.
-const FLYING_MAX: usize = 16;
+const IN_FLIGHT_MAX: usize = 16;
 
 /// Flushes over a perfect link in which the rest arrives.
 const ROUNDS_MAX: usize = 400;
 
 /// What an endpoint is sent, and what came out of it.
-struct End {
+struct TestEnd {
     endpoint: ReliableEndpoint,
     /// To the other end.
-    flying: Vec<Vec<u8>>,
-    pushed: [Vec<Vec<u8>>; 4],
+    in_flight: Vec<Vec<u8>>,
+    sent: [Vec<Vec<u8>>; 4],
     /// How much of what the other end pushed came out here.
-    came: [usize; 4],
+    received: [usize; 4],
     unreliable: Vec<Vec<u8>>,
 }
 
 struct Script {
-    ends: [End; 2],
+    ends: [TestEnd; 2],
     now_us: u64,
     /// Messages so far.
     count: u32,
@@ -37,13 +37,13 @@ struct Script {
     is_changed: bool,
 }
 
-impl End {
+impl TestEnd {
     fn new(settings: EndpointSettings) -> Self {
         Self {
             endpoint: ReliableEndpoint::new(settings),
-            flying: Vec::new(),
-            pushed: Default::default(),
-            came: [0; 4],
+            in_flight: Vec::new(),
+            sent: Default::default(),
+            received: [0; 4],
             unreliable: Vec::new(),
         }
     }
@@ -63,7 +63,7 @@ impl Script {
     fn push(&mut self, end: usize, stream: StreamId, length: u8) {
         let message = self.message(length);
         match self.ends[end].endpoint.push(stream, &message) {
-            Ok(()) => self.ends[end].pushed[stream.number()].push(message),
+            Ok(()) => self.ends[end].sent[stream.number()].push(message),
             // The server takes no longer ones of a client.
             Err(SendError::TooLong { most, .. }) => assert!(end == 1 && message.len() > most),
             Err(refused) => assert!(
@@ -83,14 +83,16 @@ impl Script {
     }
 
     fn flush(&mut self, end: usize) {
-        let End {
-            endpoint, flying, ..
+        let TestEnd {
+            endpoint,
+            in_flight: flying,
+            ..
         } = &mut self.ends[end];
         let mut packet = Vec::new();
         let stamp = PacketStamp::default();
         endpoint.flush(self.now_us, stamp, usize::MAX, &mut packet, |packet| {
             assert!(packet.len() <= PACKET_BYTES_MAX);
-            if flying.len() == FLYING_MAX {
+            if flying.len() == IN_FLIGHT_MAX {
                 flying.remove(0);
             }
             flying.push(packet.to_vec());
@@ -106,7 +108,11 @@ impl Script {
         } else {
             (second, first)
         };
-        let End { endpoint, came, .. } = receiver;
+        let TestEnd {
+            endpoint,
+            received: came,
+            ..
+        } = receiver;
         let taken = endpoint.receive(now_us, packet, |delivery: ReceivedMessage<'_>| {
             if is_changed {
                 return;
@@ -119,7 +125,7 @@ impl Script {
                 return;
             };
             let came = &mut came[stream.number()];
-            assert_eq!(delivery.bytes, sender.pushed[stream.number()][*came]);
+            assert_eq!(delivery.bytes, sender.sent[stream.number()][*came]);
             *came += 1;
         });
         if !is_changed && let Err(refused) = taken {
@@ -129,7 +135,7 @@ impl Script {
 
     fn step(&mut self, what: u8, how: u8) {
         let end = usize::from(what & 1);
-        let flying = self.ends[end].flying.len();
+        let flying = self.ends[end].in_flight.len();
         let nth = usize::from(how) % flying.max(1);
         match what >> 1 & 7 {
             0 => self.push(end, StreamId::ALL[usize::from(what >> 4 & 3)], how),
@@ -141,16 +147,16 @@ impl Script {
             4 | 5 if flying > 0 => {
                 // It stays under way where it is to come twice.
                 let packet = if what & 0x80 == 0 {
-                    self.ends[end].flying.remove(nth)
+                    self.ends[end].in_flight.remove(nth)
                 } else {
-                    self.ends[end].flying[nth].clone()
+                    self.ends[end].in_flight[nth].clone()
                 };
                 self.deliver(end, &packet);
             }
-            6 if flying > 0 => drop(self.ends[end].flying.remove(nth)),
+            6 if flying > 0 => drop(self.ends[end].in_flight.remove(nth)),
             7 if flying > 0 && what & 0xf0 == 0xf0 => {
                 self.is_changed = true;
-                let mut packet = self.ends[end].flying.remove(nth);
+                let mut packet = self.ends[end].in_flight.remove(nth);
                 let at = usize::from(how) % packet.len();
                 packet[at] ^= how | 1;
                 self.deliver(end, &packet);
@@ -160,16 +166,16 @@ impl Script {
     }
 
     /// From here on nothing is lost.
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         for _ in 0..ROUNDS_MAX {
             self.now_us += 50_000;
             for end in 0..2 {
                 self.flush(end);
-                for packet in std::mem::take(&mut self.ends[end].flying) {
+                for packet in std::mem::take(&mut self.ends[end].in_flight) {
                     self.deliver(end, &packet);
                 }
             }
-            let waits = |end: &End| end.endpoint.pending_bytes() > 0;
+            let waits = |end: &TestEnd| end.endpoint.pending_bytes() > 0;
             if !self.ends.iter().any(waits) {
                 return;
             }
@@ -181,7 +187,7 @@ impl Script {
 pub fn check(input: &[u8]) {
     let settings = EndpointSettings::default();
     let mut script = Script {
-        ends: [End::new(settings), End::new(settings.for_client())],
+        ends: [TestEnd::new(settings), TestEnd::new(settings.for_client())],
         now_us: 1_000_000,
         count: 0,
         is_changed: false,
@@ -193,10 +199,10 @@ pub fn check(input: &[u8]) {
     if script.is_changed {
         return;
     }
-    script.settle();
+    script.run_until_idle();
     let [first, second] = &script.ends;
     for (sender, receiver) in [(first, second), (second, first)] {
-        let pushed = sender.pushed.each_ref().map(Vec::len);
-        assert_eq!(receiver.came, pushed);
+        let pushed = sender.sent.each_ref().map(Vec::len);
+        assert_eq!(receiver.received, pushed);
     }
 }

@@ -5,7 +5,7 @@
 
 use throng_scenario::{self as scenario, BUILT_IN};
 
-use crate::rig::{Play, hashes};
+use crate::harness::{RunConfig, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 9] = [
@@ -29,10 +29,10 @@ fn every_scenario_ends_in_its_golden_hash() {
     let mut table = String::new();
     let mut differs = Vec::new();
     for (name, ticks, golden) in GOLDEN {
-        let play = Play {
+        let play = RunConfig {
             ticks,
             threads: 2,
-            ..Play::default()
+            ..RunConfig::default()
         };
         let last = hashes(scenario::load(name).unwrap(), play)
             .pop()

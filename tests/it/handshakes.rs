@@ -20,12 +20,12 @@ const STEPS_MAX: usize = 60;
 const HALF_OPEN_MAX: usize = 3;
 
 struct Handshakes {
-    gate: ServerHandshake,
+    server: ServerHandshake,
     clients: Vec<ClientHandshake>,
-    admitted: Vec<bool>,
+    accepted: Vec<bool>,
     now_us: u64,
     /// The last packet of each, to be sent again.
-    said: Vec<Vec<u8>>,
+    sent: Vec<Vec<u8>>,
 }
 
 impl Handshakes {
@@ -44,11 +44,11 @@ impl Handshakes {
             ClientHandshake::new(ConnectToken::issue(&claims, &KEY).expect("it is in order"))
         };
         Self {
-            gate: ServerHandshake::new(settings, KEY).expect("the system has randomness"),
+            server: ServerHandshake::new(settings, KEY).expect("the system has randomness"),
             clients: (0..4).map(client).collect(),
-            admitted: vec![false; 4],
+            accepted: vec![false; 4],
             now_us: 1,
-            said: vec![Vec::new(); 4],
+            sent: vec![Vec::new(); 4],
         }
     }
 
@@ -58,9 +58,9 @@ impl Handshakes {
         let mut packet = Vec::new();
         self.clients[nth].update(self.now_us, &mut packet);
         if packet.is_empty() {
-            packet.clone_from(&self.said[nth]);
+            packet.clone_from(&self.sent[nth]);
         }
-        self.said[nth].clone_from(&packet);
+        self.sent[nth].clone_from(&packet);
         let port = 1
             + nth as u16
             + if what & 0x20 == 0 {
@@ -77,19 +77,19 @@ impl Handshakes {
         let length = packet.len();
         let (mut answer, times) = (Vec::new(), (self.now_us, UNIX_S + 1));
         let told = self
-            .gate
+            .server
             .receive(times, from, &mut packet, what & 8 != 0, &mut answer);
         assert!(
             answer.len() <= length,
             "{} bytes for {length}",
             answer.len()
         );
-        assert!(self.gate.half_open() <= HALF_OPEN_MAX);
+        assert!(self.server.half_open() <= HALF_OPEN_MAX);
         match told {
             Err(_) => assert!(answer.is_empty(), "strangers are told nothing"),
             Ok(Some(admitted)) => {
                 assert!(!is_changed, "a packet that was changed let somebody in");
-                let before = &mut self.admitted[admitted.client as usize];
+                let before = &mut self.accepted[admitted.client as usize];
                 assert!(!std::mem::replace(before, true), "a token was used twice");
             }
             Ok(None) => {}
@@ -105,7 +105,7 @@ impl Handshakes {
         let heard = self.clients[nth].receive(self.now_us, &mut answer);
         assert!(is_sound || heard.is_err(), "a changed answer was heard");
         let is_in = self.clients[nth].is_connected() == Ok(true);
-        assert!(!is_in || self.admitted[nth], "it was not let in");
+        assert!(!is_in || self.accepted[nth], "it was not let in");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use throng_scenario::{Report, Verdict};
 
-use crate::rig::{Play, assert_expectations, play_out, scenario_of};
+use crate::harness::{RunConfig, assert_expectations, run_to_end, scenario_of};
 
 const ALWAYS: &str = "ViewsWithinCap, ViewsStable, TicketsConserved";
 
@@ -13,12 +13,12 @@ fn play(fields: &str, expect: &str) -> Report {
     let text = format!("Scenario(name: \"hostile\", {fields}, expect: [{ALWAYS}, {expect}])");
     let loaded = scenario_of(&text);
     let ticks = (loaded.scenario.duration_s * loaded.scenario.tick_hz) as u64;
-    let report = play_out(
+    let report = run_to_end(
         loaded,
-        Play {
+        RunConfig {
             ticks,
             threads: 1,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     let mut judged = report.clone();
@@ -33,7 +33,7 @@ fn play(fields: &str, expect: &str) -> Report {
 const SMALL: &str = "map: Generate(Town(width_tiles: 200, height_tiles: 200))";
 
 #[test]
-fn nothing_at_all_may_happen() {
+fn empty_scenario_runs() {
     play("duration_s: 1", "NoObjectOnBlockedTile");
     play("duration_s: 0", "");
     play(
@@ -50,7 +50,7 @@ fn nothing_at_all_may_happen() {
 }
 
 #[test]
-fn a_map_of_one_tile_holds_a_crowd() {
+fn one_tile_map_holds_a_crowd() {
     let report = play(
         "duration_s: 2, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 1, height_tiles: 1, fill: 0)))], cast: [
             Crowd(kind: \"player\", count: 20, clients: 1, party_size: 5, churn_per_s: 5, attributes_per_s: 5, behaviour: Wander(radius_m: 10)),
@@ -61,7 +61,7 @@ fn a_map_of_one_tile_holds_a_crowd() {
 }
 
 #[test]
-fn a_map_without_a_free_tile_is_played_on() {
+fn map_without_a_free_tile_is_playable() {
     let report = play(
         "duration_s: 2, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 50, height_tiles: 50, fill: 1)))], cast: [
             Crowd(tag: \"p\", kind: \"player\", count: 20, clients: 1, behaviour: Wander(radius_m: 10)),
@@ -73,7 +73,7 @@ fn a_map_without_a_free_tile_is_played_on() {
 }
 
 #[test]
-fn any_tick_rate_will_do() {
+fn extreme_tick_rates_run() {
     for hz in [1.0, 7.3, 1000.0] {
         let report = play(
             &format!("duration_s: 3, tick_hz: {hz}, scenes: [Scene(name: \"a\", {SMALL})], cast: [
@@ -86,7 +86,7 @@ fn any_tick_rate_will_do() {
 }
 
 #[test]
-fn cells_may_be_larger_than_the_scene_and_caps_nothing() {
+fn oversized_cells_and_zero_caps_run() {
     let report = play(
         &format!("duration_s: 3, scenes: [Scene(name: \"a\", cell_m: 10000, margin_m: 2500, view_cap: 0, npc_cap: 0, thing_cap: 0, {SMALL})],
             cast: [Crowd(kind: \"player\", count: 30, clients: 1, behaviour: Wander(radius_m: 30))]"),
@@ -96,7 +96,7 @@ fn cells_may_be_larger_than_the_scene_and_caps_nothing() {
 }
 
 #[test]
-fn any_speed_will_do() {
+fn extreme_speeds_run() {
     for speed in [0, 1000] {
         let report = play(
             &format!("duration_s: 5, scenes: [Scene(name: \"a\", {SMALL})], cast: [
@@ -110,7 +110,7 @@ fn any_speed_will_do() {
 }
 
 #[test]
-fn a_party_that_does_not_divide_its_crowd_is_smaller() {
+fn last_party_of_an_uneven_crowd_is_smaller() {
     play(
         &format!("duration_s: 2, scenes: [Scene(name: \"a\", {SMALL})], cast: [
             Crowd(kind: \"player\", count: 7, party_size: 5, clients: 1, behaviour: Wander(radius_m: 30))]"),
@@ -119,7 +119,7 @@ fn a_party_that_does_not_divide_its_crowd_is_smaller() {
 }
 
 #[test]
-fn storms_of_churn_teleports_and_gates_pass() {
+fn mass_churn_teleports_and_edits_pass() {
     for (gate, nobody) in [
         ("(60, 60, 30, 30)", "NoObjectOnBlockedTile"),
         ("(0, 0, 200, 200)", ""),
@@ -138,7 +138,7 @@ fn storms_of_churn_teleports_and_gates_pass() {
 }
 
 #[test]
-fn a_scene_that_is_full_or_closed_refuses_and_says_so() {
+fn full_or_closed_scene_refuses_with_an_error() {
     let report = play(
         &format!("duration_s: 4, scenes: [Scene(name: \"a\", max_objects: 1, {SMALL}), Scene(name: \"b\", max_objects: 8, {SMALL})], cast: [
             Crowd(tag: \"p\", kind: \"player\", scene: \"b\", count: 5, clients: 1, behaviour: Wander(radius_m: 10))], script: [
@@ -173,7 +173,7 @@ fn a_scene_that_is_full_or_closed_refuses_and_says_so() {
 }
 
 #[test]
-fn scenes_that_close_with_everybody_in_them_leave_nothing_behind() {
+fn scenes_closed_with_players_inside_leave_no_state() {
     let report = play(
         &format!("duration_s: 5, scenes: [Scene(name: \"a\", {SMALL}), Scene(name: \"b\", {SMALL})], cast: [
             Crowd(tag: \"p\", kind: \"player\", count: 40, clients: 1, churn_per_s: 10, party_size: 5, behaviour: Wander(radius_m: 30)),
@@ -194,7 +194,7 @@ fn scenes_that_close_with_everybody_in_them_leave_nothing_behind() {
 }
 
 #[test]
-fn players_that_are_despawned_while_their_clients_wait_keep_no_run_from_coming_to_rest() {
+fn despawned_players_of_waiting_clients_do_not_block_the_end() {
     let report = play(
         &format!("duration_s: 2, settings: (sync: (enters_per_tick: 1)), scenes: [Scene(name: \"a\", {SMALL}, view_cap: 40)], cast: [
             Crowd(tag: \"p\", kind: \"player\", count: 60, clients: 1, behaviour: Wander(radius_m: 10)),
@@ -207,7 +207,7 @@ fn players_that_are_despawned_while_their_clients_wait_keep_no_run_from_coming_t
 }
 
 #[test]
-fn a_script_that_spawns_more_players_than_there_may_be_is_told_so() {
+fn spawning_too_many_players_is_a_script_error() {
     let report = play(
         &format!(
             "duration_s: 0.5, scenes: [Scene(name: \"a\", {SMALL}, max_objects: 10)], cast: [Crowd(kind: \"player\", count: 2)], script: [
@@ -223,7 +223,7 @@ fn a_script_that_spawns_more_players_than_there_may_be_is_told_so() {
 }
 
 #[test]
-fn a_script_that_opens_scenes_without_end_is_stopped_at_the_limit_of_cells() {
+fn endless_scene_opening_stops_at_the_cell_limit() {
     let report = play(
         "duration_s: 1, scenes: [Scene(name: \"a\")], script: [Every(t_s: 0.05, run: OpenScene(name: \"o\", cell_m: 1,
             margin_m: 0, map: Generate(Random(width_tiles: 1500, height_tiles: 1500))))]",

@@ -22,9 +22,9 @@ const TILE_M: f32 = 0.5;
 const SPEED: f32 = 4.0;
 
 /// Numbers that repeat themselves.
-struct Chance(u64);
+struct TestRandom(u64);
 
-impl Chance {
+impl TestRandom {
     fn below(&mut self, n: u64) -> u64 {
         self.0 = self
             .0
@@ -35,19 +35,19 @@ impl Chance {
 }
 
 fn walled(side: u32, blocked_in_a_hundred: u64) -> TileMap {
-    let mut chance = Chance(5);
+    let mut chance = TestRandom(5);
     TileMap::from_fn(side, side, |_, _| chance.below(100) < blocked_in_a_hundred).unwrap()
 }
 
 /// A server with one scene; whoever logs in gets an object on a free tile.
-struct World {
+struct TestWorld {
     server: Server,
     scene: Entity,
     transport: TransportHandle,
     sink: MemorySink,
 }
 
-impl World {
+impl TestWorld {
     fn new(tiles: &TileMap, hz: f64) -> Self {
         let mut server = Server::builder().tick_hz(hz).build();
         let map = SceneMap::new(std::sync::Arc::new(tiles.clone()), TILE_M);
@@ -73,7 +73,7 @@ impl World {
         let client = self.transport.connect(connected).unwrap();
         self.send(client, &ClientMessage::login(player));
         self.server.step(1);
-        let new = self.written::<LoggedIn>();
+        let new = self.messages::<LoggedIn>();
         assert_eq!(new.len(), 1);
         let place = (Object::in_scene(self.scene), Position(at));
         let own = (
@@ -90,7 +90,7 @@ impl World {
         let _ = self.transport.receive(client, &message.to_bytes());
     }
 
-    fn written<M: Message + Copy>(&self) -> Vec<M> {
+    fn messages<M: Message + Copy>(&self) -> Vec<M> {
         let messages = self.server.world().resource::<Messages<M>>();
         messages.iter_current_update_messages().copied().collect()
     }
@@ -102,22 +102,22 @@ impl World {
 
 /// How bad a line is.
 #[derive(Clone, Copy)]
-struct Line {
+struct TestNetwork {
     /// Ticks that everything takes, and up to how many more it may take.
     lag: u64,
     jitter: u64,
     /// Of a hundred inputs, and of as many unreliable packets, so many are lost.
-    lost: u64,
+    loss: u64,
     /// Whether inputs overtake each other.
     reorders: bool,
 }
 
 /// What happens to a client beside its own inputs.
 #[derive(Clone, Copy, PartialEq)]
-enum Fate {
-    Nothing,
+enum TestScenario {
+    Undisturbed,
     /// It is teleported, pushed out of a wall that is built where it stands, and made faster or slower.
-    Everything,
+    Disturbed,
 }
 
 /// A client at the end of a line.
@@ -150,18 +150,18 @@ impl Walker {
 
 /// What a walk came to.
 #[derive(Debug, Default)]
-struct Walked {
-    acted: u32,
-    told: u32,
+struct WalkCounts {
+    inputs: u32,
+    replies: u32,
     corrections: Vec<Correction>,
     slid_or_stood: u32,
 }
 
 /// Plays a client and its server tick by tick. Whenever it is told where it stands, that is the server's place at that tick bit
 /// for bit, and what it had walked itself unless there was a reason that it could not know.
-fn walk(line: Line, fate: Fate, hz: f64, ticks: u64, seed: u64) -> Walked {
+fn walk(line: TestNetwork, fate: TestScenario, hz: f64, ticks: u64, seed: u64) -> WalkCounts {
     let tiles = walled(80, 20);
-    let mut world = World::new(&tiles, hz);
+    let mut world = TestWorld::new(&tiles, hz);
     let start = tiles.nearest_free(IVec2::splat(40), 40).unwrap();
     let at = (start.as_vec2() + 0.37) * TILE_M;
     let (client, entity) = world.log_in(7, at);
@@ -177,13 +177,13 @@ fn walk(line: Line, fate: Fate, hz: f64, ticks: u64, seed: u64) -> Walked {
         reliable_due: 0,
         input_due: 0,
     };
-    let mut chance = Chance(seed);
-    let (mut walked, mut direction) = (Walked::default(), 0);
+    let mut chance = TestRandom(seed);
+    let (mut walked, mut direction) = (WalkCounts::default(), 0);
     // By tick: where the server had it, and whether there was a reason for both to part.
     let (mut places, mut reasons) = (BTreeMap::new(), Vec::new());
     let (mut told_tick, mut last_seq) = (0, None);
     for now in world.server.tick()..world.server.tick() + ticks {
-        follow(
+        reconcile(
             &mut walker,
             now,
             (&places, &reasons),
@@ -193,7 +193,7 @@ fn walk(line: Line, fate: Fate, hz: f64, ticks: u64, seed: u64) -> Walked {
         if chance.below(8) == 0 {
             direction = chance.below(256) as u8;
         }
-        act(
+        send_input(
             &mut walker,
             (now, direction),
             line,
@@ -205,13 +205,13 @@ fn walk(line: Line, fate: Fate, hz: f64, ticks: u64, seed: u64) -> Walked {
             let _ = world.transport.receive(client, bytes);
         }
         walker.up.retain(|(due, _)| *due > now);
-        let is_touched = fate == Fate::Everything && now % 60 == 59;
+        let is_touched = fate == TestScenario::Disturbed && now % 60 == 59;
         if is_touched {
-            touch(&mut world, &mut walker, now, &mut chance);
+            disturb(&mut world, &mut walker, now, &mut chance);
         }
         world.server.step(1);
         let tick = world.server.tick();
-        for input in world.written::<PlayerInput>() {
+        for input in world.messages::<PlayerInput>() {
             let seq = input.input.seq;
             // One before it was lost, or will be refused for coming late.
             if last_seq.is_some_and(|last: u16| last.wrapping_add(1) != seq) {
@@ -219,7 +219,7 @@ fn walk(line: Line, fate: Fate, hz: f64, ticks: u64, seed: u64) -> Walked {
             }
             last_seq = Some(seq);
         }
-        if !world.written::<MoveRefused>().is_empty() {
+        if !world.messages::<MoveRefused>().is_empty() {
             reasons.push(tick..=tick);
         }
         if is_touched {
@@ -233,12 +233,12 @@ fn walk(line: Line, fate: Fate, hz: f64, ticks: u64, seed: u64) -> Walked {
 }
 
 /// The client takes what came.
-fn follow(
+fn reconcile(
     walker: &mut Walker,
     now: u64,
     (places, reasons): (&BTreeMap<u64, Vec2>, &[std::ops::RangeInclusive<u64>]),
     told_tick: &mut u64,
-    walked: &mut Walked,
+    walked: &mut WalkCounts,
 ) {
     while let Some(nth) = walker.down.iter().position(|(due, _)| *due <= now) {
         let (_, packet) = walker.down.remove(nth).unwrap();
@@ -258,7 +258,7 @@ fn follow(
             assert_eq!(corrected, None, "nothing new came");
             continue;
         }
-        walked.told += 1;
+        walked.replies += 1;
         let since = std::mem::replace(told_tick, told.tick) + 1;
         let of_server = places[&told.tick];
         assert_eq!(walker.predictor.confirmed(), Some(of_server));
@@ -280,12 +280,12 @@ fn follow(
 }
 
 /// The client acts, and its input goes on its way.
-fn act(
+fn send_input(
     walker: &mut Walker,
     (now, direction): (u64, u8),
-    line: Line,
-    chance: &mut Chance,
-    walked: &mut Walked,
+    line: TestNetwork,
+    chance: &mut TestRandom,
+    walked: &mut WalkCounts,
 ) {
     let before = walker.predictor.position();
     let motion = match chance.below(30) {
@@ -303,11 +303,11 @@ fn act(
     let Some(input) = acted else {
         return;
     };
-    walked.acted += 1;
+    walked.inputs += 1;
     let way = before.zip(walker.predictor.position());
     let is_short = way.is_some_and(|(from, to)| from.distance(to) < walker.step().step_m * 0.95);
     walked.slid_or_stood += u32::from(is_short && motion != InputMotion::Stand);
-    if chance.below(100) < line.lost {
+    if chance.below(100) < line.loss {
         return;
     }
     let mut due = now + line.lag + chance.below(line.jitter + 1);
@@ -320,7 +320,7 @@ fn act(
 }
 
 /// What a client cannot foresee happens to it.
-fn touch(world: &mut World, walker: &mut Walker, now: u64, chance: &mut Chance) {
+fn disturb(world: &mut TestWorld, walker: &mut Walker, now: u64, chance: &mut TestRandom) {
     let scene = world.scene;
     let entity = walker.entity;
     match now / 60 % 3 {
@@ -347,7 +347,13 @@ fn touch(world: &mut World, walker: &mut Walker, now: u64, chance: &mut Chance) 
 }
 
 /// What the server sent goes on its way: reliable packets in order, the others as they come.
-fn send_down(world: &World, walker: &mut Walker, now: u64, line: Line, chance: &mut Chance) {
+fn send_down(
+    world: &TestWorld,
+    walker: &mut Walker,
+    now: u64,
+    line: TestNetwork,
+    chance: &mut TestRandom,
+) {
     let kept = world.sink.take();
     let frames = kept.packets.iter();
     for (_, packet) in frames.filter(|(client, _)| *client == walker.client) {
@@ -356,59 +362,77 @@ fn send_down(world: &World, walker: &mut Walker, now: u64, line: Line, chance: &
         if header.channel == Channel::Reliable {
             due = due.max(walker.reliable_due);
             walker.reliable_due = due;
-        } else if chance.below(100) < line.lost {
+        } else if chance.below(100) < line.loss {
             continue;
         }
         walker.down.push_back((due, packet.to_vec()));
     }
 }
 
-const CALM: Line = Line {
+const PERFECT_NETWORK: TestNetwork = TestNetwork {
     lag: 2,
     jitter: 0,
-    lost: 0,
+    loss: 0,
     reorders: false,
 };
 
 #[test]
-fn on_a_line_that_keeps_inputs_in_order_nothing_is_ever_corrected() {
+fn in_order_inputs_are_never_corrected() {
     for (line, hz) in [
-        (CALM, 20.0),
-        (Line { lag: 0, ..CALM }, 30.0),
-        (Line { jitter: 4, ..CALM }, 20.0),
-        (Line { lag: 9, ..CALM }, 64.0),
+        (PERFECT_NETWORK, 20.0),
+        (
+            TestNetwork {
+                lag: 0,
+                ..PERFECT_NETWORK
+            },
+            30.0,
+        ),
+        (
+            TestNetwork {
+                jitter: 4,
+                ..PERFECT_NETWORK
+            },
+            20.0,
+        ),
+        (
+            TestNetwork {
+                lag: 9,
+                ..PERFECT_NETWORK
+            },
+            64.0,
+        ),
     ] {
-        let walked = walk(line, Fate::Nothing, hz, 1_200, 3);
-        assert!(walked.acted > 1_100 && walked.told > 400, "{walked:?}");
+        let walked = walk(line, TestScenario::Undisturbed, hz, 1_200, 3);
+        assert!(walked.inputs > 1_100 && walked.replies > 400, "{walked:?}");
         assert!(walked.slid_or_stood > 100, "there are walls: {walked:?}");
         assert!(walked.corrections.is_empty(), "{walked:?}");
     }
 }
 
 #[test]
-fn lost_and_late_inputs_are_corrected_and_nothing_else() {
+fn only_lost_and_late_inputs_are_corrected() {
     for seed in 1..4 {
-        let line = Line {
+        let line = TestNetwork {
             jitter: 3,
-            lost: 8,
+            loss: 8,
             reorders: true,
-            ..CALM
+            ..PERFECT_NETWORK
         };
-        let walked = walk(line, Fate::Nothing, 20.0, 1_200, seed);
-        assert!(walked.told > 400, "{walked:?}");
+        let walked = walk(line, TestScenario::Undisturbed, 20.0, 1_200, seed);
+        assert!(walked.replies > 400, "{walked:?}");
         assert!(walked.corrections.len() > 20, "{walked:?}");
     }
 }
 
 #[test]
-fn teleports_pushes_and_other_speeds_are_followed() {
-    let lossy = Line {
+fn predictor_follows_teleports_pushes_and_speed_changes() {
+    let lossy = TestNetwork {
         jitter: 2,
-        lost: 5,
-        ..CALM
+        loss: 5,
+        ..PERFECT_NETWORK
     };
-    for line in [CALM, lossy] {
-        let walked = walk(line, Fate::Everything, 20.0, 1_800, 9);
+    for line in [PERFECT_NETWORK, lossy] {
+        let walked = walk(line, TestScenario::Disturbed, 20.0, 1_800, 9);
         assert!(walked.corrections.len() > 10, "{walked:?}");
         let farthest = walked.corrections.iter().map(|it| it.error_m);
         assert!(farthest.fold(0.0, f32::max) > 5.0, "it was teleported");
@@ -416,16 +440,19 @@ fn teleports_pushes_and_other_speeds_are_followed() {
 }
 
 #[test]
-fn a_client_that_is_not_answered_stands_still_and_goes_on_after_that() {
-    let dead = Line { lag: 200, ..CALM };
-    let walked = walk(dead, Fate::Nothing, 20.0, 480, 1);
+fn unacknowledged_client_stops_and_continues_later() {
+    let dead = TestNetwork {
+        lag: 200,
+        ..PERFECT_NETWORK
+    };
+    let walked = walk(dead, TestScenario::Undisturbed, 20.0, 480, 1);
     // Two round trips of 401 ticks do not fit; the first tells it that it has an object.
-    assert_eq!(walked.acted as usize, UNHANDLED_MAX, "{walked:?}");
+    assert_eq!(walked.inputs as usize, UNHANDLED_MAX, "{walked:?}");
 }
 
 /// Inputs of a client that tries what it can, as they are sent.
-fn any_input(chance: &mut Chance, seq: &mut u16, at: Vec2) -> ClientInput {
-    let near = |chance: &mut Chance, reach: u64| {
+fn any_input(chance: &mut TestRandom, seq: &mut u16, at: Vec2) -> ClientInput {
+    let near = |chance: &mut TestRandom, reach: u64| {
         let mut off = || (chance.below(2 * reach + 1) as f32 - reach as f32) / 64.0;
         throng::wire::quantise(at + Vec2::new(off(), off()))
     };
@@ -474,13 +501,13 @@ fn no_quota() -> InboxSettings {
 }
 
 #[test]
-fn hackers_gain_no_more_than_the_allowance_over_the_wire_and_the_quiet_stay_where_they_are() {
+fn cheaters_gain_at_most_the_budget_and_idle_players_stay() {
     let few = walled(60, 5);
     let is_blocked = |x, y| x == 30 || few.is_blocked(x as i32, y as i32);
     let tiles = TileMap::from_fn(60, 60, is_blocked).unwrap();
-    let mut world = World::new(&tiles, 20.0);
+    let mut world = TestWorld::new(&tiles, 20.0);
     world.server.world_mut().insert_resource(no_quota());
-    let mut chance = Chance(23);
+    let mut chance = TestRandom(23);
     let mut hackers = Vec::new();
     for player in 0..8 {
         let tile = IVec2::new(7 * player, 55 - 6 * player);
@@ -553,14 +580,14 @@ fn hackers_gain_no_more_than_the_allowance_over_the_wire_and_the_quiet_stay_wher
 }
 
 #[test]
-fn a_server_takes_any_bytes_and_counts_each() {
-    let mut world = World::new(&walled(20, 10), 20.0);
+fn server_counts_any_bytes_it_receives() {
+    let mut world = TestWorld::new(&walled(20, 10), 20.0);
     let tile = walled(20, 10).nearest_free(IVec2::splat(9), 20).unwrap();
     let at = (tile.as_vec2() + 0.5) * TILE_M;
     let (player, entity) = world.log_in(1, at);
     let newcomer = world.transport.connect(ConnectionInfo::unknown()).unwrap();
-    let mut chance = Chance(41);
-    let folder = crate::rig::root().join("tests/corpus/inbound");
+    let mut chance = TestRandom(41);
+    let folder = crate::harness::root().join("tests/corpus/inbound");
     let mut kept: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
     kept.sort_by_key(|entry| entry.as_ref().unwrap().path());
     let kept: Vec<Vec<u8>> = kept

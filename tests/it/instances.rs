@@ -81,7 +81,7 @@ impl Game {
     }
 
     /// All messages of a kind since the last time.
-    fn told<M: Message>(&mut self) -> Vec<M> {
+    fn read_messages<M: Message>(&mut self) -> Vec<M> {
         let world = self.app.world_mut();
         world.resource_mut::<Messages<M>>().drain().collect()
     }
@@ -90,7 +90,7 @@ impl Game {
     fn step_until<M: Message>(&mut self, ticks_max: u32) -> Vec<M> {
         for _ in 0..ticks_max {
             self.step(1);
-            let told = self.told();
+            let told = self.read_messages();
             if !told.is_empty() {
                 return told;
             }
@@ -99,7 +99,7 @@ impl Game {
     }
 
     /// The names of the scenes that players are in.
-    fn whereabouts<const N: usize>(&mut self, players: [u64; N]) -> [String; N] {
+    fn scene_names<const N: usize>(&mut self, players: [u64; N]) -> [String; N] {
         let world = self.app.world();
         players.map(|player| {
             let entity = world.resource::<Players>().entity(PlayerId(player));
@@ -114,19 +114,19 @@ impl Game {
     }
 
     /// Two players in the lobby queue and are in their arena.
-    fn with_a_duel(rules: InstanceRules) -> (Self, InstanceOpened) {
+    fn new_with_duel(rules: InstanceRules) -> (Self, InstanceOpened) {
         let mut game = Self::new(rules);
         for player in [1, 2] {
             game.spawn(player);
             game.queue(player);
         }
         let opened = game.step_until::<InstanceOpened>(12)[0];
-        assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
+        assert_eq!(game.scene_names([1, 2]), ["arena", "arena"]);
         (game, opened)
     }
 }
 
-fn of_seconds(duration_s: f64) -> InstanceRules {
+fn rules_with_duration(duration_s: f64) -> InstanceRules {
     InstanceRules {
         duration_s,
         ..InstanceRules::default()
@@ -134,9 +134,9 @@ fn of_seconds(duration_s: f64) -> InstanceRules {
 }
 
 #[test]
-fn two_players_queue_get_a_scene_and_come_home_when_their_time_is_over() {
-    let (mut game, opened) = Game::with_a_duel(of_seconds(1.0));
-    let entered = game.told::<InstancePlayerEntered>();
+fn queued_players_get_a_scene_and_return_when_time_is_up() {
+    let (mut game, opened) = Game::new_with_duel(rules_with_duration(1.0));
+    let entered = game.read_messages::<InstancePlayerEntered>();
     assert_eq!(
         entered
             .iter()
@@ -146,10 +146,10 @@ fn two_players_queue_get_a_scene_and_come_home_when_their_time_is_over() {
     );
     assert_eq!(game.app.world().resource::<Instances>().inside_count(), 2);
     game.step(19);
-    assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
+    assert_eq!(game.scene_names([1, 2]), ["arena", "arena"]);
     game.step(1);
-    assert_eq!(game.told::<InstancePlayerReturned>().len(), 2);
-    let ended = game.told::<InstanceEnded>();
+    assert_eq!(game.read_messages::<InstancePlayerReturned>().len(), 2);
+    let ended = game.read_messages::<InstanceEnded>();
     assert_eq!(
         (ended[0].instance, ended[0].reason),
         (opened.instance, EndReason::TimeLimit)
@@ -170,44 +170,47 @@ fn two_players_queue_get_a_scene_and_come_home_when_their_time_is_over() {
 }
 
 #[test]
-fn who_loses_its_object_and_has_one_again_in_time_is_moved_to_its_seat() {
+fn respawned_player_is_moved_back_to_its_seat() {
     let rules = InstanceRules {
         seat_reserved_s: 1.0,
-        ..of_seconds(60.0)
+        ..rules_with_duration(60.0)
     };
-    let (mut game, opened) = Game::with_a_duel(rules);
-    let object = game.told::<InstancePlayerEntered>()[0].entity;
+    let (mut game, opened) = Game::new_with_duel(rules);
+    let object = game.read_messages::<InstancePlayerEntered>()[0].entity;
     despawn_object(game.app.world_mut(), object).unwrap();
     game.step(1);
-    let left = game.told::<InstancePlayerLeft>();
+    let left = game.read_messages::<InstancePlayerLeft>();
     assert!(matches!(left[0].reason, DepartureReason::Gone { .. }));
     game.step(10);
     game.spawn(1);
     game.step(1);
-    let entered = game.told::<InstancePlayerEntered>();
+    let entered = game.read_messages::<InstancePlayerEntered>();
     assert_eq!((entered[0].player.0, entered[0].is_return), (1, true));
-    assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
+    assert_eq!(game.scene_names([1, 2]), ["arena", "arena"]);
     let request = EndInstanceRequest {
         instance: opened.instance,
     };
     game.app.world_mut().write_message(request);
     game.step(1);
-    assert_eq!(game.told::<InstanceEnded>()[0].reason, EndReason::Requested);
-    assert_eq!(game.whereabouts([1, 2]), ["", ""], "the lobby has no name");
+    assert_eq!(
+        game.read_messages::<InstanceEnded>()[0].reason,
+        EndReason::Requested
+    );
+    assert_eq!(game.scene_names([1, 2]), ["", ""], "the lobby has no name");
     let stats = game.stats();
     assert_eq!((stats.entered, stats.returned, stats.lost), (3, 2, 1));
     assert_eq!(stats.left, 0);
 }
 
 #[test]
-fn when_nobody_comes_back_in_time_another_joins_on_the_same_side() {
+fn missing_player_is_backfilled_on_the_same_side() {
     let rules = InstanceRules {
         seat_reserved_s: 0.5,
         backfill_interval_s: 0.5,
-        ..of_seconds(60.0)
+        ..rules_with_duration(60.0)
     };
-    let (mut game, opened) = Game::with_a_duel(rules);
-    let loser = game.told::<InstancePlayerEntered>()[1];
+    let (mut game, opened) = Game::new_with_duel(rules);
+    let loser = game.read_messages::<InstancePlayerEntered>()[1];
     despawn_object(game.app.world_mut(), loser.entity).unwrap();
     // Nobody waits yet: it is asked for again.
     game.step(25);
@@ -219,35 +222,38 @@ fn when_nobody_comes_back_in_time_another_joins_on_the_same_side() {
         (joined[0].instance, joined[0].side),
         (opened.instance, loser.side)
     );
-    assert_eq!(game.whereabouts([1, 3]), ["arena", "arena"]);
+    assert_eq!(game.scene_names([1, 3]), ["arena", "arena"]);
     let stats = game.stats();
     assert_eq!((stats.left, stats.joined, stats.lost), (1, 1, 1));
 }
 
 #[test]
-fn who_asks_to_leave_goes_home_and_the_last_one_ends_the_match() {
+fn leaving_player_returns_and_the_last_one_ends_the_match() {
     let rules = InstanceRules {
         backfill_attempts_max: 0,
-        ..of_seconds(60.0)
+        ..rules_with_duration(60.0)
     };
-    let (mut game, opened) = Game::with_a_duel(rules);
+    let (mut game, opened) = Game::new_with_duel(rules);
     for (player, home) in [(1, ["", "arena"]), (2, ["", ""])] {
         game.app.world_mut().write_message(LeaveInstanceRequest {
             instance: opened.instance,
             leaver: Leaver::Player(PlayerId(player).into()),
         });
         game.step(1);
-        assert_eq!(game.whereabouts([1, 2]), home);
+        assert_eq!(game.scene_names([1, 2]), home);
     }
     game.step(1);
-    assert_eq!(game.told::<InstanceEnded>()[0].reason, EndReason::Empty);
+    assert_eq!(
+        game.read_messages::<InstanceEnded>()[0].reason,
+        EndReason::Empty
+    );
     assert_eq!((game.stats().returned, game.stats().left), (2, 2));
     assert_eq!(game.stats().backfills_requested, 0);
 }
 
 #[test]
-fn matches_beyond_the_limit_are_refused_told_and_counted() {
-    let mut game = Game::new(of_seconds(60.0));
+fn matches_over_the_limit_are_refused_and_counted() {
+    let mut game = Game::new(rules_with_duration(60.0));
     game.app.insert_resource(InstanceSettings {
         instances_max: 1,
         ..InstanceSettings::default()
@@ -266,13 +272,13 @@ fn matches_beyond_the_limit_are_refused_told_and_counted() {
     );
     let stats = game.stats();
     assert_eq!((stats.opened, stats.refused, stats.entered), (1, 1, 2));
-    let away = game.whereabouts([1, 2, 3, 4]);
+    let away = game.scene_names([1, 2, 3, 4]);
     assert_eq!(away.iter().filter(|name| *name == "arena").count(), 2);
 }
 
 #[test]
-fn instances_that_are_more_than_a_tick_opens_wait_for_the_next() {
-    let mut game = Game::new(of_seconds(60.0));
+fn instances_over_the_tick_limit_open_in_the_next_tick() {
+    let mut game = Game::new(rules_with_duration(60.0));
     game.app.insert_resource(InstanceSettings {
         opened_per_tick_max: 1,
         ..InstanceSettings::default()
@@ -284,27 +290,27 @@ fn instances_that_are_more_than_a_tick_opens_wait_for_the_next() {
     let mut opened = Vec::new();
     for _ in 0..16 {
         game.step(1);
-        opened.push(game.told::<InstanceOpened>().len());
+        opened.push(game.read_messages::<InstanceOpened>().len());
     }
     assert!(opened.iter().all(|&opened| opened <= 1));
     assert_eq!(opened.iter().sum::<usize>(), 3);
 }
 
 #[test]
-fn a_scene_closed_or_left_by_other_means_leaves_no_seat_behind() {
-    let (mut game, opened) = Game::with_a_duel(of_seconds(60.0));
-    let moved = game.told::<InstancePlayerEntered>()[0].entity;
+fn scene_closed_or_left_otherwise_frees_its_seats() {
+    let (mut game, opened) = Game::new_with_duel(rules_with_duration(60.0));
+    let moved = game.read_messages::<InstancePlayerEntered>()[0].entity;
     let lobby = game.lobby;
     change_scene(game.app.world_mut(), moved, lobby, Vec2::ONE).unwrap();
     game.step(1);
     assert_eq!(
-        game.told::<InstancePlayerLeft>()[0].reason,
+        game.read_messages::<InstancePlayerLeft>()[0].reason,
         DepartureReason::Moved
     );
     close_scene(game.app.world_mut(), opened.scene).unwrap();
     game.step(1);
     assert_eq!(
-        game.told::<InstanceEnded>()[0].reason,
+        game.read_messages::<InstanceEnded>()[0].reason,
         EndReason::SceneClosed
     );
     let instances = game.app.world().resource::<Instances>();
@@ -314,9 +320,9 @@ fn a_scene_closed_or_left_by_other_means_leaves_no_seat_behind() {
 }
 
 #[test]
-fn how_long_a_match_is_played_is_part_of_the_state() {
+fn match_duration_is_in_the_state_hash() {
     let hash = |duration_s| {
-        let (mut game, _) = Game::with_a_duel(of_seconds(duration_s));
+        let (mut game, _) = Game::new_with_duel(rules_with_duration(duration_s));
         state_hash(game.app.world_mut())
     };
     assert_eq!(hash(60.0), hash(60.0));
@@ -324,8 +330,8 @@ fn how_long_a_match_is_played_is_part_of_the_state() {
 }
 
 #[test]
-fn who_is_spawned_in_the_match_itself_still_has_the_home_that_it_came_from() {
-    let (mut game, opened) = Game::with_a_duel(of_seconds(60.0));
+fn player_spawned_in_its_match_keeps_its_home() {
+    let (mut game, opened) = Game::new_with_duel(rules_with_duration(60.0));
     let (lobby, arena) = (game.lobby, opened.scene);
     let world = game.app.world_mut();
     let gone = world.resource::<Players>().entity(PlayerId(1)).unwrap();
@@ -347,8 +353,8 @@ fn who_is_spawned_in_the_match_itself_still_has_the_home_that_it_came_from() {
 }
 
 #[test]
-fn a_player_that_comes_back_elsewhere_goes_home_to_there() {
-    let (mut game, opened) = Game::with_a_duel(of_seconds(60.0));
+fn player_that_respawns_elsewhere_returns_there() {
+    let (mut game, opened) = Game::new_with_duel(rules_with_duration(60.0));
     let world = game.app.world_mut();
     let gone = world.resource::<Players>().entity(PlayerId(1)).unwrap();
     despawn_object(world, gone).unwrap();
@@ -358,7 +364,7 @@ fn a_player_that_comes_back_elsewhere_goes_home_to_there() {
     let at = Vec2::splat(5.0);
     let back = spawn_object(world, inn, KindId(0), at, PlayerId(1)).unwrap();
     game.step(1);
-    assert_eq!(game.whereabouts([1]), ["arena"]);
+    assert_eq!(game.scene_names([1]), ["arena"]);
     throng::instance::end_instance(game.app.world_mut(), opened.instance);
     let object = game.app.world().get::<Object>(back).unwrap();
     assert_eq!(object.scene_entity(), inn);
@@ -367,8 +373,8 @@ fn a_player_that_comes_back_elsewhere_goes_home_to_there() {
 }
 
 #[test]
-fn who_leaves_and_has_no_home_any_more_does_not_stay_in_the_match() {
-    let (mut game, opened) = Game::with_a_duel(of_seconds(60.0));
+fn leaver_without_a_home_does_not_stay_in_the_match() {
+    let (mut game, opened) = Game::new_with_duel(rules_with_duration(60.0));
     let (lobby, arena) = (game.lobby, opened.scene);
     close_scene(game.app.world_mut(), lobby).unwrap();
     let request = LeaveInstanceRequest {
@@ -385,11 +391,11 @@ fn who_leaves_and_has_no_home_any_more_does_not_stay_in_the_match() {
     assert_eq!(game.stats().lost, 1);
 }
 
-fn of_many_tries() -> InstanceRules {
+fn rules_with_retries() -> InstanceRules {
     InstanceRules {
         backfill_interval_s: 0.5,
         ends_when_empty: false,
-        ..of_seconds(60.0)
+        ..rules_with_duration(60.0)
     }
 }
 
@@ -400,8 +406,8 @@ fn leave(game: &mut Game, instance: InstanceId, player: u64) {
 }
 
 #[test]
-fn who_has_a_seat_in_another_match_is_told_of_and_its_place_is_given_away() {
-    let (mut game, first) = Game::with_a_duel(of_many_tries());
+fn player_seated_in_another_match_is_reported_and_replaced() {
+    let (mut game, first) = Game::new_with_duel(rules_with_retries());
     game.spawn(3);
     game.queue(1);
     game.queue(3);
@@ -412,14 +418,14 @@ fn who_has_a_seat_in_another_match_is_told_of_and_its_place_is_given_away() {
     game.queue(4);
     let joined = game.step_until::<InstancePartyJoined>(20);
     assert_eq!(joined[0].instance, told.instance);
-    assert_eq!(game.whereabouts([1, 3, 4]), ["arena"; 3]);
+    assert_eq!(game.scene_names([1, 3, 4]), ["arena"; 3]);
     let stats = game.stats();
     assert_eq!((stats.never_entered, stats.left, stats.joined), (1, 0, 1));
 }
 
 #[test]
-fn when_all_have_left_at_once_others_of_their_level_are_found() {
-    let (mut game, opened) = Game::with_a_duel(of_many_tries());
+fn emptied_match_is_backfilled_at_its_level() {
+    let (mut game, opened) = Game::new_with_duel(rules_with_retries());
     (1..=2).for_each(|player| leave(&mut game, opened.instance, player));
     game.step(1);
     game.spawn(3);
@@ -429,8 +435,8 @@ fn when_all_have_left_at_once_others_of_their_level_are_found() {
 }
 
 #[test]
-fn those_who_replace_two_that_left_at_once_do_not_avoid_each_other() {
-    let (mut game, opened) = Game::with_a_duel(of_many_tries());
+fn two_backfills_at_once_do_not_avoid_each_other() {
+    let (mut game, opened) = Game::new_with_duel(rules_with_retries());
     let avoid = |player: u64, other: u64| {
         let mut wishes = TicketPreferences::default();
         wishes.avoid.push(PlayerId(other).into());
@@ -457,7 +463,7 @@ fn observers_of_an_ending_instance_read_and_end_instances() {
     struct Fighter;
     #[derive(Resource, Default)]
     struct Running(Vec<usize>);
-    let (mut game, first) = Game::with_a_duel(of_seconds(60.0));
+    let (mut game, first) = Game::new_with_duel(rules_with_duration(60.0));
     for player in [3, 4] {
         game.spawn(player);
         game.queue(player);
@@ -488,18 +494,18 @@ fn observers_of_an_ending_instance_read_and_end_instances() {
     let world = game.app.world();
     assert_eq!(world.resource::<Running>().0, [1], "the second still runs");
     assert!(world.resource::<Instances>().is_empty());
-    assert_eq!(game.told::<InstanceEnded>().len(), 2);
-    assert_eq!(game.whereabouts([1, 2, 3, 4]), [""; 4], "all are home");
+    assert_eq!(game.read_messages::<InstanceEnded>().len(), 2);
+    assert_eq!(game.scene_names([1, 2, 3, 4]), [""; 4], "all are home");
 }
 
 #[test]
-fn party_found_for_an_ended_match_waits_on() {
+fn party_of_an_ended_match_keeps_waiting() {
     let rules = InstanceRules {
         seat_reserved_s: 0.0,
-        ..of_seconds(60.0)
+        ..rules_with_duration(60.0)
     };
-    let (mut game, opened) = Game::with_a_duel(rules);
-    let loser = game.told::<InstancePlayerEntered>()[1];
+    let (mut game, opened) = Game::new_with_duel(rules);
+    let loser = game.read_messages::<InstancePlayerEntered>()[1];
     game.spawn(3);
     game.queue(3);
     despawn_object(game.app.world_mut(), loser.entity).unwrap();
@@ -520,12 +526,12 @@ fn party_found_for_an_ended_match_waits_on() {
             .get(opened.instance)
             .is_none()
     );
-    game.told::<InstanceOpened>();
+    game.read_messages::<InstanceOpened>();
     game.spawn(4);
     game.queue(4);
     let next = game.step_until::<InstanceOpened>(40);
     assert_eq!(next.len(), 1);
-    let players = game.told::<InstancePlayerEntered>();
+    let players = game.read_messages::<InstancePlayerEntered>();
     let mut players: Vec<u64> = players.iter().map(|entered| entered.player.0).collect();
     players.sort_unstable();
     assert_eq!(players, [3, 4], "the party that was found was queued again");

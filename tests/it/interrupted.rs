@@ -8,17 +8,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::rig::{Folder, Told, program, send_signal};
+use crate::harness::{ProgramOutput, TempFolder, program, send_signal};
 
 /// A run without an end.
-const ENDLESS: &str = r#"Scenario(name: "endless", duration_s: 600000,
+const ENDLESS_SCENARIO: &str = r#"Scenario(name: "endless", duration_s: 600000,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 20, fill: 0)))],
     cast: [Crowd(count: 2)], expect: [NoObjectOnBlockedTile, MatchesAtLeast(1)])"#;
 
 /// Plays until some hundred ticks are done, and sends a signal.
-fn stopped_by(signal: &str, arguments: &[&str]) -> Told {
-    let folder = Folder::new();
-    let (scenario, hashes) = (folder.write("endless.ron", ENDLESS), folder.path("hashes"));
+fn run_and_signal(signal: &str, arguments: &[&str]) -> ProgramOutput {
+    let folder = TempFolder::new();
+    let (scenario, hashes) = (
+        folder.write("endless.ron", ENDLESS_SCENARIO),
+        folder.path("hashes"),
+    );
     let run = ["run", &scenario, "--threads", "1", "--hashes", &hashes];
     let mut command = program(&[&run, arguments].concat());
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -33,14 +36,14 @@ fn stopped_by(signal: &str, arguments: &[&str]) -> Told {
         std::thread::sleep(Duration::from_millis(20));
     }
     send_signal(&child, signal);
-    let told = Told::from(child.wait_with_output().expect("the program ends"));
+    let told = ProgramOutput::from(child.wait_with_output().expect("the program ends"));
     let written = fs::read_to_string(&hashes).unwrap();
     assert!(written.ends_with('\n') && written.lines().count() > 100);
     told
 }
 
 /// Starts to measure the tick, and stops it by Ctrl-C.
-fn stopped_bench(arguments: &[&str]) -> Told {
+fn bench_and_signal(arguments: &[&str]) -> ProgramOutput {
     let mut command = program(&[&["bench", "tick", "nav", "-v"], arguments].concat());
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
@@ -52,22 +55,22 @@ fn stopped_bench(arguments: &[&str]) -> Told {
         assert!(read > 0, "it ended: {said}");
     }
     send_signal(&child, "-INT");
-    let mut told = Told::from(child.wait_with_output().expect("the program ends"));
+    let mut told = ProgramOutput::from(child.wait_with_output().expect("the program ends"));
     err.read_to_string(&mut said).expect("it is UTF-8");
     told.err = said;
     told
 }
 
 #[test]
-fn an_interrupted_bench_says_so_and_knows_no_largest_crowd() {
-    let told = stopped_bench(&["--threads", "1"]);
+fn interrupted_bench_says_so_and_has_no_largest_crowd() {
+    let told = bench_and_signal(&["--threads", "1"]);
     assert_eq!(told.code, 130, "{}", told.err);
     assert!(!told.out.contains("largest crowd"), "{}", told.out);
     assert_eq!(
         told.out.lines().last(),
         Some("interrupted after 0 of 2 systems: nothing of `tick` was judged")
     );
-    let told = stopped_bench(&["--threads", "1", "--json"]);
+    let told = bench_and_signal(&["--threads", "1", "--json"]);
     assert_eq!(told.code, 130, "{}", told.err);
     let findings = told.json();
     let stopped = &findings["interrupted"];
@@ -85,8 +88,8 @@ fn an_interrupted_bench_says_so_and_knows_no_largest_crowd() {
 }
 
 #[test]
-fn an_interrupted_run_says_so_and_judges_nothing() {
-    let told = stopped_by("-INT", &["--json"]);
+fn interrupted_run_says_so_and_checks_nothing() {
+    let told = run_and_signal("-INT", &["--json"]);
     assert_eq!(told.code, 130, "{}", told.err);
     let report = told.json();
     assert!(report["interrupted"].as_u64() > Some(100), "{report:#}");
@@ -102,8 +105,8 @@ fn an_interrupted_run_says_so_and_judges_nothing() {
 }
 
 #[test]
-fn a_run_that_was_asked_to_terminate_has_an_exit_code_of_its_own() {
-    let told = stopped_by("-TERM", &[]);
+fn terminated_run_has_exit_code_143() {
+    let told = run_and_signal("-TERM", &[]);
     assert_eq!(told.code, 143, "{}", told.err);
     let last = told.out.lines().last().unwrap();
     assert!(
@@ -116,7 +119,7 @@ fn a_run_that_was_asked_to_terminate_has_an_exit_code_of_its_own() {
         told.out
             .contains("not judged: nobody on a blocked tile: interrupted")
     );
-    let quiet = stopped_by("-TERM", &["--quiet"]);
+    let quiet = run_and_signal("-TERM", &["--quiet"]);
     assert_eq!((quiet.code, quiet.out.as_str()), (143, ""));
     assert!(
         quiet.err.starts_with("interrupted after tick "),

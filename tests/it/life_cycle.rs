@@ -10,7 +10,7 @@ use throng_scenario::{
     self as scenario, Action, Cue, Report, Scenario, ScenarioRun, SessionSummary, Verdict,
 };
 
-use crate::rig::{Play, assert_expectations, play_out, scenario_of, start};
+use crate::harness::{RunConfig, assert_expectations, run_to_end, scenario_of, start};
 
 /// Ten players with mirrors on a meadow of 20 m × 20 m, and five rats.
 fn meadow(session: &str, script: &str) -> ScenarioRun {
@@ -23,10 +23,10 @@ cast: [Crowd(tag: "people", kind: "player", count: 10, clients: 1, party_size: 5
 script: [{script}],
 expect: [MirrorsEqual, ViewsStable, ViewsWithinCap])"#
     );
-    let play = Play {
+    let play = RunConfig {
         threads: 1,
         ticks: 120,
-        ..Play::default()
+        ..RunConfig::default()
     };
     start(scenario_of(&text), play)
 }
@@ -59,7 +59,7 @@ fn sessions(run: &mut ScenarioRun) -> usize {
 }
 
 #[test]
-fn a_lost_line_comes_back_with_its_session_or_too_late_with_another() {
+fn lost_connection_resumes_in_time_or_gets_a_new_session() {
     let mut run = meadow(
         "reconnect_grace_s: 1",
         r#"At(t_s: 1, run: Disconnect(tag: "people", count: 4, for_s: 0.5)),
@@ -80,7 +80,7 @@ fn a_lost_line_comes_back_with_its_session_or_too_late_with_another() {
 }
 
 #[test]
-fn who_comes_back_does_so_from_another_address() {
+fn reconnecting_client_has_another_address() {
     let script = r#"At(t_s: 1, run: Disconnect(tag: "people", count: 3, for_s: 0.5))"#;
     let mut run = meadow("", script);
     let addresses = |run: &mut ScenarioRun| {
@@ -102,7 +102,7 @@ fn who_comes_back_does_so_from_another_address() {
 }
 
 #[test]
-fn a_second_login_a_kick_and_a_ban_end_sessions_and_each_is_told() {
+fn duplicate_login_kick_and_ban_end_sessions_with_a_reason() {
     let run = meadow(
         "",
         r#"At(t_s: 1, run: LoginAgain(tag: "people", count: 3)), At(t_s: 2, run: Kick(tag: "people", count: 2)),
@@ -123,7 +123,7 @@ fn a_second_login_a_kick_and_a_ban_end_sessions_and_each_is_told() {
 }
 
 #[test]
-fn players_steer_what_is_nobodys_and_let_go_of_it_without_connecting_anew() {
+fn players_possess_and_release_objects_without_reconnecting() {
     let mut run = meadow(
         "",
         r#"At(t_s: 1, run: Possess(tag: "people", count: 3, of: "rats")),
@@ -156,7 +156,7 @@ fn players_steer_what_is_nobodys_and_let_go_of_it_without_connecting_anew() {
 }
 
 #[test]
-fn spectators_have_no_object_and_go_wherever_the_others_do() {
+fn spectators_have_no_object_and_follow_their_target() {
     let mut run = meadow(
         "idle_timeout_s: 3",
         r#"At(t_s: 1, run: Spectate(tag: "people", count: 4, follow: "rats")),
@@ -186,7 +186,7 @@ fn spectators_have_no_object_and_go_wherever_the_others_do() {
 }
 
 #[test]
-fn with_a_session_goes_what_it_steers_and_its_own_object_too() {
+fn session_end_despawns_possessed_and_own_object() {
     let mut run = meadow(
         "",
         r#"At(t_s: 1, run: Possess(tag: "people", of: "rats")), At(t_s: 2, run: Kick(tag: "rats"))"#,
@@ -201,7 +201,7 @@ fn with_a_session_goes_what_it_steers_and_its_own_object_too() {
 }
 
 #[test]
-fn a_drained_server_is_empty_and_lets_so_many_in_a_tick_again() {
+fn drained_server_empties_and_reopens_with_its_login_limit() {
     let mut run = meadow(
         "players_max: 8, reserved_slots: (0, 0, 0, 2), admitted_per_tick_max: 2",
         r#"At(t_s: 0.5, run: Spawn(tag: "moderators", kind: "player", count: 2, clients: 1, admission: Staff)),
@@ -230,7 +230,7 @@ fn a_drained_server_is_empty_and_lets_so_many_in_a_tick_again() {
 }
 
 #[test]
-fn who_waits_for_its_connection_to_be_opened_is_not_taken_for_gone() {
+fn waiting_connection_is_not_replaced() {
     let mut run = meadow("sessions_opened_per_tick_max: 3", "");
     let counts = [(); 4].map(|()| {
         step(&mut run, 1);
@@ -243,7 +243,7 @@ fn who_waits_for_its_connection_to_be_opened_is_not_taken_for_gone() {
 }
 
 #[test]
-fn who_is_sent_away_in_the_tick_of_its_second_login_stays_away() {
+fn logout_in_the_tick_of_a_second_login_is_final() {
     let run = meadow(
         "",
         r#"At(t_s: 1, run: LoginAgain(tag: "people", count: 4)), At(t_s: 1, run: Logout(tag: "people", count: 2)),
@@ -254,7 +254,7 @@ fn who_is_sent_away_in_the_tick_of_its_second_login_stays_away() {
 }
 
 #[test]
-fn a_crowd_that_sends_inputs_walks_as_one_that_sends_moves_and_goes_on_after_a_lost_line() {
+fn input_crowd_walks_like_a_move_crowd_and_after_reconnect() {
     let walked = |inputs: bool| {
         let text = format!(
             r#"Scenario(name: "walk", duration_s: 10, scenes: [Scene(name: "a", map: Generate(Town(width_tiles: 80, height_tiles: 80)))],
@@ -262,10 +262,10 @@ fn a_crowd_that_sends_inputs_walks_as_one_that_sends_moves_and_goes_on_after_a_l
             script: [At(t_s: 6, run: Disconnect(tag: "p", count: 5, for_s: 1))],
             expect: [MirrorsEqual, NoObjectOnBlockedTile])"#
         );
-        let play = Play {
+        let play = RunConfig {
             threads: 1,
             ticks: 200,
-            ..Play::default()
+            ..RunConfig::default()
         };
         let mut run = start(scenario_of(&text), play);
         step(&mut run, 200);
@@ -289,7 +289,7 @@ fn a_crowd_that_sends_inputs_walks_as_one_that_sends_moves_and_goes_on_after_a_l
 }
 
 #[test]
-fn who_says_nothing_is_idle_and_comes_back_a_little_later() {
+fn silent_client_is_idle_and_returns_later() {
     let run = meadow(
         "idle_timeout_s: 1",
         r#"At(t_s: 1, run: Spawn(tag: "sleepers", kind: "player", count: 2, clients: 1, messages_per_s: 0))"#,
@@ -300,7 +300,7 @@ fn who_says_nothing_is_idle_and_comes_back_a_little_later() {
 }
 
 /// What of the churn does not hold, played for so many seconds with fewer players and something changed.
-fn broken(seconds: u64, change: impl FnOnce(&mut Scenario)) -> Vec<String> {
+fn failed_expectations(seconds: u64, change: impl FnOnce(&mut Scenario)) -> Vec<String> {
     let mut loaded = scenario::load("churn").unwrap();
     let scenario = &mut loaded.scenario;
     let sailors = scenario
@@ -310,42 +310,45 @@ fn broken(seconds: u64, change: impl FnOnce(&mut Scenario)) -> Vec<String> {
     sailors.unwrap().count = 200;
     scenario.settings.session.players_max = 200;
     scenario.expect.retain(|expectation| {
-        let until_s = expectation.in_window().1.and_then(|(_, until_s)| until_s);
+        let until_s = expectation
+            .split_window()
+            .1
+            .and_then(|(_, until_s)| until_s);
         until_s.is_none_or(|until_s| until_s <= seconds as f64)
     });
     change(scenario);
-    let play = Play {
+    let play = RunConfig {
         threads: 2,
         ticks: seconds * 20,
-        ..Play::default()
+        ..RunConfig::default()
     };
-    let report = play_out(loaded, play);
+    let report = run_to_end(loaded, play);
     let broken = report.expectations.into_iter();
     let broken = broken.filter(|judged| judged.verdict == Verdict::Failed);
     broken.map(|judged| judged.text).collect()
 }
 
 /// Those of some figures that stand in no text.
-fn unnamed<'a>(texts: &[String], figures: &[&'a str]) -> Vec<&'a str> {
+fn missing_names<'a>(texts: &[String], figures: &[&'a str]) -> Vec<&'a str> {
     let is_named = |figure: &str| texts.iter().any(|text| text.contains(figure));
     let figures = figures.iter().copied();
     figures.filter(|figure| !is_named(figure)).collect()
 }
 
 #[test]
-fn a_life_in_which_nothing_happens_is_found() {
-    assert_eq!(broken(3, |_| ()), Vec::<String>::new());
+fn unexercised_session_counters_are_found() {
+    assert_eq!(failed_expectations(3, |_| ()), Vec::<String>::new());
     // Everybody is let in at once.
-    let open = broken(3, |scenario| {
+    let open = failed_expectations(3, |scenario| {
         scenario.settings.session = SessionSettings {
             admitted_per_tick_max: u32::MAX,
             ..SessionSettings::default()
         };
     });
     let of_line = ["max_admitted", "in_line", "places_told"];
-    assert!(unnamed(&open, &of_line).is_empty(), "{open:?}");
+    assert!(missing_names(&open, &of_line).is_empty(), "{open:?}");
     // Staff stands in line like anybody.
-    let anybody = broken(3, |scenario| {
+    let anybody = failed_expectations(3, |scenario| {
         for cue in &mut scenario.script {
             if let Cue::At {
                 run: Action::Spawn(crowd),
@@ -357,9 +360,9 @@ fn a_life_in_which_nothing_happens_is_found() {
         }
     });
     let staff = ["tags.harbourmasters"];
-    assert!(unnamed(&anybody, &staff).is_empty(), "{anybody:?}");
+    assert!(missing_names(&anybody, &staff).is_empty(), "{anybody:?}");
     // Lost lines end sessions, nobody is idle, and half of the script is left out.
-    let dull = broken(13, |scenario| {
+    let dull = failed_expectations(13, |scenario| {
         let session = &mut scenario.settings.session;
         (session.reconnect_grace_s, session.idle_timeout_s) = (0.0, 0.0);
         scenario.script.retain(|cue| {
@@ -382,5 +385,5 @@ fn a_life_in_which_nothing_happens_is_found() {
         "sessions.possessing at most 0",
         "sessions.watching at most 0",
     ];
-    assert!(unnamed(&dull, &missed).is_empty(), "{dull:?}");
+    assert!(missing_names(&dull, &missed).is_empty(), "{dull:?}");
 }

@@ -2,30 +2,30 @@
 
 use std::fs;
 
-use crate::rig::{Folder, root, throng};
+use crate::harness::{TempFolder, root, run_throng};
 
 #[test]
-fn completions_know_every_subcommand_and_its_flags() {
+fn completions_have_every_subcommand_and_flag() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let told = throng(&["completions", shell]);
+        let told = run_throng(&["completions", shell]);
         assert_eq!((told.code, told.err.as_str()), (0, ""), "{shell}");
         for word in ["generate", "render", "bench", "judge", "completions"] {
             assert!(told.out.contains(word), "{word} for {shell}");
         }
     }
-    let told = throng(&["completions", "cmd"]);
+    let told = run_throng(&["completions", "cmd"]);
     assert!(told.code == 2 && told.err.contains("bash"), "{}", told.err);
 }
 
 #[test]
 fn every_command_has_a_man_page() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for (command, word) in [
         (&["man"][..], "throng"),
         (&["man", "bench"], "judge"),
         (&["man", "map", "generate"], "gates"),
     ] {
-        let told = throng(command);
+        let told = run_throng(command);
         assert_eq!((told.code, told.err.as_str()), (0, ""));
         assert!(
             told.out.contains(".TH") && told.out.contains(word),
@@ -33,7 +33,7 @@ fn every_command_has_a_man_page() {
             told.out
         );
     }
-    let told = throng(&["man", "map", "genrate"]);
+    let told = run_throng(&["man", "map", "genrate"]);
     assert_eq!((told.code, told.out.as_str()), (2, ""));
     assert!(
         told.err
@@ -42,7 +42,7 @@ fn every_command_has_a_man_page() {
         told.err
     );
     let pages = folder.path("man1");
-    assert_eq!(throng(&["man", "--folder", &pages]).code, 0);
+    assert_eq!(run_throng(&["man", "--folder", &pages]).code, 0);
     for page in ["throng.1", "throng-run.1", "throng-map-generate.1"] {
         let page = folder.path(&format!("man1/{page}"));
         assert!(fs::read_to_string(&page).unwrap().contains(".TH"), "{page}");
@@ -50,14 +50,15 @@ fn every_command_has_a_man_page() {
 }
 
 #[test]
-fn verbose_says_what_is_read_and_written_and_quiet_says_nothing_of_what_is_well() {
-    let folder = Folder::new();
+fn verbose_names_files_and_quiet_prints_failures_only() {
+    let folder = TempFolder::new();
     let village = root()
         .join("assets/maps/village.tmap")
         .display()
         .to_string();
     let copy = folder.path("copy.map");
-    let convert = |more: &[&str]| throng(&[&["map", "convert", &village, &copy], more].concat());
+    let convert =
+        |more: &[&str]| run_throng(&[&["map", "convert", &village, &copy], more].concat());
     assert_eq!(convert(&[]).err, "");
     let told = convert(&["-v"]);
     assert_eq!((told.code, told.out.as_str()), (0, ""));
@@ -71,29 +72,29 @@ fn verbose_says_what_is_read_and_written_and_quiet_says_nothing_of_what_is_well(
         assert!(told.err.contains(word), "{word}: {}", told.err);
     }
     let generate = ["map", "generate", &copy, "--size", "9x9", "-q"];
-    let told = throng(&generate);
+    let told = run_throng(&generate);
     assert_eq!(
         (told.code, told.out.as_str(), told.err.as_str()),
         (0, "", "")
     );
-    assert_eq!(throng(&["map", "info", &copy, "-q", "-v"]).code, 2);
+    assert_eq!(run_throng(&["map", "info", &copy, "-q", "-v"]).code, 2);
 }
 
 #[test]
-fn a_quiet_comparison_of_paths_says_what_is_wrong_on_stderr() {
-    let folder = Folder::new();
+fn quiet_path_comparison_prints_wrong_answers_on_stderr() {
+    let folder = TempFolder::new();
     let map = folder.write("a.map", "type octile\nheight 1\nwidth 3\nmap\n...\n");
     let scen = |length: &str| format!("version 1\n0\ta.map\t3\t1\t0\t0\t2\t0\t{length}\n");
     let (right, wrong) = (
         folder.write("r.scen", scen("2")),
         folder.write("w.scen", scen("3")),
     );
-    let told = throng(&["path", "--map", &map, "--scen", &right, "-q"]);
+    let told = run_throng(&["path", "--map", &map, "--scen", &right, "-q"]);
     assert_eq!(
         (told.code, told.out.as_str(), told.err.as_str()),
         (0, "", "")
     );
-    let told = throng(&["path", "--map", &map, "--scen", &wrong, "-q"]);
+    let told = run_throng(&["path", "--map", &map, "--scen", &wrong, "-q"]);
     assert_eq!((told.code, told.out.as_str()), (1, ""));
     assert!(
         told.err

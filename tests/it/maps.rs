@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use glam::IVec2;
 use throng::map::{self, MapFormat, TileEdit, TileMap, TileRect};
 
+use crate::harness::{TempFolder, root, run_throng};
 use crate::program::SMALL;
-use crate::rig::{Folder, root, throng};
 
 /// The real maps and their queries, which are no part of the project; empty when they are not there.
 fn real_maps() -> Vec<PathBuf> {
@@ -32,7 +32,7 @@ fn header_number(text: &str, key: &str) -> u32 {
 }
 
 #[test]
-fn real_maps_read_letter_by_letter() {
+fn real_maps_are_read_tile_by_tile() {
     for path in real_maps() {
         let map = map::load(&path).unwrap();
         let text = fs::read_to_string(&path).unwrap();
@@ -77,7 +77,7 @@ fn real_maps_survive_every_format() {
 }
 
 #[test]
-fn the_ends_of_every_known_path_on_real_maps_are_connected() {
+fn ends_of_known_paths_on_real_maps_are_connected() {
     for path in real_maps() {
         let map = map::load(&path).unwrap();
         let queries = fs::read_to_string(path.with_extension("map.scen")).unwrap();
@@ -99,7 +99,7 @@ fn the_ends_of_every_known_path_on_real_maps_are_connected() {
 }
 
 #[test]
-fn edits_of_real_maps_leave_what_a_rebuild_would() {
+fn edits_of_real_maps_equal_a_rebuild() {
     for path in real_maps() {
         let mut map = map::load(&path).unwrap();
         let (width, height) = (map.width(), map.height());
@@ -140,7 +140,7 @@ fn edits_of_real_maps_leave_what_a_rebuild_would() {
 }
 
 #[test]
-fn the_maps_in_assets_load() {
+fn maps_in_assets_load() {
     let folder = root().join("assets/maps");
     let mut loaded = 0;
     for entry in fs::read_dir(folder).unwrap() {
@@ -154,14 +154,14 @@ fn the_maps_in_assets_load() {
 }
 
 #[test]
-fn a_prepared_map_plays_as_the_one_that_it_was_made_of() {
-    let folder = Folder::new();
+fn prepared_map_plays_like_its_source() {
+    let folder = TempFolder::new();
     let [plain, ready] = ["plain.tmap", "ready.tmap"].map(|name| folder.path(name));
     let generate = ["map", "generate", &plain, "--size", "120x90"];
-    assert_eq!(throng(&generate).code, 0);
-    let told = throng(&["map", "prepare", &plain, &ready]);
+    assert_eq!(run_throng(&generate).code, 0);
+    let told = run_throng(&["map", "prepare", &plain, &ready]);
     assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
-    let told = throng(&["map", "info", &ready]);
+    let told = run_throng(&["map", "info", &ready]);
     assert!(
         told.out.contains("prepared        no-cut: "),
         "{}",
@@ -179,7 +179,7 @@ fn a_prepared_map_plays_as_the_one_that_it_was_made_of() {
             "--json",
             "--no-timing",
         ];
-        let told = throng(&run);
+        let told = run_throng(&run);
         assert_eq!(told.code, 0, "{}{}", told.out, told.err);
         told.json()
     });
@@ -192,25 +192,25 @@ fn a_prepared_map_plays_as_the_one_that_it_was_made_of() {
     let last = bytes.len() - 9;
     bytes[last] ^= 4;
     fs::write(&ready, bytes).unwrap();
-    let told = throng(&["run", &scenario, "--map", &ready]);
+    let told = run_throng(&["run", &scenario, "--map", &ready]);
     assert!(
         told.code == 2 && told.err.contains("checksum"),
         "{}",
         told.err
     );
     let other = folder.path("ready.map");
-    let told = throng(&["map", "prepare", &plain, &other]);
+    let told = run_throng(&["map", "prepare", &plain, &other]);
     assert!(told.code == 2 && told.err.contains(".tmap"), "{}", told.err);
     assert!(!Path::new(&other).exists());
 }
 
 #[test]
-fn scenes_open_at_run_time_and_no_tick_waits_for_their_maps() {
+fn scenes_open_at_run_time_without_blocking_a_tick() {
     let scenario = root().join("tests/assets/openings.ron");
     let play = |pace: &[&str]| {
         let scenario = scenario.display().to_string();
         let run = ["run", &scenario, "--set", "side=200", "--ticks", "45"];
-        let told = throng(&[&run[..], &["--json", "--no-timing", "--strict"], pace].concat());
+        let told = run_throng(&[&run[..], &["--json", "--no-timing", "--strict"], pace].concat());
         assert_eq!(told.code, 0, "{}{}", told.out, told.err);
         told.json()["builds"].clone()
     };

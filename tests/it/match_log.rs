@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::rig::{Folder, throng};
+use crate::harness::{TempFolder, run_throng};
 
 /// Parties with roles and lists of players whom they would avoid; some leave their battles, others join.
 const ARENA: &str = r#"Scenario(name: "arena", seed: 5, duration_s: 40,
@@ -29,7 +29,7 @@ fn numbers(value: &Value) -> Vec<i64> {
 
 /// What a reader knows from the lines so far.
 #[derive(Default)]
-struct Reader {
+struct LogReader {
     /// The tickets that wait, by party.
     waiting: BTreeMap<i64, Value>,
     /// The sides of all matches, as the tickets of those who play in them; who has left is among the members no more.
@@ -39,25 +39,25 @@ struct Reader {
     left: [usize; 2],
 }
 
-impl Reader {
-    fn ticket(&mut self, line: Value) {
+impl LogReader {
+    fn read_ticket(&mut self, line: Value) {
         let party = line["party"].as_i64().unwrap();
         assert_eq!(numbers(&line["members"]).len() as u64, line["size"]);
         let before = self.waiting.insert(party, line);
         assert!(before.is_none(), "party {party} waits twice");
     }
 
-    fn take(&mut self, party: i64) -> Value {
+    fn take_ticket(&mut self, party: i64) -> Value {
         let ticket = self.waiting.remove(&party);
         ticket.unwrap_or_else(|| panic!("party {party} does not wait"))
     }
 
-    fn found(&mut self, line: &Value) {
+    fn read_match(&mut self, line: &Value) {
         let mut sides: [Vec<Value>; 2] = Default::default();
         let groups = line["groups"].as_array().unwrap();
         for (side, group) in groups.iter().enumerate() {
             for party in numbers(group) {
-                let ticket = self.take(party);
+                let ticket = self.take_ticket(party);
                 assert_eq!(ticket["mode"], line["mode"]);
                 sides[side].push(ticket);
             }
@@ -72,13 +72,13 @@ impl Reader {
         let skills = all.iter().map(|ticket| ticket["skill"].as_i64().unwrap());
         let spread = skills.clone().max().unwrap() - skills.min().unwrap();
         assert_eq!(line["spread"], spread);
-        judge_avoided(&all);
+        check_avoided(&all);
         let id = line["id"].as_u64().unwrap();
         assert!(self.matches.insert(id, sides).is_none(), "match {id} twice");
     }
 
-    fn backfill(&mut self, line: &Value) {
-        let ticket = self.take(line["party"].as_i64().unwrap());
+    fn read_backfill(&mut self, line: &Value) {
+        let ticket = self.take_ticket(line["party"].as_i64().unwrap());
         let group = line["group"].as_u64().unwrap() as usize;
         let sides = self.sides(line);
         let mode = sides.iter().flatten().next().map(|other| &other["mode"]);
@@ -88,12 +88,12 @@ impl Reader {
         let members = |ticket: &Value| numbers(&ticket["members"]).len() as u64;
         let players: u64 = sides[group].iter().map(members).sum();
         assert!(players <= GROUP, "{players} players with {line}");
-        judge_avoided(&sides.iter().flatten().collect::<Vec<_>>());
+        check_avoided(&sides.iter().flatten().collect::<Vec<_>>());
         self.filled += 1;
     }
 
     /// A player is taken out of its party, and a party without players out of its side.
-    fn left(&mut self, line: &Value) {
+    fn read_left(&mut self, line: &Value) {
         let is_of = |ticket: &&mut Value| ticket["party"] == line["party"];
         let sides = self.sides(line);
         let ticket = sides.iter_mut().flatten().find(is_of);
@@ -115,7 +115,7 @@ impl Reader {
 }
 
 /// Nobody of a match would avoid anybody of another party in it.
-fn judge_avoided(tickets: &[&Value]) {
+fn check_avoided(tickets: &[&Value]) {
     for one in tickets {
         let avoided: BTreeSet<i64> = numbers(&one["avoid"]).into_iter().collect();
         for other in tickets
@@ -133,20 +133,20 @@ fn judge_avoided(tickets: &[&Value]) {
 
 #[test]
 #[should_panic(expected = "meets")]
-fn a_match_with_somebody_whom_a_party_avoids_is_found_out() {
+fn match_with_an_avoided_player_is_detected() {
     let one = serde_json::json!({ "party": 1, "members": [10], "avoid": [21] });
     let other = serde_json::json!({ "party": 2, "members": [20, 21], "avoid": [] });
-    judge_avoided(&[&other, &one]);
+    check_avoided(&[&other, &one]);
 }
 
 #[test]
-fn a_reader_of_the_log_can_judge_every_match_from_its_tickets() {
-    let folder = Folder::new();
+fn match_log_suffices_to_check_every_match() {
+    let folder = TempFolder::new();
     let (scenario, events) = (
         folder.write("arena.ron", ARENA),
         folder.path("events.jsonl"),
     );
-    let told = throng(&[
+    let told = run_throng(&[
         "run",
         &scenario,
         "--no-timing",
@@ -155,7 +155,7 @@ fn a_reader_of_the_log_can_judge_every_match_from_its_tickets() {
         &events,
     ]);
     assert_eq!(told.code, 0, "{}{}", told.out, told.err);
-    let mut reader = Reader::default();
+    let mut reader = LogReader::default();
     let (mut avoiders, mut real) = (0, 0);
     for line in fs::read_to_string(&events).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -163,12 +163,12 @@ fn a_reader_of_the_log_can_judge_every_match_from_its_tickets() {
             "ticket" => {
                 avoiders += usize::from(!numbers(&line["avoid"]).is_empty());
                 real += usize::from(line["party"].as_i64().unwrap() > 0);
-                reader.ticket(line);
+                reader.read_ticket(line);
             }
-            "cancel" | "expire" => drop(reader.take(line["party"].as_i64().unwrap())),
-            "match" => reader.found(&line),
-            "left" => reader.left(&line),
-            "backfill" => reader.backfill(&line),
+            "cancel" | "expire" => drop(reader.take_ticket(line["party"].as_i64().unwrap())),
+            "match" => reader.read_match(&line),
+            "left" => reader.read_left(&line),
+            "backfill" => reader.read_backfill(&line),
             _ => {}
         }
     }

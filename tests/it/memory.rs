@@ -1,6 +1,6 @@
 //! What the program tells of its memory: who holds how much, and that nothing stays when all have left.
 
-use crate::rig::{Folder, throng};
+use crate::harness::{TempFolder, run_throng};
 
 const INN: &str = r#"// Players come and go.
 Scenario(
@@ -11,10 +11,10 @@ Scenario(
 )"#;
 
 #[test]
-fn modules_explain_what_the_process_has_grown_by() {
-    let folder = Folder::new();
+fn modules_account_for_the_growth_of_the_process() {
+    let folder = TempFolder::new();
     let file = folder.write("inn.ron", INN);
-    let told = throng(&["run", &file, "--memory", "--no-timing", "--threads", "1"]);
+    let told = run_throng(&["run", &file, "--memory", "--no-timing", "--threads", "1"]);
     assert_eq!(told.code, 0, "{}{}", told.out, told.err);
     for row in [
         "memory of",
@@ -32,7 +32,7 @@ fn modules_explain_what_the_process_has_grown_by() {
         );
     }
     assert!(told.out.lines().all(|line| line.chars().count() <= 80));
-    let told = throng(&["run", &file, "--json", "--no-timing", "--threads", "1"]);
+    let told = run_throng(&["run", &file, "--json", "--no-timing", "--threads", "1"]);
     let memory = told.json()["memory"].clone();
     let modules = memory["by_module"].as_object().unwrap().values();
     let modules: u64 = modules.map(|bytes| bytes.as_u64().unwrap()).sum();
@@ -46,9 +46,9 @@ fn modules_explain_what_the_process_has_grown_by() {
 }
 
 #[test]
-fn nothing_stays_of_players_who_came_and_left() {
-    let folder = Folder::new();
-    let told = throng(&[
+fn departed_players_leave_no_memory() {
+    let folder = TempFolder::new();
+    let told = run_throng(&[
         "run",
         &folder.write("inn.ron", INN),
         "--leaks",

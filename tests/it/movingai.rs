@@ -54,13 +54,13 @@ fn for_each_map(mut visit: impl FnMut(&str, &TileMap, &Scen)) {
 }
 
 /// What is searched, with what.
-struct Searching {
+struct CheckedSearch {
     algorithm: Algorithm,
     nav_map: NavMap,
     search: PathSearch,
 }
 
-impl Searching {
+impl CheckedSearch {
     fn new(algorithm: Algorithm) -> Self {
         Self {
             algorithm,
@@ -110,7 +110,7 @@ fn check_maps(algorithm: Algorithm, stride: usize) {
 
 /// Checks every `stride`th query from the `first` on.
 fn check_maps_from(algorithm: Algorithm, first: usize, stride: usize) {
-    let mut searching = Searching::new(algorithm);
+    let mut searching = CheckedSearch::new(algorithm);
     for_each_map(|name, map, scen| {
         for query in scen.queries().skip(first).step_by(stride) {
             searching.check(name, map, query);
@@ -123,7 +123,7 @@ fn check_dynamic(algorithm: Algorithm, stride: usize) {
     let Some(folder) = benchmark() else {
         return;
     };
-    let mut searching = Searching::new(algorithm);
+    let mut searching = CheckedSearch::new(algorithm);
     for (path, scen) in scens(&folder.join("dynamic"), 2) {
         let name = path.display().to_string();
         let patch_file = scen.patch_file.as_ref().unwrap();
@@ -161,22 +161,22 @@ fn starts_blocked(name: &str) -> bool {
 
 // Every query is asked; in two tests, since two cores have time for them.
 #[test]
-fn every_known_length_is_found_with_all_prepared() {
+fn prepared_maps_give_every_known_length() {
     check_maps_from(Algorithm::JpsGraph, 0, 2);
 }
 
 #[test]
-fn every_other_known_length_is_found_with_all_prepared_too() {
+fn prepared_maps_give_every_other_known_length() {
     check_maps_from(Algorithm::JpsGraph, 1, 2);
 }
 
 #[test]
-fn every_third_known_length_is_found_from_planes_alone() {
+fn sign_planes_alone_give_every_third_known_length() {
     check_maps(Algorithm::JpsBitPrune, 3);
 }
 
 #[test]
-fn every_known_length_is_found_between_edits() {
+fn known_lengths_are_found_between_edits() {
     for algorithm in [
         Algorithm::JpsGraph,
         Algorithm::JpsBitPrune,
@@ -187,14 +187,14 @@ fn every_known_length_is_found_between_edits() {
 }
 
 #[test]
-fn a_star_finds_known_lengths() {
+fn astar_finds_known_lengths() {
     check_maps(Algorithm::AStar, 200);
     check_dynamic(Algorithm::AStar, 20);
 }
 
 #[test]
 fn all_algorithms_agree_to_the_last_step() {
-    let mut searching = Algorithm::ALL.map(Searching::new);
+    let mut searching = Algorithm::ALL.map(CheckedSearch::new);
     for_each_map(|name, map, scen| {
         for query in scen.queries().step_by(100) {
             let [first, others @ ..] = &mut searching;

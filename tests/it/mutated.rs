@@ -11,7 +11,7 @@ use throng_scenario::{
     Action, Behaviours, LoadedScenario, MapSource, Scenario, ScenarioCrowd, ScenarioScene,
 };
 
-use crate::rig::{Play, start};
+use crate::harness::{RunConfig, start};
 
 /// Every action, condition, area, behaviour, recipe and expectation, all within the first tick.
 const EVERYTHING: &str = r#"Scenario(
@@ -211,7 +211,7 @@ fn is_small(scenario: &Scenario) -> bool {
 }
 
 /// Reads, checks and plays a text; whether it was played.
-fn play(text: &str) -> bool {
+fn parses_and_runs(text: &str) -> bool {
     let Ok(loaded) = LoadedScenario::from_text("mutated.ron", text) else {
         return false;
     };
@@ -225,10 +225,10 @@ fn play(text: &str) -> bool {
     }
     let mut run = start(
         loaded,
-        Play {
+        RunConfig {
             ticks: 4,
             threads: 1,
-            ..Play::default()
+            ..RunConfig::default()
         },
     );
     while run.step().expect("nothing is written") {}
@@ -236,8 +236,8 @@ fn play(text: &str) -> bool {
 }
 
 #[test]
-fn the_scenario_that_is_mutated_is_sound() {
-    assert!(play(EVERYTHING));
+fn mutation_base_scenario_is_valid() {
+    assert!(parses_and_runs(EVERYTHING));
     assert_eq!(
         tokens("a: -1.5, \"b c\")"),
         ["a", ":", " ", "-1.5", ",", " ", "\"b c\"", ")"]
@@ -249,8 +249,8 @@ proptest! {
     #![proptest_config(draws!(400))]
 
     #[test]
-    fn no_mutated_scenario_panics_in_the_reader_the_check_or_the_tick(changes in changes()) {
-        play(&changed(EVERYTHING, &changes));
+    fn mutated_scenarios_never_panic(changes in changes()) {
+        parses_and_runs(&changed(EVERYTHING, &changes));
     }
 }
 
@@ -273,7 +273,7 @@ proptest! {
     #![proptest_config(draws!(400))]
 
     #[test]
-    fn no_mutated_map_panics_and_what_is_read_is_a_map(
+    fn mutated_maps_never_panic_and_are_valid_if_read(
         (width, height, seed) in (1u32..70, 1u32..20, any::<u64>()),
         mutations in prop::collection::vec((any::<u8>(), any::<Index>(), any::<u8>()), 0..4),
     ) {

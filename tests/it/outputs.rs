@@ -7,7 +7,7 @@ use throng::outbox::{CaptureRecord, read_capture};
 use throng::sync::Mirror;
 use throng::wire::ClientId;
 
-use crate::rig::{Folder, throng};
+use crate::harness::{TempFolder, run_throng};
 
 const SMALL: &str = r#"Scenario(name: "small", duration_s: 8,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0.05)))],
@@ -16,8 +16,8 @@ const SMALL: &str = r#"Scenario(name: "small", duration_s: 8,
     expect: [MirrorsEqual])"#;
 
 #[test]
-fn outputs_that_overwrite_the_scenario_or_each_other_are_refused_before_anything_is_written() {
-    let folder = Folder::new();
+fn outputs_that_overwrite_files_are_refused_before_writing() {
+    let folder = TempFolder::new();
     let scenario = folder.write("my.ron", SMALL);
     let (there, new) = (folder.write("there", "kept"), folder.path("new"));
     let (again, itself) = (folder.path("./new"), folder.path("./my.ron"));
@@ -27,7 +27,7 @@ fn outputs_that_overwrite_the_scenario_or_each_other_are_refused_before_anything
         (vec!["--events", &new, "--hashes", &again], "--hashes"),
         (vec!["--map", &there, "--capture", &there], "--capture"),
     ] {
-        let told = throng(&[&["run", "--ticks", "1", &scenario], &arguments[..]].concat());
+        let told = run_throng(&[&["run", "--ticks", "1", &scenario], &arguments[..]].concat());
         assert_eq!(told.code, 2, "{arguments:?}: {}", told.err);
         let expected = format!("error: {said} cannot write to `");
         assert!(told.err.starts_with(&expected), "{}", told.err);
@@ -38,44 +38,44 @@ fn outputs_that_overwrite_the_scenario_or_each_other_are_refused_before_anything
 }
 
 #[test]
-fn a_map_of_the_scenario_is_not_overwritten() {
-    let folder = Folder::new();
+fn map_of_the_scenario_is_not_overwritten() {
+    let folder = TempFolder::new();
     let map = folder.write("my.map", "type octile\nheight 1\nwidth 3\nmap\n...\n");
     let scenes = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: File("my.map"))])"#;
     let scenario = folder.write("my.ron", scenes);
-    let told = throng(&["run", &scenario, "--events", &map]);
+    let told = run_throng(&["run", &scenario, "--events", &map]);
     assert_eq!(told.code, 2, "{}", told.err);
     assert!(told.err.contains("a map of the scenario"), "{}", told.err);
     assert!(fs::read_to_string(&map).unwrap().starts_with("type octile"));
 }
 
 #[test]
-fn a_scenario_that_is_wrong_costs_no_earlier_output() {
-    let folder = Folder::new();
+fn invalid_scenario_keeps_earlier_outputs() {
+    let folder = TempFolder::new();
     let scenario = folder.write("my.ron", SMALL.replace("count: 12", "clients: 2"));
     let events = folder.write("events.jsonl", "from yesterday");
-    let told = throng(&["run", &scenario, "--events", &events]);
+    let told = run_throng(&["run", &scenario, "--events", &events]);
     assert_eq!(told.code, 2, "{}", told.err);
     assert_eq!(fs::read_to_string(&events).unwrap(), "from yesterday");
     let (right, absent) = (folder.write("right.ron", SMALL), folder.path("absent.map"));
-    let told = throng(&["run", &right, "--map", &absent, "--events", &events]);
+    let told = run_throng(&["run", &right, "--map", &absent, "--events", &events]);
     assert_eq!(told.code, 2, "{}", told.err);
     let no_folder = folder.path("absent/hashes");
-    let told = throng(&["run", &right, "--events", &events, "--hashes", &no_folder]);
+    let told = run_throng(&["run", &right, "--events", &events, "--hashes", &no_folder]);
     assert_eq!(told.code, 2, "{}", told.err);
     assert_eq!(fs::read_to_string(&events).unwrap(), "from yesterday");
-    let told = throng(&["run", &right, "--events", &events]);
+    let told = run_throng(&["run", &right, "--events", &events]);
     assert_eq!(told.code, 0, "{}", told.err);
     let written = fs::read_to_string(&events).unwrap();
     assert!(written.starts_with('{') && !written.contains("yesterday"));
 }
 
 #[test]
-fn a_capture_holds_every_packet_as_it_was_sent() {
-    let folder = Folder::new();
+fn capture_holds_every_packet_as_it_was_sent() {
+    let folder = TempFolder::new();
     let scenario = folder.write("my.ron", SMALL);
     let capture = folder.path("packets");
-    let told = throng(&["run", &scenario, "--json", "--capture", &capture]);
+    let told = run_throng(&["run", &scenario, "--json", "--capture", &capture]);
     assert_eq!(told.code, 0, "{}", told.err);
     let report = told.json();
     let holds = &report["expectations"][0]["holds"];
@@ -101,20 +101,20 @@ fn a_capture_holds_every_packet_as_it_was_sent() {
     assert!(mirrors.values().all(|mirror| mirror.ids().len() > 5));
 
     // A capture is no part of what is simulated.
-    let without = throng(&["run", &scenario, "--json"]).json();
+    let without = run_throng(&["run", &scenario, "--json"]).json();
     assert_eq!(without["state_hash"], report["state_hash"]);
 }
 
 #[test]
-fn names_steer_no_terminal() {
-    let folder = Folder::new();
+fn control_characters_in_names_do_not_reach_the_terminal() {
+    let folder = TempFolder::new();
     let text = SMALL.replace("\"small\"", "\"sm\u{1b}[2Jall\\n\\u{202e}\"");
     let scenario = folder.write("my\u{1b}[1m.ron", text);
     for arguments in [
         vec!["run", "--ticks", "1", &scenario],
         vec!["check", &scenario],
     ] {
-        let told = throng(&arguments);
+        let told = run_throng(&arguments);
         assert_eq!(told.code, 0, "{}", told.err);
         let all = told.out + &told.err;
         assert!(!all.contains(['\u{1b}', '\u{202e}']), "{all}");
@@ -124,26 +124,26 @@ fn names_steer_no_terminal() {
         "behaviour: Wander",
         "tag: \"\u{7}\u{1b}c\", behavior: Wander",
     );
-    let told = throng(&["run", &folder.write("w\u{1b}.ron", wrong)]);
+    let told = run_throng(&["run", &folder.write("w\u{1b}.ron", wrong)]);
     assert_eq!(told.code, 2);
     assert!(!told.err.contains(['\u{1b}', '\u{7}']), "{}", told.err);
-    let told = throng(&["run", "no\u{1b}[2J.ron"]);
+    let told = run_throng(&["run", "no\u{1b}[2J.ron"]);
     assert!(!told.err.contains('\u{1b}'), "{}", told.err);
 }
 
 #[test]
-fn a_byte_order_mark_is_accepted() {
-    let folder = Folder::new();
+fn byte_order_mark_is_accepted() {
+    let folder = TempFolder::new();
     let scenario = folder.write("my.ron", format!("\u{feff}{SMALL}"));
-    assert_eq!(throng(&["check", &scenario]).code, 0);
+    assert_eq!(run_throng(&["check", &scenario]).code, 0);
     let wrong = SMALL.replace("Scenario(name", "Scenario(nam");
-    let told = throng(&["check", &folder.write("w.ron", format!("\u{feff}{wrong}"))]);
+    let told = run_throng(&["check", &folder.write("w.ron", format!("\u{feff}{wrong}"))]);
     assert!(told.err.contains("w.ron:1:10"), "{}", told.err);
 }
 
 #[test]
-fn a_trace_has_every_set_of_every_tick_and_within_it_its_systems_and_changes_nothing() {
-    let folder = Folder::new();
+fn trace_has_every_set_and_system_and_changes_nothing() {
+    let folder = TempFolder::new();
     let scenario = folder.write("my.ron", SMALL);
     let (trace, plain, traced) = (
         folder.path("trace.json"),
@@ -152,7 +152,7 @@ fn a_trace_has_every_set_of_every_tick_and_within_it_its_systems_and_changes_not
     );
     let run = ["run", &scenario, "--quiet", "--ticks", "1003", "--hashes"];
     for more in [&[&plain[..]][..], &[&traced, "--trace", &trace]] {
-        let told = throng(&[&run[..], more].concat());
+        let told = run_throng(&[&run[..], more].concat());
         assert_eq!((told.code, told.err.as_str()), (0, ""));
     }
     assert_eq!(fs::read(&plain).unwrap(), fs::read(&traced).unwrap());

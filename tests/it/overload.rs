@@ -4,13 +4,13 @@
 use throng::sim::LoadMeasure;
 use throng_scenario::{self as scenario, LoadedScenario, Report, RunOptions, Verdict};
 
-use crate::rig::{Folder, Play, start};
+use crate::harness::{RunConfig, TempFolder, start};
 
-fn played(loaded: LoadedScenario, threads: usize, ticks: u64) -> Report {
-    let play = Play {
+fn run_report(loaded: LoadedScenario, threads: usize, ticks: u64) -> Report {
+    let play = RunConfig {
         threads,
         ticks,
-        ..Play::default()
+        ..RunConfig::default()
     };
     let mut run = start(loaded, play);
     while run.step().unwrap() {}
@@ -18,18 +18,21 @@ fn played(loaded: LoadedScenario, threads: usize, ticks: u64) -> Report {
 }
 
 /// The expectations that a run of so many seconds breaks when a step of the scenario is changed.
-fn broken(seconds: u64, change: impl FnOnce(&mut throng::sim::OverloadSettings)) -> Vec<String> {
+fn failed_expectations(
+    seconds: u64,
+    change: impl FnOnce(&mut throng::sim::OverloadSettings),
+) -> Vec<String> {
     let mut loaded = scenario::load("overload").unwrap();
     change(&mut loaded.scenario.settings.overload);
-    let report = played(loaded, 2, seconds * 20);
+    let report = run_report(loaded, 2, seconds * 20);
     let broken = report.expectations.into_iter();
     let broken = broken.filter(|judged| judged.verdict == Verdict::Failed);
     broken.map(|judged| judged.text).collect()
 }
 
 #[test]
-fn every_step_is_reached_and_left_the_same_on_any_number_of_threads() {
-    let whole = |threads| played(scenario::load("overload").unwrap(), threads, 1700);
+fn overload_levels_are_equal_on_any_number_of_threads() {
+    let whole = |threads| run_report(scenario::load("overload").unwrap(), threads, 1700);
     let (one, four) = (whole(1), whole(4));
     assert!(one.is_ok(), "{:#?}", one.expectations);
     assert_eq!(one.state_hash, four.state_hash);
@@ -38,29 +41,29 @@ fn every_step_is_reached_and_left_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_step_that_does_nothing_is_found() {
+fn overload_level_without_effect_is_found() {
     let has = |broken: &[String], what: &str| broken.iter().any(|text| text.contains(what));
-    let stretched = broken(21, |settings| settings.update_doublings = 0);
+    let stretched = failed_expectations(21, |settings| settings.update_doublings = 0);
     assert!(has(&stretched, "sync.deltas at most"), "{stretched:?}");
-    let deferred = broken(31, |settings| settings.deferred_budget_share = 1.0);
+    let deferred = failed_expectations(31, |settings| settings.deferred_budget_share = 1.0);
     assert!(has(&deferred, "paths.found at most"), "{deferred:?}");
-    let dilated = broken(51, |settings| settings.time_share_min = 1.0);
+    let dilated = failed_expectations(51, |settings| settings.time_share_min = 1.0);
     assert!(
         has(&dilated, "overload.time_percent at most"),
         "{dilated:?}"
     );
     // Logins never refused: the thresholds beyond are never reached.
-    let admitted = broken(51, |settings| {
+    let admitted = failed_expectations(51, |settings| {
         (settings.enter_at.refuse, settings.enter_at.dilate) = (9.0, 9.0);
     });
     assert!(has(&admitted, "clients.logins at most"), "{admitted:?}");
-    let off = broken(21, |settings| settings.measure = LoadMeasure::Off);
+    let off = failed_expectations(21, |settings| settings.measure = LoadMeasure::Off);
     assert!(has(&off, "overload.level at least 1"), "{off:?}");
 }
 
 #[test]
-fn each_step_is_a_line_of_the_events() {
-    let folder = Folder::new();
+fn each_overload_change_is_an_event() {
+    let folder = TempFolder::new();
     let events = folder.write("events.jsonl", "");
     let to = std::fs::File::create(&events).unwrap();
     let options = RunOptions {

@@ -10,7 +10,7 @@ use crate::wire::{
 };
 
 /// What a reassembler may hold above what came.
-const HELD_ABOVE_BYTES: usize = 1 << 16;
+const MEMORY_SLACK_BYTES: usize = 1 << 16;
 
 pub fn check(input: &[u8]) {
     let Some((&choice, rest)) = input.split_first() else {
@@ -43,7 +43,7 @@ fn any_packets(input: &[u8]) {
         if let Ok(received) = reassembler.accept(packet) {
             any_messages(received.messages);
         }
-        assert!(reassembler.buffer_bytes() <= came.min(MESSAGE_BYTES_MAX) + HELD_ABOVE_BYTES);
+        assert!(reassembler.buffer_bytes() <= came.min(MESSAGE_BYTES_MAX) + MEMORY_SLACK_BYTES);
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::rig::{Folder, Told, throng};
+use crate::harness::{ProgramOutput, TempFolder, run_throng};
 
 /// Three rows with a wall that leaves one way round.
 const MAP: &str = "type octile\nheight 3\nwidth 4\nmap\n..@.\n....\n@@..\n";
@@ -19,8 +19,8 @@ const DYNAMIC: &str = "version 2\nheight 3\nwidth 3\ncost 1 octile\npatch d.patc
                        Q 0 0 0 2 0 2\nP 0 0 1 0\nQ 0 0 0 2 0 -1\nP 1 1 1 2\nQ 1 0 0 2 0 6\nP 1 0 1 0\n";
 const PATCHES: &str = "type patch\npatches 2\npatch 0\nheight 3\nwidth 1\nmap\n@\n@\n@\npatch 1\nheight 1\nwidth 1\nmap\n.\n";
 
-fn path(arguments: &[&str]) -> Told {
-    throng(&[&["path"], arguments].concat())
+fn path(arguments: &[&str]) -> ProgramOutput {
+    run_throng(&[&["path"], arguments].concat())
 }
 
 fn numbers(value: &Value, names: &[&str]) -> Vec<u64> {
@@ -29,8 +29,8 @@ fn numbers(value: &Value, names: &[&str]) -> Vec<u64> {
 }
 
 #[test]
-fn one_path_is_found_by_every_algorithm() {
-    let folder = Folder::new();
+fn every_algorithm_finds_the_same_path() {
+    let folder = TempFolder::new();
     let map = folder.write("a.map", MAP);
     let asked = ["--map", &map, "--from", "0,0", "--to", "3,0"];
     let told = path(
@@ -71,8 +71,8 @@ fn one_path_is_found_by_every_algorithm() {
 }
 
 #[test]
-fn a_corner_may_be_cut_on_demand() {
-    let folder = Folder::new();
+fn corners_are_cut_on_request() {
+    let folder = TempFolder::new();
     let map = folder.write("a.map", MAP);
     let wrong = folder.write("wrong.scen", format!("{SCEN}{WRONG}"));
     let more = ["--diagonal", "cut", "--algorithm", "all", "--json"];
@@ -88,8 +88,8 @@ fn a_corner_may_be_cut_on_demand() {
 }
 
 #[test]
-fn what_has_no_path_is_an_answer_and_what_gave_up_is_none() {
-    let folder = Folder::new();
+fn unreachable_is_an_answer_and_a_capped_search_is_none() {
+    let folder = TempFolder::new();
     let map = folder.write("a.map", MAP.replace("....", "..@."));
     for (to, more, code, result) in [("3,0", "none", 0, "unreachable"), ("1,1", "1", 0, "found")] {
         let limit = ["--node-limit", more, "--json"];
@@ -104,8 +104,8 @@ fn what_has_no_path_is_an_answer_and_what_gave_up_is_none() {
 }
 
 #[test]
-fn an_end_outside_the_map_or_on_a_blocked_tile_is_bad_input_that_names_the_end() {
-    let folder = Folder::new();
+fn invalid_path_end_is_bad_input_that_names_the_end() {
+    let folder = TempFolder::new();
     let map = folder.write("a.map", MAP);
     for (from, to, parts) in [
         (
@@ -127,8 +127,8 @@ fn an_end_outside_the_map_or_on_a_blocked_tile_is_bad_input_that_names_the_end()
 }
 
 #[test]
-fn where_nothing_was_answered_nothing_is_called_optimal() {
-    let folder = Folder::new();
+fn unanswered_queries_are_not_called_optimal() {
+    let folder = TempFolder::new();
     let map = folder.write("a.map", MAP);
     let empty = folder.write("empty.scen", "version 1\n");
     let single = ["--from", "0,0", "--to", "3,0", "--node-limit", "1"];
@@ -163,8 +163,8 @@ fn where_nothing_was_answered_nothing_is_called_optimal() {
 }
 
 #[test]
-fn a_size_that_does_not_fit_is_told_with_the_line_that_gives_it() {
-    let folder = Folder::new();
+fn wrong_map_size_is_reported_with_its_line() {
+    let folder = TempFolder::new();
     let map = folder.write("a.map", MAP);
     folder.write("d.patch", PATCHES);
     let other = folder.write("other.scen", SCEN.replace("\t4\t3\t", "\t5\t3\t"));
@@ -201,7 +201,7 @@ fn a_size_that_does_not_fit_is_told_with_the_line_that_gives_it() {
 
 #[test]
 fn files_may_begin_with_a_byte_order_mark() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let map = folder.write("a.map", format!("\u{feff}{MAP}"));
     let scen = folder.write("a.scen", format!("\u{feff}{SCEN}"));
     let told = path(&["--map", &map, "--scen", &scen]);
@@ -213,11 +213,11 @@ fn files_may_begin_with_a_byte_order_mark() {
 }
 
 #[test]
-fn an_image_does_not_take_the_place_of_what_was_read() {
-    let folder = Folder::new();
+fn image_does_not_overwrite_an_input() {
+    let folder = TempFolder::new();
     let map = folder.write("a.map", MAP);
     let image = folder.path("a.png");
-    assert_eq!(throng(&["map", "convert", &map, &image]).code, 0);
+    assert_eq!(run_throng(&["map", "convert", &map, &image]).code, 0);
     let before = fs::read(&image).unwrap();
     let asked = ["--map", &image, "--from", "0,0", "--to", "3,0", "--render"];
     let same = image.replace("a.png", "./a.png");
@@ -232,8 +232,8 @@ fn an_image_does_not_take_the_place_of_what_was_read() {
 }
 
 #[test]
-fn control_characters_in_names_are_shown_and_not_sent_to_the_terminal() {
-    let folder = Folder::new();
+fn control_characters_in_names_are_escaped() {
+    let folder = TempFolder::new();
     let map = folder.write("a\u{1b}[31m.map", MAP);
     let asked = ["--map", &map, "--from", "0,0", "--to"];
     let scen = folder.write("a\u{7}.scen", SCEN.replace("3.41421", "3\u{1b}[2J"));
@@ -241,9 +241,9 @@ fn control_characters_in_names_are_shown_and_not_sent_to_the_terminal() {
         path(&[&asked[..], &["3,0"]].concat()),
         path(&["--map", &map, "--scen", &scen]),
         path(&["--map", &folder.path("none\u{1b}.map"), "--scen", &scen]),
-        throng(&["map", "info", &map]),
-        throng(&["check", &map]),
-        throng(&["check", &folder.path("none\u{1b}\n.map")]),
+        run_throng(&["map", "info", &map]),
+        run_throng(&["check", &map]),
+        run_throng(&["check", &folder.path("none\u{1b}\n.map")]),
     ] {
         let shown = told.out + &told.err;
         assert!(!shown.contains(['\u{1b}', '\u{7}']), "{shown:?}");
@@ -256,8 +256,8 @@ fn control_characters_in_names_are_shown_and_not_sent_to_the_terminal() {
 }
 
 #[test]
-fn a_wrong_length_is_told_and_gives_exit_code_1() {
-    let folder = Folder::new();
+fn wrong_length_is_reported_and_gives_exit_code_1() {
+    let folder = TempFolder::new();
     let map = folder.write("a.map", MAP);
     let right = folder.write("right.scen", SCEN);
     let wrong = folder.write("wrong.scen", format!("{SCEN}{WRONG}"));
@@ -297,8 +297,8 @@ fn a_wrong_length_is_told_and_gives_exit_code_1() {
 }
 
 #[test]
-fn edits_between_queries_are_followed() {
-    let folder = Folder::new();
+fn edits_between_queries_are_applied() {
+    let folder = TempFolder::new();
     let scen = folder.write("d.scen", DYNAMIC);
     folder.write("d.patch", PATCHES);
     let told = path(&["--scen", &scen, "--algorithm", "all", "--json"]);
@@ -325,8 +325,8 @@ fn edits_between_queries_are_followed() {
 }
 
 #[test]
-fn bad_arguments_and_files_are_told_with_what_would_be_right() {
-    let folder = Folder::new();
+fn bad_arguments_and_files_are_reported_with_a_hint() {
+    let folder = TempFolder::new();
     let map = folder.write("a.map", MAP);
     let scen = folder.write("a.scen", SCEN);
     let dynamic = folder.write("d.scen", DYNAMIC);

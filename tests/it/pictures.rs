@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::rig::{Folder, throng};
+use crate::harness::{TempFolder, run_throng};
 
 /// A picture's width, height, and pixels row by row.
 struct Pixels {
@@ -13,7 +13,7 @@ struct Pixels {
 
 impl Pixels {
     /// The pictures of a film as they are seen one after the other.
-    fn film(file: &str) -> Vec<Self> {
+    fn read_animation(file: &str) -> Vec<Self> {
         let file = std::io::BufReader::new(fs::File::open(file).unwrap());
         let mut decoder = png::Decoder::new(file);
         decoder.set_transformations(png::Transformations::EXPAND);
@@ -76,12 +76,12 @@ const NPCS: [u8; 3] = [213, 94, 0];
 const MAP: &str = "type octile\nheight 3\nwidth 4\nmap\n..@.\n....\n@@..\n";
 
 #[test]
-fn a_path_is_drawn_three_pixels_wide_with_its_ends_ringed_and_a_legend() {
-    let folder = Folder::new();
+fn path_picture_has_ringed_ends_and_a_legend() {
+    let folder = TempFolder::new();
     let image = folder.path("path.png");
     // On a map of its size a tile has one pixel.
     let large = folder.path("large.tmap");
-    let made = throng(&[
+    let made = run_throng(&[
         "map",
         "generate",
         &large,
@@ -93,7 +93,7 @@ fn a_path_is_drawn_three_pixels_wide_with_its_ends_ringed_and_a_legend() {
         "1000x1000",
     ]);
     assert_eq!(made.code, 0, "{}", made.err);
-    let told = throng(&[
+    let told = run_throng(&[
         "path", "--map", &large, "--from", "100,200", "--to", "900,200", "--render", &image,
     ]);
     assert_eq!(told.code, 0, "{}", told.err);
@@ -123,12 +123,12 @@ fn a_path_is_drawn_three_pixels_wide_with_its_ends_ringed_and_a_legend() {
 
 #[test]
 fn small_maps_are_enlarged_in_pictures_of_searches() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let (map, image) = (folder.write("a.map", MAP), folder.path("a.png"));
     let scen = "version 1\n0\ta.map\t4\t3\t0\t0\t0\t1\t1\n0\ta.map\t4\t3\t0\t0\t3\t1\t3.41421\n";
     let scen = folder.write("a.scen", scen);
     for asked in [&["--from", "0,0", "--to", "3,0"][..], &["--scen", &scen]] {
-        let told = throng(&[&["path", "--map", &map, "--render", &image], asked].concat());
+        let told = run_throng(&[&["path", "--map", &map, "--render", &image], asked].concat());
         assert_eq!((told.code, told.err.as_str()), (0, ""));
         let pixels = Pixels::read(&image);
         // 64 pixels a tile, and room for the legend.
@@ -142,13 +142,13 @@ fn small_maps_are_enlarged_in_pictures_of_searches() {
 }
 
 #[test]
-fn a_map_is_drawn_at_the_scale_that_is_asked_for() {
-    let folder = Folder::new();
+fn map_is_drawn_at_the_requested_scale() {
+    let folder = TempFolder::new();
     let (map, image) = (folder.write("a.map", MAP), folder.path("a.png"));
     for (scale, side) in [(Some("5"), 5), (Some("1"), 1), (None, 64)] {
         let mut arguments = vec!["map", "render", &map, &image];
         arguments.extend(scale.into_iter().flat_map(|scale| ["--scale", scale]));
-        assert_eq!(throng(&arguments).code, 0);
+        assert_eq!(run_throng(&arguments).code, 0);
         let pixels = Pixels::read(&image);
         assert_eq!((pixels.width, pixels.height), (4 * side, 3 * side));
         let middle = side / 2;
@@ -160,7 +160,7 @@ fn a_map_is_drawn_at_the_scale_that_is_asked_for() {
         ("65", "65 is not in"),
         ("x", "invalid"),
     ] {
-        let told = throng(&["map", "render", &map, &image, "--scale", scale]);
+        let told = run_throng(&["map", "render", &map, &image, "--scale", scale]);
         assert_eq!(told.code, 2);
         assert!(told.err.contains(part), "{}", told.err);
     }
@@ -174,8 +174,8 @@ fn a_map_is_drawn_at_the_scale_that_is_asked_for() {
         "--size",
         "2000x2000",
     ];
-    assert_eq!(throng(&made).code, 0);
-    let told = throng(&["map", "render", &large, &image, "--scale", "64"]);
+    assert_eq!(run_throng(&made).code, 0);
+    let told = run_throng(&["map", "render", &large, &image, "--scale", "64"]);
     assert!(
         told.code == 2 && told.err.contains("128000 × 128000 pixels"),
         "{}",
@@ -184,15 +184,15 @@ fn a_map_is_drawn_at_the_scale_that_is_asked_for() {
 }
 
 #[test]
-fn a_map_is_generated_from_flags_the_same_for_the_same_seed_in_every_format() {
-    let folder = Folder::new();
+fn generated_map_is_equal_for_the_seed_in_every_format() {
+    let folder = TempFolder::new();
     let made = |name: &str, more: &[&str]| {
         let file = folder.path(name);
-        let told = throng(&[&["map", "generate", &file, "--size", "90x60"], more].concat());
+        let told = run_throng(&[&["map", "generate", &file, "--size", "90x60"], more].concat());
         assert_eq!((told.code, told.err.as_str()), (0, ""), "{name}");
         assert!(told.out.contains("90 × 60 tiles"), "{}", told.out);
         let plain = folder.path(&format!("{name}.map"));
-        assert_eq!(throng(&["map", "convert", &file, &plain]).code, 0);
+        assert_eq!(run_throng(&["map", "convert", &file, &plain]).code, 0);
         fs::read(plain).unwrap()
     };
     let first = made("a.tmap", &["--seed", "7"]);
@@ -235,18 +235,18 @@ fn a_map_is_generated_from_flags_the_same_for_the_same_seed_in_every_format() {
         (vec!["--size", "5"], "such as 600x400"),
         (vec!["--recipe", "tonw"], "a similar value exists: 'town'"),
     ] {
-        let told = throng(&[&["map", "generate", file.as_str()], more.as_slice()].concat());
+        let told = run_throng(&[&["map", "generate", file.as_str()], more.as_slice()].concat());
         assert_eq!((told.code, told.out.as_str()), (2, ""), "{more:?}");
         assert!(told.err.contains(part), "{more:?}: {}", told.err);
         assert!(!fs::exists(&file).unwrap(), "{more:?}");
     }
-    let told = throng(&["map", "generate", "maze"]);
+    let told = run_throng(&["map", "generate", "maze"]);
     assert!(
         told.code == 2 && told.err.contains("use --recipe maze"),
         "{}",
         told.err
     );
-    let told = throng(&["map", "generate", &folder.path("a.bmp")]);
+    let told = run_throng(&["map", "generate", &folder.path("a.bmp")]);
     assert!(
         told.code == 2 && told.err.contains("unknown map format"),
         "{}",
@@ -261,8 +261,8 @@ const CROWD: &str = r#"Scenario(
 )"#;
 
 #[test]
-fn a_run_draws_its_crowd_by_kind_and_by_team() {
-    let folder = Folder::new();
+fn crowd_picture_shows_kinds_and_teams() {
+    let folder = TempFolder::new();
     let image = folder.path("fair.png");
     let plain = folder.write("fair.ron", CROWD);
     // Rats and people on a side each: colours are those of teams, and the first team's is the first colour.
@@ -271,7 +271,7 @@ fn a_run_draws_its_crowd_by_kind_and_by_team() {
         .replace("count: 20", "count: 20, team: 1");
     let sides = folder.write("sides.ron", sides);
     for (scenario, people, rats) in [(&plain, PLAYERS, NPCS), (&sides, NPCS, PLAYERS)] {
-        let told = throng(&["run", scenario, "--picture", &image, "--no-timing"]);
+        let told = run_throng(&["run", scenario, "--picture", &image, "--no-timing"]);
         assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
         let pixels = Pixels::read(&image);
         assert_eq!(pixels.width, 1_000);
@@ -288,23 +288,23 @@ fn a_run_draws_its_crowd_by_kind_and_by_team() {
 }
 
 #[test]
-fn a_film_has_a_picture_every_so_often_in_which_the_crowd_moves() {
-    let folder = Folder::new();
+fn animation_has_regular_frames_with_a_moving_crowd() {
+    let folder = TempFolder::new();
     let image = folder.path("fair.png");
     let still = CROWD.replace("count: 20", "count: 20, behaviour: Idle");
     let walking = still.replace("count: 40", "count: 40, behaviour: Wander(radius_m: 20)");
     let scenario = folder.write("fair.ron", walking);
-    let plain = throng(&["run", &scenario, "--json", "--no-timing"]).json();
+    let plain = run_throng(&["run", &scenario, "--json", "--no-timing"]).json();
     // 20 ticks a second: a picture every second tick, or one for every 120th part of the run.
     for (ticks, pictures) in [(0, 1), (40, 21), (238, 120), (240, 81)] {
         let asked = ["run", &scenario, "--json", "--no-timing", "--film", &image];
-        let told = throng(&[&asked[..], &["--ticks", &ticks.to_string()]].concat());
+        let told = run_throng(&[&asked[..], &["--ticks", &ticks.to_string()]].concat());
         assert_eq!(told.code, 0, "{}", told.err);
-        let film = Pixels::film(&image);
+        let film = Pixels::read_animation(&image);
         assert_eq!(film.len(), pictures, "{ticks} ticks");
         assert!(film[0].width == 600 && film[0].height > 640);
     }
-    let film = Pixels::film(&image);
+    let film = Pixels::read_animation(&image);
     let dots = |picture: &Pixels, color| {
         let places = (0..600 * 600).filter(|&place| picture.colors[place] == color);
         places.collect::<Vec<_>>()
@@ -324,13 +324,13 @@ fn a_film_has_a_picture_every_so_often_in_which_the_crowd_moves() {
     // The words below say when it is.
     let words = |picture: &Pixels| picture.colors[620 * 600..].to_vec();
     assert_ne!(words(&film[0]), words(&film[80]));
-    let told = throng(&["run", &scenario, "--json", "--no-timing", "--film", &image]);
+    let told = run_throng(&["run", &scenario, "--json", "--no-timing", "--film", &image]);
     assert_eq!(told.json()["state_hash"], plain["state_hash"]);
 }
 
 #[test]
-fn a_picture_that_is_none_or_takes_the_place_of_another_output_is_refused_before_the_run() {
-    let folder = Folder::new();
+fn invalid_or_duplicate_picture_path_is_refused_before_the_run() {
+    let folder = TempFolder::new();
     let scenario = folder.write("fair.ron", CROWD);
     let (image, lost) = (folder.path("fair.png"), folder.path("absent/fair.png"));
     for (arguments, part) in [
@@ -343,7 +343,7 @@ fn a_picture_that_is_none_or_takes_the_place_of_another_output_is_refused_before
         (vec!["--film", &scenario], "expected an image file OUT.png"),
         (vec!["--film", &lost], "could not create"),
     ] {
-        let told = throng(&[&["run", scenario.as_str()], arguments.as_slice()].concat());
+        let told = run_throng(&[&["run", scenario.as_str()], arguments.as_slice()].concat());
         assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
         assert!(told.err.contains(part), "{}", told.err);
     }

@@ -102,26 +102,26 @@ fn add<P: bevy_app::Plugin + Default>(app: &mut App) {
 }
 
 /// A plugin of the group.
-struct Member {
+struct GroupPlugin {
     name: &'static str,
     add: fn(&mut App),
     disable: fn(PluginGroupBuilder) -> PluginGroupBuilder,
     is_added: fn(&App) -> bool,
 }
 
-impl Member {
+impl GroupPlugin {
     /// Whether this plugin, added alone, brings another along.
-    fn brings(&self, other: &Self) -> bool {
+    fn requires(&self, other: &Self) -> bool {
         let mut app = host();
         (self.add)(&mut app);
         (other.is_added)(&app)
     }
 }
 
-fn all() -> Vec<Member> {
+fn group_plugins() -> Vec<GroupPlugin> {
     macro_rules! list {
         ($($plugin:ident),*) => {
-            vec![$(Member {
+            vec![$(GroupPlugin {
                 name: stringify!($plugin),
                 add: add::<$plugin>,
                 disable: |group| group.disable::<$plugin>(),
@@ -133,8 +133,8 @@ fn all() -> Vec<Member> {
 }
 
 #[test]
-fn each_plugin_works_alone() {
-    for Member { name, add, .. } in all() {
+fn plugins_work_alone() {
+    for GroupPlugin { name, add, .. } in group_plugins() {
         let mut app = host();
         add(&mut app);
         live(app, name);
@@ -142,8 +142,8 @@ fn each_plugin_works_alone() {
 }
 
 #[test]
-fn each_pair_of_plugins_works_in_either_order() {
-    let all = all();
+fn plugin_pairs_work_in_either_order() {
+    let all = group_plugins();
     for one in &all {
         for other in &all {
             if one.name != other.name {
@@ -158,10 +158,10 @@ fn each_pair_of_plugins_works_in_either_order() {
 
 /// Those that would bring it along are left out with it, or it would be there all the same.
 #[test]
-fn the_group_works_without_any_one_of_its_plugins_and_those_that_need_it() {
-    let all = all();
+fn plugin_group_works_with_any_plugin_disabled() {
+    let all = group_plugins();
     for without in &all {
-        let group = all.iter().filter(|member| member.brings(without));
+        let group = all.iter().filter(|member| member.requires(without));
         let group = group.fold(ThrongPlugins.build(), |group, member| {
             (member.disable)(group)
         });
@@ -173,7 +173,7 @@ fn the_group_works_without_any_one_of_its_plugins_and_those_that_need_it() {
 }
 
 #[test]
-fn the_whole_group_works_in_an_app_of_somebody_else() {
+fn plugin_group_works_in_an_existing_app() {
     let mut app = host();
     app.add_plugins(ThrongPlugins);
     live(app, "the whole group");

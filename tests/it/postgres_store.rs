@@ -15,7 +15,7 @@ use throng::wire::Encoding;
 use throng::world::PlayerId;
 use throng_store::testing::{FIRST_MINUTE, Operator, TAKE_OVER, TestSchema, postgres_url};
 
-use crate::rig::{Folder, throng};
+use crate::harness::{TempFolder, run_throng};
 
 /// The server's address, if there is a server.
 #[allow(
@@ -43,7 +43,7 @@ fn gold() -> [StoredAttribute; 2] {
 }
 
 /// A store in which players 1 to so many are saved with as much gold.
-fn filled(schema: &TestSchema, count: u64) -> PostgresStore {
+fn filled_store(schema: &TestSchema, count: u64) -> PostgresStore {
     let mut store = schema.open();
     store.register_attributes(&gold()).unwrap();
     let server = store.register_server("a", TAKE_OVER).unwrap();
@@ -63,7 +63,7 @@ fn filled(schema: &TestSchema, count: u64) -> PostgresStore {
 }
 
 /// What opening a store fails of; errors never tell a password.
-fn refused(url: &str, schema: &str) -> StoreErrorKind {
+fn open_error(url: &str, schema: &str) -> StoreErrorKind {
     let error = PostgresStore::open(url, schema)
         .err()
         .expect("it is refused");
@@ -73,16 +73,16 @@ fn refused(url: &str, schema: &str) -> StoreErrorKind {
 }
 
 #[test]
-fn a_server_is_a_store() {
+fn postgres_server_is_a_store() {
     let Some(url) = url() else { return };
     check_store(|| TestSchema::new(&url).source()).unwrap();
 }
 
 #[test]
-fn what_an_operator_sees_is_what_was_saved() {
+fn dump_shows_the_saved_values() {
     let Some(url) = url() else { return };
     let schema = TestSchema::new(&url);
-    drop(filled(&schema, 50));
+    drop(filled_store(&schema, 50));
     let operator = schema.operator();
     let value = |name: &str| {
         let value = format!("SELECT shown FROM player_value WHERE player = 42 AND name = '{name}'");
@@ -95,10 +95,10 @@ fn what_an_operator_sees_is_what_was_saved() {
 }
 
 #[test]
-fn one_record_that_cannot_be_kept_keeps_nobody_else_from_being_saved() {
+fn unsavable_record_does_not_block_other_saves() {
     let Some(url) = url() else { return };
     let schema = TestSchema::new(&url);
-    let mut store = filled(&schema, 20);
+    let mut store = filled_store(&schema, 20);
     let operator = schema.operator();
     operator.execute("UPDATE player SET revision = 9223372036854775807 WHERE player = 7");
     let server = store.register_server("a", TAKE_OVER).unwrap();
@@ -129,20 +129,20 @@ fn one_record_that_cannot_be_kept_keeps_nobody_else_from_being_saved() {
 }
 
 #[test]
-fn what_is_no_store_or_too_new_or_out_of_reach_is_told() {
+fn invalid_too_new_or_unreachable_store_is_reported() {
     let Some(url) = url() else { return };
     let foreign = TestSchema::new(&url);
     let name = &foreign.name;
     foreign.operator().execute(&format!(
         "CREATE SCHEMA {name}; CREATE TABLE {name}.player (name TEXT)"
     ));
-    assert_eq!(refused(&url, name), StoreErrorKind::NotAPlayerStore);
+    assert_eq!(open_error(&url, name), StoreErrorKind::NotAPlayerStore);
     let newer = TestSchema::new(&url);
-    drop(filled(&newer, 1));
+    drop(filled_store(&newer, 1));
     newer
         .operator()
         .execute("UPDATE store_version SET version = 99");
-    let fault = refused(&url, &newer.name);
+    let fault = open_error(&url, &newer.name);
     assert!(matches!(
         fault,
         StoreErrorKind::NewerSchema { found: 99, .. }
@@ -152,15 +152,15 @@ fn what_is_no_store_or_too_new_or_out_of_reach_is_told() {
         ("postgres://a:hidden@[x", "a"),
         (url.as_str(), "a; DROP SCHEMA b"),
     ] {
-        assert_eq!(refused(url, schema), StoreErrorKind::Unreachable);
+        assert_eq!(open_error(url, schema), StoreErrorKind::Unreachable);
     }
 }
 
 #[test]
-fn a_connection_that_is_cut_in_a_save_is_opened_again_and_the_save_is_done_once() {
+fn save_is_done_once_after_a_reconnect() {
     let Some(url) = url() else { return };
     let schema = TestSchema::new(&url);
-    drop(filled(&schema, 3));
+    drop(filled_store(&schema, 3));
     let mut supervisor =
         StoreSupervisor::new(Box::new(schema.source()), "a".to_owned(), gold().to_vec());
     let claim = StoreRequest::Claim {
@@ -201,10 +201,10 @@ fn a_connection_that_is_cut_in_a_save_is_opened_again_and_the_save_is_done_once(
 }
 
 #[test]
-fn servers_that_ask_at_the_same_time_never_have_a_player_both() {
+fn concurrent_claims_give_a_player_to_one_server() {
     let Some(url) = url() else { return };
     let schema = TestSchema::new(&url);
-    drop(filled(&schema, 1));
+    drop(filled_store(&schema, 1));
     let players: Vec<PlayerId> = (1..=200).map(PlayerId).collect();
     let claim_all = |nth: usize| {
         let mut store = schema.open();
@@ -300,21 +300,21 @@ fn save_all_kinds(store: &mut dyn StoreBackend) {
 }
 
 #[test]
-fn the_commands_of_an_operator_say_of_a_server_what_they_say_of_a_file() {
+fn db_commands_print_the_same_for_server_and_file() {
     let Some(server) = url() else { return };
-    let (folder, url) = (Folder::new(), database(&server));
+    let (folder, url) = (TempFolder::new(), database(&server));
     let file = folder.path("players.db");
     for (store, from_0) in [(&file, "schema 0 → 3\n"), (&url, "schema 0 → 2\n")] {
-        let made = throng(&["db", "migrate", store]);
+        let made = run_throng(&["db", "migrate", store]);
         assert!(made.code == 0 && made.out.ends_with(from_0), "{}", made.out);
-        let known = throng(&["db", "migrate", store]);
+        let known = run_throng(&["db", "migrate", store]);
         assert!(known.out.ends_with(", up to date\n"), "{}", known.out);
     }
     save_all_kinds(&mut SqliteStore::open(file.as_ref()).unwrap());
     save_all_kinds(&mut PostgresStore::open(&url, "throng").unwrap());
-    let dumped = throng(&["db", "dump", &file]);
+    let dumped = run_throng(&["db", "dump", &file]);
     assert_eq!((dumped.code, dumped.out.lines().count()), (0, 5));
-    let of_server = throng(&["db", "dump", &url]);
+    let of_server = run_throng(&["db", "dump", &url]);
     assert_eq!((of_server.code, of_server.out), (0, dumped.out));
     // Of the versions of their tables each has its own.
     let without_schema = |out: String| {
@@ -323,7 +323,7 @@ fn the_commands_of_an_operator_say_of_a_server_what_they_say_of_a_file() {
     };
     for arguments in [&["db", "check"][..], &["db", "check", "--json"]] {
         let [of_file, of_server] = [&file, &url].map(|store| {
-            let told = throng(&[arguments, &[store.as_str()][..]].concat());
+            let told = run_throng(&[arguments, &[store.as_str()][..]].concat());
             assert_eq!(told.code, 0, "{}", told.err);
             without_schema(told.out)
         });
@@ -337,11 +337,11 @@ fn the_commands_of_an_operator_say_of_a_server_what_they_say_of_a_file() {
 }
 
 #[test]
-fn what_is_wrong_on_a_server_is_told_and_what_is_no_store_is_left_alone() {
+fn server_errors_are_reported_and_other_databases_untouched() {
     let Some(server) = url() else { return };
     let url = database(&server);
     for action in ["check", "dump"] {
-        let told = throng(&["db", action, &url]);
+        let told = run_throng(&["db", action, &url]);
         assert_eq!((told.code, told.out.as_str()), (2, ""));
         assert!(told.err.contains("no tables"), "{}", told.err);
     }
@@ -354,7 +354,7 @@ fn what_is_wrong_on_a_server_is_told_and_what_is_no_store_is_left_alone() {
     save_all_kinds(&mut PostgresStore::open(&url, "throng").unwrap());
     operator.execute("SET search_path TO throng; UPDATE value SET shown = '258' WHERE player = 1 AND attribute = 0");
     operator.execute("UPDATE attribute SET encoding = 'u99' WHERE id = 3");
-    let told = throng(&["db", "check", &url]);
+    let told = run_throng(&["db", "check", &url]);
     assert_eq!(told.code, 1, "{}", told.err);
     for wrong in [
         "attribute `value 3`: no encoding `u99` is known",
@@ -364,7 +364,7 @@ fn what_is_wrong_on_a_server_is_told_and_what_is_no_store_is_left_alone() {
     }
     operator.execute("UPDATE store_version SET version = 99");
     for action in ["migrate", "check", "dump"] {
-        let told = throng(&["db", action, &url]);
+        let told = run_throng(&["db", action, &url]);
         assert_eq!((told.code, told.out.as_str()), (2, ""));
         assert!(
             told.err.contains("schema version 99") && told.err.contains("test_db"),
@@ -374,7 +374,7 @@ fn what_is_wrong_on_a_server_is_told_and_what_is_no_store_is_left_alone() {
     }
     operator.execute("DROP TABLE store_version");
     for url in [&url, "postgres://a:hidden@127.0.0.1:1/b"] {
-        let told = throng(&["db", "check", url]);
+        let told = run_throng(&["db", "check", url]);
         assert_eq!((told.code, told.out.as_str()), (2, ""));
         assert!(
             told.err.contains("Postgres `") && !told.err.contains("hidden"),

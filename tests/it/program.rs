@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::rig::{Folder, program, root, throng, throng_fed};
+use crate::harness::{TempFolder, program, root, run_throng, run_throng_with_input};
 
 /// A small scenario in which every system has something to do.
 pub const SMALL: &str = r#"Scenario(
@@ -75,9 +75,9 @@ fn lines_of(path: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_report_has_every_figure_that_the_interface_names() {
-    let folder = Folder::new();
-    let told = throng(&[
+fn report_has_every_documented_counter() {
+    let folder = TempFolder::new();
+    let told = run_throng(&[
         "run",
         &folder.write("small.ron", SMALL),
         "--ticks",
@@ -151,8 +151,8 @@ fn a_report_has_every_figure_that_the_interface_names() {
 }
 
 #[test]
-fn the_exit_code_tells_broken_expectations_from_bad_input() {
-    let folder = Folder::new();
+fn exit_code_separates_failed_expectations_from_bad_input() {
+    let folder = TempFolder::new();
     let with = |expectation: &str| {
         let name = format!("{}.ron", expectation.len());
         let cast = "scenes: [Scene(name: \"a\")], cast: [Crowd(kind: \"player\")], queues: [Queue(parties: 1)]";
@@ -161,19 +161,19 @@ fn the_exit_code_tells_broken_expectations_from_bad_input() {
             format!("Scenario(name: \"x\", duration_s: 1.1, {cast}, expect: [{expectation}])"),
         )
     };
-    assert_eq!(throng(&["run", &with("TicketsConserved")]).code, 0);
-    let broken = throng(&["run", &with("MatchesAtLeast(1)")]);
+    assert_eq!(run_throng(&["run", &with("TicketsConserved")]).code, 0);
+    let broken = run_throng(&["run", &with("MatchesAtLeast(1)")]);
     assert_eq!(broken.code, 1);
     assert!(broken.out.contains("BROKEN"), "{}", broken.out);
     // Never true on any machine; shown all the same when it is not to be judged.
     let timed = with("TickP99UnderMs(0.0)");
-    assert_eq!(throng(&["run", &timed, "--judge-time"]).code, 1);
-    let unjudged = throng(&["run", &timed, "--no-timing", "--json"]);
+    assert_eq!(run_throng(&["run", &timed, "--judge-time"]).code, 1);
+    let unjudged = run_throng(&["run", &timed, "--no-timing", "--json"]);
     assert_eq!(
         (unjudged.code, &unjudged.json()["expectations"][0]["holds"]),
         (0, &Value::Null)
     );
-    assert_eq!(throng(&["run", &with("Nothing")]).code, 2);
+    assert_eq!(run_throng(&["run", &with("Nothing")]).code, 2);
     for usage in [
         &["run", "--ticks"][..],
         &["run", "--ticks", "-1"],
@@ -188,27 +188,27 @@ fn the_exit_code_tells_broken_expectations_from_bad_input() {
         &["map", "info", "nowhere.map"],
         &["map", "info", "Cargo.toml"],
     ] {
-        let told = throng(usage);
+        let told = run_throng(usage);
         assert_eq!((told.code, told.out.as_str()), (2, ""), "{usage:?}");
         assert!(told.err.contains("error"), "{usage:?}: {}", told.err);
     }
     assert!(
-        throng(&["run", "twon"])
+        run_throng(&["run", "twon"])
             .err
             .contains("did you mean `town`?")
     );
 }
 
 #[test]
-fn files_of_hashes_and_events_tell_the_same_story_on_one_thread_and_on_four() {
-    let folder = Folder::new();
+fn hashes_and_events_are_equal_on_one_and_four_threads() {
+    let folder = TempFolder::new();
     let scenario = folder.write("small.ron", SMALL);
     let play = |threads: &str| {
         let (hashes, events) = (
             folder.path(&format!("{threads}.hashes")),
             folder.path(&format!("{threads}.jsonl")),
         );
-        let told = throng(&[
+        let told = run_throng(&[
             "run",
             &scenario,
             "--ticks",
@@ -260,7 +260,7 @@ fn files_of_hashes_and_events_tell_the_same_story_on_one_thread_and_on_four() {
         .collect();
     assert_eq!(ends, told);
     // A run without a log plays the same.
-    let plain = throng(&["run", &scenario, "--ticks", "60", "--no-timing", "--json"]).json();
+    let plain = run_throng(&["run", &scenario, "--ticks", "60", "--no-timing", "--json"]).json();
     assert_eq!(plain["state_hash"], Value::String(last));
 }
 
@@ -296,8 +296,8 @@ const FIELDS: [(&str, &str); 24] = [
 const UNSEEN: [&str; 5] = ["cap", "hide", "late_build", "left", "backfill"];
 
 #[test]
-fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
-    let folder = Folder::new();
+fn every_event_has_tick_scene_and_its_fields() {
+    let folder = TempFolder::new();
     let events = folder.path("events.jsonl");
     let text = SMALL
         .replace(
@@ -311,7 +311,7 @@ fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
             "queues: [Queue(mode: \"late\", rules: Groups(group_size: 4, expire_after_s: 1), parties: 1, size_weights: (1, 0, 0, 0, 0)), ",
         );
     let scenario = folder.write("small.ron", text);
-    let told = throng(&[
+    let told = run_throng(&[
         "run",
         &scenario,
         "--ticks",
@@ -361,7 +361,7 @@ fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
 }
 
 #[test]
-fn another_map_takes_the_place_of_the_first_scenes() {
+fn map_option_replaces_the_map_of_the_first_scene() {
     let village = root()
         .join("assets/maps/village.tmap")
         .display()
@@ -369,7 +369,7 @@ fn another_map_takes_the_place_of_the_first_scenes() {
     let berlin = root().join("../shared/movingai/Berlin_0_1024.map");
     let berlin = berlin.is_file().then(|| berlin.display().to_string());
     for map in [Some(village), berlin].into_iter().flatten() {
-        let told = throng(&[
+        let told = run_throng(&[
             "run",
             "town",
             "--map",
@@ -395,14 +395,14 @@ fn another_map_takes_the_place_of_the_first_scenes() {
 }
 
 #[test]
-fn check_says_what_is_in_a_file_and_goes_on_after_a_bad_one() {
-    let folder = Folder::new();
+fn check_describes_files_and_continues_after_a_bad_one() {
+    let folder = TempFolder::new();
     let bad = folder.write("bad.ron", "Scenario(nam: \"x\")");
     let map = root()
         .join("assets/maps/village.tmap")
         .display()
         .to_string();
-    let told = throng(&["check", "town", &bad, "siege", &map]);
+    let told = run_throng(&["check", "town", &bad, "siege", &map]);
     assert_eq!(told.code, 2);
     let lines: Vec<&str> = told.out.lines().collect();
     assert_eq!(lines.len(), 3, "{}", told.out);
@@ -413,7 +413,7 @@ fn check_says_what_is_in_a_file_and_goes_on_after_a_bad_one() {
     );
     assert!(told.err.contains("did you mean `name`?"), "{}", told.err);
     assert_eq!(
-        throng(&[
+        run_throng(&[
             "check",
             "town",
             "siege",
@@ -428,7 +428,7 @@ fn check_says_what_is_in_a_file_and_goes_on_after_a_bad_one() {
         .code,
         0
     );
-    let quiet = throng(&["check", "-q", "town"]);
+    let quiet = run_throng(&["check", "-q", "town"]);
     assert_eq!(
         (quiet.code, quiet.out.as_str(), quiet.err.as_str()),
         (0, "", "")
@@ -436,10 +436,10 @@ fn check_says_what_is_in_a_file_and_goes_on_after_a_bad_one() {
 }
 
 #[test]
-fn a_map_without_a_free_tile_is_warned_of() {
-    let folder = Folder::new();
+fn map_without_a_free_tile_gives_a_warning() {
+    let folder = TempFolder::new();
     let solid = folder.write("solid.map", "type octile\nheight 1\nwidth 2\nmap\n@T\n");
-    let told = throng(&["check", &solid]);
+    let told = run_throng(&["check", &solid]);
     assert_eq!(told.code, 0);
     assert!(told.out.contains("2 × 1 tiles"), "{}", told.out);
     assert!(
@@ -450,17 +450,17 @@ fn a_map_without_a_free_tile_is_warned_of() {
     let scenario =
         "Scenario(name: \"solid\", scenes: [Scene(name: \"a\", map: File(\"solid.map\"))])";
     let scenario = folder.write("solid.ron", scenario);
-    let told = throng(&["check", &scenario]);
+    let told = run_throng(&["check", &scenario]);
     assert_eq!(told.code, 0, "{}", told.err);
     assert!(told.err.contains("no free tile"), "{}", told.err);
 }
 
 #[test]
-fn a_map_is_not_written_over_the_one_it_was_read_from() {
-    let folder = Folder::new();
+fn map_output_does_not_overwrite_its_input() {
+    let folder = TempFolder::new();
     let map = folder.write("a.map", "type octile\nheight 1\nwidth 2\nmap\n@.\n");
     let image = folder.path("a.png");
-    assert_eq!(throng(&["map", "convert", &map, &image]).code, 0);
+    assert_eq!(run_throng(&["map", "convert", &map, &image]).code, 0);
     let dotted = image.replace("a.png", "./a.png");
     for arguments in [
         ["map", "convert", &map, &map],
@@ -468,7 +468,7 @@ fn a_map_is_not_written_over_the_one_it_was_read_from() {
         ["map", "render", &image, &dotted],
     ] {
         let before = fs::read(arguments[2]).unwrap();
-        let told = throng(&arguments);
+        let told = run_throng(&arguments);
         assert_eq!(told.code, 2, "{arguments:?}");
         assert!(
             told.err.contains("which is the input as well"),
@@ -481,12 +481,12 @@ fn a_map_is_not_written_over_the_one_it_was_read_from() {
 
 #[test]
 fn maps_are_shown_converted_and_drawn() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let drawn = folder.write(
         "a.map",
         "type octile\nheight 3\nwidth 4\nmap\n..@.\n..@.\n@@@.\n",
     );
-    let info = throng(&["map", "info", &drawn, "--json"]);
+    let info = run_throng(&["map", "info", &drawn, "--json"]);
     let figures = info.json();
     for (name, value) in [
         ("width", 4),
@@ -502,35 +502,39 @@ fn maps_are_shown_converted_and_drawn() {
         figures["memory"]["regions_bytes"].is_u64() && figures["load_ms"].is_number(),
         "{figures}"
     );
-    assert!(throng(&["map", "info", &drawn]).out.contains("4 × 3 tiles"));
+    assert!(
+        run_throng(&["map", "info", &drawn])
+            .out
+            .contains("4 × 3 tiles")
+    );
     // Once through all formats, and nothing has changed.
     let mut from = drawn.clone();
     for name in ["b.tmap", "c.png", "d.4x3.raw", "e.map"] {
         let to = folder.path(name);
-        let told = throng(&["map", "convert", &from, &to]);
+        let told = run_throng(&["map", "convert", &from, &to]);
         assert_eq!((told.code, told.err.as_str()), (0, ""), "{from} to {to}");
         from = to;
     }
     assert_eq!(fs::read(&from).unwrap(), fs::read(&drawn).unwrap());
     let image = folder.path("a.png");
-    assert_eq!(throng(&["map", "render", &drawn, &image]).code, 0);
+    assert_eq!(run_throng(&["map", "render", &drawn, &image]).code, 0);
     assert!(fs::read(&image).unwrap().starts_with(b"\x89PNG"));
     assert_eq!(
-        throng(&["map", "render", &drawn, &folder.path("a.jpg")]).code,
+        run_throng(&["map", "render", &drawn, &folder.path("a.jpg")]).code,
         2
     );
     assert_eq!(
-        throng(&["map", "convert", &drawn, &folder.path("a.raw")]).code,
+        run_throng(&["map", "convert", &drawn, &folder.path("a.raw")]).code,
         2
     );
     assert_eq!(
-        throng(&["map", "convert", &drawn, &folder.path("no/such/folder.map")]).code,
+        run_throng(&["map", "convert", &drawn, &folder.path("no/such/folder.map")]).code,
         2
     );
 }
 
 #[test]
-fn help_is_everywhere() {
+fn every_subcommand_has_help() {
     for command in [
         &[][..],
         &["run"],
@@ -546,7 +550,7 @@ fn help_is_everywhere() {
         &["man"],
     ] {
         for flag in ["--help", "-h"] {
-            let told = throng(&[command, &[flag]].concat());
+            let told = run_throng(&[command, &[flag]].concat());
             assert_eq!((told.code, told.err.as_str()), (0, ""), "{command:?}");
             assert!(
                 told.out.contains("Usage: throng") && told.out.contains("Example"),
@@ -558,7 +562,7 @@ fn help_is_everywhere() {
             }
         }
     }
-    let version = throng(&["-V"]);
+    let version = run_throng(&["-V"]);
     assert_eq!(
         version.out.trim(),
         concat!("throng ", env!("CARGO_PKG_VERSION"))
@@ -566,8 +570,8 @@ fn help_is_everywhere() {
 }
 
 #[test]
-fn a_reader_that_goes_away_and_an_input_that_nobody_reads_are_no_errors() {
-    let folder = Folder::new();
+fn closed_pipes_are_no_errors() {
+    let folder = TempFolder::new();
     let scenario = folder.write("small.ron", SMALL);
     for arguments in [
         &["run", &scenario, "--ticks", "5", "--no-timing"][..],
@@ -597,22 +601,25 @@ fn a_reader_that_goes_away_and_an_input_that_nobody_reads_are_no_errors() {
         .unwrap();
     drop(child.stderr.take());
     assert_eq!(child.wait().unwrap().code(), Some(2));
-    assert_eq!(throng_fed(&["check", "town"], "what is this?\n").code, 0);
+    assert_eq!(
+        run_throng_with_input(&["check", "town"], "what is this?\n").code,
+        0
+    );
 }
 
 #[test]
-fn what_cannot_be_written_is_an_error_that_says_so() {
-    let folder = Folder::new();
+fn unwritable_output_is_an_error_with_a_reason() {
+    let folder = TempFolder::new();
     let scenario = folder.write("small.ron", SMALL);
     for flag in ["--events", "--hashes"] {
         let nowhere = folder.path("no/such/file");
-        let told = throng(&["run", &scenario, "--ticks", "5", flag, &nowhere]);
+        let told = run_throng(&["run", &scenario, "--ticks", "5", flag, &nowhere]);
         assert_eq!(told.code, 2, "{flag}");
         assert!(told.err.contains(&nowhere), "{flag}: {}", told.err);
     }
     if cfg!(target_os = "linux") {
         for flag in ["--events", "--hashes", "--trace"] {
-            let told = throng(&[
+            let told = run_throng(&[
                 "run",
                 &scenario,
                 "--ticks",

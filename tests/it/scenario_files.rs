@@ -3,7 +3,7 @@
 
 use throng_scenario::{self as scenario, BUILT_IN, MapSource};
 
-use crate::rig::{Folder, scenario_of, throng, throng_fed};
+use crate::harness::{TempFolder, run_throng, run_throng_with_input, scenario_of};
 
 const BASE: &str = r#"Scenario(name: "base", seed: 9, duration_s: 2, tick_hz: 10,
     parameters: {"players": 20, "cap": 5, "speed": 1.5, "kind_of_crowd": "npc"},
@@ -14,8 +14,8 @@ const BASE: &str = r#"Scenario(name: "base", seed: 9, duration_s: 2, tick_hz: 10
 
 const MAP: &str = "type octile\nheight 2\nwidth 3\nmap\n...\n...\n";
 
-fn base() -> (Folder, String) {
-    let folder = Folder::new();
+fn base() -> (TempFolder, String) {
+    let folder = TempFolder::new();
     std::fs::create_dir(folder.path("parts")).expect("a new folder");
     folder.write("parts/field.map", MAP);
     let base = folder.write("parts/base.ron", BASE);
@@ -23,7 +23,7 @@ fn base() -> (Folder, String) {
 }
 
 #[test]
-fn parameters_stand_for_numbers_and_texts_and_can_be_set() {
+fn parameters_replace_values_and_can_be_set() {
     let (_folder, base) = base();
     let plain = scenario::load(&base).unwrap();
     let crowd = &plain.scenario.cast[0];
@@ -56,7 +56,7 @@ fn parameters_stand_for_numbers_and_texts_and_can_be_set() {
 }
 
 #[test]
-fn a_parameter_that_is_not_there_or_does_not_fit_is_told() {
+fn unknown_or_mistyped_parameter_is_reported() {
     let (_folder, base) = base();
     for (set, told) in [
         (
@@ -84,20 +84,20 @@ fn a_parameter_that_is_not_there_or_does_not_fit_is_told() {
         ("players", "expected a name and a value, such as count=5000"),
     ] {
         for command in ["run", "check"] {
-            let found = throng(&[command, &base, "--set", set]);
+            let found = run_throng(&[command, &base, "--set", set]);
             assert_eq!(found.code, 2, "{set}: {}", found.err);
             assert!(found.err.contains(told), "{set}: {}", found.err);
         }
     }
     // The place is that of the name in the file.
-    let found = throng(&["check", &base, "--set", "players=9999999"]);
+    let found = run_throng(&["check", &base, "--set", "players=9999999"]);
     assert!(
         found.err.contains(&format!("--> {base}:4:62\n")),
         "{}",
         found.err
     );
     assert!(found.err.contains("^^^^^^^"), "{}", found.err);
-    let unknown = throng_fed(
+    let unknown = run_throng_with_input(
         &["check", "-"],
         "Scenario(name: \"x\", parameters: {\"count\": 5},\n duration_s: cuont)",
     );
@@ -113,7 +113,7 @@ fn a_parameter_that_is_not_there_or_does_not_fit_is_told() {
     );
     for bad in ["\"Count\": 5", "\"true\": 5", "5: 5"] {
         let text = format!("Scenario(name: \"x\",\n parameters: {{{bad}}})");
-        let found = throng_fed(&["check", "-"], &text);
+        let found = run_throng_with_input(&["check", "-"], &text);
         assert_eq!(found.code, 2, "{bad}");
         assert!(
             found.err.contains("standard input:2:15\n"),
@@ -129,23 +129,23 @@ fn a_parameter_that_is_not_there_or_does_not_fit_is_told() {
 }
 
 #[test]
-fn what_is_wrong_behind_a_value_longer_than_its_name_is_pointed_at() {
+fn errors_after_a_long_parameter_value_are_located() {
     let text = "Scenario(name: \"x\", parameters: {\"n\": 123456789}, seed: n, scenes: [Scene(name: \"a\")],\n\
                 cast: [Crowd(count: 1, behaviour: Wander(radius_m: n, wide: 4))])";
     let error = scenario_of(text)
         .check(&[], &scenario::Behaviours::default())
         .unwrap_err();
-    let mistake = error.mistake().unwrap();
+    let mistake = error.source_error().unwrap();
     let span = mistake.span.offset()..mistake.span.offset() + mistake.span.len();
     assert_eq!((mistake.line, mistake.column, &text[span]), (2, 55, "wide"));
     let broken =
         scenario::parse("x.ron", &text.replace("count: 1,", "count: 1 count: 2,")).unwrap_err();
-    let mistake = broken.mistake().unwrap();
+    let mistake = broken.source_error().unwrap();
     assert_eq!((mistake.line, mistake.column), (2, 23), "{mistake}");
 }
 
 #[test]
-fn a_file_that_includes_others_has_their_lists_before_its_own_and_says_what_it_wants_otherwise() {
+fn included_lists_come_first_and_own_fields_override() {
     let (folder, _) = base();
     folder.write("more.ron", r#"Scenario(seed: 10, kinds: [ObjectKind(name: "wolf")], cast: [Crowd(tag: "wolves", kind: "wolf")])"#);
     let whole = folder.write(
@@ -184,7 +184,7 @@ fn a_file_that_includes_others_has_their_lists_before_its_own_and_says_what_it_w
         (set.scenario.cast[0].count, set.scenario.cast[2].count),
         (40, 40)
     );
-    let found = throng(&[
+    let found = run_throng(&[
         "run",
         &whole,
         "--set",
@@ -197,7 +197,7 @@ fn a_file_that_includes_others_has_their_lists_before_its_own_and_says_what_it_w
 }
 
 #[test]
-fn what_is_wrong_in_an_included_file_is_told_in_that_file() {
+fn errors_in_an_included_file_point_into_that_file() {
     let (folder, base) = base();
     let first = "Scenario(cast: [Crowd(tag: \"a\"), Crowd(tag: \"b\",\n kind: \"wlof\")])";
     let first = folder.write("parts/first.ron", first);
@@ -244,7 +244,7 @@ fn what_is_wrong_in_an_included_file_is_told_in_that_file() {
             "whole.ron",
             format!("Scenario(include: [{includes}],\n {own})"),
         );
-        let found = throng(&["check", &whole]);
+        let found = run_throng(&["check", &whole]);
         let place = format!("--> {}\n", place.replace("WHOLE", &whole));
         assert_eq!(found.code, 2, "{includes}: {}", found.err);
         assert!(
@@ -257,11 +257,11 @@ fn what_is_wrong_in_an_included_file_is_told_in_that_file() {
 }
 
 #[test]
-fn files_that_include_each_other_without_end_are_refused() {
-    let folder = Folder::new();
+fn include_cycles_are_refused() {
+    let folder = TempFolder::new();
     let there = folder.write("there.ron", "Scenario(include: [\"back.ron\"])");
     folder.write("back.ron", "Scenario(include: [\"./there.ron\"])");
-    let found = throng(&["check", &there]);
+    let found = run_throng(&["check", &there]);
     assert_eq!(found.code, 2);
     assert!(
         found
@@ -277,16 +277,16 @@ fn files_that_include_each_other_without_end_are_refused() {
         );
     }
     folder.write("40.ron", "Scenario(name: \"deep\")");
-    let found = throng(&["check", &folder.path("0.ron")]);
+    let found = run_throng(&["check", &folder.path("0.ron")]);
     assert!(found.err.contains("at most 16 files"), "{}", found.err);
-    assert_eq!(throng(&["check", &folder.path("30.ron")]).code, 0);
+    assert_eq!(run_throng(&["check", &folder.path("30.ron")]).code, 0);
     // A value that would fill the memory where it stands a million times.
     let long = "1".repeat(1 << 20);
     let text = format!(
         "Scenario(name: \"x\", parameters: {{\"a\": {long}}}, seed: [{}])",
         "a,".repeat(1 << 20)
     );
-    let found = throng(&["check", &folder.write("long.ron", text)]);
+    let found = run_throng(&["check", &folder.write("long.ron", text)]);
     assert!(
         found.err.contains("expected at most 4194304"),
         "{}",
@@ -295,26 +295,26 @@ fn files_that_include_each_other_without_end_are_refused() {
 }
 
 #[test]
-fn a_built_in_scenario_can_be_varied_in_a_line() {
-    let folder = Folder::new();
+fn built_in_scenario_can_be_varied_in_one_line() {
+    let folder = TempFolder::new();
     let file = folder.write(
         "small.ron",
         "Scenario(name: \"small\", include: [\"royale\"], parameters: {\"matches\": 2, \"players_each\": 30}, duration_s: 2)",
     );
-    let found = throng(&["run", &file, "--threads", "1", "--json"]);
+    let found = run_throng(&["run", &file, "--threads", "1", "--json"]);
     assert_eq!(found.code, 0, "{}", found.err);
     assert!(found.out.contains("\"scenario\": \"small\"") && found.out.contains("\"players\": 60"));
 }
 
 #[test]
-fn a_scenario_is_read_from_standard_input() {
-    let told = throng_fed(
+fn scenario_is_read_from_standard_input() {
+    let told = run_throng_with_input(
         &["run", "-", "--json"],
         "Scenario(name: \"piped\", duration_s: 0.1)",
     );
     assert_eq!(told.code, 0, "{}", told.err);
     assert!(told.out.contains("\"scenario\": \"piped\""));
-    let told = throng_fed(
+    let told = run_throng_with_input(
         &["check", "-"],
         "Scenario(name: \"piped\", duration_s: 0.1)",
     );
@@ -326,8 +326,8 @@ fn a_scenario_is_read_from_standard_input() {
 }
 
 #[test]
-fn built_in_scenarios_are_listed_and_shown_and_a_new_one_runs() {
-    let list = throng(&["scenario", "list"]);
+fn built_in_scenarios_are_listed_and_the_template_runs() {
+    let list = run_throng(&["scenario", "list"]);
     assert_eq!(list.code, 0);
     assert!(list.out.lines().all(|line| line.chars().count() <= 80));
     for built_in in BUILT_IN {
@@ -339,34 +339,34 @@ fn built_in_scenarios_are_listed_and_shown_and_a_new_one_runs() {
             "{name}"
         );
         assert_eq!(
-            throng(&["scenario", "show", name]).out.trim(),
+            run_throng(&["scenario", "show", name]).out.trim(),
             built_in.text.trim()
         );
     }
     assert!(
-        throng(&["scenario", "show", "rayd"])
+        run_throng(&["scenario", "show", "rayd"])
             .err
             .contains("did you mean `raid`?")
     );
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let file = folder.path("my.ron");
-    assert_eq!(throng(&["scenario", "new", &file]).code, 0);
+    assert_eq!(run_throng(&["scenario", "new", &file]).code, 0);
     assert_eq!(
-        throng(&["scenario", "new"]).out,
+        run_throng(&["scenario", "new"]).out,
         std::fs::read_to_string(&file).unwrap()
     );
-    let again = throng(&["scenario", "new", &file]);
+    let again = run_throng(&["scenario", "new", &file]);
     assert_eq!(again.code, 2, "what is there is not overwritten");
     assert!(again.err.contains(&file));
-    let run = throng(&["run", &file, "--set", "people=40", "--threads", "1"]);
+    let run = run_throng(&["run", &file, "--set", "people=40", "--threads", "1"]);
     assert_eq!(run.code, 0, "{}{}", run.out, run.err);
 }
 
 #[test]
-fn an_included_file_is_not_overwritten_by_an_output() {
+fn output_does_not_overwrite_an_included_file() {
     let (folder, base) = base();
     let whole = folder.write("whole.ron", "Scenario(include: [\"parts/base.ron\"])");
-    let found = throng(&["run", &whole, "--ticks", "1", "--hashes", &base]);
+    let found = run_throng(&["run", &whole, "--ticks", "1", "--hashes", &base]);
     assert_eq!(found.code, 2);
     assert!(
         found.err.contains("a file of the scenario"),

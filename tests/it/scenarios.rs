@@ -3,125 +3,130 @@
 
 use std::process::Stdio;
 
-use crate::rig::{Folder, program, throng};
+use crate::harness::{TempFolder, program, run_throng};
 
 /// What must be told of a bad scenario.
-struct Bad {
+struct BadScenario {
     what: &'static str,
     /// With a `^` in front of the character at which the error must point.
     text: &'static str,
-    told: &'static [&'static str],
+    expected: &'static [&'static str],
 }
 
-const BAD: [Bad; 19] = [
-    Bad {
+const BAD_SCENARIOS: [BadScenario; 19] = [
+    BadScenario {
         what: "an unknown field",
         text: "Scenario(name: \"x\",\n  scenes: [Scene(name: \"a\", ^view_capp: 100)])",
-        told: &["unknown field `view_capp`, did you mean `view_cap`?"],
+        expected: &["unknown field `view_capp`, did you mean `view_cap`?"],
     },
-    Bad {
+    BadScenario {
         what: "an unknown variant",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(behaviour: ^Wandr(radius_m: 1))])",
-        told: &["did you mean `Wander`?"],
+        expected: &["did you mean `Wander`?"],
     },
-    Bad {
+    BadScenario {
         what: "text for a number",
         text: "Scenario(name: \"x\", seed: ^\"seven\")",
-        told: &["expected"],
+        expected: &["expected"],
     },
-    Bad {
+    BadScenario {
         what: "a number for text",
         text: "Scenario(name: ^7)",
-        told: &["expected"],
+        expected: &["expected"],
     },
-    Bad {
+    BadScenario {
         what: "a list for one thing",
         text: "Scenario(name: \"x\", duration_s: ^[1])",
-        told: &["expected"],
+        expected: &["expected"],
     },
-    Bad {
+    BadScenario {
         what: "a map that is not there",
         text: "Scenario(name: \"x\", scenes: [\n\tScene(name: \"a\", map: File(^\"nowhere.map\"))])",
-        told: &["nowhere.map", "beside the scenario's file"],
+        expected: &["nowhere.map", "beside the scenario's file"],
     },
-    Bad {
+    BadScenario {
         what: "an attribute that does not exist",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\")],\n script: [At(t_s: 1, run: SetAttribute(tag: \"t\", attribute: ^\"helth\", value: 1))])",
-        told: &["unknown attribute `helth`, did you mean `health`?"],
+        expected: &["unknown attribute `helth`, did you mean `health`?"],
     },
-    Bad {
+    BadScenario {
         what: "a negative count",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(count: ^-5)])",
-        told: &["-5"],
+        expected: &["-5"],
     },
-    Bad {
+    BadScenario {
         what: "a count beyond all numbers",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(count: ^99999999999999999999)])",
-        told: &["out of range for `count`"],
+        expected: &["out of range for `count`"],
     },
-    Bad {
+    BadScenario {
         what: "ten thousand million tiles",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\", map: ^Generate(Town(width_tiles: 100000, height_tiles: 100000)))])",
-        told: &["expected at most 268435456 tiles", "10000000000"],
+        expected: &["expected at most 268435456 tiles", "10000000000"],
     },
-    Bad {
+    BadScenario {
         what: "cells too small for their map",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\", cell_m: ^1, margin_m: 0, map: Generate(Random(width_tiles: 3000, height_tiles: 3000)))])",
-        told: &["expected at most 1048576 cells"],
+        expected: &["expected at most 1048576 cells"],
     },
-    Bad {
+    BadScenario {
         what: "an edit outside its map",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 30, height_tiles: 30)))],\n script: [At(t_s: 1, run: Block(rect_tiles: ^(20, 20, 11, 1)))])",
-        told: &["within the 30 × 30 tiles of scene `a`"],
+        expected: &["within the 30 × 30 tiles of scene `a`"],
     },
-    Bad {
+    BadScenario {
         what: "two scenes of one name",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\"), Scene(name: ^\"a\")])",
-        told: &["`a` twice"],
+        expected: &["`a` twice"],
     },
-    Bad {
+    BadScenario {
         what: "more objects than a scene holds",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\", max_objects: 1)], cast: [Crowd(count: ^5)])",
-        told: &["at most 1 objects"],
+        expected: &["at most 1 objects"],
     },
-    Bad {
+    BadScenario {
         what: "a mode whose groups have nobody",
         text: "Scenario(name: \"x\", settings: (matchmaking: (modes: [Groups(group_size: ^0)])))",
-        told: &["group_size"],
+        expected: &["group_size"],
     },
-    Bad {
+    BadScenario {
         what: "packets shorter than any line takes",
         text: "Scenario(name: \"x\", settings: (outbox: (mtu_bytes: ^100)))",
-        told: &["mtu_bytes from 500 to 65507, found 100"],
+        expected: &["mtu_bytes from 500 to 65507, found 100"],
     },
-    Bad {
+    BadScenario {
         what: "threads, whose pace would decide",
         text: "Scenario(name: \"x\", settings: (outbox: (^shards: 2)))",
-        told: &["unknown field `shards`"],
+        expected: &["unknown field `shards`"],
     },
-    Bad {
+    BadScenario {
         what: "a bracket that is not closed",
         text: "Scenario(name: \"x\", scenes: ^[Scene(name: \"a\")",
-        told: &["expected a closing bracket for `[`"],
+        expected: &["expected a closing bracket for `[`"],
     },
-    Bad {
+    BadScenario {
         what: "something else altogether",
         text: "^{\"name\": \"x\"}",
-        told: &["expected the file to begin with `Scenario(`"],
+        expected: &["expected the file to begin with `Scenario(`"],
     },
 ];
 
 #[test]
-fn a_bad_scenario_is_told_with_its_place_its_line_and_what_would_be_right() {
-    let folder = Folder::new();
-    for Bad { what, text, told } in BAD {
+fn bad_scenario_is_reported_with_location_line_and_hint() {
+    let folder = TempFolder::new();
+    for BadScenario {
+        what,
+        text,
+        expected: told,
+    } in BAD_SCENARIOS
+    {
         let at = text.find('^').unwrap();
         let before = &text[..at];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap().chars().count() + 1;
         let file = folder.write("bad.ron", text.replacen('^', "", 1));
         for command in ["run", "check"] {
-            let found = throng(&[command, &file]);
+            let found = run_throng(&[command, &file]);
             let err = &found.err;
             assert_eq!(
                 (found.code, found.out.as_str()),
@@ -220,8 +225,8 @@ fn bad_maps() -> Vec<(&'static str, Vec<u8>, Option<&'static str>, &'static str)
 }
 
 #[test]
-fn a_bad_map_is_told_wherever_it_is_named() {
-    let folder = Folder::new();
+fn bad_map_is_reported_at_every_place_that_names_it() {
+    let folder = TempFolder::new();
     for (name, content, place, told) in bad_maps() {
         let file = folder.write(name, content);
         let scenario = folder.write(
@@ -236,7 +241,7 @@ fn a_bad_map_is_told_wherever_it_is_named() {
             &["run", &scenario],
             &["check", &scenario],
         ] {
-            let found = throng(arguments);
+            let found = run_throng(arguments);
             assert_eq!(
                 (found.code, found.out.as_str()),
                 (2, ""),
@@ -265,8 +270,8 @@ fn a_bad_map_is_told_wherever_it_is_named() {
 /// Files that ask for far more than they hold: the program must refuse them within a gibibyte of address space.
 #[test]
 #[cfg(target_os = "linux")]
-fn files_that_ask_for_giant_allocations_are_refused_in_little_memory() {
-    let folder = Folder::new();
+fn files_with_giant_sizes_are_refused_in_little_memory() {
+    let folder = TempFolder::new();
     let mut files: Vec<String> = bad_maps()
         .into_iter()
         .map(|(name, content, ..)| folder.write(name, content))
@@ -321,8 +326,8 @@ fn files_that_ask_for_giant_allocations_are_refused_in_little_memory() {
 }
 
 #[test]
-fn broken_text_of_any_kind_is_refused() {
-    let folder = Folder::new();
+fn malformed_texts_are_refused() {
+    let folder = TempFolder::new();
     let open: String = "Scenario(name: \"x\", scenes: ".to_owned() + &"[(".repeat(20_000);
     let long = format!("Scenario(name: \"{}\")", "x".repeat(1 << 20));
     for (name, content) in [
@@ -338,7 +343,7 @@ fn broken_text_of_any_kind_is_refused() {
     ] {
         let file = folder.write(name, content);
         for command in ["run", "check"] {
-            let found = throng(&[command, &file]);
+            let found = run_throng(&[command, &file]);
             assert_eq!(
                 (found.code, found.out.as_str()),
                 (2, ""),

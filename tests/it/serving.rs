@@ -9,8 +9,8 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use serde_json::Value;
 
-use crate::inspected::{Page, get};
-use crate::rig::{Folder, Told, program, send_signal, throng};
+use crate::harness::{ProgramOutput, TempFolder, program, run_throng, send_signal};
+use crate::inspect_page::{PageClient, get};
 
 /// Crowds among which players come.
 const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
@@ -21,24 +21,24 @@ const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
     ])"#;
 
 /// What listens until it is told to stop, as a process.
-struct Serving {
+struct ServerProcess {
     process: Child,
     out: BufReader<ChildStdout>,
 }
 
-impl Drop for Serving {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // It has ended, unless a test failed.
         let _ = self.process.kill();
     }
 }
 
-impl Serving {
+impl ServerProcess {
     fn start(arguments: &[&str]) -> Self {
-        Self::of(&[&["serve"], arguments].concat())
+        Self::spawn(&[&["serve"], arguments].concat())
     }
 
-    fn of(arguments: &[&str]) -> Self {
+    fn spawn(arguments: &[&str]) -> Self {
         let mut command = program(arguments);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("the program starts");
@@ -65,11 +65,11 @@ impl Serving {
 }
 
 #[test]
-fn players_of_another_process_walk_behind_bad_links_and_hold_what_the_server_holds() {
-    let folder = Folder::new();
+fn remote_players_on_bad_networks_mirror_the_server() {
+    let folder = TempFolder::new();
     let yard = folder.write("yard.ron", YARD);
     let (key, store) = (folder.path("key"), folder.path("players.db"));
-    assert_eq!(throng(&["token", "--new-key", &key]).code, 0);
+    assert_eq!(run_throng(&["token", "--new-key", &key]).code, 0);
     let listen = [
         "--listen",
         "127.0.0.1:0",
@@ -79,7 +79,7 @@ fn players_of_another_process_walk_behind_bad_links_and_hold_what_the_server_hol
         &key,
     ];
     let kept = [&yard, "--json", "--threads", "1", "--store", &store];
-    let mut server = Serving::start(&[&listen[..], &kept].concat());
+    let mut server = ServerProcess::start(&[&listen[..], &kept].concat());
     let (address, truth) = (server.address(), server.address());
     let link = ["--loss", "10%", "--delay-ms", "20", "--jitter-ms", "4"];
     let walk = [
@@ -96,7 +96,7 @@ fn players_of_another_process_walk_behind_bad_links_and_hold_what_the_server_hol
         "6",
     ];
     let asking = ["--key", &key, "--truth", &truth];
-    let walked: Told = throng(&[&walk[..], &link, &asking].concat());
+    let walked: ProgramOutput = run_throng(&[&walk[..], &link, &asking].concat());
     assert_eq!(walked.code, 0, "{} {}", walked.out, walked.err);
     let found = walked.json();
     assert_eq!(found["in_world"], 12, "{found}");
@@ -113,9 +113,9 @@ fn players_of_another_process_walk_behind_bad_links_and_hold_what_the_server_hol
     );
     // Without the key nobody is let in, and hardly anybody is answered.
     let other = folder.path("other");
-    assert_eq!(throng(&["token", "--new-key", &other]).code, 0);
+    assert_eq!(run_throng(&["token", "--new-key", &other]).code, 0);
     let stranger = ["client", "--json", "--connect", &address, "--key", &other];
-    let refused = throng(&[&stranger[..], &["--timeout", "1s"]].concat());
+    let refused = run_throng(&[&stranger[..], &["--timeout", "1s"]].concat());
     assert_eq!((refused.code, &refused.json()["connected"]), (1, &0.into()));
     let served = server.stop();
     let counted = ["admitted", "left", "moved", "lost"].map(|name| served[name].as_u64());
@@ -125,24 +125,24 @@ fn players_of_another_process_walk_behind_bad_links_and_hold_what_the_server_hol
     let (asked, answered) = (bytes("stranger_bytes_in"), bytes("answer_bytes_out"));
     assert!((12 * 333..asked / 3).contains(&answered), "{served}");
     // Twelve from outside and ten of the scenario's own are kept.
-    let kept = throng(&["db", "check", &store, "--json"]).json();
+    let kept = run_throng(&["db", "check", &store, "--json"]).json();
     assert_eq!(kept["players"], 22, "{kept}");
 }
 
 #[test]
-fn a_relay_is_a_bad_link_to_whoever_is_behind_it() {
-    let folder = Folder::new();
+fn relay_simulates_a_bad_network() {
+    let folder = TempFolder::new();
     let yard = folder.write("yard.ron", YARD);
     let any = "127.0.0.1:0";
     // Tokens name the relay, so the server knows where it will be.
     let free = UdpSocket::bind(any).and_then(|socket| socket.local_addr());
     let relayed = free.expect("a port").to_string();
     let listen = ["--listen", any, "--public", &relayed, "--truth", any];
-    let mut server = Serving::start(&[&listen[..], &[&yard, "--json"]].concat());
+    let mut server = ServerProcess::start(&[&listen[..], &[&yard, "--json"]].concat());
     let (address, truth) = (server.address(), server.address());
     let link = ["--loss", "20%", "--bursts-ms", "30", "--delay-ms", "20"];
     let between = ["relay", "--json", "--listen", &relayed, "--to", &address];
-    let mut relay = Serving::of(&[&between[..], &link].concat());
+    let mut relay = ServerProcess::spawn(&[&between[..], &link].concat());
     assert_eq!(relay.address(), relayed);
     let walk = [
         "client",
@@ -154,7 +154,7 @@ fn a_relay_is_a_bad_link_to_whoever_is_behind_it() {
         "8",
     ];
     let to = ["--connect", &relayed, "--truth", &truth];
-    let walked = throng(&[&walk[..], &to].concat());
+    let walked = run_throng(&[&walk[..], &to].concat());
     assert_eq!(walked.code, 0, "{} {}", walked.out, walked.err);
     let found = walked.json();
     assert_eq!(found["mirrors"]["same"], 8, "{found}");
@@ -176,9 +176,9 @@ fn a_relay_is_a_bad_link_to_whoever_is_behind_it() {
         assert!((0.05..0.5).contains(&lost(way)), "{way}: {passed}");
     }
     server.stop();
-    let told = throng(&["relay", "--loss", "2"]);
+    let told = run_throng(&["relay", "--loss", "2"]);
     assert!(told.code == 2 && told.err.contains("10%"), "{}", told.err);
-    let told = throng(&["relay", "--listen", "203.0.113.5:7100"]);
+    let told = run_throng(&["relay", "--listen", "203.0.113.5:7100"]);
     assert!(
         told.code == 2 && told.err.contains("203.0.113.5"),
         "{}",
@@ -187,12 +187,12 @@ fn a_relay_is_a_bad_link_to_whoever_is_behind_it() {
 }
 
 #[test]
-fn a_server_can_be_looked_at_while_it_serves() {
-    let folder = Folder::new();
+fn inspect_page_works_while_serving() {
+    let folder = TempFolder::new();
     let yard = folder.write("yard.ron", YARD);
     let any = "127.0.0.1:0";
     let looked_at = ["--listen", any, "--inspect", any, "--metrics", any];
-    let mut server = Serving::start(&[&looked_at[..], &[&yard, "--json"]].concat());
+    let mut server = ServerProcess::start(&[&looked_at[..], &[&yard, "--json"]].concat());
     let (_, page, metrics) = (server.address(), server.address(), server.address());
     let of = |url: &str| {
         let (address, path) = url.strip_prefix("http://")?.split_once('/')?;
@@ -219,13 +219,13 @@ fn a_server_can_be_looked_at_while_it_serves() {
         "--listen",
         any,
     ];
-    let told = throng(&quietly);
+    let told = run_throng(&quietly);
     assert!(
         told.code == 2 && told.err.contains("needs --inspect-token"),
         "{}",
         told.err
     );
-    let told = throng(&["serve", "--inspect", "203.0.113.5:7777", "--listen", any]);
+    let told = run_throng(&["serve", "--inspect", "203.0.113.5:7777", "--listen", any]);
     assert!(
         told.code == 2 && told.err.contains("203.0.113.5:7777"),
         "{}",
@@ -234,16 +234,16 @@ fn a_server_can_be_looked_at_while_it_serves() {
 }
 
 #[test]
-fn pages_edit_tiles_where_they_may_and_the_server_says_so_at_its_end() {
-    let folder = Folder::new();
+fn page_edits_need_permission_and_are_in_the_summary() {
+    let folder = TempFolder::new();
     let yard = folder.write("yard.ron", YARD);
     let any = "127.0.0.1:0";
     let looked_at = ["--listen", any, "--inspect", any, "--inspect-cues"];
-    let mut server = Serving::start(&[&looked_at[..], &[&yard, "--json"]].concat());
+    let mut server = ServerProcess::start(&[&looked_at[..], &[&yard, "--json"]].concat());
     let (_, page) = (server.address(), server.address());
     let address = page.strip_prefix("http://").unwrap().trim_end_matches('/');
-    let mut page = Page::open(address.parse().unwrap(), "", None).unwrap();
-    let hello = page.told_by_itself("hello").expect("a greeting");
+    let mut page = PageClient::open(address.parse().unwrap(), "", None).unwrap();
+    let hello = page.receive_unrequested("hello").expect("a greeting");
     let proposals = hello["cues"].as_array().expect("proposals");
     let more = proposals
         .iter()
@@ -259,17 +259,17 @@ fn pages_edit_tiles_where_they_may_and_the_server_says_so_at_its_end() {
     ] {
         // On a busy machine an answer may find no room.
         let mut answers = (0..4).filter_map(|_| {
-            page.say(&serde_json::json!({ "cue": cue }).to_string());
-            page.told_by_itself("cue")
+            page.send(&serde_json::json!({ "cue": cue }).to_string());
+            page.receive_unrequested("cue")
         });
         let told = answers.next().expect("an answer");
         assert_eq!(told["text"], cue);
         assert_eq!(told["fault"].is_null(), is_done, "{told}");
     }
-    let state = page.told_by_itself("state").expect("figures");
+    let state = page.receive_unrequested("state").expect("figures");
     assert!(state["objects"]["npcs"].as_u64() >= Some(70), "{state}");
     assert!(server.stop()["cues_from_pages"].as_u64() >= Some(2));
-    let told = throng(&["serve", "--inspect-cues", "--listen", any]);
+    let told = run_throng(&["serve", "--inspect-cues", "--listen", any]);
     assert!(
         told.code == 2 && told.err.contains("--inspect "),
         "{}",
@@ -278,10 +278,10 @@ fn pages_edit_tiles_where_they_may_and_the_server_says_so_at_its_end() {
 }
 
 #[test]
-fn browsers_find_a_page_that_walks_in() {
-    let folder = Folder::new();
+fn browsers_get_a_page_to_play_in() {
+    let folder = TempFolder::new();
     let yard = folder.write("yard.ron", YARD);
-    let mut server = Serving::start(&["--web", "127.0.0.1:0", &yard, "--json"]);
+    let mut server = ServerProcess::start(&["--web", "127.0.0.1:0", &yard, "--json"]);
     let page = server.address();
     let address = page
         .strip_prefix("http://")
@@ -293,7 +293,7 @@ fn browsers_find_a_page_that_walks_in() {
     assert_eq!(get(address, "/map?scene=0").0, 200);
     let served = server.stop();
     assert_eq!(served["web"]["answered"], 2, "{served}");
-    let told = throng(&["serve", "--web", "0.0.0.0:0"]);
+    let told = run_throng(&["serve", "--web", "0.0.0.0:0"]);
     assert!(
         told.code == 2 && told.err.contains("pass --key FILE"),
         "{}",
@@ -302,7 +302,7 @@ fn browsers_find_a_page_that_walks_in() {
 }
 
 #[test]
-fn a_key_that_everybody_knows_is_for_loopback_alone() {
+fn public_test_key_is_for_loopback_only() {
     for arguments in [
         &["serve", "--listen", "0.0.0.0:0"][..],
         &[
@@ -315,13 +315,13 @@ fn a_key_that_everybody_knows_is_for_loopback_alone() {
         &["client", "--connect", "203.0.113.5:7000"],
         &["token", "--player", "7", "--server", "203.0.113.5:7000"],
     ] {
-        let told = throng(arguments);
+        let told = run_throng(arguments);
         assert_eq!(told.code, 2, "{}", told.err);
         assert!(told.err.contains("pass --key FILE"), "{}", told.err);
     }
-    let told = throng(&["token", "--player", "7", "--server", "127.0.0.1:7000"]);
+    let told = run_throng(&["token", "--player", "7", "--server", "127.0.0.1:7000"]);
     assert_eq!((told.code, told.out.trim().len()), (0, 4_096));
-    let told = throng(&["serve", "--truth", "0.0.0.0:0", "--listen", "127.0.0.1:0"]);
+    let told = run_throng(&["serve", "--truth", "0.0.0.0:0", "--listen", "127.0.0.1:0"]);
     assert!(
         told.code == 2 && told.err.contains("loopback"),
         "{}",

@@ -33,14 +33,14 @@ pub fn token(player: u64, server: SocketAddr) -> ConnectToken {
 }
 
 /// A hall in which everybody who logs in gets a body, and clients that come there.
-struct Hall {
+struct UdpTestServer {
     server: Server,
     scene: Entity,
     address: SocketAddr,
     clients: Vec<(UdpClient, BotClient)>,
 }
 
-impl Hall {
+impl UdpTestServer {
     fn new(shards: u32) -> Self {
         let mut server = Server::builder()
             .configure(move |app| {
@@ -106,7 +106,7 @@ impl Hall {
     }
 
     /// Steps until so many were let in and moved, for as long as machines with other work may take, while nobody is lost.
-    fn until(&mut self, admitted: u64, moved: u64) {
+    fn step_until(&mut self, admitted: u64, moved: u64) {
         for _ in 0..2_400 {
             let stats = self.stats();
             if (stats.clients_accepted, stats.moved) == (admitted, moved) {
@@ -143,7 +143,7 @@ impl Hall {
     }
 }
 
-fn losing(share: f64) -> NetworkConditioner {
+fn lossy_network(share: f64) -> NetworkConditioner {
     NetworkConditioner {
         delay_us: 8_000,
         jitter_us: 3_000,
@@ -155,10 +155,10 @@ fn losing(share: f64) -> NetworkConditioner {
 }
 
 #[test]
-fn clients_behind_bad_links_walk_and_hold_what_the_server_holds() {
+fn udp_clients_on_bad_networks_mirror_the_server() {
     for shards in [0, 2] {
-        let mut hall = Hall::new(shards);
-        (1..=16).for_each(|player| hall.connect(player, losing(0.1)));
+        let mut hall = UdpTestServer::new(shards);
+        (1..=16).for_each(|player| hall.connect(player, lossy_network(0.1)));
         let is_away = |rambler: &BotClient| rambler.position().is_some_and(|at| at != START);
         for step in 0..2_400 {
             assert_eq!(hall.step(), []);
@@ -195,10 +195,10 @@ fn clients_behind_bad_links_walk_and_hold_what_the_server_holds() {
 }
 
 #[test]
-fn who_changes_its_address_goes_on_and_who_starts_anew_takes_its_own_place() {
-    let mut hall = Hall::new(0);
-    (1..=8).for_each(|player| hall.connect(player, losing(0.1)));
-    hall.until(8, 0);
+fn address_change_continues_and_restart_replaces_the_session() {
+    let mut hall = UdpTestServer::new(0);
+    (1..=8).for_each(|player| hall.connect(player, lossy_network(0.1)));
+    hall.step_until(8, 0);
     for round in 0..6 {
         for _ in 0..20 {
             assert_eq!(hall.step(), []);
@@ -206,7 +206,7 @@ fn who_changes_its_address_goes_on_and_who_starts_anew_takes_its_own_place() {
         for (client, _) in hall.clients.iter_mut().skip(round % 2).step_by(2) {
             client.rebind().unwrap();
         }
-        hall.until(8, 4 * (round as u64 + 1));
+        hall.step_until(8, 4 * (round as u64 + 1));
     }
     for _ in 0..20 {
         assert_eq!(hall.step(), []);
@@ -223,7 +223,7 @@ fn who_changes_its_address_goes_on_and_who_starts_anew_takes_its_own_place() {
     );
     // The first crashes and comes back before the server could have missed it.
     drop(hall.clients.remove(0));
-    hall.connect(1, losing(0.1));
+    hall.connect(1, lossy_network(0.1));
     for (_, rambler) in &mut hall.clients {
         rambler.stop();
     }
@@ -243,7 +243,7 @@ fn request(token: ConnectToken) -> Vec<u8> {
 }
 
 /// What strangers send: who has no token, a used one, one for another server or of another key, and bytes of any kind.
-fn strangers_packets(hall: &Hall) -> Vec<(&'static str, Vec<u8>)> {
+fn unauthenticated_packets(hall: &UdpTestServer) -> Vec<(&'static str, Vec<u8>)> {
     let elsewhere: SocketAddr = "203.0.113.5:7000".parse().unwrap();
     let mut forged = request(token(90, hall.address));
     forged[500] ^= 1;
@@ -268,14 +268,14 @@ fn strangers_packets(hall: &Hall) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn strangers_are_told_less_than_they_say_and_the_polite_walk_on() {
-    let mut hall = Hall::new(0);
-    (1..=4).for_each(|player| hall.connect(player, losing(0.0)));
+fn unauthenticated_senders_get_fewer_bytes_than_they_send() {
+    let mut hall = UdpTestServer::new(0);
+    (1..=4).for_each(|player| hall.connect(player, lossy_network(0.0)));
     for _ in 0..20 {
         assert_eq!(hall.step(), []);
     }
     let answered = hall.stats();
-    let packets = strangers_packets(&hall);
+    let packets = unauthenticated_packets(&hall);
     let stranger = UdpSocket::bind(LOOPBACK).unwrap();
     stranger.set_nonblocking(true).unwrap();
     for _ in 0..20 {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::rig::{Folder, throng};
+use crate::harness::{TempFolder, run_throng};
 
 /// With parameters, and more parties than a line has room for.
 const CROWDED: &str = r#"Scenario(
@@ -14,19 +14,19 @@ const CROWDED: &str = r#"Scenario(
 )"#;
 
 #[test]
-fn a_scenario_in_the_place_of_a_subcommand_is_told_how_it_is_played() {
+fn scenario_as_subcommand_gets_a_hint() {
     for (name, is_scenario) in [("square.ron", true), ("siege", true), ("runn", false)] {
-        let told = throng(&[name]);
+        let told = run_throng(&[name]);
         assert_eq!((told.code, told.out.as_str()), (2, ""), "{name}");
         let tip = format!("tip: a scenario is played by `throng run {name}`");
         assert_eq!(told.err.contains(&tip), is_scenario, "{}", told.err);
     }
-    let told = throng(&["runn"]);
+    let told = run_throng(&["runn"]);
     assert!(told.err.contains("'run'"), "{}", told.err);
 }
 
 #[test]
-fn a_negative_number_is_told_what_is_expected_and_not_how_to_hide_it() {
+fn negative_number_error_names_the_expected_range() {
     for (arguments, expected) in [
         (["run", "--seed", "-1"], "expected a whole number from 0"),
         (["run", "--ticks", "-1"], "expected a whole number from 0"),
@@ -34,7 +34,7 @@ fn a_negative_number_is_told_what_is_expected_and_not_how_to_hide_it() {
         (["run", "--threads", "-2"], "-2 is not in 1..=1024"),
         (["bench", "--players", "-5"], "-5 is not in 1..="),
     ] {
-        let told = throng(&arguments);
+        let told = run_throng(&arguments);
         assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
         assert!(told.err.contains(expected), "{}", told.err);
         assert!(!told.err.contains("tip:"), "{}", told.err);
@@ -42,10 +42,10 @@ fn a_negative_number_is_told_what_is_expected_and_not_how_to_hide_it() {
 }
 
 #[test]
-fn the_table_of_a_run_names_what_was_set_and_fits_eighty_columns() {
-    let folder = Folder::new();
+fn run_table_names_set_parameters_in_eighty_columns() {
+    let folder = TempFolder::new();
     let scenario = folder.write("crowded.ron", CROWDED);
-    let told = throng(&["run", &scenario, "--set", "people=300", "--threads", "1"]);
+    let told = run_throng(&["run", &scenario, "--set", "people=300", "--threads", "1"]);
     assert_eq!(told.code, 0, "{}\n{}", told.out, told.err);
     let second = told.out.lines().nth(1).unwrap();
     assert_eq!(second, "parameters  parties = 3000, people = 300");
@@ -61,17 +61,17 @@ fn the_table_of_a_run_names_what_was_set_and_fits_eighty_columns() {
 }
 
 #[test]
-fn an_output_that_cannot_be_written_is_told_before_the_work() {
-    let folder = Folder::new();
+fn unwritable_output_is_reported_before_the_work() {
+    let folder = TempFolder::new();
     let scenario = folder.write("crowded.ron", CROWDED);
     let hashes = folder.path("hashes");
     let lost = folder.path("absent/crowd.png");
-    let told = throng(&["run", &scenario, "--hashes", &hashes, "--picture", &lost]);
+    let told = run_throng(&["run", &scenario, "--hashes", &hashes, "--picture", &lost]);
     assert_eq!((told.code, told.out.as_str()), (2, ""), "{}", told.err);
     assert!(told.err.contains("could not create `"), "{}", told.err);
     assert!(fs::metadata(&hashes).is_err(), "no tick was done");
     let kept = folder.write("kept.png", "kept");
-    let told = throng(&["run", &scenario, "--set", "nobody=1", "--picture", &kept]);
+    let told = run_throng(&["run", &scenario, "--set", "nobody=1", "--picture", &kept]);
     assert_eq!(told.code, 2, "{}", told.err);
     assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
 }

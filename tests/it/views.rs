@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::rig::{Folder, throng};
+use crate::harness::{TempFolder, run_throng};
 
 /// Scenes that open and close, logins and logouts, teleports, deaths and changes of scene, among few enough that no
 /// viewer ever waits in the queue for longer than its tick.
@@ -43,7 +43,7 @@ const RESTLESS: &str = r#"Scenario(
 
 /// What is known of an object in a scene.
 #[derive(Debug)]
-struct Seen {
+struct SeenObject {
     generation: u64,
     class: usize,
     everywhere: bool,
@@ -53,19 +53,19 @@ struct Seen {
 
 /// A scene as the log tells of it.
 #[derive(Debug, Default)]
-struct Scene {
+struct LoggedScene {
     cell_m: f64,
     margin_m: f64,
     size_m: (f64, f64),
     caps: Vec<usize>,
-    objects: BTreeMap<u64, Seen>,
+    objects: BTreeMap<u64, SeenObject>,
     /// Viewer and target.
     links: BTreeSet<(u64, u64)>,
     /// The last generation of each id, and the tick of its last despawn.
     last: BTreeMap<u64, (u64, u64)>,
 }
 
-impl Scene {
+impl LoggedScene {
     fn in_range(&self, viewer: u64, target: u64) -> bool {
         let (a, b) = (&self.objects[&viewer], &self.objects[&target]);
         let (Some(a), Some(at)) = (a.cell, b.cell) else {
@@ -135,7 +135,7 @@ impl Scene {
     }
 }
 
-impl Seen {
+impl SeenObject {
     fn from_event(event: &Value) -> Self {
         let class = match event["kind"].as_str().unwrap() {
             "player" => 0,
@@ -153,7 +153,7 @@ impl Seen {
     }
 }
 
-impl Scene {
+impl LoggedScene {
     fn from_event(event: &Value) -> Self {
         let metres = |name: &str| event[name].as_f64().unwrap_or_else(|| panic!("{name}"));
         let tile_m = metres("tile_m");
@@ -168,10 +168,10 @@ impl Scene {
     }
 }
 
-impl Scene {
+impl LoggedScene {
     /// Whether the id was somebody else's before.
     fn spawn(&mut self, event: &Value) -> bool {
-        let (id, seen) = (event["id"].as_u64().unwrap(), Seen::from_event(event));
+        let (id, seen) = (event["id"].as_u64().unwrap(), SeenObject::from_event(event));
         let before = self.last.insert(id, (seen.generation, 0));
         if let Some((generation, _)) = before {
             assert!(
@@ -189,7 +189,7 @@ impl Scene {
 
 /// Replays a log; gives what happened how often.
 fn replay(lines: &str) -> BTreeMap<String, u64> {
-    let mut scenes: BTreeMap<u64, Scene> = BTreeMap::new();
+    let mut scenes: BTreeMap<u64, LoggedScene> = BTreeMap::new();
     let mut counts = BTreeMap::new();
     for line in lines.lines() {
         let event: Value = serde_json::from_str(line).unwrap();
@@ -209,7 +209,7 @@ fn replay(lines: &str) -> BTreeMap<String, u64> {
         let id = event["scene"].as_u64().unwrap_or(u64::MAX);
         if kind == "scene" {
             assert!(
-                scenes.insert(id, Scene::from_event(&event)).is_none(),
+                scenes.insert(id, LoggedScene::from_event(&event)).is_none(),
                 "a scene's number is used twice: {line}"
             );
             continue;
@@ -266,13 +266,13 @@ fn replay(lines: &str) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn the_log_of_a_restless_scenario_tells_of_exact_views() {
-    let folder = Folder::new();
+fn event_log_of_a_restless_scenario_has_exact_views() {
+    let folder = TempFolder::new();
     let (scenario, events) = (
         folder.write("restless.ron", RESTLESS),
         folder.path("events.jsonl"),
     );
-    let told = throng(&[
+    let told = run_throng(&[
         "run",
         &scenario,
         "--no-timing",

@@ -20,7 +20,7 @@ use throng::wire::{
 };
 
 use crate::datagram_vectors::{changed_datagrams, datagrams, first_datagram};
-use crate::rig::root;
+use crate::harness::root;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -28,7 +28,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// A server that says what it is told to say, in packets of at most 500 bytes.
 #[derive(Default)]
-struct Speaker {
+struct VectorWriter {
     header: PacketHeader,
     reliable: ChannelState,
     unreliable: ChannelState,
@@ -36,7 +36,7 @@ struct Speaker {
     mirror: Mirror,
 }
 
-impl Speaker {
+impl VectorWriter {
     /// Packets of one message, or of several that stay together.
     fn packets(&mut self, channel: Channel, write: impl FnOnce(&mut Vec<u8>)) -> Vec<Vec<u8>> {
         let (mut messages, mut packets) = (Vec::new(), Vec::new());
@@ -55,32 +55,32 @@ impl Speaker {
         packets
     }
 
-    fn say_on(&mut self, channel: Channel, write: impl FnOnce(&mut Vec<u8>)) {
+    fn write_on(&mut self, channel: Channel, write: impl FnOnce(&mut Vec<u8>)) {
         for packet in self.packets(channel, write) {
-            self.take(&packet);
+            self.receive(&packet);
         }
     }
 
-    fn say(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        self.say_on(Channel::Reliable, write);
+    fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.write_on(Channel::Reliable, write);
     }
 
     fn notify(&mut self, notice: SessionNotice) {
-        self.say(|bytes| notice.write(bytes));
+        self.write(|bytes| notice.write(bytes));
     }
 
     /// The mirror takes a packet, and a step says what it knows then.
-    fn take(&mut self, packet: &[u8]) {
+    fn receive(&mut self, packet: &[u8]) {
         let fault = self.mirror.receive(packet).err();
         assert!(fault.is_none(), "{fault:?}");
-        let notices: Vec<String> = self.mirror.take_notices().iter().map(name_of).collect();
-        let state = state_of(&self.mirror);
+        let notices: Vec<String> = self.mirror.take_notices().iter().map(notice_name).collect();
+        let state = mirror_state(&self.mirror);
         self.steps
             .push(json!({ "packet": hex(packet), "notices": notices, "state": state }));
     }
 }
 
-fn name_of(notice: &SessionNotice) -> String {
+fn notice_name(notice: &SessionNotice) -> String {
     match *notice {
         SessionNotice::Queued { position: place } => format!("queued {place}"),
         SessionNotice::Welcome { player, token } => format!("welcome {player} {}", hex(&token.0)),
@@ -99,7 +99,7 @@ fn values(attributes: &AttributeValues) -> Value {
 }
 
 /// All that a mirror knows.
-fn state_of(mirror: &Mirror) -> Value {
+fn mirror_state(mirror: &Mirror) -> Value {
     let object = |id: u32| {
         let object = mirror.object(id).expect("its number was told");
         let Motion {
@@ -137,7 +137,7 @@ fn moving(at: u8, x: f32, velocity: Vec2) -> Motion {
 }
 
 /// A client comes into a scene and sees others there.
-fn arrive(speaker: &mut Speaker) {
+fn write_login(speaker: &mut VectorWriter) {
     let tick = u64::from(u16::MAX) * 3 + 1;
     speaker.header.tick = tick as u16;
     let hello = Hello {
@@ -146,7 +146,7 @@ fn arrive(speaker: &mut Speaker) {
         tick,
         mtu_bytes: 500,
     };
-    speaker.say(|bytes| hello.write(bytes));
+    speaker.write(|bytes| hello.write(bytes));
     speaker.notify(SessionNotice::Queued { position: 128 });
     let token = ResumeToken(std::array::from_fn(|nth| nth as u8 * 16));
     let player = u64::MAX - 5;
@@ -155,7 +155,7 @@ fn arrive(speaker: &mut Speaker) {
     speaker.notify(SessionNotice::Loading { scene: 7, size });
     speaker.header.epoch = 1;
     let tick = speaker.header.tick as u8;
-    speaker.say(|bytes| {
+    speaker.write(|bytes| {
         write_scene(bytes, 7, size.metres());
         write_controlled_object(bytes, 200, 3);
         write_snapshot_header(bytes, 200, 3, 2, moving(tick, 10.0, Vec2::ZERO), 2);
@@ -171,12 +171,12 @@ fn arrive(speaker: &mut Speaker) {
 }
 
 /// What happens while a client is in a scene, over the end of the tick's sixteen bits.
-fn live(speaker: &mut Speaker) {
+fn write_world(speaker: &mut VectorWriter) {
     for nth in 0..6_u16 {
         speaker.header.tick = speaker.header.tick.wrapping_add(nth * 7);
         speaker.header.input = nth;
         let tick = speaker.header.tick as u8;
-        speaker.say_on(Channel::Unreliable, |bytes| {
+        speaker.write_on(Channel::Unreliable, |bytes| {
             let walks = Motion {
                 discontinuity: nth == 3,
                 ..moving(tick, 60.0 - f32::from(nth), Vec2::new(-100.0, 0.004))
@@ -189,7 +189,7 @@ fn live(speaker: &mut Speaker) {
             write_own_position(bytes, Vec2::new(10.1 + f32::from(nth), 30.3));
         });
     }
-    speaker.say(|bytes| {
+    speaker.write(|bytes| {
         write_delta_header(bytes, 200, 3, 3);
         write_attribute(bytes, 5, &[1; 255]);
         write_removed_attribute(bytes, 300);
@@ -201,7 +201,7 @@ fn live(speaker: &mut Speaker) {
         id: 4,
         generation: 1,
     };
-    speaker.say(|bytes| {
+    speaker.write(|bytes| {
         write_unseen_header(bytes, of, 3, 1);
         write_attribute(bytes, 1, b"far");
         let scene = UnseenObjectId {
@@ -225,42 +225,42 @@ fn live(speaker: &mut Speaker) {
     });
     parts.splice(1..1, between);
     for packet in parts {
-        speaker.take(&packet);
+        speaker.receive(&packet);
     }
     speaker.notify(SessionNotice::TimeRate { percent: 50 });
     speaker.notify(SessionNotice::Pong {
         number: 70_000,
         tick: 1 << 40,
     });
-    speaker.say(|bytes| {
+    speaker.write(|bytes| {
         write_forget_unseen(bytes, of);
         write_despawn(bytes, 1, 0);
     });
 }
 
 /// A client comes back, goes elsewhere, loses its object and is done with.
-fn leave(speaker: &mut Speaker) {
+fn write_logout(speaker: &mut VectorWriter) {
     speaker.header.epoch = 2;
     speaker.notify(SessionNotice::ResumeRefused);
     speaker.notify(SessionNotice::Resumed { keeps_state: true });
-    speaker.say(|bytes| write_despawn(bytes, 200, 3));
+    speaker.write(|bytes| write_despawn(bytes, 200, 3));
     let of_old = speaker.packets(Channel::Unreliable, |bytes| {
         write_motion(bytes, 5, 0, Motion::default());
     });
     speaker.header.epoch = 3;
     let tick = speaker.header.tick as u8;
-    speaker.say(|bytes| {
+    speaker.write(|bytes| {
         write_scene(bytes, 8, Vec2::splat(20.0));
         write_controlled_object(bytes, 5, 0);
         write_snapshot_header(bytes, 5, 0, 2, moving(tick, 3.0, Vec2::ZERO), 0);
     });
-    speaker.take(&of_old[0]);
+    speaker.receive(&of_old[0]);
     speaker.notify(SessionNotice::Resumed { keeps_state: false });
     speaker.notify(SessionNotice::Closed { reason: 4 });
 }
 
 /// Packets with bytes that were changed: whether they fit, and if so what is known then.
-fn changed(before: &[Value]) -> Vec<Value> {
+fn changed_packets(before: &[Value]) -> Vec<Value> {
     let mut random = Pcg64Mcg::seed_from_u64(16);
     let mut below = |most: usize| random.next_u32() as usize % most;
     let packets: Vec<Vec<u8>> = before
@@ -307,7 +307,7 @@ fn changed(before: &[Value]) -> Vec<Value> {
 }
 
 /// Notes a message of a client: a name, what it is given, its bytes.
-fn note(said: &mut Vec<Value>, name: &str, given: Value, message: ClientMessage) {
+fn add_message(said: &mut Vec<Value>, name: &str, given: Value, message: ClientMessage) {
     said.push(json!([name, given, hex(&message.to_bytes())]));
 }
 
@@ -316,10 +316,11 @@ fn bytes(bytes: &[u8]) -> Value {
 }
 
 /// Messages about the session, and those of games.
-fn said_of_sessions(said: &mut Vec<Value>) {
+fn session_messages(said: &mut Vec<Value>) {
     let token = ResumeToken([9; 16]);
     let big = |number: u64| json!({ "big": number.to_string() });
-    let mut say = |name: &str, given, message: ClientMessage| note(said, name, given, message);
+    let mut say =
+        |name: &str, given, message: ClientMessage| add_message(said, name, given, message);
     let credential = b"open";
     let player = u64::MAX;
     say(
@@ -383,10 +384,11 @@ fn said_of_sessions(said: &mut Vec<Value>) {
 }
 
 /// Messages by which a player moves.
-fn said_of_motion(said: &mut Vec<Value>) {
+fn motion_messages(said: &mut Vec<Value>) {
     let at = QuantizedPosition { x: 6_401, y: 3 };
     let place = json!({ "x": 100.012, "y": 0.054 });
-    let mut say = |name: &str, given, message: ClientMessage| note(said, name, given, message);
+    let mut say =
+        |name: &str, given, message: ClientMessage| add_message(said, name, given, message);
     say(
         "move",
         json!([place, 200]),
@@ -443,8 +445,8 @@ fn shown() -> Value {
 
 /// A client walks ahead of a server that agrees, until it does not.
 fn predicted() -> Vec<Value> {
-    let mut speaker = Speaker::default();
-    arrive(&mut speaker);
+    let mut speaker = VectorWriter::default();
+    write_login(&mut speaker);
     let mut predictor = Predictor::default();
     let step = PlayerStep {
         ground: None,
@@ -553,25 +555,25 @@ fn listed(values: &[Value]) -> String {
 }
 
 #[test]
-fn the_vectors_beside_the_client_are_those_of_this_library() {
+fn web_client_vectors_match_this_library() {
     let folder = root().join("clients/web/tests/vectors");
     if !folder.is_dir() {
         // The package that is published comes without the client.
         return;
     }
-    let mut speaker = Speaker::default();
-    arrive(&mut speaker);
-    live(&mut speaker);
-    leave(&mut speaker);
+    let mut speaker = VectorWriter::default();
+    write_login(&mut speaker);
+    write_world(&mut speaker);
+    write_logout(&mut speaker);
     let directions: Vec<Value> = (0..=255)
         .map(|nth| json!(direction_of(nth).to_array()))
         .collect();
     let mut said = Vec::new();
-    said_of_sessions(&mut said);
-    said_of_motion(&mut said);
+    session_messages(&mut said);
+    motion_messages(&mut said);
     let made = [
         ("packets.json", listed(&speaker.steps)),
-        ("changed.json", listed(&changed(&speaker.steps))),
+        ("changed.json", listed(&changed_packets(&speaker.steps))),
         ("said.json", listed(&said)),
         ("predicted.json", listed(&predicted())),
         ("directions.json", listed(&directions)),

@@ -19,12 +19,14 @@ use wtransport::endpoint::endpoint_side::Client;
 use wtransport::tls::Sha256Digest;
 use wtransport::{ClientConfig, Connection, RecvStream, SendStream};
 
-use crate::browsers::ask;
-use crate::hall::{Hall, LOOPBACK, Listener, PATIENCE, SPEED_M_S, WebEnd, request, requests};
+use crate::browsers::http_get;
 use crate::sockets::token;
+use crate::web_test_server::{
+    LOOPBACK, SPEED_M_S, TIMEOUT, TestPlayer, WebEnd, WebTestServer, request, requests,
+};
 
 /// How long one that may have nothing to say is listened to.
-const MOMENT: Duration = Duration::from_millis(1);
+const POLL_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// The other end of WebTransport, for any number of clients.
 struct Browser {
@@ -46,7 +48,7 @@ impl Browser {
         Rc::new(Self { runtime, endpoint })
     }
 
-    fn of(hall: &Hall) -> Rc<Self> {
+    fn of(hall: &WebTestServer) -> Rc<Self> {
         Self::new(certificate(hall))
     }
 
@@ -58,18 +60,18 @@ impl Browser {
 
     /// Waits for something that another thread does.
     fn wait<T>(&self, something: impl Future<Output = T>) -> T {
-        let waited = async { timeout(PATIENCE, something).await };
+        let waited = async { timeout(TIMEOUT, something).await };
         self.runtime.block_on(waited).expect("it is there in time")
     }
 
     /// The same, but no longer than for a moment.
-    fn look<T>(&self, something: impl Future<Output = T>) -> Option<T> {
-        let looked = async { timeout(MOMENT, something).await };
+    fn poll<T>(&self, something: impl Future<Output = T>) -> Option<T> {
+        let looked = async { timeout(POLL_TIMEOUT, something).await };
         self.runtime.block_on(looked).ok()
     }
 }
 
-fn certificate(hall: &Hall) -> [u8; 32] {
+fn certificate(hall: &WebTestServer) -> [u8; 32] {
     let web = hall.server.world().resource::<WebListener>();
     web.certificate_sha256().expect("it has WebTransport")
 }
@@ -81,7 +83,7 @@ struct SessionClient {
     /// The stream of the token.
     stream: (SendStream, RecvStream),
     endpoint: ReliableEndpoint,
-    began: Instant,
+    started: Instant,
     packet: Vec<u8>,
     /// Datagrams in both directions, and of how many one gets lost; none where it is 0.
     passed: u64,
@@ -111,7 +113,7 @@ impl SessionClient {
             connection,
             stream,
             endpoint: ReliableEndpoint::new(EndpointSettings::default().for_client()),
-            began: Instant::now(),
+            started: Instant::now(),
             packet: Vec::new(),
             passed: 0,
             one_lost_of: 0,
@@ -119,7 +121,7 @@ impl SessionClient {
     }
 
     fn now_us(&self) -> u64 {
-        self.began.elapsed().as_micros() as u64
+        self.started.elapsed().as_micros() as u64
     }
 
     fn is_lost(&mut self) -> bool {
@@ -127,7 +129,7 @@ impl SessionClient {
         self.one_lost_of > 0 && self.passed.is_multiple_of(self.one_lost_of)
     }
 
-    fn say(&mut self, message: &[u8]) {
+    fn send(&mut self, message: &[u8]) {
         self.endpoint.push(StreamId::World, message).unwrap();
     }
 
@@ -136,7 +138,7 @@ impl SessionClient {
         while let Some(Ok(datagram)) = self
             .browser
             .clone()
-            .look(self.connection.receive_datagram())
+            .poll(self.connection.receive_datagram())
         {
             let now_us = self.now_us();
             if !self.is_lost() {
@@ -157,14 +159,14 @@ impl SessionClient {
                 let _ = self.connection.send_datagram(packet);
             }
         }
-        self.browser.look(std::future::pending::<()>());
+        self.browser.poll(std::future::pending::<()>());
     }
 
     /// What the server said of its end, once it did.
     fn end(&mut self) -> Option<u16> {
         let mut code = [0; 2];
         let stream = &mut self.stream.1;
-        let read = self.browser.look(stream.read_exact(&mut code))?;
+        let read = self.browser.poll(stream.read_exact(&mut code))?;
         read.ok().map(|()| u16::from_le_bytes(code))
     }
 }
@@ -174,14 +176,14 @@ impl WebEnd for SessionClient {
         SessionClient::exchange(self, take);
     }
 
-    fn say(&mut self, message: &[u8]) {
-        SessionClient::say(self, message);
+    fn send(&mut self, message: &[u8]) {
+        SessionClient::send(self, message);
     }
 }
 
 /// A hall with WebTransport.
-fn hall(shards: u32, configure: impl FnOnce(&mut ListenSettings)) -> Hall {
-    Hall::new(shards, |settings| {
+fn hall(shards: u32, configure: impl FnOnce(&mut ListenSettings)) -> WebTestServer {
+    WebTestServer::new(shards, |settings| {
         settings.web.webtransport = Some(WebTransportSettings::default());
         settings.requests_per_s = 1_000;
         configure(settings);
@@ -189,7 +191,7 @@ fn hall(shards: u32, configure: impl FnOnce(&mut ListenSettings)) -> Hall {
 }
 
 #[test]
-fn clients_lose_datagrams_and_hold_what_the_server_holds() {
+fn clients_that_lose_datagrams_mirror_the_server() {
     for (shards, one_lost_of) in [(0, 0), (2, 9)] {
         let mut hall = hall(shards, |_| ());
         let browser = Browser::of(&hall);
@@ -204,20 +206,20 @@ fn clients_lose_datagrams_and_hold_what_the_server_holds() {
                 (client, BotClient::new(player, SPEED_M_S, 1))
             })
             .collect();
-        hall.walk_and_rest(&mut clients);
+        hall.walk_and_stop(&mut clients);
         let stats = hall.stats();
         assert_eq!((stats.clients, stats.webtransport, stats.lost), (6, 6, 0));
         assert_eq!((stats.datagrams_refused, stats.throttled), (0, 0));
         // One leaves; the server says goodbye to the rest, who hear why.
         let (client, _) = clients.remove(0);
         client.connection.close(0u8.into(), b"");
-        hall.until("one left", |hall| {
-            browser.look(std::future::pending::<()>());
+        hall.step_until("one left", |hall| {
+            browser.poll(std::future::pending::<()>());
             hall.stats().left == 1
         });
         hall.server.world_mut().resource_mut::<Sessions>().drain();
         let mut told = vec![None; clients.len()];
-        hall.until("they are told that it is over", |_| {
+        hall.step_until("they are told that it is over", |_| {
             for ((client, rambler), told) in clients.iter_mut().zip(&mut told) {
                 client.exchange(|packet| rambler.receive(packet));
                 *told = told.or_else(|| client.end());
@@ -229,8 +231,8 @@ fn clients_lose_datagrams_and_hold_what_the_server_holds() {
             assert_eq!(rambler.closed(), Some(CloseReason::Stopping.number()));
             client.connection.close(0u8.into(), b"");
         }
-        hall.until("all are gone", |hall| {
-            browser.look(std::future::pending::<()>());
+        hall.step_until("all are gone", |hall| {
+            browser.poll(std::future::pending::<()>());
             hall.stats().clients == 0
         });
         let stats = stop_listening_web(hall.server.world_mut()).unwrap();
@@ -242,31 +244,31 @@ fn clients_lose_datagrams_and_hold_what_the_server_holds() {
 }
 
 #[test]
-fn a_session_goes_on_over_another_connection() {
+fn session_resumes_over_another_connection() {
     let mut hall = hall(0, |_| ());
     let (address, browser) = (hall.address, Browser::of(&hall));
     let connect = || SessionClient::connect(&browser, address, &request(&token(1, address)));
-    let mut listener = Listener::enter(&mut hall, connect());
+    let mut listener = TestPlayer::log_in(&mut hall, connect());
     listener.client = connect();
-    hall.until("the other is let in", |hall| {
+    hall.step_until("the other is let in", |hall| {
         hall.stats().clients_accepted == 2
     });
     listener.resume(&mut hall);
 }
 
 #[test]
-fn a_token_lets_in_once_and_here_and_in_time() {
+fn token_is_valid_once_on_its_server_and_before_expiry() {
     let mut hall = hall(0, |_| ());
     let (address, browser) = (hall.address, Browser::of(&hall));
     let (good, mut refused) = requests(address);
     let _first = SessionClient::connect(&browser, address, &good);
-    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
+    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
     let long = [&good[..], &[0; 100_000]].concat();
     refused.extend([good, long]);
     for refused in refused {
         let mut client = SessionClient::connect(&browser, address, &refused);
         let mut end = None;
-        hall.until("it is told that it is not let in", |_| {
+        hall.step_until("it is told that it is not let in", |_| {
             end = client.end();
             end.is_some()
         });
@@ -280,7 +282,7 @@ fn a_token_lets_in_once_and_here_and_in_time() {
 }
 
 #[test]
-fn who_says_nothing_is_not_waited_for() {
+fn silent_connection_times_out() {
     let mut hall = hall(0, |settings| settings.web.handshake_timeout_us = 1_000_000);
     let (address, browser) = (hall.address, Browser::of(&hall));
     // A stream without anything; half a token; no stream; another page. Each may be late already.
@@ -300,8 +302,8 @@ fn who_says_nothing_is_not_waited_for() {
         })
         .collect();
     assert!(browser.try_open(address, "/elsewhere").is_none());
-    hall.until("they are late", |hall| {
-        browser.look(std::future::pending::<()>());
+    hall.step_until("they are late", |hall| {
+        browser.poll(std::future::pending::<()>());
         let stats = hall.stats();
         let gone = stats.timed_out + stats.refused + stats.denied;
         gone == stats.accepted && stats.accepted >= 5 && stats.timed_out >= 3
@@ -314,14 +316,14 @@ fn who_says_nothing_is_not_waited_for() {
 }
 
 #[test]
-fn junk_is_dropped_and_a_stream_without_messages_ends_its_own_connection() {
+fn junk_is_dropped_and_a_bad_stream_ends_its_own_connection() {
     let mut hall = hall(0, |_| ());
     let (address, browser) = (hall.address, Browser::of(&hall));
     let enter =
         |player| SessionClient::connect(&browser, address, &request(&token(player, address)));
     let (mut polite, mut rude) = (enter(1), enter(2));
-    hall.until("they are let in", |hall| hall.stats().clients_accepted == 2);
-    hall.until("it is refused", |hall| {
+    hall.step_until("they are let in", |hall| hall.stats().clients_accepted == 2);
+    hall.step_until("it is refused", |hall| {
         for junk in [
             &[][..],
             &[0xff; 8],
@@ -332,13 +334,13 @@ fn junk_is_dropped_and_a_stream_without_messages_ends_its_own_connection() {
         ] {
             let _ = rude.connection.send_datagram(junk);
         }
-        browser.look(std::future::pending::<()>());
+        browser.poll(std::future::pending::<()>());
         hall.stats().datagrams_refused >= 6
     });
-    polite.say(&ClientMessage::login(1).to_bytes());
-    rude.say(&ClientMessage::login(2).to_bytes());
+    polite.send(&ClientMessage::login(1).to_bytes());
+    rude.send(&ClientMessage::login(2).to_bytes());
     let mut told = [0; 2];
-    hall.until("both are told", |_| {
+    hall.step_until("both are told", |_| {
         polite.exchange(|_| told[0] += 1);
         rude.exchange(|_| told[1] += 1);
         told.iter().all(|told| *told > 0)
@@ -349,7 +351,7 @@ fn junk_is_dropped_and_a_stream_without_messages_ends_its_own_connection() {
         1, 0, 0, 0, 0, 0, 0xff, 0xff, 5, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 3,
     ];
     let mut end = None;
-    hall.until("it is over", |_| {
+    hall.step_until("it is over", |_| {
         let _ = strange.connection.send_datagram(packet);
         end = strange.end();
         end.is_some()
@@ -357,18 +359,18 @@ fn junk_is_dropped_and_a_stream_without_messages_ends_its_own_connection() {
     strange.connection.close(0u8.into(), b"");
     assert_eq!((end, hall.stats().lost), (Some(1008), 0));
     // What is too many is dropped unread.
-    hall.until("it is too much", |hall| {
+    hall.step_until("it is too much", |hall| {
         for _ in 0..50 {
             let _ = rude.connection.send_datagram([9; 1_000]);
         }
-        rude.browser.look(std::future::pending::<()>());
+        rude.browser.poll(std::future::pending::<()>());
         hall.stats().throttled > 100
     });
     assert_eq!(hall.stats().clients, 2);
 }
 
 #[test]
-fn who_never_acknowledges_is_behind_or_lost_and_nobody_waits_for_it() {
+fn client_that_never_acknowledges_is_dropped_without_blocking() {
     for (backlog_bytes_max, unread_us_max) in [(10, 300_000_000), (1 << 20, 1_500_000)] {
         let mut hall = hall(0, |settings| {
             let endpoint = EndpointSettings {
@@ -383,17 +385,17 @@ fn who_never_acknowledges_is_behind_or_lost_and_nobody_waits_for_it() {
         });
         let (address, browser) = (hall.address, Browser::of(&hall));
         let mut client = SessionClient::connect(&browser, address, &request(&token(1, address)));
-        client.say(&ClientMessage::login(1).to_bytes());
-        client.say(&ClientMessage::Ready { scene: 0 }.to_bytes());
+        client.send(&ClientMessage::login(1).to_bytes());
+        client.send(&ClientMessage::Ready { scene: 0 }.to_bytes());
         client.exchange(|_| ());
         let mut number = 100_u16;
-        hall.until("it is given up", |hall| {
+        hall.step_until("it is given up", |hall| {
             // Neither silence nor QUIC's own answers are an acknowledgement, nor are packets that name none.
             let [low, high] = number.to_le_bytes();
             let packet = [0, 0, low, high, 0, 0, 0xff, 0xff];
             let _ = client.connection.send_datagram(packet);
             number = number.wrapping_add(1);
-            browser.look(std::future::pending::<()>());
+            browser.poll(std::future::pending::<()>());
             hall.stats().slow_consumers + hall.stats().lost == 1
         });
         let stats = hall.stats();
@@ -406,7 +408,7 @@ fn who_never_acknowledges_is_behind_or_lost_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn strangers_have_so_much_room_and_give_it_back() {
+fn unauthenticated_sessions_are_limited_and_release_slots() {
     let mut hall = hall(0, |settings| settings.web.unauthenticated_max = 5);
     let (address, browser) = (hall.address, Browser::of(&hall));
     let strangers: Vec<Option<Connection>> = (0..12)
@@ -421,14 +423,14 @@ fn strangers_have_so_much_room_and_give_it_back() {
         connection.close(0u8.into(), b"");
     }
     let mut connection = None;
-    hall.until("there is room again", |_| {
+    hall.step_until("there is room again", |_| {
         connection = connection
             .take()
             .or_else(|| browser.try_open(address, "/play"));
         connection.is_some()
     });
     // An address that asks too often is not heard.
-    let hall = Hall::new(0, |settings| {
+    let hall = WebTestServer::new(0, |settings| {
         settings.web.webtransport = Some(WebTransportSettings::default());
         settings.requests_per_s = 0;
     });
@@ -443,7 +445,7 @@ fn strangers_have_so_much_room_and_give_it_back() {
 }
 
 #[test]
-fn a_new_certificate_is_told_and_who_is_connected_does_not_notice() {
+fn new_certificate_is_published_and_keeps_connections() {
     let mut hall = hall(0, |settings| {
         settings.web.webtransport = Some(WebTransportSettings {
             renewal_us: 1_500_000,
@@ -452,7 +454,7 @@ fn a_new_certificate_is_told_and_who_is_connected_does_not_notice() {
     });
     let address = hall.address;
     let told = || {
-        let (status, body) = ask(address, "GET /webtransport HTTP/1.1\r\nHost: x\r\n\r\n");
+        let (status, body) = http_get(address, "GET /webtransport HTTP/1.1\r\nHost: x\r\n\r\n");
         let told: serde_json::Value = serde_json::from_str(&body).unwrap();
         assert_eq!((status, told["path"].as_str()), (200, Some("/play")));
         told["sha256"].as_str().unwrap().to_owned()
@@ -460,33 +462,33 @@ fn a_new_certificate_is_told_and_who_is_connected_does_not_notice() {
     let mut before = None;
     let mut client = None;
     // A certificate may be another one by the time that its hash is used.
-    hall.until("one comes in time", |hall| {
+    hall.step_until("one comes in time", |hall| {
         before = Some(told());
         let browser = Browser::of(hall);
         client = SessionClient::try_connect(&browser, address, &request(&token(1, address)));
         client.is_some()
     });
     let mut client = client.unwrap();
-    client.say(&ClientMessage::login(1).to_bytes());
+    client.send(&ClientMessage::login(1).to_bytes());
     // Ticks pass faster than in a game, and who asks nothing is gone after so many.
     let talk = |client: &mut SessionClient, heard: &mut u32| {
-        client.say(&ClientMessage::Ping { number: 1 }.to_bytes());
+        client.send(&ClientMessage::Ping { number: 1 }.to_bytes());
         client.exchange(|_| *heard += 1);
     };
     let mut heard = 0;
-    hall.until("it has another one", |_| {
+    hall.step_until("it has another one", |_| {
         talk(&mut client, &mut heard);
         Some(told()) != before
     });
     let before = heard;
-    hall.until("the first goes on", |_| {
+    hall.step_until("the first goes on", |_| {
         talk(&mut client, &mut heard);
         heard > before + 50
     });
     assert!(Browser::new([7; 32]).try_open(address, "/play").is_none());
     // Where there is no WebTransport, none is told of.
-    let hall = Hall::new(0, |_| ());
-    let (status, _) = ask(
+    let hall = WebTestServer::new(0, |_| ());
+    let (status, _) = http_get(
         hall.address,
         "GET /webtransport HTTP/1.1\r\nHost: x\r\n\r\n",
     );

@@ -461,7 +461,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_in_which_something_panicked_is_only_destroyed() {
+    fn panicked_client_can_only_be_destroyed() {
         let servers = vec!["127.0.0.1:1".parse().unwrap()];
         let claims = TokenClaims::new(7, servers, 0);
         let token = ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap();

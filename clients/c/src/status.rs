@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_a_status_with_its_text() {
+    fn panic_becomes_a_status_with_its_text() {
         assert_eq!(
             catch_panic(|| panic!("no {}", "tiles")),
             ThrongStatus::Panicked

@@ -22,7 +22,7 @@ fn written() -> String {
 }
 
 #[test]
-fn the_header_is_that_of_the_library() {
+fn header_matches_the_library() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("throng.h");
     let written = written();
     if std::env::var_os(WRITE).is_some() {
@@ -40,7 +40,7 @@ fn the_header_is_that_of_the_library() {
 }
 
 #[test]
-fn the_header_names_every_reason_to_be_closed() {
+fn header_lists_every_close_reason() {
     let reasons = (0..=u8::MAX).filter_map(CloseReason::from_number);
     let named = reasons.map(|reason| format!("{} {}", reason.number(), reason.name()));
     let written = written().replace("\n   * ", " ").replace("\n  // ", " ");

@@ -186,14 +186,14 @@ fn joined(first: &str, path: PathBuf) -> OsString {
 }
 
 #[test]
-fn a_game_plays_with_the_shared_library() {
+fn game_runs_with_the_shared_library() {
     let find_it = joined("-Wl,-rpath,", built());
     let library = built().join("libthrong_client_c.so").into_os_string();
     play(&folder("shared"), &[library, find_it]);
 }
 
 #[test]
-fn a_game_plays_with_the_static_library() {
+fn game_runs_with_the_static_library() {
     let mut libraries = vec![built().join("libthrong_client_c.a").into_os_string()];
     libraries.extend(SYSTEM_LIBRARIES.map(OsString::from));
     play(&folder("static"), &libraries);
@@ -207,7 +207,7 @@ fn check(language: &str, source: PathBuf) {
 }
 
 #[test]
-fn the_header_is_one_of_cpp_too() {
+fn header_compiles_as_cpp() {
     let header = folder("cpp").with_extension("cc");
     std::fs::write(&header, "#include \"throng.h\"\n").unwrap();
     check("c++", header.clone());
@@ -215,7 +215,7 @@ fn the_header_is_one_of_cpp_too() {
 }
 
 #[test]
-fn what_the_readme_shows_compiles() {
+fn readme_example_compiles() {
     let readme = include_str!("../README.md");
     let shown = readme
         .split("```")

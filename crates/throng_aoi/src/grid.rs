@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_kept_until_the_margin_is_left() {
+    fn cell_changes_only_beyond_the_margin() {
         let mut grid = grid();
         grid.teleport(0, vec2(15.0, 15.0));
         for (x, cell) in [
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_outside_the_scene_count_for_the_border() {
+    fn positions_outside_the_scene_map_to_border_cells() {
         let grid = grid();
         assert_eq!(grid.size(), (10, 6));
         let cases = [
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scene_layer_has_one_cell_and_far_layers_are_clamped_to_it() {
+    fn scene_layer_has_one_cell_and_far_layers_are_clamped() {
         let mut grid = grid();
         let everyone = grid.ensure_layer(ViewRange::Scene);
         assert_eq!(grid.ensure_layer(ViewRange::Far(200)), everyone);
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn nine_cells_are_one_to_two_screens() {
+    fn nine_cells_cover_one_to_two_screens() {
         assert_eq!(cell_m_for_screen(150.0, 100.0), 50.0);
         for (width_m, height_m) in [(40.0, 30.0), (120.0, 68.0), (200.0, 50.0)] {
             let screens = 9.0 * cell_m_for_screen(width_m, height_m).powi(2) / (width_m * height_m);
@@ -498,7 +498,7 @@ mod tests {
 
         /// For each layer and each pair of cells, the ways round a cell agree with `in_range`.
         #[test]
-        fn the_ways_round_a_cell_agree_with_in_range(far in 1u8..12, x in 0u16..10, y in 0u16..6) {
+        fn cells_around_agree_with_in_range(far in 1u8..12, x in 0u16..10, y in 0u16..6) {
             let mut grid = grid();
             let layer = grid.ensure_layer(ViewRange::Far(far));
             let here = GridCell { x, y };
@@ -519,7 +519,7 @@ mod tests {
 
         /// Whoever is within the radius stands in a cell that the circle touches, however its cell came about.
         #[test]
-        fn a_circle_misses_nobody(
+        fn bounding_cells_cover_the_whole_circle(
             walk in prop::collection::vec((-20f32..120.0, -20f32..80.0), 1..6),
             centre in (-20f32..120.0, -20f32..80.0),
             slack in 0f32..1.0,

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closest_tie_decides() {
+    fn closest_relation_decides_the_class() {
         let me = ViewTraits {
             team: 1,
             party: 2,
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn pets_targets_and_attackers_go_before_the_party() {
+    fn pets_targets_and_attackers_outrank_the_party() {
         let me = ViewTraits {
             id: 1,
             target: 2,
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_counts_as_nearer_by_a_sixteenth_of_a_cell() {
+    fn members_count_a_sixteenth_of_a_cell_nearer() {
         let bands = DistanceBands::new(16.0);
         let at = |x: f32| Vec2::new(x, 0.0);
         for (x, near, near_as_member) in [
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn two_without_a_team_are_no_team_mates() {
+    fn objects_without_a_team_are_not_team_mates() {
         assert_eq!(
             by_relationship(&ViewTraits::default(), &ViewTraits::default()),
             UNRELATED
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_and_hiding_decide_who_can_be_seen() {
+    fn layers_and_hidden_flag_decide_visibility() {
         let ghost = ViewTraits {
             layers: 0b10,
             ..ViewTraits::default()

@@ -22,7 +22,7 @@ mod tests {
     use super::address;
 
     #[test]
-    fn addresses_are_read_and_names_looked_up() {
+    fn addresses_are_parsed_and_names_resolved() {
         for (text, expected) in [
             ("203.0.113.5:7000", "203.0.113.5:7000"),
             ("[2001:db8::5]:7000", "[2001:db8::5]:7000"),

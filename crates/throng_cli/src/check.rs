@@ -35,20 +35,20 @@ impl Check {
             for error in &found.errors {
                 printer.error(error);
             }
-            for doubt in &found.doubts {
+            for doubt in &found.warnings {
                 match self.strict {
                     true => printer.error(doubt),
-                    false => printer.doubt(doubt),
+                    false => printer.warning(doubt),
                 }
             }
-            if found.errors.is_empty() && (found.doubts.is_empty() || !self.strict) {
+            if found.errors.is_empty() && (found.warnings.is_empty() || !self.strict) {
                 if !quiet {
                     print(&format!("{}: ok, {}", escaped(file), found.summary))?;
                     let mut parameters = found.parameters.iter();
                     parameters.try_for_each(|line| print(&format!("  {}", escaped(line))))?;
                 }
             } else {
-                outcome = CliStatus::Bad;
+                outcome = CliStatus::InvalidInput;
             }
         }
         Ok(outcome)
@@ -57,49 +57,49 @@ impl Check {
 
 /// What is to be said of a file.
 #[derive(Debug, Default)]
-struct Checked {
+struct CheckedFile {
     /// What a good one holds.
     summary: String,
     errors: Vec<CliError>,
     /// What is allowed and probably not meant.
-    doubts: Vec<CliError>,
+    warnings: Vec<CliError>,
     /// A line each.
     parameters: Vec<String>,
 }
 
 /// Checks one file, and says what is in it.
-fn check(file: &str, set: &Set) -> Checked {
+fn check(file: &str, set: &Set) -> CheckedFile {
     let checked = if MapFormat::of(Path::new(file)).is_ok() {
         check_map(file)
     } else {
         check_scenario(file, set)
     };
-    checked.unwrap_or_else(|error| Checked {
+    checked.unwrap_or_else(|error| CheckedFile {
         errors: vec![error],
-        ..Checked::default()
+        ..CheckedFile::default()
     })
 }
 
-fn check_map(file: &str) -> Result<Checked, CliError> {
+fn check_map(file: &str) -> Result<CheckedFile, CliError> {
     let start = Instant::now();
     let map = map::load(file)?;
     let ms = start.elapsed().as_secs_f64() * 1e3;
     let is_solid = map.free_count() == 0;
     let doubt = is_solid.then(|| CliError::new(format!("{file}: the map has no free tile")));
-    Ok(Checked {
+    Ok(CheckedFile {
         summary: format!(
             "{} × {} tiles, {} regions, {ms:.1} ms",
             map.width(),
             map.height(),
             map.region_count()
         ),
-        doubts: doubt.into_iter().collect(),
-        ..Checked::default()
+        warnings: doubt.into_iter().collect(),
+        ..CheckedFile::default()
     })
 }
 
 /// What can be read as a scenario, with all that is wrong with it and its maps.
-fn check_scenario(file: &str, set: &Set) -> Result<Checked, CliError> {
+fn check_scenario(file: &str, set: &Set) -> Result<CheckedFile, CliError> {
     let loaded = scenario::load_with(file, &set.values)?;
     let behaviours = Behaviours::default();
     let mut review = loaded.review(ATTRIBUTE_NAMES, &behaviours);
@@ -111,10 +111,10 @@ fn check_scenario(file: &str, set: &Set) -> Result<Checked, CliError> {
     }
     let parameters = loaded.sources.parameters().iter();
     let parameters = parameters.map(|Parameter { name, value, .. }| format!("{name} = {value}"));
-    Ok(Checked {
+    Ok(CheckedFile {
         summary: summary(&loaded.scenario),
         errors: review.errors.into_iter().map(CliError::from).collect(),
-        doubts: review.warnings.iter().map(CliError::from).collect(),
+        warnings: review.warnings.iter().map(CliError::from).collect(),
         parameters: parameters.collect(),
     })
 }
@@ -125,11 +125,11 @@ fn summary(scenario: &Scenario) -> String {
         "scenario `{}`, {}, {}, {}, {}, {}, {}",
         escaped(&scenario.name),
         duration(scenario.duration_s),
-        counted(scenes, "scene"),
-        counted(objects, "object"),
-        counted(scenario.queues.len() as u64, "queue"),
-        counted(scenario.script.len() as u64, "cue"),
-        counted(scenario.expect.len() as u64, "expectation"),
+        count_text(scenes, "scene"),
+        count_text(objects, "object"),
+        count_text(scenario.queues.len() as u64, "queue"),
+        count_text(scenario.script.len() as u64, "cue"),
+        count_text(scenario.expect.len() as u64, "expectation"),
     )
 }
 
@@ -142,7 +142,7 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-fn counted(count: u64, what: &str) -> String {
+fn count_text(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -151,10 +151,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_the_built_in_scenarios_nothing_is_to_be_said() {
+    fn built_in_scenarios_have_no_errors_or_warnings() {
         for built_in in scenario::BUILT_IN {
             let found = check(built_in.name, &Set::default());
-            let said = [found.errors, found.doubts].concat();
+            let said = [found.errors, found.warnings].concat();
             assert_eq!(said, [], "{}", built_in.name);
         }
     }

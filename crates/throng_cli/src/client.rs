@@ -8,11 +8,11 @@ use clap::builder::RangedI64ValueParser;
 use serde_json::{Value, json};
 
 use super::address::address;
-use super::bad_link::NetworkArgs;
-use super::mishaps::{ClientFault, ClientFaultPlan};
+use super::client_faults::{ClientFault, ClientFaultPlan};
+use super::mirror_check::MirrorCheckClient;
+use super::network_args::NetworkArgs;
 use super::run::seconds;
 use super::token::{KeyFile, issue};
-use super::truth::MirrorCheckClient;
 use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print, whole_number};
 use throng::net::{EndpointSettings, SecretKey, UdpClient};
 use throng::sim::clock::Pacer;
@@ -82,19 +82,19 @@ Exit codes: 0 all clients were admitted, stayed connected and recovered, and
 equal the server as far as they were compared; 1 otherwise.";
 
 /// Between two looks at the sockets.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How long at most those are waited for who have something to get over when the time is up.
-const GRACE: Duration = Duration::from_secs(10);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long those who rest are compared again at most, until they hold what the server holds.
-const REST: Duration = Duration::from_secs(5);
+const COMPARE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// For how long a token lets in, in seconds.
 const TOKEN_S: u64 = 60;
 
 /// Mirrors that are asked about before the sockets are looked at again.
-const ASKED_AT_ONCE: usize = 32;
+const COMPARE_BATCH: usize = 32;
 
 /// Up to how many differences are shown.
 const SHOWN_MAX: usize = 5;
@@ -126,22 +126,22 @@ fn per_second(text: &str) -> Result<f64, String> {
 }
 
 /// One of them.
-struct Visitor {
+struct BotPlayer {
     client: UdpClient,
-    rambler: BotClient,
-    acts_at: Duration,
+    bot: BotClient,
+    next_input_at: Duration,
     /// Why it is not connected any more.
     end: Option<String>,
     was_open: bool,
     /// What it has to get over.
-    mishap: Option<ClientFault>,
+    fault: Option<ClientFault>,
     /// Of those connections that it had before.
-    before: Past,
+    previous_totals: ConnectionTotals,
 }
 
 /// What is counted of a connection, and outlives it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Past {
+struct ConnectionTotals {
     bytes_in: u64,
     bytes_out: u64,
     corrections: u64,
@@ -170,7 +170,7 @@ impl Lateness {
         }
     }
 
-    fn note(&mut self, packet: &[u8], tick_s: f32, now_us: f64) {
+    fn record(&mut self, packet: &[u8], tick_s: f32, now_us: f64) {
         let Ok(header) = PacketHeader::read(&mut WireReader::new(packet)) else {
             return;
         };
@@ -212,17 +212,17 @@ impl Lateness {
 #[derive(Default)]
 struct MirrorCheckResult {
     same: u64,
-    away: u64,
+    offline: u64,
     differing: u64,
     shown: Vec<String>,
 }
 
 /// All of them.
-struct Company {
-    visitors: Vec<Visitor>,
+struct BotClients {
+    bots: Vec<BotPlayer>,
     lateness: Lateness,
-    mishaps: ClientFaultPlan,
-    began: Instant,
+    fault_plan: ClientFaultPlan,
+    started_at: Instant,
 }
 
 impl ClientCommand {
@@ -231,84 +231,90 @@ impl ClientCommand {
         let key = self.key.read(&[self.connect])?;
         listen_for_interrupt();
         let walk = Duration::from_secs_f64(self.duration);
-        let mut company = Company {
-            visitors: Vec::new(),
+        let mut company = BotClients {
+            bots: Vec::new(),
             lateness: Lateness::new(),
-            mishaps: ClientFaultPlan::new([self.rebinds, self.restarts], walk, self.link.seed),
-            began: Instant::now(),
+            fault_plan: ClientFaultPlan::new([self.rebinds, self.restarts], walk, self.link.seed),
+            started_at: Instant::now(),
         };
         let step = Duration::from_secs_f64(1.0 / self.rate);
-        let mut pacer = Pacer::new(LOOK_EVERY);
+        let mut pacer = Pacer::new(POLL_INTERVAL);
         let mut all_here = None;
         while !is_interrupted() {
-            let now = company.began.elapsed();
+            let now = company.started_at.elapsed();
             let due = (now.as_secs_f64() * self.arrivals) as u64 + 1;
-            while (company.visitors.len() as u64) < due.min(u64::from(self.count)) {
-                let visitor = self.visitor(company.visitors.len() as u64, &key)?;
-                company.visitors.push(visitor);
+            while (company.bots.len() as u64) < due.min(u64::from(self.count)) {
+                let visitor = self.connect_bot(company.bots.len() as u64, &key)?;
+                company.bots.push(visitor);
             }
-            company.look(step);
-            let is_all = company.visitors.len() == self.count as usize;
-            if all_here.is_none() && is_all && company.visitors.iter().all(Visitor::is_settled) {
+            company.poll(step);
+            let is_all = company.bots.len() == self.count as usize;
+            if all_here.is_none() && is_all && company.bots.iter().all(BotPlayer::has_login_ended) {
                 all_here = Some(now);
                 company.lateness.is_counting = true;
             }
             if let Some(since) = all_here {
-                self.upset(&mut company, now - since, &key)?;
+                self.inject_faults(&mut company, now - since, &key)?;
             }
-            let is_nobody = is_all && company.visitors.iter().all(|it| it.end.is_some());
-            let grace = if company.mishaps.are_over() {
+            let is_nobody = is_all && company.bots.iter().all(|it| it.end.is_some());
+            let grace = if company.fault_plan.is_finished() {
                 Duration::ZERO
             } else {
-                GRACE
+                RECOVERY_TIMEOUT
             };
             if is_nobody || all_here.is_some_and(|since| now >= since + walk + grace) {
                 break;
             }
             pacer.wait();
         }
-        let mut figures = company.figures();
-        let compared = self.truth.map(|truth| company.compare(truth, step));
+        let mut figures = company.to_json();
+        let compared = self.truth.map(|truth| company.compare_mirrors(truth, step));
         let compared = compared.transpose();
         let compared = compared.map_err(|error| CliError::new(format!("--truth: {error}")))?;
         if let Some(found) = &compared {
             figures["mirrors"] = json!({
                 "same": found.same,
                 "differing": found.differing,
-                "away": found.away,
+                "away": found.offline,
             });
-            figures["unanswered"] = company.unanswered().into();
+            figures["unanswered"] = company.unacknowledged_inputs().into();
         }
-        for visitor in &mut company.visitors {
+        for visitor in &mut company.bots {
             visitor.client.leave();
         }
         if self.json {
             print(&figures.to_string())?;
         } else if !quiet {
-            let lines = lines(&figures, compared.as_ref());
+            let lines = text_lines(&figures, compared.as_ref());
             lines.iter().try_for_each(|line| print(line))?;
         }
         if is_interrupted() {
-            return Ok(super::interrupted());
+            return Ok(super::interrupted_status());
         }
-        let is_answered = compared.is_none() || company.unanswered() == 0;
-        let is_true = compared.is_none_or(|found| found.differing + found.away == 0);
-        let is_whole = company.visitors.iter().all(Visitor::is_well) && company.mishaps.are_over();
+        let is_answered = compared.is_none() || company.unacknowledged_inputs() == 0;
+        let is_true = compared.is_none_or(|found| found.differing + found.offline == 0);
+        let is_whole =
+            company.bots.iter().all(BotPlayer::is_healthy) && company.fault_plan.is_finished();
         Ok(if is_true && is_answered && is_whole {
             CliStatus::Done
         } else {
-            CliStatus::Unmet
+            CliStatus::Failed
         })
     }
 
     /// Has everything befall players that is to by now, so long after all were there.
-    fn upset(&self, company: &mut Company, now: Duration, key: &SecretKey) -> Result<(), CliError> {
-        while company.mishaps.is_due(now) {
-            let idle: Vec<usize> = company.idle().collect();
-            let Some((nth, mishap)) = company.mishaps.next(now, &idle) else {
+    fn inject_faults(
+        &self,
+        company: &mut BotClients,
+        now: Duration,
+        key: &SecretKey,
+    ) -> Result<(), CliError> {
+        while company.fault_plan.is_due(now) {
+            let idle: Vec<usize> = company.fault_candidates().collect();
+            let Some((nth, mishap)) = company.fault_plan.next(now, &idle) else {
                 break;
             };
-            let visitor = &mut company.visitors[nth];
+            let visitor = &mut company.bots[nth];
             match mishap {
                 ClientFault::Rebind => visitor.client.rebind().map_err(|error| {
                     CliError::new(format!(
@@ -317,17 +323,20 @@ impl ClientCommand {
                     ))
                 })?,
                 ClientFault::Restart => {
-                    let before = visitor.past();
-                    let anew = self.visitor(nth as u64, key)?;
-                    *visitor = Visitor { before, ..anew };
+                    let before = visitor.totals();
+                    let anew = self.connect_bot(nth as u64, key)?;
+                    *visitor = BotPlayer {
+                        previous_totals: before,
+                        ..anew
+                    };
                 }
             }
-            visitor.mishap = Some(mishap);
+            visitor.fault = Some(mishap);
         }
         Ok(())
     }
 
-    fn visitor(&self, nth: u64, key: &SecretKey) -> Result<Visitor, CliError> {
+    fn connect_bot(&self, nth: u64, key: &SecretKey) -> Result<BotPlayer, CliError> {
         let player = self.first + nth;
         let times = (TOKEN_S, self.timeout.ceil() as i32);
         let token = issue(player, vec![self.connect], times, key)?;
@@ -338,85 +347,85 @@ impl ClientCommand {
                 nth + 1
             ))
         })?;
-        let client = match self.link.model() {
+        let client = match self.link.conditioner() {
             Some(link) => client.with_conditioner(link, self.link.seed ^ player.rotate_left(32)),
             None => client,
         };
-        Ok(Visitor {
+        Ok(BotPlayer {
             client,
-            rambler: BotClient::new(player, self.speed as f32, self.link.seed),
-            acts_at: Duration::ZERO,
+            bot: BotClient::new(player, self.speed as f32, self.link.seed),
+            next_input_at: Duration::ZERO,
             end: None,
             was_open: false,
-            mishap: None,
-            before: Past::default(),
+            fault: None,
+            previous_totals: ConnectionTotals::default(),
         })
     }
 }
 
-impl Visitor {
+impl BotPlayer {
     /// All that is counted of it up to now.
-    fn past(&self) -> Past {
+    fn totals(&self) -> ConnectionTotals {
         let totals = self.client.totals();
-        Past {
-            bytes_in: self.before.bytes_in + totals.bytes_in,
-            bytes_out: self.before.bytes_out + totals.bytes_out,
-            corrections: self.before.corrections + self.rambler.corrections(),
+        ConnectionTotals {
+            bytes_in: self.previous_totals.bytes_in + totals.bytes_in,
+            bytes_out: self.previous_totals.bytes_out + totals.bytes_out,
+            corrections: self.previous_totals.corrections + self.bot.corrections(),
         }
     }
 
     /// What it has got over, if it has just now.
-    fn recover(&mut self) -> Option<ClientFault> {
-        let is_over = match self.mishap? {
+    fn take_recovered_fault(&mut self) -> Option<ClientFault> {
+        let is_over = match self.fault? {
             ClientFault::Rebind => !self.client.connection().is_migrating(),
-            ClientFault::Restart => self.rambler.mirror().controlled_object().is_some(),
+            ClientFault::Restart => self.bot.mirror().controlled_object().is_some(),
         };
-        self.mishap.take_if(|_| is_over)
+        self.fault.take_if(|_| is_over)
     }
 
     /// Whether it is in the world, or never will be.
-    fn is_settled(&self) -> bool {
-        self.end.is_some() || self.rambler.mirror().controlled_object().is_some()
+    fn has_login_ended(&self) -> bool {
+        self.end.is_some() || self.bot.mirror().controlled_object().is_some()
     }
 
-    fn is_well(&self) -> bool {
-        self.end.is_none() && self.was_open && self.rambler.mirror_error().is_none()
+    fn is_healthy(&self) -> bool {
+        self.end.is_none() && self.was_open && self.bot.mirror_error().is_none()
     }
 }
 
-impl Company {
+impl BotClients {
     /// Who is well and has nothing to get over.
-    fn idle(&self) -> impl Iterator<Item = usize> {
-        let is_idle = |it: &Visitor| {
-            it.mishap.is_none() && it.is_well() && it.rambler.mirror().controlled_object().is_some()
+    fn fault_candidates(&self) -> impl Iterator<Item = usize> {
+        let is_idle = |it: &BotPlayer| {
+            it.fault.is_none() && it.is_healthy() && it.bot.mirror().controlled_object().is_some()
         };
-        let all = self.visitors.iter().enumerate();
+        let all = self.bots.iter().enumerate();
         all.filter_map(move |(nth, it)| is_idle(it).then_some(nth))
     }
 
     /// Inputs that the server is not known to have handled.
-    fn unanswered(&self) -> usize {
-        let all = self.visitors.iter();
-        all.map(|it| it.rambler.unhandled_inputs()).sum()
+    fn unacknowledged_inputs(&self) -> usize {
+        let all = self.bots.iter();
+        all.map(|it| it.bot.unhandled_inputs()).sum()
     }
 
     /// Takes what came, and has those act whose time it is.
-    fn look(&mut self, step: Duration) {
+    fn poll(&mut self, step: Duration) {
         let Self {
-            visitors,
+            bots: visitors,
             lateness,
-            mishaps,
-            began,
+            fault_plan: mishaps,
+            started_at: began,
         } = self;
         let now = began.elapsed();
         for visitor in visitors.iter_mut().filter(|visitor| visitor.end.is_none()) {
-            if let Some(survived) = visitor.recover() {
-                mishaps.survived(survived);
+            if let Some(survived) = visitor.take_recovered_fault() {
+                mishaps.record_recovery(survived);
             }
-            let Visitor {
+            let BotPlayer {
                 client,
-                rambler,
-                acts_at,
+                bot: rambler,
+                next_input_at: acts_at,
                 end,
                 was_open,
                 ..
@@ -424,7 +433,7 @@ impl Company {
             let mut take = |packet: &[u8]| {
                 rambler.receive(packet);
                 let now_us = began.elapsed().as_secs_f64() * 1e6;
-                lateness.note(packet, rambler.mirror().tick_s(), now_us);
+                lateness.record(packet, rambler.mirror().tick_s(), now_us);
             };
             let mut over = client.receive(&mut take).err();
             if now >= *acts_at {
@@ -444,43 +453,47 @@ impl Company {
     }
 
     /// Has everybody rest, and asks for each whether what it holds is true.
-    fn compare(&mut self, truth: SocketAddr, step: Duration) -> std::io::Result<MirrorCheckResult> {
+    fn compare_mirrors(
+        &mut self,
+        truth: SocketAddr,
+        step: Duration,
+    ) -> std::io::Result<MirrorCheckResult> {
         let mut seeker = MirrorCheckClient::connect(truth)?;
-        seeker.ask_for_rest()?;
-        let until = Instant::now() + REST;
-        for visitor in &mut self.visitors {
-            visitor.rambler.stop();
+        seeker.request_halt()?;
+        let until = Instant::now() + COMPARE_TIMEOUT;
+        for visitor in &mut self.bots {
+            visitor.bot.stop();
         }
-        let mut pacer = Pacer::new(LOOK_EVERY);
-        let mut left: Vec<usize> = (0..self.visitors.len()).collect();
+        let mut pacer = Pacer::new(POLL_INTERVAL);
+        let mut left: Vec<usize> = (0..self.bots.len()).collect();
         let mut found = MirrorCheckResult::default();
         loop {
             // A while for whatever is under way.
             for _ in 0..100 {
-                self.look(step);
+                self.poll(step);
                 pacer.wait();
             }
             let is_last = Instant::now() >= until || is_interrupted();
             let mut differing = Vec::new();
             let asked = std::mem::take(&mut left);
-            for some in asked.chunks(ASKED_AT_ONCE) {
-                let held = some.iter().map(|&nth| &self.visitors[nth].rambler);
+            for some in asked.chunks(COMPARE_BATCH) {
+                let held = some.iter().map(|&nth| &self.bots[nth].bot);
                 let held: Vec<_> = held.map(|it| (it.player(), it.mirror())).collect();
-                let told = seeker.ask_about(&held)?;
+                let told = seeker.compare(&held)?;
                 for (&nth, told) in some.iter().zip(told) {
                     match &*told {
                         "same" => found.same += 1,
-                        "away" => found.away += 1,
+                        "away" => found.offline += 1,
                         _ => {
-                            let player = self.visitors[nth].rambler.player();
+                            let player = self.bots[nth].bot.player();
                             differing.push(format!("player {player} {told}"));
                             left.push(nth);
                         }
                     }
                 }
-                self.look(step);
+                self.poll(step);
             }
-            if (left.is_empty() && self.unanswered() == 0) || is_last {
+            if (left.is_empty() && self.unacknowledged_inputs() == 0) || is_last {
                 found.differing = left.len() as u64;
                 differing.truncate(SHOWN_MAX);
                 found.shown = differing;
@@ -489,9 +502,9 @@ impl Company {
         }
     }
 
-    fn figures(&self) -> Value {
-        let all = &self.visitors;
-        let count = |is: fn(&Visitor) -> bool| all.iter().filter(|it| is(it)).count();
+    fn to_json(&self) -> Value {
+        let all = &self.bots;
+        let count = |is: fn(&BotPlayer) -> bool| all.iter().filter(|it| is(it)).count();
         // Of the others nothing is known.
         let heard = all.iter().filter(|it| it.was_open);
         let endpoints = heard.map(|it| it.client.connection().endpoint());
@@ -499,16 +512,16 @@ impl Company {
             let count = endpoints.clone().count();
             (count > 0).then(|| endpoints.clone().map(of).sum::<f64>() / count as f64)
         };
-        let past: Vec<Past> = all.iter().map(Visitor::past).collect();
-        let total = |of: fn(&Past) -> u64| past.iter().map(of).sum::<u64>();
-        let seconds = self.began.elapsed().as_secs_f64() * all.len().max(1) as f64;
+        let past: Vec<ConnectionTotals> = all.iter().map(BotPlayer::totals).collect();
+        let total = |of: fn(&ConnectionTotals) -> u64| past.iter().map(of).sum::<u64>();
+        let seconds = self.started_at.elapsed().as_secs_f64() * all.len().max(1) as f64;
         let rate = |bytes: u64| bytes as f64 / seconds;
         json!({
             "clients": all.len(),
             "connected": count(|it| it.was_open),
-            "in_world": count(|it| it.rambler.mirror().controlled_object().is_some()),
+            "in_world": count(|it| it.bot.mirror().controlled_object().is_some()),
             "ended": count(|it| it.end.is_some()),
-            "faults": count(|it| it.rambler.mirror_error().is_some()),
+            "faults": count(|it| it.bot.mirror_error().is_some()),
             "late_ms": {
                 "p50": self.lateness.ms(0.5),
                 "p99": self.lateness.ms(0.99),
@@ -520,14 +533,14 @@ impl Company {
             "bytes_down_per_s": rate(total(|past| past.bytes_in)),
             "bytes_up_per_s": rate(total(|past| past.bytes_out)),
             "corrections": total(|past| past.corrections),
-            "rebinds": self.mishaps.figures(ClientFault::Rebind),
-            "restarts": self.mishaps.figures(ClientFault::Restart),
+            "rebinds": self.fault_plan.to_json(ClientFault::Rebind),
+            "restarts": self.fault_plan.to_json(ClientFault::Restart),
             "ends": all.iter().filter_map(|it| it.end.clone()).take(SHOWN_MAX).collect::<Vec<_>>(),
         })
     }
 }
 
-fn lines(figures: &Value, compared: Option<&MirrorCheckResult>) -> Vec<String> {
+fn text_lines(figures: &Value, compared: Option<&MirrorCheckResult>) -> Vec<String> {
     let number = |name: &str| figures[name].as_f64().unwrap_or_default();
     let shown = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1}"));
     let late = |name: &str| shown(figures["late_ms"][name].as_f64());
@@ -570,7 +583,7 @@ fn lines(figures: &Value, compared: Option<&MirrorCheckResult>) -> Vec<String> {
     if let Some(found) = compared {
         lines.push(format!(
             "mirrors     {} equal, {} different, {} offline; {} inputs unacknowledged",
-            found.same, found.differing, found.away, figures["unanswered"]
+            found.same, found.differing, found.offline, figures["unanswered"]
         ));
         lines.extend(
             found
@@ -589,7 +602,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_never_end_or_begin_is_no_number_of_a_client() {
+    fn speeds_and_rates_out_of_range_are_refused() {
         assert_eq!(
             (speed("0"), per_second("0.1"), per_second("1e4")),
             (Ok(0.0), Ok(0.1), Ok(10_000.0))
@@ -603,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_counts_from_the_earliest_that_came() {
+    fn lateness_counts_from_the_earliest_packet() {
         let mut lateness = Lateness::new();
         lateness.is_counting = true;
         for (tick, late_us) in [(10_u16, 0.0), (11, 0.0), (12, 30_000.0), (13, 1_000.0)] {
@@ -615,7 +628,7 @@ mod tests {
                 input: 0,
             };
             let now_us = 7_000.0 + f64::from(tick) * 50_000.0 + late_us;
-            lateness.note(&header.to_bytes(), 0.05, now_us);
+            lateness.record(&header.to_bytes(), 0.05, now_us);
         }
         let round = |ms: Option<f64>| ms.map(|ms| ms.round() as u64);
         assert_eq!(

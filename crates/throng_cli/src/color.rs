@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 
 use clap::builder::styling::{AnsiColor, Style};
 
-use super::failure::no_color;
+use super::error::no_color;
 
 /// A line that says that something is broken, red where stdout is a terminal and `NO_COLOR` is not set.
-pub(super) fn broken_text(line: &str) -> String {
+pub(super) fn failure_text(line: &str) -> String {
     static IS_COLORED: OnceLock<bool> = OnceLock::new();
     let is_colored = IS_COLORED.get_or_init(|| wants_color(std::io::stdout().is_terminal()));
     painted(AnsiColor::Red.on_default().bold(), line, *is_colored)
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_broken_is_red_on_a_terminal_and_plain_elsewhere() {
+    fn failures_are_red_on_a_terminal_only() {
         let red = AnsiColor::Red.on_default();
         let shown = painted(red, "BROKEN", true);
         assert!(

@@ -85,27 +85,27 @@ impl Db {
             DbAction::Check { store, json } => {
                 let findings = address(&store)?.inspect()?;
                 if json {
-                    print(&as_json(&findings).to_string())?;
+                    print(&to_json(&findings).to_string())?;
                 } else {
-                    let lines = lines(&findings, unix_ms());
+                    let lines = text_lines(&findings, unix_ms());
                     lines.iter().try_for_each(|line| print(line))?;
                 }
                 Ok(if findings.problems.is_empty() {
                     CliStatus::Done
                 } else {
-                    CliStatus::Unmet
+                    CliStatus::Failed
                 })
             }
             DbAction::Dump { store } => {
                 listen_for_interrupt();
                 let mut printed = Ok(());
                 address(&store)?.dump(|row| {
-                    printed = print(&line_of(&row).to_string());
+                    printed = print(&row_json(&row).to_string());
                     printed.is_ok() && !is_interrupted()
                 })?;
                 printed?;
                 Ok(if is_interrupted() {
-                    super::interrupted()
+                    super::interrupted_status()
                 } else {
                     CliStatus::Done
                 })
@@ -116,7 +116,7 @@ impl Db {
 
 fn address(store: &Path) -> Result<StoreAddress, CliError> {
     match store.to_str() {
-        Some(address) => StoreAddress::of(address, "throng db"),
+        Some(address) => StoreAddress::parse(address, "throng db"),
         None => Ok(StoreAddress::File(store.to_owned())),
     }
 }
@@ -151,7 +151,7 @@ impl StoreAddress {
     }
 }
 
-fn lines(findings: &StoreInspection, now_ms: u64) -> Vec<String> {
+fn text_lines(findings: &StoreInspection, now_ms: u64) -> Vec<String> {
     let mut lines = vec![
         format!("schema      {}", findings.version),
         format!("players     {}", findings.players),
@@ -179,7 +179,7 @@ fn lines(findings: &StoreInspection, now_ms: u64) -> Vec<String> {
     lines
 }
 
-fn as_json(findings: &StoreInspection) -> Value {
+fn to_json(findings: &StoreInspection) -> Value {
     let leases = findings.leases.iter();
     let leases: Map<String, Value> = leases
         .map(|(server, (count, last_ms))| {
@@ -197,7 +197,7 @@ fn as_json(findings: &StoreInspection) -> Value {
     })
 }
 
-fn line_of(row: &StoredRow) -> Value {
+fn row_json(row: &StoredRow) -> Value {
     let values = row.values.iter().map(|(name, value)| {
         let value = match value {
             DisplayValue::Integer(number) => json!(number),

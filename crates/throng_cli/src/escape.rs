@@ -5,7 +5,7 @@
 pub(super) fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
-        if is_steering(letter) {
+        if is_control(letter) {
             shown.extend(letter.escape_default());
         } else {
             shown.push(letter);
@@ -15,7 +15,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// Whether a character acts on what is around it in place of being seen.
-pub(super) fn is_steering(letter: char) -> bool {
+pub(super) fn is_control(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_a_terminal_is_shown_and_what_is_read_stays() {
+    fn control_characters_are_escaped_and_text_is_kept() {
         assert_eq!(escaped("Burg 1/ä.map"), "Burg 1/ä.map");
         assert_eq!(escaped("a\u{1b}[2J\n\u{202e}b"), "a\\u{1b}[2J\\n\\u{202e}b");
     }

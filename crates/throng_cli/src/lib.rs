@@ -43,23 +43,24 @@
 //! Invariant: bad input is told through a [`Printer`], with its place when it has one; it never panics.
 
 mod address;
-mod bad_link;
 mod bench;
 mod check;
 mod client;
+mod client_faults;
 mod color;
 mod db;
+mod error;
 mod escape;
-mod failure;
 mod image;
 mod machine;
 mod manual;
 mod map;
 mod memory_table;
-mod mishaps;
+mod mirror_check;
+mod network_args;
 mod outputs;
 mod page;
-mod page_cues;
+mod page_actions;
 mod path;
 mod picture;
 mod relay;
@@ -73,7 +74,6 @@ mod store;
 mod terminal;
 mod token;
 mod trace;
-mod truth;
 
 use std::process::ExitCode;
 
@@ -87,12 +87,12 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use failure::no_color;
-pub use failure::{CliError, Printer};
+use error::no_color;
+pub use error::{CliError, Printer};
 pub use terminal::CliStatus;
 use terminal::{
-    WIDTH, cores, interrupted, is_interrupted, listen_for_interrupt, print, print_wrong, progress,
-    threads, wrapped,
+    WIDTH, cores, interrupted_status, is_interrupted, listen_for_interrupt, print, print_failure,
+    progress, threads, wrapped,
 };
 
 /// Headless simulation server for crowds of players and NPCs.
@@ -112,16 +112,16 @@ struct Arguments {
 }
 
 /// Behind the flags of a subcommand.
-const LAST: usize = 900;
+const LAST_DISPLAY_ORDER: usize = 900;
 
 /// What is shown besides the data; the same for every subcommand.
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Output {
     /// Print errors and failures only
-    #[arg(short, long, global = true, display_order = LAST)]
+    #[arg(short, long, global = true, display_order = LAST_DISPLAY_ORDER)]
     quiet: bool,
     /// Print more log messages; repeat for even more
-    #[arg(short, long, global = true, display_order = LAST + 1)]
+    #[arg(short, long, global = true, display_order = LAST_DISPLAY_ORDER + 1)]
     #[arg(action = clap::ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
 }
@@ -185,10 +185,10 @@ pub fn main() -> ExitCode {
     } else {
         ColorChoice::Auto
     };
-    let command = taking_negative_numbers(command_line());
+    let command = allow_negative_numbers(command_line());
     let matches = match command.color(choice).try_get_matches() {
         Ok(matches) => matches,
-        Err(error) => with_tip(error).exit(),
+        Err(error) => add_tip(error).exit(),
     };
     let arguments = match <Arguments as clap::FromArgMatches>::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
@@ -216,7 +216,7 @@ pub fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
             printer.error(&failure);
-            CliStatus::Bad.into()
+            CliStatus::InvalidInput.into()
         }
     }
 }
@@ -231,7 +231,7 @@ fn command_line() -> clap::Command {
 }
 
 /// With `-1` as a value of an option, which then says what it expects, in place of a flag that nobody knows.
-fn taking_negative_numbers(command: clap::Command) -> clap::Command {
+fn allow_negative_numbers(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| {
         let is_option = !arg.is_positional() && arg.get_action().takes_values();
         if is_option {
@@ -240,11 +240,11 @@ fn taking_negative_numbers(command: clap::Command) -> clap::Command {
             arg
         }
     });
-    command.mut_subcommands(taking_negative_numbers)
+    command.mut_subcommands(allow_negative_numbers)
 }
 
 /// A scenario in the place of a subcommand is told how it is played.
-fn with_tip(mut error: clap::Error) -> clap::Error {
+fn add_tip(mut error: clap::Error) -> clap::Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
     }
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn command_line_is_consistent() {
         Arguments::command().debug_assert();
     }
 

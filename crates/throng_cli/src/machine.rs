@@ -29,7 +29,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// This machine, now.
-    pub(super) fn here(threads: usize) -> Self {
+    pub(super) fn current(threads: usize) -> Self {
         Self {
             throng: env!("CARGO_PKG_VERSION").to_owned(),
             is_optimised: !cfg!(debug_assertions),
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_are_dates_also_on_the_last_of_february() {
+    fn dates_are_right_also_on_leap_days() {
         for (seconds, date) in [
             (0, "1970-01-01T00:00:00Z"),
             (951_782_399, "2000-02-28T23:59:59Z"),
@@ -176,8 +176,8 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_is_told_and_the_same_one_is_not() {
-        let here = Machine::here(2);
+    fn other_machine_is_reported_and_same_one_is_not() {
+        let here = Machine::current(2);
         assert!(here.differences(&here.clone()).is_empty());
         let there = Machine {
             cpu: "abacus".to_owned(),

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_come_first_and_the_rest_is_told_apart() {
+    fn largest_modules_come_first_and_the_rest_is_summed() {
         let memory = MemorySummary {
             grown_bytes: Some(100_000_000),
             allocated_bytes: Some(80_000_000),

@@ -100,7 +100,7 @@ pub(super) fn check_writable(path: &Path) -> Result<(), CliError> {
 }
 
 /// Empties what was [opened](open); what is no file, such as a pipe, holds nothing.
-pub(super) fn empty(files: &[File]) -> Result<(), CliError> {
+pub(super) fn truncate(files: &[File]) -> Result<(), CliError> {
     let is_file = |file: &&File| file.metadata().is_ok_and(|found| found.is_file());
     files
         .iter()
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_written_is_left_as_it_is_and_what_cannot_is_told() {
+    fn writable_file_is_unchanged_and_unwritable_one_reported() {
         let folder = std::env::temp_dir().join(format!("throng-writable-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let (new, there) = (folder.join("new"), folder.join("there"));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_are_files_of_their_own_under_whatever_path() {
+    fn outputs_are_distinct_files_under_any_path() {
         let folder = std::env::temp_dir().join(format!("throng-outputs-{}", std::process::id()));
         fs::create_dir_all(folder.join("deeper")).unwrap();
         let in_folder = |name: &str| folder.join(name);

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::address::address;
-use super::bad_link::NetworkArgs;
+use super::network_args::NetworkArgs;
 use super::run::seconds;
 use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print};
 use throng::sim::clock::Stopwatch;
@@ -57,23 +57,23 @@ they are sent at the same times.
 Exit codes: 0 stopped as requested; 2 no socket.";
 
 /// Between two looks at what arrives.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Clients at once; of more nothing is passed on.
 const CLIENTS_MAX: usize = 16_384;
 
 /// Datagrams under way, in each direction of a client; more are lost.
-const UNDER_WAY_MAX: usize = 4_096;
+const IN_FLIGHT_MAX: usize = 4_096;
 
 /// A client of which nothing was heard for so long is forgotten.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Longer than any datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_536;
 
 /// What came to one end, and what of it got to the other.
 #[derive(Clone, Copy, Debug, Default)]
-struct Passed {
+struct ForwardedCounts {
     datagrams: u64,
     bytes: u64,
     arrived: u64,
@@ -83,23 +83,23 @@ struct Passed {
 struct RelayedClient {
     socket: UdpSocket,
     /// Up and down.
-    links: [ConditionedPath; 2],
-    heard: Duration,
+    paths: [ConditionedPath; 2],
+    last_received: Duration,
     /// Reads what the server sends.
     reader: JoinHandle<()>,
 }
 
 /// All that is passed on.
-struct Lines {
+struct RelayState {
     front: UdpSocket,
     to: SocketAddr,
-    model: NetworkConditioner,
+    conditioner: NetworkConditioner,
     seed: u64,
     clock: Stopwatch,
-    of: BTreeMap<SocketAddr, RelayedClient>,
-    clients: u64,
+    clients_by_address: BTreeMap<SocketAddr, RelayedClient>,
+    client_count: u64,
     /// Up and down.
-    passed: [Passed; 2],
+    forwarded: [ForwardedCounts; 2],
     /// Datagrams of clients for whom there was no room.
     refused: u64,
 }
@@ -130,42 +130,42 @@ impl Relay {
             jitter_us: 0,
             ..NetworkConditioner::with_loss(LossModel::Independent(0.0))
         };
-        let lines = Rc::new(RefCell::new(Lines {
+        let lines = Rc::new(RefCell::new(RelayState {
             front,
             to: self.to,
-            model: self.link.model().unwrap_or(perfect),
+            conditioner: self.link.conditioner().unwrap_or(perfect),
             seed: self.link.seed,
             clock: Stopwatch::start(),
-            of: BTreeMap::new(),
-            clients: 0,
-            passed: [Passed::default(); 2],
+            clients_by_address: BTreeMap::new(),
+            client_count: 0,
+            forwarded: [ForwardedCounts::default(); 2],
             refused: 0,
         }));
         let until = self.duration.map(Duration::from_secs_f64);
-        let passing = pass_on(lines.clone(), until);
+        let passing = forward(lines.clone(), until);
         LocalSet::new()
             .block_on(&runtime, passing)
             .map_err(failed)?;
-        let figures = lines.borrow().figures();
+        let figures = lines.borrow().to_json();
         if self.json {
             print(&figures.to_string())?;
         } else if !quiet {
-            print(&lines.borrow().told())?;
+            print(&lines.borrow().summary())?;
         }
         Ok(CliStatus::Done)
     }
 }
 
 /// Passes on what comes, until it is time.
-async fn pass_on(lines: Rc<RefCell<Lines>>, until: Option<Duration>) -> io::Result<()> {
+async fn forward(lines: Rc<RefCell<RelayState>>, until: Option<Duration>) -> io::Result<()> {
     let front = lines.borrow().front.try_clone()?;
     let front = read(front, {
         let lines = lines.clone();
-        move |from, datagram| Lines::rise(&lines, from, datagram)
+        move |from, datagram| RelayState::receive_from_client(&lines, from, datagram)
     })?;
     while !is_interrupted() && until.is_none_or(|until| lines.borrow().clock.elapsed() < until) {
         lines.borrow_mut().deliver();
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     front.abort();
     Ok(())
@@ -185,7 +185,7 @@ fn read(
                 // Nobody is at the other end, for now.
                 Err(error) => {
                     tracing::debug!(%error, "datagram receive failed");
-                    tokio::time::sleep(LOOK_EVERY).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
             }
         }
@@ -200,12 +200,12 @@ fn socket_at(address: SocketAddr) -> io::Result<UdpSocket> {
 
 impl RelayedClient {
     /// Of a client, to the server.
-    fn open(lines: &Rc<RefCell<Lines>>, client: SocketAddr) -> io::Result<Self> {
-        let Lines {
+    fn open(lines: &Rc<RefCell<RelayState>>, client: SocketAddr) -> io::Result<Self> {
+        let RelayState {
             to,
-            model,
+            conditioner: model,
             seed,
-            clients,
+            client_count: clients,
             ..
         } = *lines.borrow();
         let any = match to {
@@ -226,19 +226,22 @@ impl RelayedClient {
         };
         Ok(Self {
             socket,
-            links: [link(0), link(1)],
-            heard: Duration::ZERO,
+            paths: [link(0), link(1)],
+            last_received: Duration::ZERO,
             reader,
         })
     }
 }
 
-impl Lines {
+impl RelayState {
     /// Takes what a client sent; whoever was not heard before gets a line.
-    fn rise(lines: &Rc<RefCell<Self>>, from: SocketAddr, datagram: &[u8]) {
+    fn receive_from_client(lines: &Rc<RefCell<Self>>, from: SocketAddr, datagram: &[u8]) {
         let (is_known, count) = {
             let lines = lines.borrow();
-            (lines.of.contains_key(&from), lines.of.len())
+            (
+                lines.clients_by_address.contains_key(&from),
+                lines.clients_by_address.len(),
+            )
         };
         if !is_known {
             let line = (count < CLIENTS_MAX).then(|| RelayedClient::open(lines, from));
@@ -247,8 +250,8 @@ impl Lines {
                 return;
             };
             let mut lines = lines.borrow_mut();
-            lines.clients += 1;
-            lines.of.insert(from, line);
+            lines.client_count += 1;
+            lines.clients_by_address.insert(from, line);
         }
         lines.borrow_mut().send(from, UP, datagram);
     }
@@ -260,14 +263,14 @@ impl Lines {
     /// Sends a datagram of a client, or for it, on its way.
     fn send(&mut self, client: SocketAddr, way: usize, datagram: &[u8]) {
         let now_us = self.now_us();
-        let Some(line) = self.of.get_mut(&client) else {
+        let Some(line) = self.clients_by_address.get_mut(&client) else {
             return;
         };
-        line.heard = Duration::from_micros(now_us);
-        self.passed[way].datagrams += 1;
-        self.passed[way].bytes += datagram.len() as u64;
-        let link = &mut line.links[way];
-        if link.in_flight() < UNDER_WAY_MAX {
+        line.last_received = Duration::from_micros(now_us);
+        self.forwarded[way].datagrams += 1;
+        self.forwarded[way].bytes += datagram.len() as u64;
+        let link = &mut line.paths[way];
+        if link.in_flight() < IN_FLIGHT_MAX {
             link.send(now_us, datagram);
         }
     }
@@ -276,11 +279,15 @@ impl Lines {
     fn deliver(&mut self) {
         let now_us = self.now_us();
         let now = Duration::from_micros(now_us);
-        let Self { front, passed, .. } = self;
-        self.of.retain(|client, line| {
+        let Self {
+            front,
+            forwarded: passed,
+            ..
+        } = self;
+        self.clients_by_address.retain(|client, line| {
             let RelayedClient {
                 socket,
-                links: [up, down],
+                paths: [up, down],
                 ..
             } = line;
             // What the system does not take is lost like anything else.
@@ -290,7 +297,7 @@ impl Lines {
             while down.receive(now_us, |_, datagram| {
                 passed[DOWN].arrived += u64::from(front.send_to(datagram, *client).is_ok());
             }) {}
-            let is_there = now.saturating_sub(line.heard) < IDLE;
+            let is_there = now.saturating_sub(line.last_received) < IDLE_TIMEOUT;
             if !is_there {
                 line.reader.abort();
             }
@@ -298,29 +305,29 @@ impl Lines {
         });
     }
 
-    fn figures(&self) -> Value {
+    fn to_json(&self) -> Value {
         let of = |way: usize| {
-            let Passed {
+            let ForwardedCounts {
                 datagrams,
                 bytes,
                 arrived,
-            } = self.passed[way];
+            } = self.forwarded[way];
             json!({ "datagrams": datagrams, "bytes": bytes, "arrived": arrived })
         };
-        json!({ "clients": self.clients, "up": of(UP), "down": of(DOWN), "refused": self.refused })
+        json!({ "clients": self.client_count, "up": of(UP), "down": of(DOWN), "refused": self.refused })
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let share = |way: usize| {
-            let Passed {
+            let ForwardedCounts {
                 datagrams, arrived, ..
-            } = self.passed[way];
+            } = self.forwarded[way];
             let share = 100.0 * arrived as f64 / datagrams.max(1) as f64;
             format!("{arrived} of {datagrams} ({share:.1} %)")
         };
         format!(
             "{} clients; datagrams delivered: up {}, down {}",
-            self.clients,
+            self.client_count,
             share(UP),
             share(DOWN)
         )

@@ -47,7 +47,7 @@ impl Scenarios {
             ScenarioAction::New { file: Some(file) } => {
                 let created = File::create_new(&file);
                 let written = created.and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
-                written.map_err(|error| CliError::unwritten(&file, &error))?;
+                written.map_err(|error| CliError::not_written(&file, &error))?;
             }
             ScenarioAction::Schema => {
                 let text = serde_json::to_string_pretty(&scenario::json_schema());
@@ -111,7 +111,7 @@ mod tests {
     use throng_scenario::{Behaviours, LoadedScenario};
 
     #[test]
-    fn every_built_in_scenario_says_in_a_sentence_what_it_shows() {
+    fn every_built_in_scenario_starts_with_a_sentence() {
         for built_in in BUILT_IN {
             let said = first_sentence(built_in.text);
             assert!(
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scenario_to_begin_with_is_sound() {
+    fn template_scenario_is_valid() {
         let loaded = LoadedScenario::from_text("template.ron", TEMPLATE).unwrap();
         loaded
             .check(ATTRIBUTE_NAMES, &Behaviours::default())
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_as_wide_as_they_may_be() {
+    fn lines_are_filled_up_to_the_width() {
         assert_eq!(wrapped("ab cd efghijk l", 5), ["ab cd", "efghijk", "l"]);
     }
 }

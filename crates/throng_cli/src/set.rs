@@ -20,7 +20,7 @@ mod tests {
     use super::assignment;
 
     #[test]
-    fn a_value_may_hold_anything_but_a_name_must_be_there() {
+    fn value_may_be_anything_but_the_name_is_required() {
         let pair = |name: &str, value: &str| Ok((name.to_owned(), value.to_owned()));
         assert_eq!(assignment("count=5000"), pair("count", "5000"));
         assert_eq!(assignment("map = a=b.png"), pair("map", "a=b.png"));

@@ -21,7 +21,7 @@ use throng_scenario::RunOptions;
 use throng_scenario::crowd::TradePlugin;
 
 /// How long the end of a run waits for the store.
-const CLOSE: Duration = Duration::from_secs(30);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Arguments of `throng run` about players that persist.
 #[derive(Debug, Default, clap::Args)]
@@ -105,13 +105,13 @@ impl RunStore {
                 });
             if let Some(log) = log {
                 // It writes to its file alone.
-                let write = move |saved: MessageReader<PlayersSaved>| acknowledge(&log, saved);
+                let write = move |saved: MessageReader<PlayersSaved>| log_acknowledged(&log, saved);
                 app.add_systems(FixedUpdate, write.in_set(AfterTick).ambiguous_with_all());
             }
         }));
         let told = Arc::clone(&is_unsaved);
         options.at_end.push(Box::new(move |world| {
-            told.store(!close_player_store(world, CLOSE), Ordering::Relaxed);
+            told.store(!close_player_store(world, CLOSE_TIMEOUT), Ordering::Relaxed);
         }));
         Ok(is_unsaved)
     }
@@ -133,7 +133,7 @@ pub(super) enum StoreAddress {
 
 impl StoreAddress {
     /// What an address means that the command line has under this name.
-    pub(super) fn of(address: &str, name: &str) -> Result<Self, CliError> {
+    pub(super) fn parse(address: &str, name: &str) -> Result<Self, CliError> {
         if is_postgres(address) {
             server(address, name)
         } else {
@@ -158,7 +158,7 @@ fn server(_address: &str, name: &str) -> Result<StoreAddress, CliError> {
 
 /// The store of an address.
 fn source_of(url: &str) -> Result<Box<dyn StoreFactory>, CliError> {
-    match StoreAddress::of(url, "--store")? {
+    match StoreAddress::parse(url, "--store")? {
         StoreAddress::File(path) if path == Path::new(":memory:") => Err(CliError::new(
             "--store: expected a file, found `:memory:`, which is lost when the program ends",
         )),
@@ -173,7 +173,7 @@ fn path_of(url: &str) -> &str {
 }
 
 /// A line a transaction, in one write: the file has whole lines whenever the process ends, but for the last one.
-fn acknowledge(log: &Mutex<BufWriter<File>>, mut saved: MessageReader<PlayersSaved>) {
+fn log_acknowledged(log: &Mutex<BufWriter<File>>, mut saved: MessageReader<PlayersSaved>) {
     let Ok(mut log) = log.lock() else {
         return;
     };
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_a_file_or_says_what_is_missing() {
+    fn store_address_is_a_file_or_an_error_with_a_hint() {
         for url in ["a.db", "sqlite:a.db"] {
             assert!(format!("{:?}", source_of(url).unwrap()).contains("\"a.db\""));
         }
@@ -202,7 +202,7 @@ mod tests {
         let told = source_of(url);
         assert_eq!(told.is_ok(), cfg!(feature = "postgres"));
         assert!(!format!("{told:?}").contains("hidden"));
-        let told = format!("{:?}", StoreAddress::of(url, "throng db"));
+        let told = format!("{:?}", StoreAddress::parse(url, "throng db"));
         assert!(!told.contains("hidden"));
         assert_eq!(
             told.contains("--features postgres"),

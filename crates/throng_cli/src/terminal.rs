@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::failure::CliError;
+use super::error::CliError;
 
 /// How a subcommand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,19 +17,19 @@ pub enum CliStatus {
     /// Done, and every expectation holds.
     Done,
     /// An expectation does not hold or was not exercised, or a cue could not do what it says.
-    Unmet,
+    Failed,
     /// Stopped by a signal, with what there was so far; the exit code is 128 and the signal's number.
     Interrupted(u8),
     /// Bad usage or bad input, which has been told.
-    Bad,
+    InvalidInput,
 }
 
 impl From<CliStatus> for ExitCode {
     fn from(outcome: CliStatus) -> Self {
         match outcome {
             CliStatus::Done => Self::SUCCESS,
-            CliStatus::Unmet => Self::from(1),
-            CliStatus::Bad => Self::from(2),
+            CliStatus::Failed => Self::from(1),
+            CliStatus::InvalidInput => Self::from(2),
             CliStatus::Interrupted(code) => Self::from(code),
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn print(line: &str) -> Result<(), CliError> {
 }
 
 /// Writes a line of what is wrong to stderr.
-pub(super) fn print_wrong(line: &str) {
+pub(super) fn print_failure(line: &str) {
     // Nobody is left to tell when stderr is closed.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
@@ -79,7 +79,7 @@ pub(super) fn is_interrupted() -> bool {
 }
 
 /// How what was interrupted ends.
-pub(super) fn interrupted() -> CliStatus {
+pub(super) fn interrupted_status() -> CliStatus {
     let code = u8::try_from(INTERRUPT_CODE.load(Ordering::Relaxed));
     CliStatus::Interrupted(code.ok().filter(|&code| code > 0).unwrap_or(SIGINT_CODE))
 }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_goes_on_set_in_and_loses_no_word() {
+    fn long_line_is_wrapped_with_indent_and_keeps_all_words() {
         let line = format!("ok      {}", "a pair of words ".repeat(20));
         let line = line.trim_end();
         let text = wrapped(line, 8);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_of_a_million_ticks_fits_fifty_columns() {
+    fn progress_bar_of_a_million_ticks_fits_fifty_columns() {
         let terminal: &'static KeepingTerminal = Box::leak(Box::default());
         let target = ProgressDrawTarget::term_like(Box::new(terminal));
         let bar = ProgressBar::with_draw_target(Some(1_000_000), target);

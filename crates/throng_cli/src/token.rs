@@ -66,7 +66,7 @@ impl KeyFile {
         };
         let named = |what: &str| CliError::new(format!("{}: {what}", path.display()));
         let digits = read_secret(path)?;
-        let bytes = bytes_of(&digits).filter(|bytes| bytes.len() == KEY_BYTES);
+        let bytes = from_hex(&digits).filter(|bytes| bytes.len() == KEY_BYTES);
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
         let key = bytes.map(SecretKey);
         key.ok_or_else(|| named("expected a key of 64 hexadecimal digits"))
@@ -94,13 +94,13 @@ impl TokenCommand {
     pub(super) fn run(self) -> Result<CliStatus, CliError> {
         if let Some(path) = &self.new_key {
             let key = SecretKey::random().map_err(|error| CliError::new(error.to_string()))?;
-            write_key(path, &digits_of(&key.0))?;
+            write_key(path, &to_hex(&key.0))?;
             return Ok(CliStatus::Done);
         }
         let key = self.key.read(&self.server)?;
         let times = (self.lifetime.ceil() as u64, self.timeout.ceil() as i32);
         let token = issue(self.player.unwrap_or_default(), self.server, times, &key)?;
-        print(&digits_of(&token.to_bytes()))?;
+        print(&to_hex(&token.to_bytes()))?;
         Ok(CliStatus::Done)
     }
 }
@@ -114,14 +114,14 @@ fn write_key(path: &Path, digits: &str) -> Result<(), CliError> {
     let written = options
         .open(path)
         .and_then(|mut file| writeln!(file, "{digits}"));
-    written.map_err(|error| CliError::unwritten(path, &error))
+    written.map_err(|error| CliError::not_written(path, &error))
 }
 
-fn digits_of(bytes: &[u8]) -> String {
+fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     if !is_hex || !digits.len().is_multiple_of(2) {
         return None;
@@ -137,15 +137,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_are_bytes_or_nothing() {
-        assert_eq!(bytes_of(&digits_of(&[0, 9, 255])), Some(vec![0, 9, 255]));
+    fn hex_digits_are_bytes_or_none() {
+        assert_eq!(from_hex(&to_hex(&[0, 9, 255])), Some(vec![0, 9, 255]));
         for none in ["0", "0g", "+1", "ää"] {
-            assert_eq!(bytes_of(none), None, "{none}");
+            assert_eq!(from_hex(none), None, "{none}");
         }
     }
 
     #[test]
-    fn without_a_key_only_loopback_is_served() {
+    fn server_without_a_key_accepts_loopback_only() {
         let (here, there) = (["127.0.0.1:7000"], ["127.0.0.1:7000", "203.0.113.5:7000"]);
         let read = |servers: &[&str]| {
             let servers: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();

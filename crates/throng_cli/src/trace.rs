@@ -16,7 +16,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::outputs::{empty, open};
+use super::outputs::{open, truncate};
 use super::{CliError, Output, log_layer};
 
 /// Ticks that are traced: what they make is bounded, and as much as a viewer shows with ease.
@@ -27,20 +27,20 @@ pub(super) const TRACE_TICKS_MAX: u64 = 1_000;
 pub(super) struct RunTrace {
     /// Until the file ends.
     file: Option<FlushGuard>,
-    fault: Arc<OnceLock<io::Error>>,
+    error: Arc<OnceLock<io::Error>>,
     path: String,
     _subscriber: DefaultGuard,
 }
 
 impl RunTrace {
     /// Begins one of what this thread does from now on: before the app is built, whose systems have their spans from then.
-    pub fn begin(path: &Path, output: Output) -> Result<Self, CliError> {
+    pub fn start(path: &Path, output: Output) -> Result<Self, CliError> {
         let (file, _) = open(path)?;
-        empty(std::slice::from_ref(&file))?;
+        truncate(std::slice::from_ref(&file))?;
         let fault = Arc::default();
-        let writer = FaultyFile {
+        let writer = FirstErrorFile {
             file,
-            fault: Arc::clone(&fault),
+            error: Arc::clone(&fault),
         };
         let (spans, ending) = ChromeLayerBuilder::new()
             .writer(writer)
@@ -59,11 +59,11 @@ impl RunTrace {
             .build();
         let subscriber = tracing_subscriber::registry()
             .with(SpanNames)
-            .with(spans.with_filter(filter_fn(is_shown)))
+            .with(spans.with_filter(filter_fn(is_traced)))
             .with(log_layer(output));
         Ok(Self {
             file: Some(ending),
-            fault,
+            error: fault,
             path: path.display().to_string(),
             _subscriber: tracing::subscriber::set_default(subscriber),
         })
@@ -79,7 +79,7 @@ impl RunTrace {
     /// Ends the file, and tells what could not be written.
     pub fn finish(&mut self) -> Result<(), CliError> {
         self.file = None;
-        let error = self.fault.get();
+        let error = self.error.get();
         error.map_or(Ok(()), |error| {
             let path = &self.path;
             Err(CliError::new(format!("could not write `{path}`: {error}")))
@@ -88,23 +88,23 @@ impl RunTrace {
 }
 
 /// What a trace shows: sets, systems and schedules, and the log; no look at whether a system is to run.
-fn is_shown(of: &Metadata) -> bool {
+fn is_traced(of: &Metadata) -> bool {
     *of.level() <= LevelFilter::INFO && of.name() != "check_conditions"
 }
 
 /// A file of which the first error is kept, and to which nothing is written after it.
-struct FaultyFile {
+struct FirstErrorFile {
     file: File,
-    fault: Arc<OnceLock<io::Error>>,
+    error: Arc<OnceLock<io::Error>>,
 }
 
-impl Write for FaultyFile {
+impl Write for FirstErrorFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.fault.get().is_none()
+        if self.error.get().is_none()
             && let Err(error) = self.file.write_all(bytes)
         {
             // Whoever writes to it would panic of an error.
-            let _ = self.fault.set(error);
+            let _ = self.error.set(error);
         }
         Ok(bytes.len())
     }

@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_slows_time_down_is_given_as_many_inputs_as_it_does_ticks() {
+    fn slowed_server_receives_one_input_per_tick() {
         let mut session = ClientSession::new(ClientSettings::new(5));
         let hello = Hello {
             client: 1,

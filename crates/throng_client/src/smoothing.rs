@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_follows_and_what_was_put_elsewhere_is_there_at_once() {
+    fn shown_position_is_smoothed_and_a_teleport_snaps() {
         let mut smoothing = Smoothing::new(0.1);
         assert_eq!(smoothing.offset(1, 0.0), Vec2::ZERO);
         smoothing.add_offset(1, Vec2::X, 5.0);

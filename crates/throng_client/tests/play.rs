@@ -131,7 +131,7 @@ fn own(client: &Client) -> Option<u32> {
 }
 
 #[test]
-fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
+fn two_players_predict_their_walk_without_corrections() {
     let mut town = Town::open();
     let (mut first, mut second) = (town.client(7), town.client(8));
     let both = |_: &mut Town, clients: &[&mut Client]| {
@@ -186,7 +186,7 @@ fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
 }
 
 #[test]
-fn who_does_not_know_the_map_is_corrected_at_its_walls() {
+fn client_without_a_map_is_corrected_at_walls() {
     let mut town = Town::open();
     let mut client = town.client(7);
     town.run_until(&mut [&mut client], |_, clients| own(clients[0]).is_some());
@@ -211,7 +211,7 @@ fn who_does_not_know_the_map_is_corrected_at_its_walls() {
 }
 
 #[test]
-fn a_session_goes_on_over_another_connection_and_from_another_port() {
+fn session_continues_over_a_new_connection_and_port() {
     let mut town = Town::open();
     let (mut client, mut other) = (town.client(7), town.client(8));
     let both = |_: &mut Town, clients: &[&mut Client]| {
@@ -242,7 +242,7 @@ fn a_session_goes_on_over_another_connection_and_from_another_port() {
 }
 
 #[test]
-fn what_is_no_token_or_one_of_another_key_is_told() {
+fn invalid_token_and_wrong_key_are_reported() {
     let mut town = Town::open();
     let none = Client::connect(b"no token", ClientSettings::new(7));
     assert!(matches!(none, Err(ClientStartError::Token(_))), "{none:?}");
@@ -268,7 +268,7 @@ fn what_is_no_token_or_one_of_another_key_is_told() {
 }
 
 #[test]
-fn whoever_leaves_is_out_of_sight_and_a_server_that_stops_says_so() {
+fn leaving_player_vanishes_and_server_stop_is_reported() {
     let mut town = Town::open();
     let (mut client, mut other) = (town.client(7), town.client(8));
     let both = |_: &mut Town, clients: &[&mut Client]| {
@@ -296,7 +296,7 @@ fn whoever_leaves_is_out_of_sight_and_a_server_that_stops_says_so() {
 }
 
 #[test]
-fn a_game_made_with_bevy_has_an_entity_for_each_object_in_sight() {
+fn bevy_client_has_an_entity_for_each_visible_object() {
     let mut town = Town::open();
     let mut other = town.client(8);
     let mut app = bevy_app::App::new();
@@ -374,7 +374,7 @@ fn a_game_made_with_bevy_has_an_entity_for_each_object_in_sight() {
 }
 
 #[test]
-fn a_game_made_with_bevy_shows_nobody_while_it_has_no_client_and_all_again_when_it_goes_on() {
+fn bevy_entities_vanish_without_a_client_and_return_with_it() {
     let mut town = Town::open();
     let mut other = town.client(8);
     let mut app = bevy_app::App::new();
@@ -405,7 +405,7 @@ fn a_game_made_with_bevy_shows_nobody_while_it_has_no_client_and_all_again_when_
 }
 
 #[test]
-fn observers_of_objects_in_sight_find_the_client_in_the_world() {
+fn observers_of_visible_objects_can_access_the_client() {
     use bevy_ecs::prelude::*;
     #[derive(Resource, Default)]
     struct Seen(u32, u32);

@@ -97,7 +97,7 @@ mod tests {
     const TICK: Duration = Duration::from_millis(50);
 
     #[test]
-    fn a_punctual_loop_sleeps_for_the_rest_of_each_tick() {
+    fn punctual_loop_sleeps_for_the_rest_of_each_tick() {
         let start = Instant::now();
         let mut pacer = Pacer {
             tick: TICK,
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_loop_catches_up_two_ticks_and_lets_the_rest_slip() {
+    fn late_loop_catches_up_two_ticks_and_drops_the_rest() {
         let start = Instant::now();
         let mut pacer = Pacer {
             tick: TICK,

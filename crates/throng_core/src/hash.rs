@@ -243,7 +243,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn words_bytes_and_their_order_all_matter() {
+    fn hash_depends_on_words_bytes_and_order() {
         let hash = |words: &[u64]| {
             let mut hasher = StateHasher::default();
             words.iter().for_each(|&word| hasher.write_u64(word));

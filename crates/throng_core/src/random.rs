@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_does_not_notice_other_streams() {
+    fn streams_are_independent() {
         let (mut alone, mut beside) = (RandomStreams::new(7), RandomStreams::new(7));
         draw(&mut beside, "other");
         assert_eq!(draw(&mut alone, "crowd"), draw(&mut beside, "crowd"));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_and_names_tell_streams_apart() {
+    fn streams_differ_by_seed_and_name() {
         let mut seven = RandomStreams::new(7);
         let values = [
             draw(&mut seven, "a"),

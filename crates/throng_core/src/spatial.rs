@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_turn_from_east_over_south() {
+    fn headings_turn_from_east_through_south() {
         let of = |x, y| Heading::from_direction(Vec2::new(x, y)).map(|heading| heading.0);
         assert_eq!(of(1.0, 0.0), Some(0));
         assert_eq!(of(0.0, 1.0), Some(64));

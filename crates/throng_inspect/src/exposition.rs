@@ -19,7 +19,7 @@ pub enum MetricType {
 }
 
 impl MetricType {
-    const fn word(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
@@ -75,7 +75,7 @@ impl MetricFamily {
 
     /// Adds numbers, each with its value of a label.
     #[must_use]
-    pub fn by<L: Into<String>>(
+    pub fn by_label<L: Into<String>>(
         mut self,
         label: &'static str,
         values: impl IntoIterator<Item = (L, f64)>,
@@ -131,7 +131,7 @@ pub fn exposition<'a>(families: impl IntoIterator<Item = &'a MetricFamily>) -> S
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
         // To write to a string never fails.
         let _ = writeln!(text, "# HELP {name} {help}");
-        let _ = writeln!(text, "# TYPE {name} {}", family.kind.word());
+        let _ = writeln!(text, "# TYPE {name} {}", family.kind.as_str());
         for sample in &family.samples {
             let _ = write!(text, "{name}{}", sample.suffix);
             for (nth, (label, value)) in sample.labels.iter().enumerate() {
@@ -143,14 +143,14 @@ pub fn exposition<'a>(families: impl IntoIterator<Item = &'a MetricFamily>) -> S
                 let _ = write!(text, "{before}{label}=\"{value}\"");
             }
             let end = if sample.labels.is_empty() { "" } else { "}" };
-            let _ = writeln!(text, "{end} {}", number(sample.value));
+            let _ = writeln!(text, "{end} {}", format_number(sample.value));
         }
     }
     text
 }
 
 /// As the format has it.
-fn number(value: f64) -> String {
+fn format_number(value: f64) -> String {
     if value.is_nan() {
         "NaN".to_owned()
     } else if value.is_infinite() {
@@ -165,11 +165,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_written_as_the_format_has_it() {
+    fn metric_family_is_written_in_prometheus_format() {
         let families = [
             MetricFamily::new("a_total", MetricType::Counter, "Of a\\b\nand c.").value(3.0),
             MetricFamily::new("b_seconds", MetricType::Gauge, "B.")
-                .by("mode", [("q\"r\\\n", 0.5), ("s", f64::NAN)]),
+                .by_label("mode", [("q\"r\\\n", 0.5), ("s", f64::NAN)]),
             MetricFamily::new("c_seconds", MetricType::Histogram, "C.").histogram(
                 &[(0.001, 1), (0.25, 3)],
                 1.5,

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dots_lie_side_by_side() {
+    fn dots_are_stored_as_columns() {
         let dot = |id, x, y| Dot {
             id,
             at: Vec2::new(x, y),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_is_drawn_tile_by_tile_or_scaled_down() {
+    fn map_frame_has_a_pixel_per_tile_or_is_scaled_down() {
         let map = TileMap::from_ascii(".#\n..\n##").unwrap();
         let frame = map_frame(1, &map, 0.5);
         assert_eq!((frame[8], frame[12]), (2, 3));

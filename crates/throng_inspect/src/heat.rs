@@ -8,7 +8,7 @@
 
 use glam::Vec2;
 
-use super::traffic::HeatOf;
+use super::protocol::HeatOf;
 
 /// Cells along a side, at most: where a scene has more, four and four become one.
 const SIDE_MAX: f32 = 128.0;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_count_for_their_cells_and_those_outside_for_the_nearest() {
+    fn outside_positions_count_for_the_nearest_cell() {
         let mut grid = HeatGrid::new(Vec2::new(100.0, 45.0), 20.0);
         for (x, y, value) in [(5.0, 5.0, 1.0), (99.0, 44.0, 2.0), (1e9, -3.0, 4.0)] {
             grid.add(Vec2::new(x, y), value);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_bounded_whatever_the_scene_is() {
+    fn cell_count_is_bounded_for_any_scene() {
         for (size, cell_m) in [
             (1e5, 0.5),
             (1e30, 1e-30),

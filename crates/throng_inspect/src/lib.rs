@@ -57,31 +57,31 @@ struct InspectReadme;
 #[path = "../../../tests/draws.rs"]
 mod draws;
 
+mod connection_limits;
 mod exposition;
 mod frames;
 mod heat;
-mod places;
 mod plugin;
+mod protocol;
 mod routes;
 mod server;
 mod ticks;
-mod traffic;
-mod waiting;
-mod why;
+mod visibility_reason;
+mod wait_reason;
 
+pub use connection_limits::CONNECTIONS_PER_PEER_MAX;
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
-pub use places::CONNECTIONS_OF_PEER_MAX;
 pub use plugin::{
-    GATHERINGS_PER_S, InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector,
-    MEMORY_EVERY_S, PAGE_CUES_MAX, ServerHealth, answer_pages, open_inspector,
+    InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector, MEMORY_INTERVAL_S,
+    METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, ServerHealth, open_inspector, refresh_pages,
 };
-pub use ticks::{
-    SETS, SLOW_TICKS_KEPT, SlowTick, TICK_BUCKETS_S, TICKS_KEPT_MAX, TickHistory, TickWork,
-    TimedTick,
-};
-pub use traffic::{
+pub use protocol::{
     ActionPreset, CONNECTION_S_MAX, CONNECTIONS_MAX, InspectStats, PAGES_MAX, PaceRequest, RunPace,
 };
-pub use waiting::describe_wait;
-pub use why::{PairRules, VisibilityReason, sight_reason};
+pub use ticks::{
+    SETS, SLOW_TICK_HISTORY_MAX, SlowTick, TICK_BUCKETS_S, TICK_HISTORY_MAX, TickHistory, TickWork,
+    TimedTick,
+};
+pub use visibility_reason::{PairRules, VisibilityReason, explain_visibility};
+pub use wait_reason::describe_wait;

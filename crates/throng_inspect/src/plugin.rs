@@ -12,13 +12,13 @@
 //! | `health` | whether players can play |
 //! | `heats` | what cells cost |
 
-mod gather;
 mod health;
-mod heats;
+mod heatmap;
 mod inspector;
-mod note;
+mod metrics;
 mod pages;
-mod picked;
+mod selected;
+mod slow_ticks;
 mod summary;
 mod waits;
 
@@ -28,8 +28,8 @@ use bevy_time::{Fixed, Time};
 
 pub use health::ServerHealth;
 pub use inspector::{
-    GATHERINGS_PER_S, InspectAddresses, InspectError, InspectSettings, Inspector, MEMORY_EVERY_S,
-    PAGE_CUES_MAX, answer_pages, open_inspector,
+    InspectAddresses, InspectError, InspectSettings, Inspector, MEMORY_INTERVAL_S,
+    METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, open_inspector, refresh_pages,
 };
 
 use super::ticks::TickHistory;
@@ -44,16 +44,16 @@ pub struct InspectPlugin;
 impl Plugin for InspectPlugin {
     fn build(&self, app: &mut App) {
         sim::install_tick(app);
-        app.init_resource::<NotedTicks>()
-            .add_systems(FixedUpdate, note::note_tick.in_set(AfterTick))
+        app.init_resource::<RecordedTicks>()
+            .add_systems(FixedUpdate, slow_ticks::record_tick.in_set(AfterTick))
             .init_resource::<ServerHealth>()
-            .add_systems(Last, (health::watch_health, inspector::answer).chain());
+            .add_systems(Last, (health::update_health, inspector::answer).chain());
     }
 }
 
 /// The ticks so far.
 #[derive(Resource, Debug, Default)]
-pub(super) struct NotedTicks {
+pub(super) struct RecordedTicks {
     pub history: TickHistory,
     /// The last tick that was noted.
     pub tick: u64,

@@ -12,7 +12,7 @@ pub(super) struct InspectAccess {
     /// Whether only this machine reaches it.
     pub is_local: bool,
     /// Whether only probes are answered, since too many connections are open.
-    pub is_reserve: bool,
+    pub is_probe_only: bool,
     /// What whoever opens a page has to know, if it is to be known.
     pub token: Option<String>,
 }
@@ -54,7 +54,7 @@ pub(super) enum RouteDenied {
     /// The token is missing or another one.
     Token,
     /// Another site's page asks, or by a name that is not this machine's.
-    Foreign,
+    ForeignOrigin,
 }
 
 /// The head of a request, as far as it matters.
@@ -73,7 +73,7 @@ impl InspectAccess {
         let route = match head.path {
             "/healthz" => InspectRoute::Health,
             "/readyz" => InspectRoute::Ready,
-            _ if self.is_reserve => return Err(RouteDenied::Busy),
+            _ if self.is_probe_only => return Err(RouteDenied::Busy),
             "/metrics" if self.metrics => InspectRoute::Metrics,
             "/live" if self.page => InspectRoute::Live,
             path => {
@@ -86,20 +86,20 @@ impl InspectAccess {
             return Err(RouteDenied::Method);
         }
         if route == InspectRoute::Live {
-            self.admit(head)?;
+            self.check_access(head)?;
         }
         // A browser says by which name it came. One that somebody made point to this machine is no name of it.
         if route == InspectRoute::Metrics && self.is_local && !head.host.is_none_or(is_loopback) {
-            return Err(RouteDenied::Foreign);
+            return Err(RouteDenied::ForeignOrigin);
         }
         Ok(route)
     }
 
     /// Whether a page may be shown what happens.
-    fn admit(&self, head: RequestHead) -> Result<(), RouteDenied> {
+    fn check_access(&self, head: RequestHead) -> Result<(), RouteDenied> {
         // A page of another site runs in the operator's browser and can reach what that reaches.
         if is_cross_site(head.host, head.origin) {
-            return Err(RouteDenied::Foreign);
+            return Err(RouteDenied::ForeignOrigin);
         }
         match &self.token {
             Some(token) => {
@@ -107,12 +107,12 @@ impl InspectAccess {
                     let (name, value) = pair.split_once('=')?;
                     (name == "token").then_some(value)
                 });
-                if !given.is_some_and(|given| is_same(given, token)) {
+                if !given.is_some_and(|given| constant_time_eq(given, token)) {
                     return Err(RouteDenied::Token);
                 }
             }
             // A name that somebody made point to this machine is no name of it.
-            None if !head.host.is_some_and(is_loopback) => return Err(RouteDenied::Foreign),
+            None if !head.host.is_some_and(is_loopback) => return Err(RouteDenied::ForeignOrigin),
             None => {}
         }
         Ok(())
@@ -120,7 +120,7 @@ impl InspectAccess {
 }
 
 /// Compares in a time that does not depend on where they differ.
-fn is_same(one: &str, other: &str) -> bool {
+fn constant_time_eq(one: &str, other: &str) -> bool {
     let differing = one.bytes().zip(other.bytes());
     let differing = differing.fold(0, |differs, (one, other)| differs | (one ^ other));
     one.len() == other.len() && differing == 0
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_answers_what_it_is_for() {
+    fn address_serves_only_its_routes() {
         let metrics = InspectAccess {
             metrics: true,
             ..InspectAccess::default()
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_of_this_machine_are_not_read_by_another_name() {
+    fn loopback_metrics_need_a_loopback_host_name() {
         let from = |is_local, host| {
             let access = InspectAccess {
                 metrics: true,
@@ -177,12 +177,12 @@ mod tests {
             assert_eq!(from(true, host), Ok(InspectRoute::Metrics), "{host:?}");
         }
         let rebound = Some("rebound.example:9100");
-        assert_eq!(from(true, rebound), Err(RouteDenied::Foreign));
+        assert_eq!(from(true, rebound), Err(RouteDenied::ForeignOrigin));
         assert_eq!(from(false, rebound), Ok(InspectRoute::Metrics));
     }
 
     #[test]
-    fn a_token_is_asked_for_where_there_is_one() {
+    fn page_token_is_required_if_set() {
         let access = InspectAccess {
             page: true,
             token: Some("open-sesame".into()),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_sites_are_shown_nothing() {
+    fn other_origins_are_refused() {
         let access = InspectAccess {
             page: true,
             ..InspectAccess::default()
@@ -243,7 +243,11 @@ mod tests {
             (None, None),
         ];
         for (host, origin) in foreign {
-            assert_eq!(from(host, origin), Err(RouteDenied::Foreign), "{host:?}");
+            assert_eq!(
+                from(host, origin),
+                Err(RouteDenied::ForeignOrigin),
+                "{host:?}"
+            );
         }
     }
 }

@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 pub const SETS: usize = 11;
 
 /// Ticks that are kept, at most: a minute at twenty a second.
-pub const TICKS_KEPT_MAX: usize = 1_200;
+pub const TICK_HISTORY_MAX: usize = 1_200;
 
 /// Slow ticks that are kept: the newest.
-pub const SLOW_TICKS_KEPT: usize = 64;
+pub const SLOW_TICK_HISTORY_MAX: usize = 64;
 
 /// The sizes by which ticks are counted, in seconds. Ticks of 50 ms are late at twenty a second.
 pub const TICK_BUCKETS_S: [f64; 14] = [
@@ -66,7 +66,7 @@ pub struct TimedTick {
 impl TimedTick {
     /// Of all sets together.
     #[must_use]
-    pub fn whole_ms(&self) -> f32 {
+    pub fn total_ms(&self) -> f32 {
         self.sets_ms.iter().sum()
     }
 
@@ -84,7 +84,7 @@ pub struct SlowTick {
     /// How long it took, by set.
     pub times: TimedTick,
     /// What was done in it.
-    pub deeds: TickWork,
+    pub work: TickWork,
     /// Slow ticks since the last that was told of in the log, this one included, if it is to be told of now.
     pub unlogged: u64,
 }
@@ -95,11 +95,11 @@ pub struct TickHistory {
     /// Ticks of each size that were not of a smaller one; those above the last size in the last place.
     counts: [u64; TICK_BUCKETS_S.len() + 1],
     sets_s: [f64; SETS],
-    kept: VecDeque<TimedTick>,
+    recent: VecDeque<TimedTick>,
     slow: VecDeque<SlowTick>,
     slow_count: u64,
-    untold: u64,
-    next_told_tick: u64,
+    unlogged: u64,
+    next_log_tick: u64,
     totals: TickWork,
 }
 
@@ -108,11 +108,11 @@ impl Default for TickHistory {
         Self {
             counts: [0; TICK_BUCKETS_S.len() + 1],
             sets_s: [0.0; SETS],
-            kept: VecDeque::with_capacity(TICKS_KEPT_MAX),
-            slow: VecDeque::with_capacity(SLOW_TICKS_KEPT),
+            recent: VecDeque::with_capacity(TICK_HISTORY_MAX),
+            slow: VecDeque::with_capacity(SLOW_TICK_HISTORY_MAX),
             slow_count: 0,
-            untold: 0,
-            next_told_tick: 0,
+            unlogged: 0,
+            next_log_tick: 0,
             totals: TickWork::default(),
         }
     }
@@ -121,42 +121,42 @@ impl Default for TickHistory {
 impl TickHistory {
     /// Counts a tick, with the totals of what was done so far. Gives it when it took longer than `limit_ms` and none was given
     /// for `told_apart` ticks: then it is to be told of.
-    pub fn note(
+    pub fn record(
         &mut self,
         times: TimedTick,
         totals: TickWork,
         limit_ms: f32,
         told_apart: u64,
     ) -> Option<SlowTick> {
-        let whole_ms = times.whole_ms();
+        let whole_ms = times.total_ms();
         let whole_s = f64::from(whole_ms) / 1e3;
         let size = TICK_BUCKETS_S.iter().position(|&most| whole_s <= most);
         self.counts[size.unwrap_or(TICK_BUCKETS_S.len())] += 1;
         for (total, ms) in self.sets_s.iter_mut().zip(times.sets_ms) {
             *total += f64::from(ms) / 1e3;
         }
-        if self.kept.len() == TICKS_KEPT_MAX {
-            self.kept.pop_front();
+        if self.recent.len() == TICK_HISTORY_MAX {
+            self.recent.pop_front();
         }
-        self.kept.push_back(times);
+        self.recent.push_back(times);
         let deeds = totals.since(self.totals);
         self.totals = totals;
         if whole_ms <= limit_ms {
             return None;
         }
         self.slow_count += 1;
-        self.untold += 1;
+        self.unlogged += 1;
         let mut slow = SlowTick {
             times,
-            deeds,
+            work: deeds,
             unlogged: 0,
         };
-        let is_told = times.tick >= self.next_told_tick;
+        let is_told = times.tick >= self.next_log_tick;
         if is_told {
-            slow.unlogged = std::mem::take(&mut self.untold);
-            self.next_told_tick = times.tick + told_apart;
+            slow.unlogged = std::mem::take(&mut self.unlogged);
+            self.next_log_tick = times.tick + told_apart;
         }
-        if self.slow.len() == SLOW_TICKS_KEPT {
+        if self.slow.len() == SLOW_TICK_HISTORY_MAX {
             self.slow.pop_front();
         }
         self.slow.push_back(slow);
@@ -185,8 +185,8 @@ impl TickHistory {
 
     /// The kept ticks after one, oldest first.
     pub fn since(&self, tick: u64) -> impl Iterator<Item = &TimedTick> {
-        let first = self.kept.partition_point(|kept| kept.tick <= tick);
-        self.kept.range(first..)
+        let first = self.recent.partition_point(|kept| kept.tick <= tick);
+        self.recent.range(first..)
     }
 
     /// The newest slow ticks, oldest first.
@@ -223,7 +223,7 @@ mod tests {
     fn ticks_are_counted_by_size_and_summed_by_set() {
         let mut history = TickHistory::default();
         for (nth, ms) in (1..).zip([0.5, 0.6, 50.0, 51.0, 5_000.0]) {
-            history.note(tick(nth, ms), TickWork::default(), 1e9, 20);
+            history.record(tick(nth, ms), TickWork::default(), 1e9, 20);
         }
         let (buckets, count) = history.buckets();
         let at = |s: f64| buckets.iter().find(|(most, _)| *most == s).unwrap().1;
@@ -234,30 +234,30 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_tick_is_kept_with_what_it_did_and_told_of_now_and_then() {
+    fn slow_tick_is_kept_with_its_work_and_logged_at_intervals() {
         let mut history = TickHistory::default();
-        assert_eq!(history.note(tick(1, 50.0), did(7), 50.0, 20), None);
-        let told = history.note(tick(2, 60.0), did(10), 50.0, 20).unwrap();
-        assert_eq!((told.deeds, told.unlogged), (did(3), 1));
+        assert_eq!(history.record(tick(1, 50.0), did(7), 50.0, 20), None);
+        let told = history.record(tick(2, 60.0), did(10), 50.0, 20).unwrap();
+        assert_eq!((told.work, told.unlogged), (did(3), 1));
         assert_eq!(told.times.longest().next(), Some((6, 60.0)));
         for nth in 3..22 {
-            assert_eq!(history.note(tick(nth, 70.0), did(10), 50.0, 20), None);
+            assert_eq!(history.record(tick(nth, 70.0), did(10), 50.0, 20), None);
         }
-        let told = history.note(tick(22, 70.0), did(10), 50.0, 20).unwrap();
+        let told = history.record(tick(22, 70.0), did(10), 50.0, 20).unwrap();
         assert_eq!(told.unlogged, 20);
         assert_eq!((history.slow_count(), history.slow().count()), (21, 21));
     }
 
     #[test]
-    fn the_newest_are_kept() {
+    fn newest_ticks_are_kept() {
         let mut history = TickHistory::default();
         for nth in 1..=3_000 {
-            history.note(tick(nth, 2.0), TickWork::default(), 1.0, 20);
+            history.record(tick(nth, 2.0), TickWork::default(), 1.0, 20);
         }
-        assert_eq!(history.since(0).count(), TICKS_KEPT_MAX);
+        assert_eq!(history.since(0).count(), TICK_HISTORY_MAX);
         let newer: Vec<u64> = history.since(2_998).map(|kept| kept.tick).collect();
         assert_eq!(newer, [2_999, 3_000]);
-        assert_eq!(history.slow().count(), SLOW_TICKS_KEPT);
+        assert_eq!(history.slow().count(), SLOW_TICK_HISTORY_MAX);
         assert_eq!(history.slow().next().unwrap().times.tick, 2_937);
     }
 }

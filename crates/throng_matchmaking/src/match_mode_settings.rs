@@ -90,7 +90,7 @@ mod tests {
     use crate::mode::Packing;
 
     #[test]
-    fn a_mode_is_read_from_ron_and_unknown_fields_are_refused() {
+    fn mode_parses_from_ron_and_unknown_fields_are_refused() {
         let mode: MatchModeSettings =
             ron::from_str("Groups((name: \"duel\", group_size: 1, packing: Arrival))").unwrap();
         let MatchModeSettings::Groups(settings) = mode else {

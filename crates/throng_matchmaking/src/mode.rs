@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_widen_evenly_and_then_open() {
+    fn limits_widen_linearly_until_unlimited() {
         let settings = GroupModeSettings {
             skill_window_start: 50,
             skill_window_widen_per_s: 20,
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_are_named() {
+    fn out_of_range_values_are_named() {
         let error = GroupModeSettings {
             group_size: 51,
             ..Default::default()

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_later_end_counts_and_bars_are_lifted() {
+    fn later_penalty_end_wins_and_penalties_expire() {
         let mut penalties = Penalties::default();
         for (player, until_tick) in [(1, 10), (2, 30), (1, 20), (2, 5)] {
             penalties.add(player.into(), until_tick);

@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn chances_follow_the_scale_and_add_up_to_one() {
+    fn win_chances_follow_elo_and_add_up_to_one() {
         assert!((win_chance(400.0, 0.0) - 10.0 / 11.0).abs() < 1e-12);
         assert!((win_chance(-3.0, 90.0) + win_chance(90.0, -3.0) - 1.0).abs() < 1e-12);
         assert!(win_chance(f64::from(i32::MIN), f64::from(i32::MAX)) < 1e-300);
     }
 
     #[test]
-    fn a_match_is_measured_over_all_its_parties() {
+    fn quality_covers_all_parties_of_a_match() {
         let groups = [
             vec![ticket(2, 50, 100, 10)],
             vec![ticket(1, 30, 80, 4), ticket(1, 15, 120, 7)],
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn no_parties_at_all_are_measured_too() {
+    fn quality_of_an_empty_match_is_defined() {
         assert_eq!(MatchQuality::of(&[vec![], vec![]], 5).waited_ticks_max, 0);
     }
 }

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opponents_are_known_until_they_are_forgotten_and_friends_never() {
+    fn opponents_are_remembered_until_pruned_team_mates_never() {
         let mut met = Rematches::default();
         for (player, side) in [(1, false), (2, false), (3, true)] {
             met.record(player.into(), 9, side, 100);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_players_oldest_match_makes_room() {
+    fn oldest_match_of_a_player_is_evicted() {
         let mut met = Rematches::default();
         met.record(2.into(), 0, true, 0);
         for id in 0..=MATCHES_MAX as u64 {

@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_party_of_more_players_than_fit_is_refused_by_its_size() {
+    fn party_of_more_players_than_fit_is_refused() {
         let six = Ticket::new(PartyId(1), [1, 2, 3, 4, 5, 6].map(PlayerId));
         let error = six.check(10).unwrap_err();
         let party = 1.into();
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn members_must_be_distinct_and_as_many_as_the_size() {
+    fn members_must_be_distinct_and_match_the_size() {
         let short = ticket(3, &[1, 2]).check(5);
         assert_eq!(
             short,
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_that_are_no_numbers_of_the_range_are_refused() {
+    fn out_of_range_powers_are_refused() {
         for power in [f64::NAN, -1.0, -0.001, f64::INFINITY, 5e9] {
             assert!(rounded_power(1, power).is_err(), "{power}");
         }
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_from_the_future_has_waited_for_nothing() {
+    fn ticket_from_the_future_has_waited_zero_ticks() {
         assert_eq!(ticket(1, &[1]).waited_ticks(3), 0);
         assert_eq!(ticket(1, &[1]).waited_ticks(9), 4);
     }

@@ -166,17 +166,17 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn costs_order_as_the_true_lengths_do(a in steps(), b in steps()) {
+        fn costs_order_like_true_lengths(a in steps(), b in steps()) {
             prop_assert_eq!(a.cost().cmp(&b.cost()), compare_true_lengths(a, b));
         }
 
         #[test]
-        fn counts_are_read_back_out_of_a_cost(a in steps()) {
+        fn step_counts_round_trip_through_a_cost(a in steps()) {
             prop_assert_eq!(a.cost().steps(), a);
         }
 
         #[test]
-        fn octile_drops_by_no_more_than_a_step_costs(ends in prop::array::uniform4(0i32..65_536)) {
+        fn octile_estimate_is_consistent(ends in prop::array::uniform4(0i32..65_536)) {
             let (tile, goal) = (IVec2::new(ends[0], ends[1]), IVec2::new(ends[2], ends[3]));
             for step in [IVec2::X, IVec2::Y, IVec2::ONE, IVec2::new(1, -1)] {
                 for next in [tile + step, tile - step] {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_convergents_are_told_apart_at_the_largest_counts() {
+    fn adjacent_lengths_differ_at_the_largest_counts() {
         // 93,222,358·√2 and 131,836,323 differ by less than 10⁻⁸.
         let diagonals = Steps {
             straight: 0,

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_direction_is_found_again_by_its_step() {
+    fn direction_round_trips_through_its_step() {
         for direction in Direction::ALL {
             let step = direction.step();
             assert_eq!(Direction::of_step(step.x, step.y), Some(direction));

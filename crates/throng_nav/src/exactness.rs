@@ -244,13 +244,13 @@ proptest! {
     #![proptest_config(draws!(1500))]
 
     #[test]
-    fn every_algorithm_finds_shortest_walks_on_small_maps((map, tiles) in map_and_tiles(12, 8)) {
+    fn all_algorithms_find_shortest_paths_on_small_maps((map, tiles) in map_and_tiles(12, 8)) {
         check(&map, &mut PathSearch::new(), tiles[0], &tiles)?;
     }
 
     /// The goal is among the starts, and tiles come more than once.
     #[test]
-    fn a_shared_search_finds_shortest_walks_on_small_maps((map, tiles) in map_and_tiles(14, 60), count in 1usize..=60) {
+    fn multi_start_search_is_exact_on_small_maps((map, tiles) in map_and_tiles(14, 60), count in 1usize..=60) {
         check_multi_start(&map, &mut MultiStartSearch::new(), tiles[0], &tiles[60 - count..])?;
         check_multi_start(&map, &mut MultiStartSearch::new(), tiles[59], &tiles[60 - count..])?;
     }
@@ -261,12 +261,12 @@ proptest! {
 
     /// Wide enough that straight scans cross from word to word in both planes.
     #[test]
-    fn every_algorithm_finds_shortest_walks_across_words((map, tiles) in map_and_tiles(150, 6)) {
+    fn all_algorithms_find_shortest_paths_across_words((map, tiles) in map_and_tiles(150, 6)) {
         check(&map, &mut PathSearch::new(), tiles[0], &tiles)?;
     }
 
     #[test]
-    fn what_is_prepared_follows_edits_exactly(
+    fn prepared_data_follows_edits_exactly(
         (map, tiles) in map_and_tiles(90, 24),
         edits in prop::collection::vec((0usize..3, 1u32..9, 1u32..9), 16),
     ) {
@@ -304,7 +304,7 @@ proptest! {
 
     /// Every limit below what the search needs, so that it also stops between a first way to the goal and the best.
     #[test]
-    fn a_capped_search_never_gives_a_wrong_answer((map, tiles) in map_and_tiles(20, 2)) {
+    fn capped_search_never_returns_a_wrong_path((map, tiles) in map_and_tiles(20, 2)) {
         let mut search = PathSearch::new();
         let mut waypoints = Vec::new();
         let query = PathQuery::new(tiles[0], tiles[1]);
@@ -322,7 +322,7 @@ proptest! {
     }
 
     #[test]
-    fn a_shared_search_finds_shortest_walks_across_words((map, tiles) in map_and_tiles(150, 40)) {
+    fn multi_start_search_is_exact_across_words((map, tiles) in map_and_tiles(150, 40)) {
         let mut shared = MultiStartSearch::new();
         check_multi_start(&map, &mut shared, tiles[0], &tiles)?;
         check_multi_start(&map, &mut shared, tiles[1], &tiles[30..])?;
@@ -330,7 +330,7 @@ proptest! {
 
     /// Every limit below what the search needs: what is answered is right, and the walks written are as long.
     #[test]
-    fn a_capped_shared_search_never_gives_a_wrong_answer((map, tiles) in map_and_tiles(20, 12)) {
+    fn capped_multi_start_search_never_returns_a_wrong_path((map, tiles) in map_and_tiles(20, 12)) {
         let mut shared = MultiStartSearch::new();
         let (mut unlimited, mut limited, mut waypoints) = (Vec::new(), Vec::new(), Vec::new());
         let (goal, starts) = (tiles[0], &tiles[1..]);
@@ -357,7 +357,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_searched_before_changes_nothing((map, tiles) in map_and_tiles(30, 8)) {
+    fn earlier_searches_do_not_change_results((map, tiles) in map_and_tiles(30, 8)) {
         let mut used = PathSearch::new();
         let nav_map = prepared(&map, Diagonal::NoCut);
         let (mut waypoints, mut fresh_waypoints) = (Vec::new(), Vec::new());
@@ -376,7 +376,7 @@ proptest! {
 
 /// Shapes that break jump point searches, every pair of tiles of each.
 #[test]
-fn shapes_that_break_jump_points_are_answered_exactly() {
+fn tricky_jump_point_shapes_are_searched_exactly() {
     let shapes = [
         ".",                                           // start is goal and the whole map
         ".......",                                     // a corridor of one tile
@@ -405,7 +405,7 @@ fn shapes_that_break_jump_points_are_answered_exactly() {
 
 /// A wall that ends exactly where one word does, in all four directions and at every offset of the scan.
 #[test]
-fn no_jump_point_is_lost_between_two_words() {
+fn jump_points_at_word_boundaries_are_found() {
     let mut search = PathSearch::new();
     for wall_end in 55..75 {
         let row = TileMap::from_fn(140, 3, |x, y| {
@@ -434,7 +434,7 @@ fn no_jump_point_is_lost_between_two_words() {
 }
 
 #[test]
-fn sixteen_threads_on_one_map_answer_as_one() {
+fn parallel_searches_on_one_map_match_sequential_ones() {
     let map = TileMap::from_fn(200, 200, |x, y| {
         (x * 7919 + y * 104_729).wrapping_mul(0x9E37_79B9) >> 29 == 1
     })

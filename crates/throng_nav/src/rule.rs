@@ -195,7 +195,7 @@ mod tests {
 
     /// The tests of tiles agree with the table, for every 3×3 of tiles and every direction.
     #[test]
-    fn where_a_walk_turns_is_where_the_table_has_more_than_straight_on() {
+    fn turn_tests_agree_with_the_direction_table() {
         fn compare<const CUT: bool>() {
             let centre = IVec2::ONE;
             for around in (0..512).filter(|around| around >> 4 & 1 == 0) {

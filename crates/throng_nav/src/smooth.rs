@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walker_looks_past_the_bends_on_open_ground_and_not_round_a_wall() {
+    fn farthest_visible_skips_bends_but_not_walls() {
         let map = TileMap::from_ascii("........\n........\n...@....\n...@....\n").unwrap();
         let open = path(&map, IVec2::ZERO, IVec2::new(7, 1));
         assert_eq!(open.len(), 3);
@@ -148,7 +148,7 @@ mod tests {
 
         /// The oracle: with just the rectangle blocked, the lines of the walk are free or they are not.
         #[test]
-        fn a_walk_crosses_a_rectangle_if_blocking_it_breaks_a_line(
+        fn path_crosses_a_rectangle_if_blocking_it_breaks_a_line(
             walk in prop::collection::vec((0i32..12, 0i32..12), 2..5),
             (x, y, width, height) in (0u32..12, 0u32..12, 1u32..5, 1u32..5),
         ) {
@@ -160,7 +160,7 @@ mod tests {
         }
 
         #[test]
-        fn a_smoothed_path_is_free_and_no_longer(
+        fn smoothed_path_is_free_and_not_longer(
             (width, height) in (1u32..16, 1u32..16),
             blocked in prop::collection::vec(prop::bool::weighted(0.25), 256),
             (a, b) in (any::<u32>(), any::<u32>()),

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_are_as_far_apart_as_was_asked() {
+    fn queries_have_the_requested_distance() {
         let map = town(256).unwrap();
         let queries = queries_at_distance(&map, 50, 100, 7);
         assert_eq!(queries.len(), 50);

@@ -264,7 +264,7 @@ mod tests {
 
         /// Beside a set of whole numbers, from a start that the counter wraps behind.
         #[test]
-        fn what_came_is_known_and_nothing_else(
+        fn received_packets_match_a_set_model(
             start in prop_oneof![Just(0_u16), 65_400..=65_535_u16, any::<u16>()],
             steps in vec(-50_i64..60, 1..200),
         ) {
@@ -291,7 +291,7 @@ mod tests {
 
         /// Every packet is told to have arrived at most once, only if it was acknowledged, and lost only before that.
         #[test]
-        fn each_packet_is_settled_once(
+        fn packet_outcome_is_reported_once(
             start in prop_oneof![Just(0_u16), 65_400..=65_535_u16],
             packets in vec((any::<bool>(), 1_usize..4), 1..300),
         ) {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_sent_is_not_acknowledged() {
+    fn unsent_packet_is_not_acknowledged() {
         let mut sent = SentPackets::starting_at(0);
         assert!(sent.may_acknowledge(65_535) && !sent.may_acknowledge(0));
         sent.acknowledge(65_535, u32::MAX, 0, |_, _| panic!("nothing was sent"));

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_sent_than_the_rate_and_a_burst_however_often_it_is_filled() {
+    fn bucket_allows_rate_plus_burst_however_often_it_is_filled() {
         for step_us in [1, 777, 33_000, 1_000_000] {
             let mut bucket = ByteBucket::new(10_000, 1_000, 3_000);
             let mut sent = 0;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_that_lasts_halves_the_rate_to_its_floor_and_its_end_gives_it_back() {
+    fn lasting_loss_halves_the_rate_and_low_loss_restores_it() {
         let mut bucket = ByteBucket::new(10_000, 2_000, 3_000);
         let mut rates = Vec::new();
         for second in 0..60_u64 {

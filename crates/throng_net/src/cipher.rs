@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn hchacha20_is_that_of_its_draft() {
+    fn hchacha20_matches_its_draft() {
         let key = SecretKey(std::array::from_fn(|nth| nth as u8));
         let nonce = hex("000000090000004a0000000031415927");
         let found = key_for(&key, nonce.first_chunk().unwrap());
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn xchacha20_poly1305_is_that_of_its_draft() {
+    fn xchacha20_poly1305_matches_its_draft() {
         let key = SecretKey(std::array::from_fn(|nth| 0x80 + nth as u8));
         let nonce: [u8; 24] = std::array::from_fn(|nth| 0x40 + nth as u8);
         let bound = hex("50515253c0c1c2c3c4c5c6c7");
@@ -457,7 +457,7 @@ mod tests {
         #![proptest_config(draws!(64))]
 
         #[test]
-        fn what_is_sealed_opens_once_and_nothing_else_does(
+        fn sealed_packet_opens_exactly_once(
             body in vec(any::<u8>(), 0..300),
             (at, bit) in (0.0..1.0, 0_u32..8),
             next in prop_oneof![Just(0_u64), any::<u32>().prop_map(u64::from), Just(u64::MAX / 2)],
@@ -485,7 +485,7 @@ mod tests {
         }
 
         #[test]
-        fn the_window_knows_what_came(steps in vec(-300_i64..300, 1..200)) {
+        fn replay_window_matches_a_set_model(steps in vec(-300_i64..300, 1..200)) {
             let (mut window, mut came) = (ReplayWindow::default(), BTreeSet::new());
             let mut newest = 0_u64;
             for step in steps {

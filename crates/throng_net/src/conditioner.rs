@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_loses_what_it_is_told_to() {
+    fn conditioner_loses_the_configured_share() {
         let (lost, in_a_row) = shares(LossModel::Independent(0.1));
         assert!((0.09..0.11).contains(&lost) && in_a_row < 0.13, "{lost}");
         let (lost, in_a_row) = shares(LossModel::Bursts {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_more_meets_the_same_losses() {
+    fn loss_pattern_is_independent_of_packet_count() {
         for loss in [
             LossModel::Independent(0.3),
             LossModel::Bursts {

@@ -162,7 +162,7 @@ mod tests {
     use crate::endpoint::EndpointSettings;
 
     #[test]
-    fn a_late_packet_from_elsewhere_starts_no_challenge() {
+    fn delayed_packet_from_another_address_starts_no_challenge() {
         let [up, down] = [(); 2].map(|()| SecretKey::random().unwrap());
         let [home, elsewhere] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         let admitted = AcceptedClient {

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wider_path_is_found_and_a_narrower_one_after_three_losses() {
+    fn larger_mtu_is_found_and_a_smaller_one_after_three_losses() {
         let mut path = PathMtu::new(1_400);
         assert_eq!((path.bytes(), path.probe(0)), (1_200, None));
         assert_eq!(path.probe(1_000_000), Some(1_400));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_get_through_is_tried_three_times_and_then_once_a_minute() {
+    fn failed_mtu_probe_is_retried_three_times_then_each_minute() {
         let mut path = PathMtu::new(2_000);
         let probes: Vec<u64> = (0..130)
             .filter(|second| {

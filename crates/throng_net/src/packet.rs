@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_mean_nothing_yet_are_an_error() {
+    fn unknown_flag_bits_are_an_error() {
         assert_eq!(
             ParsedPacket::read(&[0x40; 8]),
             Err(WireError::UnknownFlags { found: 0x40 })

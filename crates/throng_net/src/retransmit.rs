@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn what_loses_more_has_more_copies() {
+    fn higher_loss_means_more_copies() {
         let copies = |one_in: u32| after(|nth| nth % one_in == 3).copies(0);
         assert_eq!(after(|_| false).copies(0), 1);
         assert_eq!([100, 20, 11, 5].map(copies), [2, 3, 4, UNTIL_ACKNOWLEDGED]);
     }
 
     #[test]
-    fn losses_in_a_row_have_copies_until_one_arrives() {
+    fn burst_losses_are_copied_until_acknowledged() {
         let bursts = after(|nth| nth % 40 < 2);
         assert!(bursts.is_bursty());
         assert_eq!(bursts.copies(0), UNTIL_ACKNOWLEDGED);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_grow_to_a_second_and_end_with_an_answer() {
+    fn timeouts_grow_to_a_second_and_reset_on_an_acknowledgement() {
         let mut estimate = after(|nth| nth % 5 == 0);
         let short_us = estimate.pto_us();
         assert!((140_000..200_000).contains(&short_us), "{short_us}");

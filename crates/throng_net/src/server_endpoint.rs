@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_shorter_than_the_timeout_ends_no_connection() {
+    fn silence_shorter_than_the_timeout_ends_no_connection() {
         for gap_ticks in [40, 60, 120, 190] {
             let speaks = |tick| !(100..100 + gap_ticks).contains(&tick);
             assert_eq!(ends_at_ms(speaks, true), None, "a gap of {gap_ticks} ticks");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_speaks_and_acknowledges_nothing_is_lost() {
+    fn client_that_sends_but_never_acknowledges_is_lost() {
         let (ms, reason) = ends_at_ms(|_| true, false).unwrap();
         assert_eq!(reason, DisconnectReason::Lost);
         assert!((2_400..5_100).contains(&ms), "{ms}");

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_reads_back_and_only_the_server_reads_its_private_part() {
+    fn token_reads_back_and_its_private_part_only_at_the_server() {
         let key = SecretKey::random().unwrap();
         let claims = claims();
         let token = ConnectToken::issue(&claims, &key).unwrap();
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_would_be_good_for_nothing_is_not_issued() {
+    fn unusable_token_is_not_issued() {
         let key = SecretKey([3; KEY_BYTES]);
         let issue = |claims: TokenClaims| ConnectToken::issue(&claims, &key).map(drop);
         let nowhere = TokenClaims {
@@ -423,7 +423,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn a_token_that_is_cut_or_changed_is_an_error_or_another(
+        fn truncated_or_altered_token_is_an_error_or_another_token(
             cut in 0..CONNECT_TOKEN_BYTES,
             changes in vec((0..CONNECT_TOKEN_BYTES, any::<u8>()), 1..5),
         ) {

@@ -125,7 +125,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn the_newest_go_first_and_each_goes_once(
+        fn newest_messages_are_sent_first_and_once(
             messages in vec(vec(any::<u8>(), 1..60), 0..40),
             most in 60_usize..2_000,
             rooms in vec(0_usize..200, 1..10),

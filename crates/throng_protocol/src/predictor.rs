@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_object_and_with_too_much_unanswered_nothing_is_walked() {
+    fn input_needs_an_object_and_room_for_unhandled_inputs() {
         let mut predictor = Predictor::default();
         assert_eq!(predictor.apply_input(&OPEN, towards(0)), None);
         assert_eq!(predictor.position(), None);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_place_is_to_half_a_unit_and_all_later_ones_are_exact_across_the_end_of_numbers() {
+    fn positions_after_the_first_are_exact_across_input_wraparound() {
         let (mut far, mut predictor) = (Far::new(), Predictor::default());
         predictor.seq = u16::MAX - 20;
         predictor.reconcile(&OPEN, &far.mirror);
@@ -319,7 +319,7 @@ mod tests {
         /// Inputs are lost, the server teleports, places are lost or come late: after each that comes in time the place that was
         /// confirmed is the server's, and what is unhandled leads on from there.
         #[test]
-        fn after_every_correction_both_are_at_the_same_place(
+        fn correction_brings_client_to_the_server_position(
             script in prop::collection::vec((any::<u8>(), 0..10_u8, 0..10_u8), 1..120), lag in 0..12_usize,
         ) {
             let (mut far, mut predictor) = (Far::new(), Predictor::default());

@@ -124,7 +124,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn answers_that_nobody_asked_for_come_twice_or_from_the_past_change_nothing() {
+    fn unrequested_duplicate_or_backdated_pongs_are_ignored() {
         let mut clock = ServerClock::new(0.05);
         assert_eq!((clock.tick_at(1.0), clock.round_trip_s()), (None, None));
         let [first, second, third] = [1.0, 2.0, 3.0].map(|now| clock.start_ping(now));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_questions_without_an_answer_the_newest_are_kept() {
+    fn newest_unanswered_pings_are_kept() {
         let mut clock = ServerClock::new(0.05);
         let asked: Vec<u32> = (0..40)
             .map(|nth| clock.start_ping(f64::from(nth)))
@@ -160,7 +160,7 @@ mod tests {
         /// The server's ticks begin at times that the client does not know; ways there and back take any time, and some answers
         /// are lost. The tick is off by half the difference of the ways of the shortest round trip, and by half of it at most.
         #[test]
-        fn the_tick_is_off_by_half_the_difference_of_the_ways_at_most(
+        fn tick_error_is_at_most_half_the_delay_difference(
             ways in prop::collection::vec((0.0f64..0.4, 0.0f64..0.4, prop::bool::weighted(0.8)), 1..80),
             origin_s in -1000.0f64..1000.0,
             tick_s in prop::sample::select(vec![0.05f32, 1.0 / 64.0, 1.0 / 30.0]),

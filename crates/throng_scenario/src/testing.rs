@@ -152,7 +152,7 @@ impl TestServer {
     }
 
     /// Keeps what is sent, for [`sent_to`](Self::sent_to); the mirrors of synthetic clients get nothing from then on.
-    pub fn keep_sent(&mut self) {
+    pub fn record_sent(&mut self) {
         let sink = Box::new(self.sent.clone());
         self.world_mut().resource_mut::<Outbox>().set_sink(sink);
     }
@@ -227,7 +227,7 @@ impl TestServer {
             .expect("a default kind");
         let spec = CrowdSpec {
             behaviour: Wander { radius_m: 50.0 }.into(),
-            clients: 1.0,
+            client_share: 1.0,
             attributes_per_s: 1.0,
             ..CrowdSpec::new(
                 "crowd",

@@ -24,7 +24,7 @@ use throng_aoi::workload::{CAP, CELL_M, Walkers};
 /// Ticks a second.
 pub const TICK_HZ: f64 = 20.0;
 /// How fast everybody walks, in metres a second.
-pub const PACE_M_S: f32 = 3.0;
+pub const SPEED_M_S: f32 = 3.0;
 
 /// Where everybody is.
 #[derive(Resource)]
@@ -32,9 +32,9 @@ pub struct WorkloadWalk(pub Walkers);
 
 /// What the sets of replication took in the tick in hand.
 #[derive(Resource, Default)]
-struct Spent {
-    watch: Option<Stopwatch>,
-    replicating: Duration,
+struct ReplicationTime {
+    stopwatch: Option<Stopwatch>,
+    total: Duration,
 }
 
 /// A server in which everybody walks.
@@ -71,15 +71,19 @@ impl WalkingServer {
             .insert_resource(WorkloadWalk(Walkers::new(
                 objects,
                 side_m,
-                PACE_M_S / TICK_HZ as f32,
+                SPEED_M_S / TICK_HZ as f32,
             )))
-            .init_resource::<Spent>()
+            .init_resource::<ReplicationTime>()
             .add_systems(
                 FixedUpdate,
                 (
                     walk.in_set(SimSystems::Move),
-                    start.after(SimSystems::View).before(SimSystems::Heartbeat),
-                    stop.after(SimSystems::Replicate).before(SimSystems::Send),
+                    start_timer
+                        .after(SimSystems::View)
+                        .before(SimSystems::Heartbeat),
+                    stop_timer
+                        .after(SimSystems::Replicate)
+                        .before(SimSystems::Send),
                 ),
             );
         one_tick_per_update(&mut app);
@@ -120,7 +124,7 @@ impl WalkingServer {
     /// One tick; how long replication took of it, from the collection of what changed to every client's list of messages.
     pub fn step(&mut self) -> Duration {
         self.app.update();
-        self.app.world().resource::<Spent>().replicating
+        self.app.world().resource::<ReplicationTime>().total
     }
 
     /// What was sent so far.
@@ -172,12 +176,12 @@ pub fn walk(
     }
 }
 
-fn start(mut spent: ResMut<Spent>) {
-    spent.watch = Some(Stopwatch::start());
+fn start_timer(mut spent: ResMut<ReplicationTime>) {
+    spent.stopwatch = Some(Stopwatch::start());
 }
 
-fn stop(mut spent: ResMut<Spent>) {
-    if let Some(watch) = spent.watch.take() {
-        spent.replicating = watch.elapsed();
+fn stop_timer(mut spent: ResMut<ReplicationTime>) {
+    if let Some(watch) = spent.stopwatch.take() {
+        spent.total = watch.elapsed();
     }
 }

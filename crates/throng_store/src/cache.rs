@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_at_one_player_share_what_was_asked_and_all_are_answered() {
+    fn lookups_of_one_player_share_a_request_and_all_are_answered() {
         let mut cache = PlayerCache::new(settings());
         for number in 0..4 {
             assert_eq!(cache.lookup(PlayerId(7), number, 0), Ok(None));
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_come_twice_late_or_in_any_order_leave_the_newest() {
+    fn newest_record_survives_duplicates_and_reordering() {
         let mut cache = PlayerCache::new(settings());
         let push = |cache: &mut PlayerCache, revision| cache.push(&Arc::new(record(7, revision)));
         assert!(!push(&mut cache, 9), "nobody looked at it here");
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn that_there_is_no_such_player_is_remembered_briefly() {
+    fn missing_player_is_cached_briefly() {
         let mut cache = PlayerCache::new(settings());
         assert_eq!(cache.lookup(PlayerId(7), 0, 0), Ok(None));
         cache.next_request(0, |_| true, &[]);

@@ -407,7 +407,7 @@ proptest! {
 
     /// Every look is answered once and in time, as the naive cache answers it.
     #[test]
-    fn a_cache_with_room_for_all_is_the_naive_one(steps in steps()) {
+    fn unbounded_cache_matches_the_naive_model(steps in steps()) {
         let mut trial = CacheTrial::new(100);
         for step in steps {
             trial.step(step)?;
@@ -416,7 +416,7 @@ proptest! {
 
     /// One that forgets tells nothing that is too old, nor of a revision after a newer one.
     #[test]
-    fn a_cache_that_forgets_tells_nothing_that_is_too_old(steps in steps()) {
+    fn evicting_cache_never_returns_outdated_records(steps in steps()) {
         let mut trial = CacheTrial::new(4);
         for step in steps {
             trial.step(step)?;

@@ -657,12 +657,12 @@ mod tests {
     use crate::testing::HookedSource;
 
     #[test]
-    fn the_store_in_memory_is_one() {
+    fn memory_store_conforms() {
         check_store(MemoryDisk::default).unwrap();
     }
 
     #[test]
-    fn a_store_that_does_not_tell_who_was_refused_is_found() {
+    fn store_that_hides_refused_players_fails_the_check() {
         let unfenced = || {
             HookedSource::new(MemoryDisk::default(), |saving| {
                 let mut outcome = saving()?;

@@ -92,7 +92,7 @@ mod tests {
     use crate::memory_store::MemoryDisk;
 
     #[test]
-    fn the_store_in_memory_and_the_one_with_faults_tell_a_spoilt_record_apart() {
+    fn memory_and_faulty_stores_report_a_corrupt_record() {
         let disk = MemoryDisk::default();
         check_corrupt_records(&mut disk.clone(), |player| disk.corrupt_record(player)).unwrap();
         let disk = MemoryDisk::default();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_reads_what_is_spoilt_is_found() {
+    fn store_that_reads_corrupt_records_fails_the_check() {
         let wrong = check_corrupt_records(&mut MemoryDisk::default(), drop).unwrap_err();
         assert!(
             wrong.starts_with("expected the records of 3 and 1"),

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_one_servers_until_it_expired_for_longer_than_clocks_differ() {
+    fn lease_is_exclusive_until_expiry_plus_clock_grace() {
         let (a, b) = (server("a", 1), server("b", 1));
         let mut lease = LeaseState::default();
         assert_eq!(claim(&mut lease, &a, 1_000), Ok(1));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_comes_back_has_its_leases_at_once_and_the_dead_process_none() {
+    fn restarted_server_regains_its_leases_from_the_dead_process() {
         let mut lease = LeaseState::default();
         assert_eq!(claim(&mut lease, &server("a", 1), 0), Ok(1));
         assert_eq!(claim(&mut lease, &server("a", 2), 1), Ok(2));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_cannot_be_renewed_and_is_had_at_once() {
+    fn released_lease_cannot_be_renewed_and_is_free_at_once() {
         let mut lease = LeaseState::default();
         assert_eq!(claim(&mut lease, &server("a", 1), 0), Ok(1));
         lease.release(1);

@@ -468,7 +468,7 @@ fn assert_exercised(counts: &BTreeMap<&str, u64>, names: &[&str]) {
 }
 
 #[test]
-fn nobody_is_live_twice_and_nothing_is_doubled_or_lost() {
+fn players_are_live_once_and_nothing_is_duplicated_or_lost() {
     let (wrong, counts) = play(40, RIGHT);
     assert_eq!(wrong, None, "after {counts:?}");
     let all = [
@@ -484,7 +484,7 @@ fn nobody_is_live_twice_and_nothing_is_doubled_or_lost() {
 }
 
 #[test]
-fn with_a_store_clock_that_jumps_nothing_is_doubled_or_lost_all_the_same() {
+fn store_clock_jumps_duplicate_or_lose_nothing() {
     let clocks = ModelClocks {
         jump_ms: 2_000,
         checks_liveness: false,
@@ -496,7 +496,7 @@ fn with_a_store_clock_that_jumps_nothing_is_doubled_or_lost_all_the_same() {
 }
 
 #[test]
-fn the_model_sees_a_store_clock_that_jumps_by_more_than_the_grace() {
+fn model_detects_store_clock_jumps_beyond_the_grace() {
     let (wrong, _) = play(
         40,
         ModelClocks {

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn all_but_the_sender_are_told_in_order_and_one_that_is_full_loses_its_oldest() {
+    fn broadcasts_arrive_in_order_and_full_mailbox_drops_oldest() {
         let hub = PeerHub::default();
         let [mut a, mut b, mut c] = ["a", "b", "c"].map(|server| hub.join(server));
         a.broadcast(held(1));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_strike_as_often_as_they_are_to() {
+    fn faults_occur_at_their_configured_rate() {
         let hub = PeerHub::new(
             3,
             PeerFaults {

@@ -332,7 +332,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn a_batch_holds_the_newest_values_of_each_and_who_is_tied(steps in steps()) {
+        fn batch_holds_newest_values_and_joined_players(steps in steps()) {
             let (mut batch, mut model, mut ties) = (SaveBatch::default(), Model::new(), BTreeSet::new());
             for step in steps {
                 match step {
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_player_that_is_saved_for_ever_takes_no_more_room() {
+    fn repeated_saves_of_a_player_use_bounded_memory() {
         let mut batch = SaveBatch::default();
         for tick in 0..100_000_u64 {
             let value = tick.to_le_bytes();

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_hangs_does_not_hold_up_the_end() {
+    fn hanging_store_does_not_block_shutdown() {
         let gate = Arc::new(Mutex::new(()));
         let held = gate.lock().unwrap();
         let waited_for = gate.clone();

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_a_record_is_told_of_saves_until_its_time_is_over_and_all_when_the_player_goes() {
+    fn subscribers_receive_saves_until_expiry_and_all_at_logout() {
         let mut followers = SaveSubscribers::new(PeerSettings::default());
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         followers.on_saved(PlayerId(1), 1, 0);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_grows_over_its_limit() {
+    fn subscriptions_stay_within_their_limits() {
         let mut followers = SaveSubscribers::new(PeerSettings {
             subscribers_max: 2,
             pending_updates_max: 3,

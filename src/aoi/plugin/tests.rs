@@ -52,7 +52,7 @@ fn changes(app: &App) -> (Vec<(u32, u32)>, Vec<(u32, u32, ViewLeaveReason)>) {
 }
 
 #[test]
-fn neighbours_see_each_other_and_a_walk_or_teleport_away_ends_it() {
+fn neighbours_are_linked_until_one_walks_or_teleports_away() {
     let mut app = app();
     let scene = scene(&mut app);
     let a = player(&mut app, scene, 100.0);
@@ -75,7 +75,7 @@ fn neighbours_see_each_other_and_a_walk_or_teleport_away_ends_it() {
 }
 
 #[test]
-fn a_despawn_and_a_change_of_scene_end_links_with_their_reasons() {
+fn despawn_and_scene_change_end_links_with_their_reasons() {
     let mut app = app();
     let (here, there) = (scene(&mut app), scene(&mut app));
     let [a, b, _c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, here, x));
@@ -97,7 +97,7 @@ fn a_despawn_and_a_change_of_scene_end_links_with_their_reasons() {
 }
 
 #[test]
-fn a_boss_is_seen_in_the_whole_scene_and_a_spectator_by_nobody() {
+fn boss_is_visible_scene_wide_and_spectator_is_invisible() {
     let mut app = app();
     let scene = scene(&mut app);
     let spectator = Viewer::new(ViewCaps::all(10));
@@ -116,7 +116,7 @@ fn a_boss_is_seen_in_the_whole_scene_and_a_spectator_by_nobody() {
 }
 
 #[test]
-fn affiliation_hiding_and_caps_take_effect_through_their_components() {
+fn affiliation_hiding_and_cap_components_take_effect() {
     let mut app = app();
     let scene = scene(&mut app);
     let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
@@ -140,7 +140,7 @@ fn affiliation_hiding_and_caps_take_effect_through_their_components() {
 }
 
 #[test]
-fn a_target_and_who_attacks_go_before_all_others_as_long_as_they_live() {
+fn target_and_attacker_outrank_others_while_alive() {
     let mut app = app();
     let scene = scene(&mut app);
     let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
@@ -175,7 +175,7 @@ fn a_target_and_who_attacks_go_before_all_others_as_long_as_they_live() {
 }
 
 #[test]
-fn who_becomes_viewable_later_is_seen_until_it_no_longer_is() {
+fn viewable_added_later_is_seen_until_it_is_removed() {
     let mut app = app();
     let scene = scene(&mut app);
     player(&mut app, scene, 100.0);
@@ -193,7 +193,7 @@ fn who_becomes_viewable_later_is_seen_until_it_no_longer_is() {
 }
 
 #[test]
-fn of_those_who_come_at_once_so_many_look_around_as_the_settings_say() {
+fn scans_per_tick_are_limited_by_the_settings() {
     let mut app = app();
     let scene = scene(&mut app);
     app.world_mut()
@@ -213,7 +213,7 @@ fn of_those_who_come_at_once_so_many_look_around_as_the_settings_say() {
 }
 
 #[test]
-fn a_scene_that_closes_takes_its_links_along() {
+fn closed_scene_removes_its_links() {
     let mut app = app();
     let scene = scene(&mut app);
     let _players = [100.0, 101.0].map(|x| player(&mut app, scene, x));
@@ -238,7 +238,7 @@ fn seen_by(app: &App, scene: Entity, viewer: u32) -> Vec<(u32, u8)> {
 }
 
 #[test]
-fn who_gets_the_id_of_a_dead_target_is_a_stranger() {
+fn despawned_target_id_is_not_inherited() {
     let mut app = app();
     let scene = scene(&mut app);
     let [a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
@@ -258,7 +258,7 @@ fn who_gets_the_id_of_a_dead_target_is_a_stranger() {
 }
 
 #[test]
-fn a_tie_to_who_died_before_it_was_ever_seen_ends_as_well() {
+fn relation_to_a_target_despawned_unseen_is_dropped() {
     let mut app = app();
     let scene = scene(&mut app);
     let [a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
@@ -285,7 +285,7 @@ fn hash_with(bundle: impl Bundle) -> StateHash {
 }
 
 #[test]
-fn what_decides_over_views_is_in_the_state_hash() {
+fn view_inputs_are_in_the_state_hash() {
     let viewer = Viewer::new(ViewCaps::all(10));
     let viewable = Viewable::default();
     let ordinary = hash_with((viewer, viewable));
@@ -313,7 +313,7 @@ const BY_TAG: ViewRules = ViewRules {
 };
 
 #[test]
-fn rules_of_a_scene_hide_and_rank_and_follow_a_tag_in_its_tick() {
+fn scene_rules_apply_a_tag_change_in_the_same_tick() {
     let mut app = app();
     let scene = scene(&mut app);
     app.world_mut().entity_mut(scene).insert(BY_TAG);
@@ -339,7 +339,7 @@ fn rules_of_a_scene_hide_and_rank_and_follow_a_tag_in_its_tick() {
 }
 
 #[test]
-fn an_object_can_be_hidden_from_one_viewer_and_shown_to_one() {
+fn object_can_be_hidden_from_or_shown_to_one_viewer() {
     let mut app = app();
     let scene = scene(&mut app);
     let nobody = ViewRules {
@@ -380,7 +380,7 @@ fn an_object_can_be_hidden_from_one_viewer_and_shown_to_one() {
 }
 
 #[test]
-fn exceptions_end_with_their_objects_and_say_nothing_of_the_next_of_an_id() {
+fn exceptions_end_with_their_objects_and_are_not_inherited() {
     let mut app = app();
     let scene = scene(&mut app);
     let [a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
@@ -404,7 +404,7 @@ fn exceptions_end_with_their_objects_and_say_nothing_of_the_next_of_an_id() {
 }
 
 #[test]
-fn exceptions_have_a_limit_and_their_errors_name_who_and_where() {
+fn exceptions_are_limited_and_errors_name_both_objects() {
     let mut app = app();
     let (here, there) = (scene(&mut app), scene(&mut app));
     let mut settings = app.world_mut().resource_mut::<AoiSettings>();
@@ -429,7 +429,7 @@ fn exceptions_have_a_limit_and_their_errors_name_who_and_where() {
 }
 
 #[test]
-fn events_tell_all_that_the_messages_tell_and_name_the_bearer_of_each_id() {
+fn events_match_the_messages_and_name_the_entity_of_each_id() {
     let mut app = app();
     let scene = scene(&mut app);
     let [_a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
@@ -451,7 +451,7 @@ fn events_tell_all_that_the_messages_tell_and_name_the_bearer_of_each_id() {
 }
 
 #[test]
-fn the_check_against_the_world_finds_what_the_views_keep_to_themselves() {
+fn world_check_finds_faults_that_views_cannot_see() {
     let mut app = app();
     let scene = scene(&mut app);
     player(&mut app, scene, 100.0);
@@ -533,7 +533,7 @@ fn change_world(
 }
 
 #[test]
-fn views_follow_a_restless_world_in_all_that_rules_may_read() {
+fn views_match_a_randomly_changing_world() {
     for seed in 0..12 {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut app = app();

@@ -81,7 +81,7 @@ fn refused(app: &mut App) -> Vec<TicketError> {
 }
 
 #[test]
-fn requests_are_taken_at_once_and_matched_on_the_heartbeat() {
+fn requests_are_queued_at_once_and_matched_on_the_heartbeat() {
     let mut app = app(vec![mode(5)]);
     queue(&mut app, ticket(1, 5, 0, 1));
     tick(&mut app);
@@ -106,7 +106,7 @@ fn requests_are_taken_at_once_and_matched_on_the_heartbeat() {
 }
 
 #[test]
-fn a_party_entity_queues_with_its_ticket_and_gives_up_without_it() {
+fn party_entity_queues_with_its_ticket_and_cancels_without_it() {
     let mut app = app(vec![mode(5)]);
     let [stays, leaves] = [1, 2].map(|party| {
         let ticket = PartyTicket(ticket(party, 2, 0, 0));
@@ -127,7 +127,7 @@ fn a_party_entity_queues_with_its_ticket_and_gives_up_without_it() {
 }
 
 #[test]
-fn who_logs_out_waits_no_more_from_the_same_tick_on_without_a_plugin_of_sessions() {
+fn logout_cancels_tickets_in_the_same_tick() {
     let mut app = app(vec![mode(5)]);
     queue(&mut app, ticket(1, 2, 0, 0));
     tick(&mut app);
@@ -183,7 +183,7 @@ fn queued(app: &App) -> (usize, Option<u64>) {
 }
 
 #[test]
-fn a_party_that_lacks_somebody_is_matched_with_nobody_and_waits_on_when_all_are_back() {
+fn party_with_an_absent_member_is_suspended_until_all_return() {
     let mut app = app(vec![mode(2)]);
     for party in [1, 2] {
         queue(&mut app, ticket(party, 2, 0, 0));
@@ -211,7 +211,7 @@ fn a_party_that_lacks_somebody_is_matched_with_nobody_and_waits_on_when_all_are_
 }
 
 #[test]
-fn what_is_held_goes_with_who_does_not_come_back_or_wants_it_no_more() {
+fn suspended_ticket_is_dropped_at_logout_or_cancellation() {
     let mut app = app(vec![mode(5)]);
     for by_request in [false, true] {
         queue(&mut app, ticket(1, 2, 0, 0));
@@ -236,7 +236,7 @@ fn what_is_held_goes_with_who_does_not_come_back_or_wants_it_no_more() {
 }
 
 #[test]
-fn a_proposed_match_is_answered_by_messages() {
+fn proposed_match_is_accepted_or_declined_by_messages() {
     let mut app = app(vec![GroupModeSettings {
         accept_timeout_s: 10.0,
         ..mode(1)
@@ -264,7 +264,7 @@ fn a_proposed_match_is_answered_by_messages() {
 }
 
 #[test]
-fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
+fn backfill_and_spectating_work_through_messages() {
     let mut app = app(vec![mode(5)]);
     queue(&mut app, ticket(1, 2, 0, 0));
     app.world_mut().write_message(BackfillRequest {
@@ -295,7 +295,7 @@ fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
 }
 
 #[test]
-fn refusals_are_told_and_counted() {
+fn refusals_are_messages_and_counted() {
     let mut app = app(vec![mode(1)]);
     queue(&mut app, ticket(1, 1, 0, 0));
     queue(&mut app, ticket(1, 1, 0, 0));
@@ -344,7 +344,7 @@ fn refusals_are_told_and_counted() {
 }
 
 #[test]
-fn a_party_that_queues_and_leaves_in_one_tick_is_gone() {
+fn party_that_queues_and_cancels_in_one_tick_is_not_queued() {
     let mut app = app(vec![mode(5)]);
     cancel(&mut app, 4, Some(40));
     queue(&mut app, ticket(4, 2, 0, 0));
@@ -360,7 +360,7 @@ fn a_party_that_queues_and_leaves_in_one_tick_is_gone() {
 }
 
 #[test]
-fn strangers_cannot_cancel_and_the_server_can() {
+fn cancellation_is_limited_to_members_and_the_server() {
     let mut app = app(vec![mode(5)]);
     queue(&mut app, ticket(4, 2, 0, 0));
     cancel(&mut app, 4, Some(77));
@@ -384,7 +384,7 @@ fn strangers_cannot_cancel_and_the_server_can() {
 }
 
 #[test]
-fn a_party_that_waited_too_long_expires_on_a_heartbeat() {
+fn overdue_party_expires_on_a_heartbeat() {
     let mut app = app(vec![GroupModeSettings {
         expire_after_s: 1.0,
         ..mode(5)
@@ -403,7 +403,7 @@ fn a_party_that_waited_too_long_expires_on_a_heartbeat() {
 }
 
 #[test]
-fn a_ticket_from_the_future_waits_from_now_on() {
+fn ticket_with_a_future_tick_waits_from_now() {
     let mut app = app(vec![mode(5)]);
     queue(&mut app, ticket(1, 1, 0, u64::MAX));
     tick(&mut app);
@@ -416,7 +416,7 @@ fn a_ticket_from_the_future_waits_from_now_on() {
 }
 
 #[test]
-fn settings_out_of_range_open_no_mode_and_stop_nothing() {
+fn invalid_settings_open_no_mode_and_do_not_panic() {
     let mut app = app(vec![mode(51)]);
     queue(&mut app, ticket(1, 1, 0, 0));
     tick(&mut app);
@@ -431,7 +431,7 @@ fn settings_out_of_range_open_no_mode_and_stop_nothing() {
 }
 
 #[test]
-fn a_matchmaker_that_is_there_before_the_start_is_kept() {
+fn existing_matchmaker_is_kept_at_startup() {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, MatchmakingPlugin));
     app.insert_resource(MatchmakingSettings {
@@ -447,7 +447,7 @@ fn a_matchmaker_that_is_there_before_the_start_is_kept() {
 }
 
 #[test]
-fn seconds_become_as_many_ticks_as_the_rate_says() {
+fn seconds_convert_to_ticks_at_the_tick_rate() {
     for hz in [7.0, 20.0, 30.0, 60.0, 128.0] {
         let time = Time::<Fixed>::from_hz(hz);
         assert_eq!(tick_rate_millihertz(&time), hz as u64 * 1000);
@@ -471,7 +471,7 @@ fn seconds_become_as_many_ticks_as_the_rate_says() {
 }
 
 #[test]
-fn who_waits_is_part_of_the_state_hash() {
+fn queued_tickets_are_in_the_state_hash() {
     let hash = |party: Option<u32>| {
         let mut app = app(vec![mode(5)]);
         if let Some(party) = party {

@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heading_that_is_kept_is_the_one_that_an_arctangent_gives() {
+    fn kept_heading_equals_the_arctangent_heading() {
         let directions = (0..40_000).map(|nth| {
             let angle = f64::from(nth) * core::f64::consts::TAU / 40_000.0;
             Vec2::new(angle.cos() as f32, angle.sin() as f32)

@@ -13,7 +13,7 @@ fn scene_of(app: &App, entity: Entity) -> Entity {
 }
 
 #[test]
-fn who_follows_is_where_the_other_is_also_in_another_scene_and_stays_when_that_is_gone() {
+fn attached_object_follows_across_scenes_and_stays_when_it_ends() {
     let mut app = app();
     let here = scene(&mut app, TileMap::new(40, 40, false).unwrap());
     let there = scene(&mut app, TileMap::new(40, 40, false).unwrap());
@@ -46,7 +46,7 @@ fn who_follows_is_where_the_other_is_also_in_another_scene_and_stays_when_that_i
 }
 
 #[test]
-fn where_a_scene_has_no_room_who_follows_stays_behind() {
+fn attached_object_stays_when_the_new_scene_is_full() {
     let mut app = app();
     let here = scene(&mut app, TileMap::new(40, 40, false).unwrap());
     let spec = SceneSpec {
@@ -66,7 +66,7 @@ fn where_a_scene_has_no_room_who_follows_stays_behind() {
 }
 
 #[test]
-fn who_follows_whom_is_in_the_state_hash() {
+fn attachments_are_in_the_state_hash() {
     let hash = |nth: usize| {
         let mut app = app();
         let scene = scene(&mut app, TileMap::new(40, 40, false).unwrap());

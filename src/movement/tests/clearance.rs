@@ -54,7 +54,7 @@ fn walk(app: &mut App, mut look: impl FnMut(&mut App)) {
 }
 
 #[test]
-fn a_wide_body_goes_where_it_fits_and_a_slim_one_straight() {
+fn wide_body_detours_and_slim_body_goes_straight() {
     let goal = centre(11, 2);
     for (clearance, rows_down) in [(0, 0), (1, 5)] {
         let mut app = app();
@@ -74,7 +74,7 @@ fn a_wide_body_goes_where_it_fits_and_a_slim_one_straight() {
 }
 
 #[test]
-fn an_edit_that_leaves_a_gap_too_narrow_renews_the_paths_of_wide_bodies_alone() {
+fn narrowed_gap_replans_only_wide_bodies() {
     let mut app = app();
     let scene = ascii_scene(&mut app, GAPS);
     let bodies = [0, 1].map(|clearance| {
@@ -107,7 +107,7 @@ fn an_edit_that_leaves_a_gap_too_narrow_renews_the_paths_of_wide_bodies_alone() 
 }
 
 #[test]
-fn bodies_wider_than_provided_for_are_blocked_and_scenes_on_the_same_tiles_share_what_is_eroded() {
+fn too_wide_bodies_are_blocked_and_equal_scenes_share_maps() {
     let mut app = app();
     let clearance_max = app.world().resource::<NavSettings>().clearance_max;
     let scenes = [(); 2].map(|()| ascii_scene(&mut app, GAPS));

@@ -12,7 +12,7 @@ proptest! {
     #![proptest_config(draws!())]
 
     #[test]
-    fn tiles_are_those_of_the_scene_map(
+    fn tiles_match_the_scene_map(
         (x, y) in (-1.0f32..10.0, -1.0f32..10.0), tile_m in 0.1f32..3.0, snap in any::<bool>(),
     ) {
         let scene = SceneMap::new(Arc::new(TileMap::new(4, 3, false).unwrap()), tile_m);

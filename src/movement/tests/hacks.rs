@@ -67,7 +67,7 @@ fn any_count(random: &mut Pcg64Mcg) -> usize {
 }
 
 #[test]
-fn a_million_inputs_gain_no_more_than_the_stated_allowance() {
+fn input_flood_gains_no_more_than_the_stated_allowance() {
     let mut app = app();
     let tiles = walled();
     let map = tiles.clone();
@@ -144,7 +144,7 @@ fn a_million_inputs_gain_no_more_than_the_stated_allowance() {
 }
 
 #[test]
-fn directions_in_a_burst_walk_a_saved_second_and_then_a_step_a_tick() {
+fn direction_burst_spends_the_saved_second_then_one_step_a_tick() {
     let mut app = app();
     let scene = scene(&mut app, TileMap::new(400, 4, false).unwrap());
     let someone = player(&mut app, scene, centre(0, 0), SPEED);
@@ -169,7 +169,7 @@ fn directions_in_a_burst_walk_a_saved_second_and_then_a_step_a_tick() {
 }
 
 #[test]
-fn a_step_in_a_direction_gives_its_velocity_and_a_stand_ends_it_at_once() {
+fn directed_step_sets_velocity_and_stand_clears_it_at_once() {
     let mut app = app();
     let scene = ascii_scene(&mut app, "....\n..@@");
     let someone = player(&mut app, scene, centre(0, 0), 2.0);

@@ -61,7 +61,7 @@ fn found_length(app: &App) -> Option<f64> {
 }
 
 #[test]
-fn a_long_way_takes_ticks_and_short_ones_do_not_wait_for_it() {
+fn long_search_spans_ticks_without_delaying_short_ones() {
     let mut app = app(sliced());
     let scene = scene(&mut app, &winding());
     let [traveller, other] = [0.5, 1.5].map(|x| npc(&mut app, scene, x, 0.5));
@@ -90,7 +90,7 @@ fn a_long_way_takes_ticks_and_short_ones_do_not_wait_for_it() {
 }
 
 #[test]
-fn a_tick_expands_as_many_as_it_may_and_a_few_for_each_search() {
+fn expansions_per_tick_stay_near_the_limit() {
     let (may, searches) = (1_000, 8);
     let settings = NavSettings {
         algorithm: Algorithm::AStar,
@@ -117,7 +117,7 @@ fn a_tick_expands_as_many_as_it_may_and_a_few_for_each_search() {
 }
 
 #[test]
-fn an_answer_is_exact_on_the_map_of_its_tick_though_that_is_edited_in_every_one() {
+fn long_search_is_exact_on_a_map_edited_every_tick() {
     let mut app = app(sliced());
     let scene = scene(&mut app, &winding());
     let traveller = npc(&mut app, scene, 0.5, 0.5);
@@ -142,7 +142,7 @@ fn an_answer_is_exact_on_the_map_of_its_tick_though_that_is_edited_in_every_one(
 }
 
 #[test]
-fn whoever_is_put_elsewhere_asks_for_something_else_or_goes_is_searched_for_no_longer() {
+fn long_search_stops_on_teleport_new_request_or_despawn() {
     let mut app = app(sliced());
     let scene = scene(&mut app, &winding());
     let npcs = [0.5, 1.5, 2.5, 3.5].map(|x| npc(&mut app, scene, x, 0.5));
@@ -203,7 +203,7 @@ fn run_long_searches(workers: usize) -> (Vec<Vec<PathAnswer>>, Vec<u128>) {
 }
 
 #[test]
-fn journeys_end_in_the_same_ticks_with_any_number_of_workers() {
+fn long_searches_end_in_the_same_tick_for_any_worker_count() {
     ComputeTaskPool::get_or_init(TaskPool::default);
     let alone = run_long_searches(1);
     assert_eq!(alone.0.iter().map(Vec::len).sum::<usize>(), 30);

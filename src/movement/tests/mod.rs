@@ -106,7 +106,7 @@ fn written<M: Message + Copy>(app: &App) -> Vec<M> {
 }
 
 #[test]
-fn no_two_systems_have_an_ambiguous_order() {
+fn systems_have_no_ambiguous_order() {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, MovementPlugin));
     app.edit_schedule(FixedUpdate, |schedule| {

@@ -11,7 +11,7 @@ fn reasons(app: &App) -> Vec<MoveError> {
 }
 
 #[test]
-fn a_players_move_is_applied_with_its_velocity_and_heading_and_ends_at_rest() {
+fn player_move_sets_velocity_and_heading_and_ends_at_rest() {
     let mut app = app();
     let scene = ascii_scene(&mut app, "........\n........");
     let someone = player(&mut app, scene, centre(0, 0), 5.0);
@@ -42,7 +42,7 @@ fn a_players_move_is_applied_with_its_velocity_and_heading_and_ends_at_rest() {
 }
 
 #[test]
-fn moves_too_far_through_walls_and_round_corners_are_refused_and_only_turn() {
+fn moves_too_far_or_through_walls_are_refused_and_only_turn() {
     let mut app = app();
     let scene = ascii_scene(&mut app, ".@..........\n............");
     let someone = player(&mut app, scene, centre(0, 0), 2.0);
@@ -79,7 +79,7 @@ fn moves_too_far_through_walls_and_round_corners_are_refused_and_only_turn() {
 }
 
 #[test]
-fn a_speed_hack_comes_no_farther_however_many_messages_it_sends() {
+fn speed_hack_gains_no_distance_from_extra_messages() {
     let mut app = app();
     let scene = scene(&mut app, TileMap::new(200, 4, false).unwrap());
     let someone = player(&mut app, scene, centre(0, 0), 4.0);
@@ -112,7 +112,7 @@ fn step_until_refused(app: &mut App, someone: Entity) -> f32 {
 }
 
 #[test]
-fn whoever_has_rested_comes_a_second_of_its_speed_in_a_burst_and_no_farther() {
+fn rested_player_bursts_at_most_one_second_of_its_speed() {
     let mut app = app();
     let scene = scene(&mut app, TileMap::new(200, 4, false).unwrap());
     let someone = player(&mut app, scene, centre(0, 0), 4.0);
@@ -131,7 +131,7 @@ fn whoever_has_rested_comes_a_second_of_its_speed_in_a_burst_and_no_farther() {
 }
 
 #[test]
-fn how_far_a_burst_leads_is_a_setting_in_seconds() {
+fn burst_distance_follows_the_setting_in_seconds() {
     let mut app = app();
     app.world_mut()
         .resource_mut::<MovementSettings>()
@@ -144,8 +144,7 @@ fn how_far_a_burst_leads_is_a_setting_in_seconds() {
 }
 
 #[test]
-fn whoever_others_put_on_a_blocked_tile_is_pushed_out_also_when_they_do_so_right_before_players_move()
- {
+fn object_placed_on_a_blocked_tile_is_pushed_in_the_same_tick() {
     #[derive(Resource)]
     struct Put(Entity);
     let mut app = app();
@@ -173,7 +172,7 @@ fn whoever_others_put_on_a_blocked_tile_is_pushed_out_also_when_they_do_so_right
 
 /// Where few of many objects move they are looked up, and else all rows are gone through; also on several threads.
 #[test]
-fn moves_lead_to_the_same_however_those_who_move_are_found() {
+fn moves_are_equal_by_lookup_by_rows_and_on_many_threads() {
     use rand::{RngExt, SeedableRng};
 
     let run = |idle: usize, workers: usize| {

@@ -83,7 +83,7 @@ pub(super) fn path(app: &App, entity: Entity) -> Vec<IVec2> {
 }
 
 #[test]
-fn each_request_is_answered_with_its_result() {
+fn requests_get_their_results() {
     let mut app = app(NavSettings {
         short_nodes_max: 2,
         ..Default::default()
@@ -133,7 +133,7 @@ fn each_request_is_answered_with_its_result() {
 }
 
 #[test]
-fn ends_move_as_far_as_the_request_allows() {
+fn path_ends_snap_as_far_as_the_request_allows() {
     let mut app = app(NavSettings {
         short_nodes_max: 1,
         ..Default::default()
@@ -229,7 +229,7 @@ fn crowd_to_one_goal(npcs: usize, workers: usize) -> (Vec<f64>, u64, u64) {
 }
 
 #[test]
-fn sixteen_requests_to_one_goal_share_a_search_and_fewer_do_not() {
+fn sixteen_requests_to_one_goal_share_a_search_fewer_do_not() {
     ComputeTaskPool::get_or_init(TaskPool::default);
     let (few, few_expanded, few_shared) = crowd_to_one_goal(15, 1);
     let (many, expanded, shared) = crowd_to_one_goal(120, 1);
@@ -241,7 +241,7 @@ fn sixteen_requests_to_one_goal_share_a_search_and_fewer_do_not() {
 }
 
 #[test]
-fn a_withdrawn_request_is_cancelled() {
+fn withdrawn_request_is_cancelled() {
     let mut app = app(slow());
     let scene = scene(&mut app, "......");
     let [a, b, c] = [0.5, 1.5, 2.5].map(|x| npc(&mut app, scene, x, 0.5));
@@ -259,7 +259,7 @@ fn a_withdrawn_request_is_cancelled() {
 }
 
 #[test]
-fn a_newer_request_takes_the_place_of_the_older_which_is_cancelled() {
+fn newer_request_replaces_and_cancels_the_older_one() {
     let mut app = app(slow());
     let scene = scene(&mut app, "......");
     let [a, b, c] = [0.5, 1.5, 2.5].map(|x| npc(&mut app, scene, x, 0.5));
@@ -287,7 +287,7 @@ fn a_newer_request_takes_the_place_of_the_older_which_is_cancelled() {
 }
 
 #[test]
-fn a_despawn_or_a_change_of_scene_cancels_what_waits() {
+fn despawn_or_scene_change_cancels_queued_requests() {
     let mut app = app(slow());
     let (here, there) = (scene(&mut app, "......"), scene(&mut app, "......"));
     let [a, b, c] = [0.5, 1.5, 2.5].map(|x| npc(&mut app, here, x, 0.5));
@@ -319,7 +319,7 @@ fn a_despawn_or_a_change_of_scene_cancels_what_waits() {
 }
 
 #[test]
-fn a_full_queue_refuses_newcomers_and_not_replacements() {
+fn full_queue_refuses_new_requests_but_not_replacements() {
     let mut app = app(NavSettings {
         queue_max: 1,
         ..Default::default()
@@ -340,7 +340,7 @@ fn a_full_queue_refuses_newcomers_and_not_replacements() {
 }
 
 #[test]
-fn an_edit_renews_exactly_the_paths_that_it_breaks() {
+fn edit_replans_exactly_the_paths_that_it_breaks() {
     let mut app = app(NavSettings::default());
     let scene = scene(&mut app, ".......\n.......\n.......");
     let [upper, lower, asking] = [0.5, 2.5, 0.5].map(|y| npc(&mut app, scene, 0.5, y));
@@ -369,7 +369,7 @@ fn an_edit_renews_exactly_the_paths_that_it_breaks() {
 }
 
 #[test]
-fn a_teleport_ends_a_path_and_not_the_one_that_is_asked_for_behind_it() {
+fn teleport_ends_the_path_but_not_a_later_request() {
     let mut app = app(NavSettings::default());
     let scene = scene(&mut app, "......");
     let [a, b] = [(); 2].map(|()| npc(&mut app, scene, 0.5, 0.5));
@@ -421,7 +421,7 @@ fn crowd(workers: usize) -> (Vec<Vec<PathAnswer>>, u128) {
 }
 
 #[test]
-fn the_budget_ends_a_tick_at_the_same_request_with_any_number_of_workers() {
+fn budget_ends_at_the_same_request_for_any_worker_count() {
     ComputeTaskPool::get_or_init(TaskPool::default);
     let alone = crowd(1);
     assert!(
@@ -433,7 +433,7 @@ fn the_budget_ends_a_tick_at_the_same_request_with_any_number_of_workers() {
 }
 
 #[test]
-fn a_tick_without_budget_answers_one_search() {
+fn tick_without_budget_runs_one_search() {
     for expansions_per_tick_max in [0, 1] {
         let mut app = app(NavSettings {
             expansions_per_tick_max,
@@ -450,7 +450,7 @@ fn a_tick_without_budget_answers_one_search() {
 }
 
 #[test]
-fn without_time_the_oldest_is_answered_and_nothing_lost() {
+fn oldest_request_is_served_without_time_and_none_is_lost() {
     let mut app = app(NavSettings {
         budget_ms: Some(0.0),
         ..Default::default()
@@ -491,7 +491,7 @@ fn paths_on(tiles: TileMap) -> (Vec<Vec<IVec2>>, u128, u64) {
 }
 
 #[test]
-fn a_scene_whose_map_came_with_what_is_prepared_answers_as_one_whose_map_did_not() {
+fn loaded_map_sections_give_the_same_paths_as_a_build() {
     let tiles = TileMap::from_fn(70, 40, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
     let mut nav_map = NavMap::new(Diagonal::default());
     nav_map.prepare(&tiles, Algorithm::JpsGraph);

@@ -10,7 +10,7 @@ use crate::sim::{SimSystems, SimTick, Workers, state_hash};
 use crate::world::{Heading, ObjectTeleported, TeamId};
 
 #[test]
-fn a_walker_goes_round_a_wall_and_arrives_when_its_way_is_used_up() {
+fn walker_goes_round_a_wall_and_arrives_at_its_path_length() {
     let mut app = app();
     let scene = ascii_scene(&mut app, ".........\n....@....\n....@....\n....@....");
     let npc = walker(&mut app, scene, centre(1, 3), 3.0);
@@ -69,7 +69,7 @@ fn a_walker_goes_round_a_wall_and_arrives_when_its_way_is_used_up() {
 }
 
 #[test]
-fn a_walker_looks_where_it_goes_and_without_a_path_or_speed_it_stands() {
+fn walker_faces_its_direction_and_stands_without_path_or_speed() {
     let mut app = app();
     let scene = ascii_scene(&mut app, "....\n....\n....");
     let [down, lame, idle] = [(0, 4.0), (1, f32::NAN), (2, 4.0)]
@@ -95,7 +95,7 @@ fn a_walker_looks_where_it_goes_and_without_a_path_or_speed_it_stands() {
 }
 
 #[test]
-fn an_edit_on_the_way_turns_a_walker_before_it_gets_there() {
+fn edit_on_the_path_reroutes_a_walker_before_it_arrives() {
     let mut app = app();
     let scene = ascii_scene(&mut app, ".......\n.......\n.......");
     let npc = walker(&mut app, scene, centre(0, 0), 2.0);
@@ -128,7 +128,7 @@ fn an_edit_on_the_way_turns_a_walker_before_it_gets_there() {
 }
 
 #[test]
-fn an_edit_behind_navigate_stops_a_walker_at_the_edge_and_it_asks_anew() {
+fn edit_after_navigate_stops_a_walker_and_replans() {
     fn close(world: &mut World) {
         if world.resource::<SimTick>().0 == 3 {
             let scene = world
@@ -163,7 +163,7 @@ fn an_edit_behind_navigate_stops_a_walker_at_the_edge_and_it_asks_anew() {
 }
 
 #[test]
-fn who_stands_on_a_blocked_tile_is_pushed_and_a_walker_goes_on() {
+fn object_on_a_blocked_tile_is_pushed_and_a_walker_continues() {
     let mut app = app();
     let scene = ascii_scene(&mut app, "......\n......");
     let npc = walker(&mut app, scene, centre(1, 0), 1.0);
@@ -215,7 +215,7 @@ fn who_stands_on_a_blocked_tile_is_pushed_and_a_walker_goes_on() {
 }
 
 #[test]
-fn a_pushed_walker_goes_on_to_its_goal() {
+fn pushed_walker_continues_to_its_goal() {
     let mut app = app();
     let scene = ascii_scene(&mut app, "......\n......");
     let npc = walker(&mut app, scene, centre(1, 0), 1.0);
@@ -236,7 +236,7 @@ fn a_pushed_walker_goes_on_to_its_goal() {
 }
 
 #[test]
-fn walkers_that_arrive_together_are_told_of_by_their_numbers_and_not_by_their_storage() {
+fn arrival_messages_are_ordered_by_object_key() {
     let mut app = app();
     let scene = ascii_scene(&mut app, "...\n...");
     let [first, second] = [0, 1].map(|y| walker(&mut app, scene, centre(0, y), 3.0));
@@ -312,7 +312,7 @@ fn siege(workers: usize) -> (Vec<u128>, NavStats) {
 }
 
 #[test]
-fn a_siege_is_the_same_with_any_number_of_workers() {
+fn siege_is_the_same_with_any_number_of_workers() {
     ComputeTaskPool::get_or_init(TaskPool::default);
     let alone = siege(1);
     assert_eq!(alone, siege(3));
@@ -338,7 +338,7 @@ proptest! {
     #![proptest_config(draws!(48))]
 
     #[test]
-    fn nobody_stands_on_a_blocked_tile_or_jumps_whatever_is_toggled(
+    fn objects_never_stand_on_blocked_tiles_or_jump(
         blocked in prop::collection::vec(prop::bool::weighted(0.2), 576),
         spawns in prop::collection::vec((0.0f32..12.0, 0.0f32..12.0, 3.0f32..14.0), 1..20),
         steps in prop::collection::vec(step(), 0..80),

@@ -235,7 +235,7 @@ mod tests {
     use crate::map::TileEdit;
 
     #[test]
-    fn an_edit_during_a_build_for_wide_bodies_counts() {
+    fn edit_during_a_clearance_build_is_applied() {
         let pool = TaskPoolBuilder::new().num_threads(1).build();
         // The build ends in the fourth tick.
         for edited_tick in 0..5 {

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_maps_is_told_beside_the_module_and_once_for_those_who_share_it() {
+    fn shared_map_memory_is_reported_apart_and_counted_once() {
         let mut app = app_with_scene();
         let mut maps = app.world_mut().query::<&SceneMap>();
         let map = maps.single(app.world()).unwrap().clone();
@@ -399,7 +399,7 @@ mod tests {
 
     /// What is due in a tick is done when the tick begins, so that nothing in it waits.
     #[test]
-    fn a_deterministic_run_waits_for_builds_between_ticks() {
+    fn deterministic_run_waits_for_builds_between_ticks() {
         #[derive(Resource, Default)]
         struct DueBuilds(usize);
         fn record_builds(
@@ -425,7 +425,7 @@ mod tests {
 
     /// With all threads for such work held up, a tick that waited for a build would wait for that build's end.
     #[test]
-    fn in_real_time_nothing_waits_for_a_build() {
+    fn real_time_server_does_not_wait_for_builds() {
         let pool = AsyncComputeTaskPool::get_or_init(TaskPool::new);
         let held = Arc::new(AtomicUsize::new(0));
         let (open, shut) = mpsc::channel::<()>();

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_read_by_name_and_refuse_unknown_ones() {
+    fn settings_are_read_by_name_and_unknown_fields_are_refused() {
         let settings: NavSettings =
             ron::from_str("(algorithm: \"astar\", npc_nodes_max: 9)").unwrap();
         assert_eq!(

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn search_times_cover_the_latest_in_a_ring() {
+    fn search_times_cover_the_newest_samples() {
         let mut times = SearchTimes::default();
         assert_eq!((times.mean_us(), times.p99_us()), (0.0, 0.0));
         (1..=100).for_each(|us| times.add(us * 1_000));

@@ -67,7 +67,7 @@ fn written<M: Message + Copy>(app: &App) -> Vec<M> {
 }
 
 #[test]
-fn a_login_through_the_inbox_is_announced_and_moves_reach_the_own_object() {
+fn login_writes_a_message_and_moves_reach_the_object() {
     let mut app = app();
     let client = connect(&mut app);
     send(&mut app, client, ClientMessage::login(7));
@@ -119,7 +119,7 @@ fn objects(app: &mut App) -> usize {
 }
 
 #[test]
-fn an_object_for_a_client_that_has_gone_meanwhile_goes_with_the_tick() {
+fn object_for_a_closed_client_is_despawned_in_the_same_tick() {
     let (mut app, _) = app_with_characters();
     for player in 0..5 {
         let client = connect_as(&mut app, player);
@@ -138,7 +138,7 @@ fn an_object_for_a_client_that_has_gone_meanwhile_goes_with_the_tick() {
 }
 
 #[test]
-fn who_finds_no_place_takes_neither_control_nor_name_from_who_has_one() {
+fn refused_spawn_takes_neither_control_nor_player_id() {
     let (mut app, scene) = app_with_characters();
     let client = connect(&mut app);
     send(&mut app, client, ClientMessage::login(7));
@@ -171,7 +171,7 @@ fn who_finds_no_place_takes_neither_control_nor_name_from_who_has_one() {
 }
 
 #[test]
-fn nothing_but_an_object_is_controlled() {
+fn control_is_limited_to_objects() {
     let mut app = app();
     let client = connect(&mut app);
     let thing = app.world_mut().spawn(ControlledBy::new(client)).id();
@@ -182,7 +182,7 @@ fn nothing_but_an_object_is_controlled() {
 }
 
 #[test]
-fn a_second_login_of_a_player_ends_the_first_session_and_its_object() {
+fn second_login_ends_the_first_session_and_its_object() {
     let mut app = app();
     let (first, second) = (connect(&mut app), connect(&mut app));
     send(&mut app, first, ClientMessage::login(7));
@@ -207,7 +207,7 @@ fn a_second_login_of_a_player_ends_the_first_session_and_its_object() {
 }
 
 #[test]
-fn a_client_that_the_outbox_gave_up_loses_its_session() {
+fn slow_consumer_loses_its_session() {
     let mut app = app();
     let client = connect(&mut app);
     send(&mut app, client, ClientMessage::login(7));
@@ -230,7 +230,7 @@ fn inputs(app: &App, client: ClientId) -> u16 {
 }
 
 #[test]
-fn the_number_told_is_that_of_the_newest_message_that_came_whatever_became_of_it() {
+fn acknowledged_number_counts_refused_messages() {
     let mut app = app();
     let client = connect(&mut app);
     send_bytes(&mut app, client, &[77]);
@@ -259,7 +259,7 @@ fn the_number_told_is_that_of_the_newest_message_that_came_whatever_became_of_it
 }
 
 #[test]
-fn no_more_messages_are_handled_in_a_tick_than_may_be() {
+fn messages_per_tick_are_limited() {
     let mut app = app();
     let client = connect(&mut app);
     app.insert_resource(InboxSettings {
@@ -295,7 +295,7 @@ fn bad_bytes_and_moves_before_login_change_nothing() {
 }
 
 #[test]
-fn a_despawned_object_leaves_its_client_without_one() {
+fn despawned_object_leaves_its_client_without_one() {
     let mut app = app();
     let client = connect(&mut app);
     let entity = object(&mut app);

@@ -137,7 +137,7 @@ fn told<M: Message + Clone>(app: &App) -> Vec<M> {
 }
 
 #[test]
-fn a_player_comes_with_what_it_had_and_leaves_with_what_it_has() {
+fn player_is_loaded_at_login_and_saved_at_logout() {
     let disk = MemoryDisk::default();
     let mut app = game(disk.clone());
     let client = log_in(&mut app, 7);
@@ -181,7 +181,7 @@ fn a_player_comes_with_what_it_had_and_leaves_with_what_it_has() {
 }
 
 #[test]
-fn who_logs_in_again_at_once_has_what_it_left_with() {
+fn immediate_relogin_loads_the_last_values() {
     let disk = MemoryDisk::default();
     let mut app = game(disk.clone());
     log_in(&mut app, 7);
@@ -195,7 +195,7 @@ fn who_logs_in_again_at_once_has_what_it_left_with() {
 }
 
 #[test]
-fn a_login_that_replaces_another_whose_record_just_came_gives_one_object() {
+fn login_replacing_a_loading_one_spawns_one_object() {
     for wait in 0..4 {
         let mut app = game(MemoryDisk::default());
         log_in(&mut app, 7);
@@ -213,7 +213,7 @@ fn a_login_that_replaces_another_whose_record_just_came_gives_one_object() {
 }
 
 #[test]
-fn what_a_deal_changed_and_a_later_change_restored_is_saved_as_it_is_in_the_end() {
+fn value_restored_after_a_transfer_is_saved() {
     let disk = MemoryDisk::default();
     let mut app = game(disk.clone());
     log_in_up_to(&mut app, 2);
@@ -231,7 +231,7 @@ fn what_a_deal_changed_and_a_later_change_restored_is_saved_as_it_is_in_the_end(
 }
 
 #[test]
-fn what_a_game_never_gave_its_player_stays_in_the_store_and_what_it_took_goes() {
+fn stored_attributes_stay_unless_the_game_removes_them() {
     let disk = MemoryDisk::default();
     let coins = || stored_coins(&disk, 7).map(|(coins, _)| coins);
     let mut app = game(disk.clone());
@@ -277,7 +277,7 @@ fn what_a_game_never_gave_its_player_stays_in_the_store_and_what_it_took_goes() 
 }
 
 #[test]
-fn what_a_player_had_and_lost_is_kept_when_its_object_is_taken_from_it() {
+fn removals_are_saved_when_a_player_loses_its_object() {
     let disk = MemoryDisk::default();
     let mut app = game(disk.clone());
     let coins = |player| stored_coins(&disk, player).map(|(coins, _)| coins);
@@ -303,7 +303,7 @@ fn what_a_player_had_and_lost_is_kept_when_its_object_is_taken_from_it() {
 }
 
 #[test]
-fn who_dealt_with_each_other_is_saved_in_one_transaction_and_in_the_tick_of_the_deal() {
+fn transfer_is_saved_in_one_transaction_in_its_tick() {
     let disk = MemoryDisk::default();
     let mut app = game(disk.clone());
     log_in_up_to(&mut app, 3);
@@ -334,7 +334,7 @@ fn who_dealt_with_each_other_is_saved_in_one_transaction_and_in_the_tick_of_the_
 }
 
 #[test]
-fn a_fenced_player_and_who_dealt_with_it_go_unsaved_and_no_coin_is_doubled() {
+fn fenced_player_and_its_trade_partner_are_not_saved() {
     let disk = MemoryDisk::default();
     let mut app = game(disk.clone());
     log_in_up_to(&mut app, 3);
@@ -375,7 +375,7 @@ fn a_fenced_player_and_who_dealt_with_it_go_unsaved_and_no_coin_is_doubled() {
 }
 
 #[test]
-fn a_store_that_fails_refuses_logins_delays_saves_and_loses_none() {
+fn failing_store_refuses_logins_and_loses_no_save() {
     let disk = MemoryDisk::default();
     let source = FaultySource::new(disk.clone(), 1, FaultShares::default());
     let mut app = game(source.clone());
@@ -415,7 +415,7 @@ fn a_store_that_fails_refuses_logins_delays_saves_and_loses_none() {
 }
 
 #[test]
-fn a_file_that_is_no_store_is_named_to_whoever_logs_in_and_the_server_goes_on() {
+fn invalid_store_file_is_reported_at_login_and_server_runs_on() {
     #[derive(Debug)]
     struct NoStore;
     impl StoreFactory for NoStore {
@@ -456,7 +456,7 @@ fn gated_source(disk: &MemoryDisk, gate: &Arc<Mutex<()>>) -> HookedSource {
 }
 
 #[test]
-fn a_store_that_stalls_delays_no_tick_and_what_waits_for_it_does_not_grow() {
+fn stalled_store_delays_no_tick_and_its_queues_are_bounded() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
     let settings = PlayerStoreSettings {
         leases: LeaseTableSettings {
@@ -491,7 +491,7 @@ fn a_store_that_stalls_delays_no_tick_and_what_waits_for_it_does_not_grow() {
 }
 
 #[test]
-fn an_end_saves_everybody_and_gives_their_leases_back() {
+fn close_saves_all_players_and_releases_their_leases() {
     let disk = MemoryDisk::default();
     let mut app = game(disk.clone());
     log_in_up_to(&mut app, 20);
@@ -516,7 +516,7 @@ fn an_end_saves_everybody_and_gives_their_leases_back() {
 }
 
 #[test]
-fn a_look_finds_who_is_here_as_it_is_and_who_is_elsewhere_as_it_was_saved() {
+fn lookup_returns_live_values_here_and_saved_ones_elsewhere() {
     let disk = MemoryDisk::default();
     let mut other = game(disk.clone());
     log_in(&mut other, 7);
@@ -578,7 +578,7 @@ fn lookup_results(app: &App) -> Vec<(u64, Result<Option<u64>, PlayerStoreError>)
 }
 
 #[test]
-fn a_look_at_who_just_left_waits_for_what_it_left_with() {
+fn lookup_of_a_departed_player_waits_for_its_last_save() {
     let disk = MemoryDisk::default();
     let mut before = game(disk.clone());
     log_in(&mut before, 7);
@@ -610,7 +610,7 @@ fn a_look_at_who_just_left_waits_for_what_it_left_with() {
 }
 
 #[test]
-fn a_spoilt_record_is_an_error_to_who_looks_at_it_and_to_nobody_else() {
+fn corrupt_record_fails_only_its_own_lookup() {
     let disk = MemoryDisk::default();
     let mut other = game(disk.clone());
     log_in_up_to(&mut other, 3);
@@ -630,7 +630,7 @@ fn a_spoilt_record_is_an_error_to_who_looks_at_it_and_to_nobody_else() {
 }
 
 #[test]
-fn looks_at_a_store_that_stalls_are_answered_by_the_deadline() {
+fn lookups_time_out_when_the_store_stalls() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
     let mut settings = PlayerStoreSettings::default();
     settings.cache.load_timeout_ms = 20;

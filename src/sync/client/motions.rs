@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_be_told_everything_is_told_each_motion_once_at_every_turn() {
+    fn sufficient_budget_sends_each_motion_once_per_turn() {
         let (told, own) = motions_sent_in(66, 1_000_000, 0);
         assert_eq!((told, own), (vec![64; OTHERS as usize], 65));
         // In every second tick, by its number.
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_does_not_fit_waits_for_other_turns_and_nobody_waits_for_ever() {
+    fn deferred_motions_are_sent_in_a_bounded_time() {
         for update_doublings in [0, 2] {
             let (told, own) = motions_sent_in(402, 150, update_doublings);
             let least = told.iter().min().copied().unwrap_or_default();

@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn names_numbers_and_lengths_are_checked() {
+    fn attribute_names_ids_and_lengths_are_checked() {
         let mut attributes = Attributes::default();
         let mut register = |name, id, encoding| {
             super::tests::register(&mut attributes, AttributeSpec::new(name, id, encoding))
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn relations_that_learn_the_same_share_a_variant() {
+    fn relations_with_equal_attributes_share_a_variant() {
         let mut attributes = Attributes::default();
         let plain = |name, id| AttributeSpec::new(name, id, Encoding::U8);
         register(&mut attributes, plain("health", 1)).unwrap();
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn every_attribute_is_due_at_its_own_times() {
+    fn attributes_are_scheduled_at_their_send_rate() {
         let mut attributes = Attributes::default();
         let plain = |name, id| AttributeSpec::new(name, id, Encoding::U8);
         register(&mut attributes, plain("slow", 1)).unwrap();

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn seats_are_the_same_if_clients_and_connections_are() {
+    fn session_views_are_equal_if_clients_and_connections_are() {
         let before: Vec<SessionView> = (0..5).map(seat).collect();
         let renewed = |change: &dyn Fn(&mut Vec<SessionView>)| {
             let (mut seats, mut now) = (before.clone(), before.clone());
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn every_session_is_in_one_range_whoever_was_there_before() {
+    fn sessions_are_in_exactly_one_range() {
         let mut ranges = Vec::new();
         for (before, hands, count) in [
             (0, 2, 1),
@@ -288,7 +288,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn seats_are_what_all_sessions_say_whatever_the_number_of_ranges(
+        fn session_views_match_the_sessions_for_any_range_count(
             ticks in prop::collection::vec(prop::collection::btree_map(0..40_u32, 0..3_u8, 0..24), 1..8),
             workers in 1..4_usize,
         ) {
@@ -316,7 +316,7 @@ mod tests {
         }
 
         #[test]
-        fn there_is_a_state_for_each_seat_in_the_same_order(
+        fn client_states_match_session_views_in_order(
             ticks in prop::collection::vec(prop::collection::btree_set(0..20_u32, 0..12), 1..10),
         ) {
             let (mut clients, mut before) = (Vec::new(), BTreeSet::new());

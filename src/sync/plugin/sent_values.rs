@@ -78,7 +78,7 @@ mod tests {
     use crate::sync::attribute_set::ATTRIBUTE_WORDS;
 
     #[test]
-    fn what_was_there_once_is_told_as_removed() {
+    fn removed_value_is_reported_as_removed() {
         let (mut sent, all) = (SentValues::default(), [!0; ATTRIBUTE_WORDS]);
         sent.set(3, b"abc");
         sent.set(1, b"x");

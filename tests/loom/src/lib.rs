@@ -99,7 +99,7 @@ fn start(reader: ring::RingReader, taken: Arc<AtomicU64>) -> thread::JoinHandle<
 }
 
 #[test]
-fn everything_committed_is_taken_before_the_thread_ends() {
+fn committed_messages_are_read_before_the_thread_ends() {
     loom::model(|| {
         let (mut writer, reader) = ring::ring();
         let taken = Arc::new(AtomicU64::new(0));
@@ -118,7 +118,7 @@ fn everything_committed_is_taken_before_the_thread_ends() {
 }
 
 #[test]
-fn a_thread_that_sleeps_is_always_woken() {
+fn sleeping_thread_is_always_woken() {
     loom::model(|| {
         let (mut writer, reader) = ring::ring();
         let taken = Arc::new(AtomicU64::new(0));
@@ -137,7 +137,7 @@ fn a_thread_that_sleeps_is_always_woken() {
 }
 
 #[test]
-fn a_writer_that_goes_at_once_ends_the_thread() {
+fn dropped_writer_ends_the_thread() {
     loom::model(|| {
         let (writer, reader) = ring::ring();
         let sender = start(reader, Arc::new(AtomicU64::new(0)));

@@ -84,24 +84,24 @@ impl TimedViews {
     }
 
     /// After the warm-up, re-ranking every so many ticks.
-    fn warm(walkers: &mut Walkers, sight: ViewLinkMode, rerank_ticks: u32) -> Self {
+    fn warmed_up(walkers: &mut Walkers, sight: ViewLinkMode, rerank_ticks: u32) -> Self {
         let mut side = Self::new(walkers.views(sight, CAP));
         side.views.set_rerank_ticks(rerank_ticks);
         for _ in 0..WARM_UP_TICKS {
             walkers.walk();
             side.tick(|views| walkers.locate(views), u32::MAX);
         }
-        side.begin();
+        side.reset();
         side
     }
 
     /// What was before is no more counted.
-    fn begin(&mut self) {
+    fn reset(&mut self) {
         self.ms.clear();
         self.event_count = 0;
     }
 
-    fn bytes_a_link(&self) -> f64 {
+    fn bytes_per_link(&self) -> f64 {
         self.views.heap_bytes() as f64 / self.views.link_count().max(1) as f64
     }
 }
@@ -148,14 +148,14 @@ const COMPARE_EVERY: usize = 4;
 
 /// How long each tick took a side, and what its lists were after some of them.
 #[derive(Default)]
-struct Pass {
+struct TimedPass {
     ms: Vec<f64>,
     digests: Vec<Digest>,
 }
 
-impl Pass {
+impl TimedPass {
     /// Walks through ticks, which `tick` times.
-    fn through<S>(
+    fn run<S>(
         walkers: &mut Walkers,
         ticks: usize,
         side: &mut S,
@@ -187,9 +187,9 @@ fn timed(work: impl FnOnce()) -> f64 {
 }
 
 /// One of ours with those who walk, after the warm-up.
-fn our_pass(mut walkers: Walkers, ticks: usize, sight: ViewLinkMode) -> (TimedViews, Pass) {
+fn our_pass(mut walkers: Walkers, ticks: usize, sight: ViewLinkMode) -> (TimedViews, TimedPass) {
     let players = walkers.positions.len() as u32;
-    let mut side = TimedViews::warm(&mut walkers, sight, RERANK_TICKS);
+    let mut side = TimedViews::warmed_up(&mut walkers, sight, RERANK_TICKS);
     let tick = |side: &mut TimedViews, walkers: &Walkers| {
         side.tick(|views| walkers.locate(views), u32::MAX);
         side.ms.last().copied().unwrap_or_default()
@@ -199,12 +199,12 @@ fn our_pass(mut walkers: Walkers, ticks: usize, sight: ViewLinkMode) -> (TimedVi
             list.extend(side.views.seen_by(viewer))
         })
     };
-    let pass = Pass::through(&mut walkers, ticks, &mut side, tick, digest);
+    let pass = TimedPass::run(&mut walkers, ticks, &mut side, tick, digest);
     (side, pass)
 }
 
 /// The same ways for plain sets and for the reference design, each by itself.
-fn peer_passes(walkers: &Walkers, players: u32, ticks: usize) -> [Pass; 2] {
+fn peer_passes(walkers: &Walkers, players: u32, ticks: usize) -> [TimedPass; 2] {
     let traits: Vec<_> = (0..players).map(traits).collect();
     // Peers are slow where crowds are large: they run a few of the ticks. They fill all lists at once at the end of the warm-up.
     let peer_ticks = if players > 20_000 { 1 } else { ticks / 2 };
@@ -212,7 +212,7 @@ fn peer_passes(walkers: &Walkers, players: u32, ticks: usize) -> [Pass; 2] {
     (0..WARM_UP_TICKS).for_each(|_| warm.walk());
     let mut sets = SetViews::new(SIDE_M, CELL_M, usize::from(CAP), traits.clone());
     sets.update(&warm.positions);
-    let sets = Pass::through(
+    let sets = TimedPass::run(
         &mut warm.clone(),
         peer_ticks,
         &mut sets,
@@ -226,7 +226,7 @@ fn peer_passes(walkers: &Walkers, players: u32, ticks: usize) -> [Pass; 2] {
     );
     let mut pooled = PooledViews::new(SIDE_M, CELL_M, u32::from(CAP), traits);
     pooled.update(&warm.positions);
-    let pooled = Pass::through(
+    let pooled = TimedPass::run(
         &mut warm,
         peer_ticks,
         &mut pooled,
@@ -256,25 +256,27 @@ fn crowd(players: u32, aims_ms: [f64; 2], least: f64, ticks: usize) -> Vec<Bench
         rows.push(
             BenchRow::repeated(SYSTEM, case(""), &pass.ms, "ms/tick")
                 .about("A tick of everybody's view lists; all walk 2.5 m a tick in 1 km².")
-                .aiming_below(aims_ms[0], "ms"),
+                .with_target_below(aims_ms[0], "ms"),
         );
-        rows.extend(beside_peers(case, sight, players, &pass, &peers, least));
+        rows.extend(compare_with_peers(
+            case, sight, players, &pass, &peers, least,
+        ));
         rows.push(
             BenchRow::new(SYSTEM, case(" event"), event_ns, "ns")
                 .about("The same tick by the number of its enters and leaves.")
-                .aiming_below(30.0, "ns"),
+                .with_target_below(30.0, "ns"),
         );
         rows.push(
-            BenchRow::new(SYSTEM, case(" memory"), side.bytes_a_link(), "B/link")
+            BenchRow::new(SYSTEM, case(" memory"), side.bytes_per_link(), "B/link")
                 .about("All that the scene's views allocate, by links.")
-                .aiming_below(if players < 10_000 { 14.0 } else { 6.0 }, "bytes"),
+                .with_target_below(if players < 10_000 { 14.0 } else { 6.0 }, "bytes"),
         );
         let slow = Walkers::new(players, SIDE_M, 0.25);
         let (_, pass) = our_pass(slow, ticks, sight);
         rows.push(
             BenchRow::repeated(SYSTEM, case(" 0.25 m"), &pass.ms, "ms/tick")
                 .about("The tick at the pace at which people walk: 0.25 m a tick.")
-                .aiming_below(aims_ms[1], "ms"),
+                .with_target_below(aims_ms[1], "ms"),
         );
     }
     rows
@@ -282,33 +284,33 @@ fn crowd(players: u32, aims_ms: [f64; 2], least: f64, ticks: usize) -> Vec<Bench
 
 /// A pass beside those of both peers. Where the caps do not bite, all have the same lists; elsewhere directed sight has as many
 /// of each class as sets, and the pairs of mutual sight and of the reference design are others.
-fn beside_peers(
+fn compare_with_peers(
     case: impl Fn(&str) -> String,
     sight: ViewLinkMode,
     players: u32,
-    pass: &Pass,
-    [sets, pooled]: &[Pass; 2],
+    pass: &TimedPass,
+    [sets, pooled]: &[TimedPass; 2],
     least: f64,
 ) -> [BenchRow; 2] {
     let is_loose = players == 2_000;
     let row = |what: &str| BenchRow::repeated(SYSTEM, case(what), &pass.ms, "ms/tick");
     let beside_sets = row(" v sets")
-        .beside_repeated("sets", &sets.ms)
+        .with_repeated_reference("sets", &sets.ms)
         .about("The same ticks beside a hash set a player, made anew from nine cells every tick.")
-        .aiming_ratio(least);
+        .with_target_ratio(least);
     let beside_pool = row(" v pool")
-        .beside_repeated("pooled", &pooled.ms)
+        .with_repeated_reference("pooled", &pooled.ms)
         .about(
             "The same ticks beside the reference design: pairs in a pool, swept when a cell \
              changes.",
         )
-        .aiming_ratio(1.0);
+        .with_target_ratio(1.0);
     if is_loose {
         let [with_sets, with_pool] =
             [sets, pooled].map(|peer| pass.agrees(peer, |digest| digest.lists));
         return [
-            beside_sets.comparing("everybody's list", with_sets),
-            beside_pool.comparing("everybody's list", with_pool),
+            beside_sets.with_comparison("everybody's list", with_sets),
+            beside_pool.with_comparison("everybody's list", with_pool),
         ];
     }
     if sight == ViewLinkMode::Mutual {
@@ -316,7 +318,7 @@ fn beside_peers(
     }
     let same = pass.agrees(sets, |digest| digest.classes);
     let what = "how many of each class everybody sees";
-    [beside_sets.comparing(what, same), beside_pool]
+    [beside_sets.with_comparison(what, same), beside_pool]
 }
 
 /// Telling positions that change no cell.
@@ -333,7 +335,7 @@ fn within_cells() -> BenchRow {
         .collect();
     BenchRow::repeated(SYSTEM, "within its cell/10000", &ns, "ns")
         .about("Telling one object's position when it has not left its grid cell.")
-        .aiming_below(5.0, "ns")
+        .with_target_below(5.0, "ns")
 }
 
 /// What looking at distances anew adds: two scenes walk the same ways, one of them without, by turns of ten ticks, so that
@@ -341,7 +343,7 @@ fn within_cells() -> BenchRow {
 fn rerank_share(step_m: f32) -> BenchRow {
     let mut sides = [RERANK_TICKS, 0].map(|rerank_ticks| {
         let mut walkers = Walkers::new(10_000, SIDE_M, step_m);
-        let side = TimedViews::warm(&mut walkers, ViewLinkMode::Directed, rerank_ticks);
+        let side = TimedViews::warmed_up(&mut walkers, ViewLinkMode::Directed, rerank_ticks);
         (walkers, side)
     });
     for _ in 0..12 {
@@ -360,7 +362,7 @@ fn rerank_share(step_m: f32) -> BenchRow {
     };
     BenchRow::new(SYSTEM, case, share, "% of the set")
         .about("What looking at distances anew adds to the tick, by turns of ten ticks with and without.")
-        .aiming_below(15.0, "%")
+        .with_target_below(15.0, "%")
 }
 
 /// So many in nine cells, all moving, a hundredth of them over a border each tick.
@@ -371,7 +373,7 @@ fn hot_spot(name: &str, sight: ViewLinkMode, players: u32, ticks: usize) -> [Ben
     for tick in 0..WARM_UP_TICKS + ticks {
         spot.walk();
         if tick == WARM_UP_TICKS {
-            side.begin();
+            side.reset();
         }
         side.tick(|views| spot.locate(views), 1_024);
     }
@@ -384,13 +386,13 @@ fn hot_spot(name: &str, sight: ViewLinkMode, players: u32, ticks: usize) -> [Ben
     ));
     [
         if players == 5_000 {
-            tick.aiming_below(0.2, "ms")
+            tick.with_target_below(0.2, "ms")
         } else {
             tick
         },
         BenchRow::new(SYSTEM, case(" event"), event_ns, "ns")
             .about("The same tick by the number of its enters and leaves."),
-        BenchRow::new(SYSTEM, case(" memory"), side.bytes_a_link(), "B/link")
+        BenchRow::new(SYSTEM, case(" memory"), side.bytes_per_link(), "B/link")
             .about("All that the scene's views allocate, by links."),
     ]
 }
@@ -414,7 +416,7 @@ fn large_scene() -> Vec<BenchRow> {
     let mut rows = Vec::new();
     for step_m in [0.25, 2.5] {
         let mut walkers = Walkers::new(100_000, 4.0 * SIDE_M, step_m);
-        let mut side = TimedViews::warm(&mut walkers, ViewLinkMode::Directed, RERANK_TICKS);
+        let mut side = TimedViews::warmed_up(&mut walkers, ViewLinkMode::Directed, RERANK_TICKS);
         for _ in 0..10 {
             walkers.walk();
             side.tick(|views| walkers.locate(views), u32::MAX);
@@ -426,7 +428,7 @@ fn large_scene() -> Vec<BenchRow> {
                 .about(format!(
                     "A tick of 100,000 players in 4 km × 4 km who walk {step_m} m a tick."
                 ))
-                .aiming_below(40.0, "ms"),
+                .with_target_below(40.0, "ms"),
         );
         let case = format!("4 km {step_m} m memory/100000");
         rows.push(
@@ -456,11 +458,11 @@ fn large_scene_side_by_side(threads: usize) -> BenchRow {
     };
     let ((one_ms, one), (all_ms, all)) = (run(1), run(threads));
     BenchRow::repeated(SYSTEM, "cells of a scene/50000", &all_ms, "ms/tick")
-        .beside_repeated("one thread", &one_ms)
+        .with_repeated_reference("one thread", &one_ms)
         .about(format!(
             "A tick of one scene whose cells are spread over threads ({threads} here), beside one."
         ))
-        .comparing("all links", one == all)
+        .with_comparison("all links", one == all)
 }
 
 /// Scenes of 2,000 side by side; the same links with one thread and with all.
@@ -490,9 +492,9 @@ fn many_scenes(scenes: usize, threads: usize) -> BenchRow {
     };
     let ((one_ms, one), (all_ms, all)) = (run(1), run(threads));
     BenchRow::repeated(SYSTEM, format!("scenes of 2000/{scenes}"), &all_ms, "ms/tick")
-        .beside_repeated("one thread", &one_ms)
+        .with_repeated_reference("one thread", &one_ms)
         .about(format!(
             "A tick of {scenes} scenes of 2,000 players, spread over threads ({threads} here), beside one."
         ))
-        .comparing("all links", one == all)
+        .with_comparison("all links", one == all)
 }

@@ -48,7 +48,7 @@ impl BenchBaseline {
         })
     }
 
-    fn same(&self, row: &BenchRow) -> Option<&BaselineRow> {
+    fn matching_row(&self, row: &BenchRow) -> Option<&BaselineRow> {
         let mut rows = self.rows.iter();
         rows.find(|old| {
             (old.system.as_str(), old.case.as_str(), old.unit.as_str())
@@ -57,13 +57,13 @@ impl BenchBaseline {
     }
 
     fn value(&self, row: &BenchRow) -> Option<f64> {
-        self.same(row).map(|old| old.value)
+        self.matching_row(row).map(|old| old.value)
     }
 
     /// A row with what it was in the baseline, if it is there.
-    pub(super) fn beside(&self, row: BenchRow) -> BenchRow {
-        match self.same(&row) {
-            Some(old) => row.since(old.value, old.spread),
+    pub(super) fn with_baseline(&self, row: BenchRow) -> BenchRow {
+        match self.matching_row(&row) {
+            Some(old) => row.with_baseline(old.value, old.spread),
             None => row,
         }
     }
@@ -114,7 +114,7 @@ mod tests {
 
     fn baseline(core_ns: f64) -> BenchBaseline {
         let json = serde_json::json!({
-            "machine": Machine::here(2),
+            "machine": Machine::current(2),
             "is_quick": false,
             "rows": [
                 BenchRow::new("nav", "town", 4.0, "us"),
@@ -132,9 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_found_again_by_its_system_case_and_unit() {
+    fn row_is_matched_by_system_case_and_unit() {
         let baseline = baseline(2.0);
-        let row = baseline.beside(BenchRow::new("nav", "town", 5.0, "us"));
+        let row = baseline.with_baseline(BenchRow::new("nav", "town", 5.0, "us"));
         assert_eq!(
             (row.baseline_value, row.baseline_ratio),
             (Some(4.0), Some(0.8))
@@ -144,13 +144,13 @@ mod tests {
             BenchRow::new("nav", "town", 5.0, "ms"),
             BenchRow::new("aoi", "town", 5.0, "us"),
         ] {
-            assert_eq!(baseline.beside(other).baseline_value, None);
+            assert_eq!(baseline.with_baseline(other).baseline_value, None);
         }
     }
 
     #[test]
-    fn the_same_machine_at_the_same_pace_gives_no_warning_and_another_one_does() {
-        let here = Machine::here(2);
+    fn other_or_slower_machine_gives_a_warning() {
+        let here = Machine::current(2);
         assert_eq!(
             baseline(2.0).warnings(&here, false, &rows()),
             Vec::<String>::new()
@@ -164,7 +164,7 @@ mod tests {
         };
         assert_eq!(baseline(2.0).warnings(&elsewhere, false, &rows()).len(), 1);
         let new = [BenchRow::new("nav", "city", 5.0, "us")];
-        let told = baseline(2.0).warnings(&Machine::here(2), false, &new);
+        let told = baseline(2.0).warnings(&Machine::current(2), false, &new);
         assert_eq!(told, ["1 of 1 rows are not in the baseline"]);
     }
 }

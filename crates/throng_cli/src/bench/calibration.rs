@@ -15,7 +15,7 @@ pub(super) const SYSTEM: &str = "calibration";
 const CORE_STEPS: u64 = 1 << 19;
 
 /// Places that the memory's kernel walks through: 64 MiB, more than most caches hold.
-const MEMORY_PLACES: u32 = 1 << 24;
+const MEMORY_SLOTS: u32 = 1 << 24;
 
 /// Steps of the memory's kernel a sample.
 const MEMORY_STEPS: u32 = 1 << 16;
@@ -24,10 +24,10 @@ const MEMORY_STEPS: u32 = 1 << 16;
 const SAMPLES: usize = 5;
 
 /// A sample that took this many times the least was disturbed.
-const DISTURBED: f64 = 1.25;
+const DISTURBED_RATIO: f64 = 1.25;
 
 /// More than this load a core before the first measurement says so, too.
-const LOAD_A_CORE_MAX: f64 = 0.5;
+const LOAD_PER_CORE_MAX: f64 = 0.5;
 
 /// The samples of a run.
 pub(super) struct Calibration {
@@ -43,8 +43,8 @@ impl Calibration {
     pub(super) fn new() -> Self {
         // A congruential generator of full period (Hull and Dobell, 1962) goes round all places in an order that no
         // prefetcher foresees, and writing it down is quick.
-        let next = (0..MEMORY_PLACES)
-            .map(|place| place.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) % MEMORY_PLACES);
+        let next = (0..MEMORY_SLOTS)
+            .map(|place| place.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) % MEMORY_SLOTS);
         Self {
             core_ns: Vec::new(),
             memory_ns: Vec::new(),
@@ -54,7 +54,7 @@ impl Calibration {
     }
 
     /// Times both kernels a few times.
-    pub(super) fn take(&mut self) {
+    pub(super) fn measure(&mut self) {
         for _ in 0..SAMPLES {
             let watch = Stopwatch::start();
             black_box(core_kernel(black_box(CORE_STEPS)));
@@ -85,21 +85,24 @@ impl Calibration {
     }
 
     /// Why figures may be worse than the machine is, given its load before; empty when nothing tells so.
-    pub(super) fn busy(&self, load_average: Option<f64>) -> Vec<String> {
-        busy(load_average, cores(), &self.core_ns)
+    pub(super) fn busy_reasons(&self, load_average: Option<f64>) -> Vec<String> {
+        disturbances(load_average, cores(), &self.core_ns)
     }
 }
 
 /// One disturbed sample in ten is nobody's fault.
-fn busy(load: Option<f64>, cores: usize, core_ns: &[f64]) -> Vec<String> {
+fn disturbances(load: Option<f64>, cores: usize, core_ns: &[f64]) -> Vec<String> {
     let mut reasons = Vec::new();
-    if let Some(load) = load.filter(|load| *load > LOAD_A_CORE_MAX * cores as f64) {
+    if let Some(load) = load.filter(|load| *load > LOAD_PER_CORE_MAX * cores as f64) {
         reasons.push(format!(
             "load average {load:.2} on {cores} cores before the first measurement"
         ));
     }
     let least = core_ns.iter().copied().fold(f64::INFINITY, f64::min);
-    let disturbed = core_ns.iter().filter(|ns| **ns > DISTURBED * least).count();
+    let disturbed = core_ns
+        .iter()
+        .filter(|ns| **ns > DISTURBED_RATIO * least)
+        .count();
     if disturbed * 10 > core_ns.len() {
         let most = core_ns.iter().copied().fold(0.0, f64::max);
         reasons.push(format!(
@@ -130,31 +133,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_walk_through_memory_comes_by_every_place() {
+    fn memory_walk_visits_every_slot() {
         let calibration = Calibration::new();
         let (mut at, mut steps) = (calibration.next[0], 1);
         while at != 0 {
             at = calibration.next[at as usize];
             steps += 1;
         }
-        assert_eq!(steps, MEMORY_PLACES);
+        assert_eq!(steps, MEMORY_SLOTS);
     }
 
     #[test]
-    fn a_machine_with_other_work_is_called_busy_and_an_idle_one_is_not() {
+    fn busy_machine_is_reported_and_idle_one_is_not() {
         let mut ns = vec![2.0; 19];
         ns.push(9.0);
-        assert!(busy(Some(0.3), 2, &ns).is_empty());
-        assert!(busy(None, 2, &[]).is_empty());
-        assert_eq!(busy(Some(1.7), 2, &ns).len(), 1);
+        assert!(disturbances(Some(0.3), 2, &ns).is_empty());
+        assert!(disturbances(None, 2, &[]).is_empty());
+        assert_eq!(disturbances(Some(1.7), 2, &ns).len(), 1);
         ns.extend([2.6, 2.6]);
-        assert_eq!(busy(Some(1.7), 2, &ns).len(), 2);
+        assert_eq!(disturbances(Some(1.7), 2, &ns).len(), 2);
     }
 
     #[test]
     fn both_kernels_are_timed() {
         let mut calibration = Calibration::new();
-        calibration.take();
+        calibration.measure();
         for row in calibration.rows() {
             assert!(row.value > 0.0 && row.spread.is_some(), "{row:?}");
         }

@@ -22,13 +22,13 @@ pub(super) struct CrowdSearch {
 
 #[derive(Clone, Copy, Default)]
 struct Tries {
-    held: u32,
-    missed: u32,
+    passed: u32,
+    failed: u32,
 }
 
 impl Tries {
     const fn count(self) -> u32 {
-        self.held + self.missed
+        self.passed + self.failed
     }
 }
 
@@ -36,11 +36,11 @@ impl Tries {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CrowdRange {
     /// The most players that held in every try, without a miss below them; 0 when none did.
-    pub held: u32,
-    pub held_tries: u32,
+    pub max_passed: u32,
+    pub passed_tries: u32,
     /// The fewest that were missed in every try, without one that held above them.
-    pub missed: Option<u32>,
-    pub missed_tries: u32,
+    pub min_failed: Option<u32>,
+    pub failed_tries: u32,
 }
 
 impl CrowdSearch {
@@ -55,32 +55,32 @@ impl CrowdSearch {
     }
 
     /// Takes down how a try went.
-    pub(super) fn tell(&mut self, players: u32, holds: bool) {
+    pub(super) fn record(&mut self, players: u32, holds: bool) {
         let tries = self.tried.entry(players).or_default();
         if holds {
-            tries.held += 1;
+            tries.passed += 1;
         } else {
-            tries.missed += 1;
+            tries.failed += 1;
         }
     }
 
     /// What is known.
     pub(super) fn range(&self) -> CrowdRange {
-        let (held_max, missed_min) = self.mixed();
+        let (held_max, missed_min) = self.overlap();
         let below = self.tried.range(..missed_min).next_back();
         let above = self.tried.range(held_max + 1..).next();
         CrowdRange {
-            held: below.map_or(0, |(&players, _)| players),
-            held_tries: below.map_or(0, |(_, tries)| tries.count()),
-            missed: above.map(|(&players, _)| players),
-            missed_tries: above.map_or(0, |(_, tries)| tries.count()),
+            max_passed: below.map_or(0, |(&players, _)| players),
+            passed_tries: below.map_or(0, |(_, tries)| tries.count()),
+            min_failed: above.map(|(&players, _)| players),
+            failed_tries: above.map_or(0, |(_, tries)| tries.count()),
         }
     }
 
     /// The most players that held in some try, and the fewest that were missed in some.
-    fn mixed(&self) -> (u32, u32) {
-        let held = self.tried.iter().rfind(|(_, tries)| tries.held > 0);
-        let missed = self.tried.iter().find(|(_, tries)| tries.missed > 0);
+    fn overlap(&self) -> (u32, u32) {
+        let held = self.tried.iter().rfind(|(_, tries)| tries.passed > 0);
+        let missed = self.tried.iter().find(|(_, tries)| tries.failed > 0);
         (
             held.map_or(0, |(&players, _)| players),
             missed.map_or(u32::MAX, |(&players, _)| players),
@@ -93,8 +93,12 @@ impl CrowdSearch {
         if tries >= TRIES_MAX {
             return None;
         }
-        let (held_max, missed_min) = self.mixed();
-        let CrowdRange { held, missed, .. } = self.range();
+        let (held_max, missed_min) = self.overlap();
+        let CrowdRange {
+            max_passed: held,
+            min_failed: missed,
+            ..
+        } = self.range();
         match missed {
             None if held_max == 0 => return Some(self.first),
             None if held_max < self.players_max => {
@@ -139,23 +143,29 @@ mod tests {
         while let Some(players) = search.next() {
             let nth = tried.iter().filter(|&&other| other == players).count();
             tried.push(players);
-            search.tell(players, holds(players, nth as u32));
+            search.record(players, holds(players, nth as u32));
         }
         (tried, search.range())
     }
 
     #[test]
-    fn a_sharp_edge_is_found_within_a_twentieth_and_both_sides_are_tried_again() {
+    fn sharp_limit_is_found_within_5_percent_and_both_sides_retried() {
         for limit in [12, 300, 999, 1_000, 7_777, 123_456] {
             let (tried, range) = search(|players, _| players <= limit);
-            let missed = range.missed.unwrap();
-            assert!(range.held <= limit && limit < missed, "{limit}: {range:?}");
+            let missed = range.min_failed.unwrap();
             assert!(
-                missed - range.held <= (range.held / 20).max(10),
+                range.max_passed <= limit && limit < missed,
+                "{limit}: {range:?}"
+            );
+            assert!(
+                missed - range.max_passed <= (range.max_passed / 20).max(10),
                 "{limit}: {range:?}"
             );
             assert!(tried.len() < 25, "{limit}: {tried:?}");
-            for (end, told) in [(range.held, range.held_tries), (missed, range.missed_tries)] {
+            for (end, told) in [
+                (range.max_passed, range.passed_tries),
+                (missed, range.failed_tries),
+            ] {
                 let tries = tried.iter().filter(|&&players| players == end).count();
                 assert_eq!(told as usize, tries, "{limit}: {range:?}");
                 assert!(end == 0 || tries == TRIES as usize, "{limit}: {tried:?}");
@@ -164,30 +174,38 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_limits_gives_the_largest_crowd_and_one_without_room_gives_none() {
+    fn unlimited_machine_passes_largest_crowd_and_full_one_none() {
         let (_, range) = search(|_, _| true);
-        assert_eq!((range.held, range.missed), (MAX, None));
+        assert_eq!((range.max_passed, range.min_failed), (MAX, None));
         let (_, range) = search(|_, _| false);
-        assert_eq!(range.held, 0);
-        assert!(range.missed.unwrap() <= 20, "{range:?}");
+        assert_eq!(range.max_passed, 0);
+        assert!(range.min_failed.unwrap() <= 20, "{range:?}");
     }
 
     #[test]
-    fn one_lucky_run_moves_the_upper_end_and_one_unlucky_run_the_lower() {
+    fn lucky_run_moves_upper_end_and_unlucky_run_the_lower() {
         // From 4,000 to 5,000 every second try holds.
         let noisy = |players: u32, nth| players < 4_000 || (players < 5_000 && nth % 2 == 0);
         let (tried, range) = search(noisy);
-        let missed = range.missed.unwrap();
-        assert!(range.held < 4_000 && missed >= 5_000, "{range:?} {tried:?}");
-        assert!(range.held > 3_700 && missed < 5_500, "{range:?} {tried:?}");
+        let missed = range.min_failed.unwrap();
+        assert!(
+            range.max_passed < 4_000 && missed >= 5_000,
+            "{range:?} {tried:?}"
+        );
+        assert!(
+            range.max_passed > 3_700 && missed < 5_500,
+            "{range:?} {tried:?}"
+        );
     }
 
     #[test]
-    fn a_machine_that_answers_by_chance_ends_the_search_all_the_same() {
+    fn search_ends_also_with_random_results() {
         let (tried, range) = search(|players, nth| (players / 7 + nth) % 3 != 0);
         assert!(tried.len() <= TRIES_MAX as usize);
         assert!(
-            range.missed.is_none_or(|missed| missed > range.held),
+            range
+                .min_failed
+                .is_none_or(|missed| missed > range.max_passed),
             "{range:?}"
         );
     }

@@ -108,7 +108,7 @@ fn exponent(points: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// What an exponent says, in a word or two.
-pub(super) fn in_words(exponent: f64) -> String {
+pub(super) fn describe(exponent: f64) -> String {
     let word = match exponent {
         ..0.25 => "hardly grows",
         ..0.75 => "less than in proportion",
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quadratic_a_line_and_a_constant_are_told_apart() {
+    fn quadratic_linear_and_constant_growth_are_distinguished() {
         let mut all = Vec::new();
         for size in [1_000.0, 2_000.0, 4_000.0, 8_000.0f64] {
             all.push(row(&format!("square/{size}"), 3e-6 * size * size, "ms"));
@@ -148,11 +148,11 @@ mod tests {
             "of times alone"
         );
         assert!(rows[0].about.contains("from 1000 to 8000, by 4 sizes"));
-        assert!(in_words(2.0).contains("square") && in_words(1.04).contains("in proportion"));
+        assert!(describe(2.0).contains("square") && describe(1.04).contains("in proportion"));
     }
 
     #[test]
-    fn few_sizes_or_none_have_no_exponent() {
+    fn too_few_sizes_have_no_exponent() {
         for all in [
             vec![row("a/1", 1.0, "ms"), row("a/2", 2.0, "ms")],
             vec![

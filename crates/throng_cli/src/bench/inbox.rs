@@ -71,10 +71,10 @@ fn policies(case: &str, load: IntakeLoad, what: &str) -> Vec<BenchRow> {
         let all = ours.polite_refused == 0;
         let whole = "nothing of the polite is refused";
         rows.push(
-            row.beside(name, ms(other.worst_tick_ns))
+            row.with_reference(name, ms(other.worst_tick_ns))
                 .about(about)
-                .comparing(whole, all)
-                .aiming_below(30.1, "ms"),
+                .with_comparison(whole, all)
+                .with_target_below(30.1, "ms"),
         );
         let lag = ours.worst_polite_lag_ticks as f64;
         let row = BenchRow::new(SYSTEM, format!("{case} lag v {name}"), lag, "ticks");
@@ -82,10 +82,10 @@ fn policies(case: &str, load: IntakeLoad, what: &str) -> Vec<BenchRow> {
             "The longest that a message of theirs waited under the same load, beside: {name}."
         );
         let row = row
-            .beside(name, other.worst_polite_lag_ticks as f64)
+            .with_reference(name, other.worst_polite_lag_ticks as f64)
             .about(about);
         rows.push(if case == "flood" {
-            row.aiming_below(1.0, "tick")
+            row.with_target_below(1.0, "tick")
         } else {
             row
         });
@@ -131,8 +131,8 @@ fn messages(rounds: usize) -> BenchRow {
     let all = u64::from(CLIENTS * EACH) * (rounds as u64 + 3);
     BenchRow::repeated(SYSTEM, "take and decode", &times, "ns/msg")
         .about("Taking a message of each of 1,000 clients in turn, and decoding it.")
-        .comparing("every message is decoded", decoded == all)
-        .aiming_below(100.0, "ns")
+        .with_comparison("every message is decoded", decoded == all)
+        .with_target_below(100.0, "ns")
 }
 
 /// Players' moves on a map: to places, checked, and in directions, walked.
@@ -206,8 +206,8 @@ fn moves(rounds: usize) -> Result<Vec<BenchRow>, CliError> {
         rows.push(
             BenchRow::repeated(SYSTEM, case, &times, "ns/move")
                 .about(about)
-                .comparing("most moves are accepted", accepted > MOVES / 2)
-                .aiming_below(150.0, "ns"),
+                .with_comparison("most moves are accepted", accepted > MOVES / 2)
+                .with_target_below(150.0, "ns"),
         );
     }
     Ok(rows)
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_measured_is_whole() {
+    fn inbox_rows_are_complete() {
         let flood = IntakeLoad {
             flood: 5_000,
             ticks: 60,
@@ -227,7 +227,7 @@ mod tests {
         assert!(
             policies("flood", flood, "and one more")
                 .iter()
-                .all(|row| !row.is_broken())
+                .all(|row| !row.has_failed())
         );
         assert_eq!(messages(2).agrees, Some(true));
         let rows = moves(2).unwrap();

@@ -116,17 +116,17 @@ fn reads(files: &BenchFiles, rounds: usize, bytes_max: u64) -> Result<Vec<BenchR
     let at_once_ns: Vec<f64> = at_once.iter().map(|ms| ms * 1e6 / bytes as f64).collect();
     Ok(vec![
         BenchRow::repeated(SYSTEM, "read, at once", at_once, "ms")
-            .beside_repeated("BufReader", by_buffer)
+            .with_repeated_reference("BufReader", by_buffer)
             .about(format!(
                 "A file of {} MB, a byte a tile, as one read and byte by byte out of a buffer of 8 KiB.",
                 bytes / 1_000_000
             ))
-            .comparing("the same sum", whole == buffered),
+            .with_comparison("the same sum", whole == buffered),
         BenchRow::repeated(SYSTEM, "read, a byte", &at_once_ns, "ns")
-            .beside("a byte a read", single_ns)
+            .with_reference("a byte a read", single_ns)
             .about("The same file in one read, and with a call of the system for each byte: for each byte.")
-            .comparing("the same sum", is_same)
-            .aiming_ratio(50.0),
+            .with_comparison("the same sum", is_same)
+            .with_target_ratio(50.0),
     ])
 }
 
@@ -156,9 +156,9 @@ fn load(
     .about(format!(
         "A file of {side} × {side} tiles to bit planes and regions."
     ))
-    .comparing("the map that was written", is_same);
+    .with_comparison("the map that was written", is_same);
     Ok(match format {
-        MapFormat::Raw => row.aiming_below(60.0, "ms"),
+        MapFormat::Raw => row.with_target_below(60.0, "ms"),
         _ => row,
     })
 }
@@ -229,12 +229,12 @@ fn load_prepared(
         )),
         BenchRow::repeated(SYSTEM, "planes, graph", &ready, "ms")
             .about("And what it holds, checked and ready to be searched on.")
-            .comparing("what building makes", is_same),
+            .with_comparison("what building makes", is_same),
         BenchRow::repeated(SYSTEM, "prepared, in all", &all, "ms")
-            .beside_repeated("built", &build)
+            .with_repeated_reference("built", &build)
             .about("Both together, beside a file of the tiles alone and building of them what the other file holds."),
         BenchRow::repeated(SYSTEM, "prepared / copy", &all, "ms")
-            .beside_repeated("read, copied", &copy)
+            .with_repeated_reference("read, copied", &copy)
             .about("The same beside the bytes of the file read in one go and copied once."),
     ])
 }
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_format_gives_the_map_back() {
+    fn every_format_restores_the_map() {
         let rows = rows(128, 1, 1_000).unwrap();
         let agree = rows.iter().filter_map(|row| row.agrees);
         assert!(agree.clone().all(|agrees| agrees));

@@ -18,7 +18,7 @@ const REPEATS: usize = 5;
 
 /// What one heartbeat over a full queue did.
 #[derive(Default)]
-struct Done {
+struct HeartbeatResult {
     ms: f64,
     matched: u64,
     waiting: u64,
@@ -27,7 +27,7 @@ struct Done {
     matches: usize,
 }
 
-impl Done {
+impl HeartbeatResult {
     fn gap_mean(&self) -> f64 {
         self.gap_sum as f64 / self.matches.max(1) as f64
     }
@@ -38,7 +38,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let mut rows = from_scratch(parties)?;
     rows.push(pack_alone(parties));
     rows.extend(small_pools()?);
-    rows.push(held(if quick { 100_000 } else { 1_000_000 })?);
+    rows.push(steady_queue(if quick { 100_000 } else { 1_000_000 })?);
     Ok(rows)
 }
 
@@ -46,7 +46,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
 fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, CliError> {
     let waiting = tickets(parties, PartyPowerSource::Skill);
     let players: u64 = waiting.iter().map(|ticket| u64::from(ticket.size)).sum();
-    let [windows, arrival] = in_turn(&waiting)?;
+    let [windows, arrival] = alternate(&waiting)?;
     let row =
         |case: &str, value, unit| BenchRow::new(SYSTEM, format!("{case}/{parties}"), value, unit);
     let timed = |case: &str, factor: f64, unit| {
@@ -57,51 +57,51 @@ fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, CliError> {
             &scaled(&windows.ms),
             unit,
         )
-        .beside_repeated("arrival", &scaled(&arrival.ms))
+        .with_repeated_reference("arrival", &scaled(&arrival.ms))
     };
     let is_whole = [&windows, &arrival].map(|run| run.last.matched + run.last.waiting == players);
     let (windows_done, arrival_done) = (&windows.last, &arrival.last);
     let least = percentile(least_spreads(&waiting, 5), 99);
     let apart = tickets(parties, PartyPowerSource::Independent);
-    let [windows_apart, arrival_apart] = in_turn(&apart)?;
-    let levels = beat(Packing::Windows, 10, &tickets_of_levels(parties))?;
+    let [windows_apart, arrival_apart] = alternate(&apart)?;
+    let levels = run_heartbeat(Packing::Windows, 10, &tickets_of_levels(parties))?;
     Ok(vec![
         timed("heartbeat", 1.0, "ms")
             .about(
                 "One heartbeat over a full queue: packing by skill in windows, beside packing in \
                  the order of arrival.",
             )
-            .comparing("every player is in a match or waits", is_whole == [true; 2]),
+            .with_comparison("every player is in a match or waits", is_whole == [true; 2]),
         row("spread p99", f64::from(windows_done.spread_p99), "skill")
-            .beside("arrival", f64::from(arrival_done.spread_p99))
+            .with_reference("arrival", f64::from(arrival_done.spread_p99))
             .about("How far skills in a match lie apart, which 99 of 100 matches stay within.")
-            .aiming(
+            .with_target(
                 format!("at most 1.2 times the least, which is {least}"),
                 f64::from(windows_done.spread_p99) <= 1.2 * f64::from(least),
             ),
         row("gap mean", windows_done.gap_mean(), "power")
-            .beside("arrival", arrival_done.gap_mean())
+            .with_reference("arrival", arrival_done.gap_mean())
             .about("How far the powers of the two groups of a match lie apart.")
-            .aiming(
+            .with_target(
                 "no worse than in the order of arrival",
                 windows_done.gap_mean() <= arrival_done.gap_mean(),
             ),
         // Powers that have nothing to do with skill leave a tight match little choice, and spread goes before gap:
         // the order of arrival, which takes no notice of skill, is far more even then. No aim is met here.
         row("gap mean apart", windows_apart.last.gap_mean(), "power")
-            .beside("arrival", arrival_apart.last.gap_mean())
+            .with_reference("arrival", arrival_apart.last.gap_mean())
             .about(
                 "The same where power has nothing to do with skill: packing by skill leaves less \
                  to choose from.",
             ),
         row("waiting", windows_done.waiting as f64, "players")
-            .beside("arrival", arrival_done.waiting as f64)
+            .with_reference("arrival", arrival_done.waiting as f64)
             .about("Who is in no match after the heartbeat."),
         timed("beat a party", 1e6 / f64::from(parties), "ns/party")
             .about("The same heartbeat by the number of parties in the queue."),
         row("waiting, levels", levels.waiting as f64, "players")
             .about("Who is in no match where levels from 1 to 60 play in bands of 10.")
-            .aiming(
+            .with_target(
                 "at least three in four players are in a match",
                 levels.waiting * 3 <= levels.matched,
             ),
@@ -135,12 +135,12 @@ fn pack_alone(parties: u32) -> BenchRow {
         ns[1].push(a_party(watch));
     }
     BenchRow::repeated(SYSTEM, format!("sweep alone/{parties}"), &ns[0], "ns/party")
-        .beside_repeated("arrival", &ns[1])
+        .with_repeated_reference("arrival", &ns[1])
         .about(
             "Packing by itself, of parties that are in order already: no terms, no matches made.",
         )
-        .comparing("as many matches or more", matches[0] >= matches[1])
-        .aiming_below(50.0, "ns, which is 20 million parties a second")
+        .with_comparison("as many matches or more", matches[0] >= matches[1])
+        .with_target_below(50.0, "ns, which is 20 million parties a second")
 }
 
 /// Pools of a dozen parties or so, which are solved exactly.
@@ -153,8 +153,8 @@ fn small_pools() -> Result<Vec<BenchRow>, CliError> {
         let mut pool: Vec<Ticket> = (0..parties).map(|_| source.ticket(0)).collect();
         // Nobody's skill keeps anybody apart.
         pool.iter_mut().for_each(|ticket| ticket.skill = 0);
-        let windows = beat(Packing::Windows, 10, &pool)?;
-        let by_age = beat(Packing::Arrival, 10, &pool)?;
+        let windows = run_heartbeat(Packing::Windows, 10, &pool)?;
+        let by_age = run_heartbeat(Packing::Arrival, 10, &pool)?;
         let (matches, gaps) = best_by_brute_force(&pool, 5);
         most &= windows.matches == matches as usize;
         found += windows.gap_sum;
@@ -167,17 +167,17 @@ fn small_pools() -> Result<Vec<BenchRow>, CliError> {
     }
     Ok(vec![
         BenchRow::new(SYSTEM, "gap sum/pools to 14", exact as f64, "power")
-            .beside("arrival", arrival as f64)
+            .with_reference("arrival", arrival as f64)
             .about(
                 "All gaps of 200 small pools that are solved exactly, beside the order of arrival.",
             )
-            .comparing("as many matches or more", more)
-            .aiming("gaps no larger", exact <= arrival),
+            .with_comparison("as many matches or more", more)
+            .with_target("gaps no larger", exact <= arrival),
         BenchRow::new(SYSTEM, "gap sum/brute force to 14", found as f64, "power")
-            .beside("brute force", optimum as f64)
+            .with_reference("brute force", optimum as f64)
             .about("The same beside trying out everything, which is the best that can be.")
-            .comparing("as many matches", most)
-            .aiming(
+            .with_comparison("as many matches", most)
+            .with_target(
                 "at most 1.05 times the optimum",
                 found as f64 <= 1.05 * optimum as f64,
             ),
@@ -185,7 +185,7 @@ fn small_pools() -> Result<Vec<BenchRow>, CliError> {
 }
 
 /// A queue held at a number of parties while a hundred heartbeats of 500 matches pass.
-fn held(parties: usize) -> Result<BenchRow, CliError> {
+fn steady_queue(parties: usize) -> Result<BenchRow, CliError> {
     let failed =
         |error: &dyn std::fmt::Display| CliError::new(format!("the queue was not filled: {error}"));
     let mut churn = Churn::new(parties, 1_000, 500).map_err(|error| failed(&error))?;
@@ -210,33 +210,33 @@ fn held(parties: usize) -> Result<BenchRow, CliError> {
     let p99_ms = f64::from(percentile(us, 99)) / 1e3;
     Ok(
         BenchRow::new(SYSTEM, format!("beat p99/{parties}"), p99_ms, "ms")
-            .spreading(RepeatSpread::of(&ms))
-            .beside("arrival", arrival_ms)
+            .with_spread(RepeatSpread::from_samples(&ms))
+            .with_reference("arrival", arrival_ms)
             .about(
                 "A heartbeat over a queue that is held at this many parties, 20,000 of which \
                  arrive a second, beside packing all of it once in the order of arrival.",
             )
-            .comparing(
+            .with_comparison(
                 "500 matches in every heartbeat",
                 made == 50_000 && pairs > 500,
             )
-            .aiming_below(50.0, "ms"),
+            .with_target_below(50.0, "ms"),
     )
 }
 
 /// Repeats of a heartbeat: how long each took, and what the last one did, as every one does.
 #[derive(Default)]
-struct Beats {
+struct HeartbeatTimes {
     ms: Vec<f64>,
-    last: Done,
+    last: HeartbeatResult,
 }
 
 /// Heartbeats from scratch by skill and in the order of arrival, in turn.
-fn in_turn(tickets: &[Ticket]) -> Result<[Beats; 2], CliError> {
-    let mut beats = <[Beats; 2]>::default();
+fn alternate(tickets: &[Ticket]) -> Result<[HeartbeatTimes; 2], CliError> {
+    let mut beats = <[HeartbeatTimes; 2]>::default();
     for _ in 0..REPEATS {
         for (beats, packing) in beats.iter_mut().zip([Packing::Windows, Packing::Arrival]) {
-            beats.last = beat(packing, 10, tickets)?;
+            beats.last = run_heartbeat(packing, 10, tickets)?;
             beats.ms.push(beats.last.ms);
         }
     }
@@ -244,7 +244,11 @@ fn in_turn(tickets: &[Ticket]) -> Result<[Beats; 2], CliError> {
 }
 
 /// A heartbeat from scratch.
-fn beat(packing: Packing, now_tick: u64, tickets: &[Ticket]) -> Result<Done, CliError> {
+fn run_heartbeat(
+    packing: Packing,
+    now_tick: u64,
+    tickets: &[Ticket],
+) -> Result<HeartbeatResult, CliError> {
     let queued = matcher_with_queue(packing, 1 << 20, tickets);
     let mut matcher = queued.map_err(|error| CliError::new(format!("no queue: {error}")))?;
     let mut beat = HeartbeatOutcome::default();
@@ -257,7 +261,7 @@ fn beat(packing: Packing, now_tick: u64, tickets: &[Ticket]) -> Result<Done, Cli
             .flat_map(|made| made.groups.iter().flatten())
     };
     let spreads = beat.matches.iter().map(|made| made.quality.spread);
-    Ok(Done {
+    Ok(HeartbeatResult {
         ms,
         matched: groups().map(|ticket| u64::from(ticket.size)).sum(),
         waiting: matcher.waiting_players() as u64,
@@ -272,11 +276,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_gets_lost() {
+    fn no_party_is_lost() {
         let tickets = tickets(300, PartyPowerSource::Skill);
         let players: u64 = tickets.iter().map(|ticket| u64::from(ticket.size)).sum();
         for packing in [Packing::Windows, Packing::Arrival] {
-            let Ok(done) = beat(packing, 10, &tickets) else {
+            let Ok(done) = run_heartbeat(packing, 10, &tickets) else {
                 panic!("the settings are valid")
             };
             assert_eq!(done.matched + done.waiting, players);

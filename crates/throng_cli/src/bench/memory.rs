@@ -21,10 +21,10 @@ const CROWDS: [u32; 3] = [2_000, 5_000, 10_000];
 const TICKS: u64 = 100;
 
 /// Rows whose memory is no player's: the town's map, what searches know of it, and synthetic clients, who would be elsewhere.
-const NOT_OF_PLAYERS: [&str; 3] = ["map", "nav_maps", "crowd"];
+const NON_PLAYER_MODULES: [&str; 3] = ["map", "nav_maps", "crowd"];
 
 /// What modules tell must be at least this much of what is allocated.
-const EXPLAINED_MIN: f64 = 0.8;
+const ATTRIBUTED_MIN: f64 = 0.8;
 
 pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let mut rows = Vec::new();
@@ -68,7 +68,7 @@ fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
             "B/player",
         )
     };
-    let is_of_players = |module: &str| !NOT_OF_PLAYERS.contains(&module);
+    let is_of_players = |module: &str| !NON_PLAYER_MODULES.contains(&module);
     let all: usize = modules.values().sum();
     let of_players = modules.iter().filter(|(module, _)| is_of_players(module));
     let of_players: usize = of_players.map(|(_, bytes)| bytes).sum();
@@ -77,7 +77,7 @@ fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
             "All that modules hold but the map, what searches know of it and synthetic clients, by players; {} NPCs are in it.",
             load_npcs(players)
         ))
-        .aiming_below(8_000.0, "B");
+        .with_target_below(8_000.0, "B");
     let mut rows = vec![whole];
     let mut by_size: Vec<(&str, usize)> = modules.into_iter().collect();
     by_size.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
@@ -93,12 +93,12 @@ fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let counted = allocated().bytes.saturating_sub(allocated_before);
     rows.push(if counted > 0 {
         let share = all as f64 / counted as f64;
-        asked.comparing(
+        asked.with_comparison(
             format!(
                 "modules tell of at least {:.0} % of what is allocated, and of no more than that",
-                EXPLAINED_MIN * 100.0
+                ATTRIBUTED_MIN * 100.0
             ),
-            (EXPLAINED_MIN..=1.0).contains(&share),
+            (ATTRIBUTED_MIN..=1.0).contains(&share),
         )
     } else {
         asked
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_are_told_by_players() {
+    fn memory_by_module_is_reported_per_player() {
         let rows = crowd(100, 1).unwrap();
         let value = |case: &str| {
             let row = rows.iter().find(|row| row.case == case);
@@ -144,6 +144,6 @@ mod tests {
             value("of sync/100").unwrap(),
         );
         assert!(whole > sync && sync > 0.0, "{rows:?}");
-        assert!(!blocks(48, 3).is_broken());
+        assert!(!blocks(48, 3).has_failed());
     }
 }

@@ -23,7 +23,6 @@ mod aoi;
 mod baseline;
 mod calibration;
 mod crowd_search;
-mod directory;
 mod dirty_flags;
 mod growth;
 mod inbox;
@@ -37,6 +36,7 @@ pub(super) mod page;
 mod readme;
 pub(super) mod rows;
 mod session;
+mod store;
 mod sync;
 mod table;
 mod thread_sweep;
@@ -48,13 +48,13 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::color::broken_text;
+use super::color::failure_text;
 use super::machine::Machine;
 use super::outputs::{RunFile, check_outputs, check_page, check_writable};
 use super::page::write as write_page;
 use super::{
-    CliError, CliStatus, cores, interrupted, is_interrupted, listen_for_interrupt, print,
-    print_wrong, progress,
+    CliError, CliStatus, cores, interrupted_status, is_interrupted, listen_for_interrupt, print,
+    print_failure, progress,
 };
 use baseline::BenchBaseline;
 use calibration::Calibration;
@@ -99,7 +99,7 @@ pub(super) struct Bench {
 }
 
 /// Rows that differ or miss their target, of which each is named at the end.
-const BROKEN_MAX: usize = 8;
+const FAILURES_SHOWN_MAX: usize = 8;
 
 const EXAMPLES: &str = "Examples:
   throng bench nav matchmaking --quick
@@ -177,7 +177,7 @@ enum BenchTarget {
 /// What `--json` prints, and `--baseline` reads: one object, in which `rows` is the array of all rows. A field that a row is
 /// without is `null`.
 #[derive(Serialize, Deserialize)]
-pub(super) struct BenchFindings {
+pub(super) struct BenchReport {
     pub machine: Machine,
     pub is_quick: bool,
     /// Where it was stopped, if it was.
@@ -235,7 +235,7 @@ impl Bench {
     /// Measures, prints, and says whether all results agree and, where they are judged, all targets are met.
     pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let systems = self.systems();
-        self.refuse_idle_flags(&systems)?;
+        self.check_flags(&systems)?;
         let peers = self.peers.as_deref().map_or(Ok(Vec::new()), load_peers)?;
         self.check_files(&peers)?;
         let baseline = self
@@ -251,7 +251,7 @@ impl Bench {
             .map_or_else(cores, |most| usize::from(*most));
         // Those that measure without an app are spread over the same pools as those with one.
         task_pools(threads).create_default_pools();
-        let machine = Machine::here(threads);
+        let machine = Machine::current(threads);
         let shows_tables = !self.json && !quiet;
         if shows_tables {
             print(&machine.lines().join("\n"))?;
@@ -261,9 +261,9 @@ impl Bench {
             calibration,
             interrupted: stopped,
         } = self.measure(&systems, threads, baseline.as_ref(), quiet)?;
-        let findings = BenchFindings {
+        let findings = BenchReport {
             interrupted: stopped,
-            busy: calibration.busy(machine.load_average),
+            busy: calibration.busy_reasons(machine.load_average),
             baseline_warnings: baseline.map_or_else(Vec::new, |baseline| {
                 baseline.warnings(&machine, self.quick, &rows)
             }),
@@ -275,11 +275,11 @@ impl Bench {
             let text = serde_json::to_string_pretty(&findings);
             print(&text.map_err(|error| CliError::new(error.to_string()))?)?;
         } else if quiet {
-            findings.tell_broken();
+            findings.print_failures();
         } else {
             for note in findings.notes() {
                 let lines = table::wrapped(&note);
-                print(&format!("\n{}", broken_text(&lines.join("\n"))))?;
+                print(&format!("\n{}", failure_text(&lines.join("\n"))))?;
             }
             if let Some(stopped) = &findings.interrupted {
                 print(&format!("\n{}", stopped.line()))?;
@@ -289,14 +289,14 @@ impl Bench {
             write_page(file, &page::page(&findings, &peers))?;
         }
         if findings.interrupted.is_some() {
-            return Ok(interrupted());
+            return Ok(interrupted_status());
         }
         if let Some(file) = &self.readme {
             readme::write(file, &findings, &peers)?;
         }
-        let is_broken = findings.rows.iter().any(BenchRow::is_broken);
+        let is_broken = findings.rows.iter().any(BenchRow::has_failed);
         Ok(if is_broken {
-            CliStatus::Unmet
+            CliStatus::Failed
         } else {
             CliStatus::Done
         })
@@ -319,7 +319,7 @@ impl Bench {
     }
 
     /// Fails when a flag says something to none of the systems.
-    fn refuse_idle_flags(&self, systems: &[BenchTarget]) -> Result<(), CliError> {
+    fn check_flags(&self, systems: &[BenchTarget]) -> Result<(), CliError> {
         let names: Vec<String> = systems
             .iter()
             .map(|system| format!("`{}`", system.name()))
@@ -387,22 +387,26 @@ impl Bench {
     ) -> Result<Measured, CliError> {
         let shows_tables = !self.json && !quiet;
         let finish = |row: BenchRow| {
-            let row = if self.judge { row } else { row.unjudged() };
+            let row = if self.judge {
+                row
+            } else {
+                row.without_target()
+            };
             match baseline {
-                Some(baseline) => baseline.beside(row),
+                Some(baseline) => baseline.with_baseline(row),
                 None => row,
             }
         };
         let show = |rows: &[BenchRow]| {
             if shows_tables && !rows.is_empty() {
-                print(&format!("\n{}", table::table(rows, broken_text)))?;
+                print(&format!("\n{}", table::table(rows, failure_text)))?;
             }
             Ok::<_, CliError>(())
         };
         let mut calibration = Calibration::new();
         let (mut rows, mut stopped) = (Vec::new(), None);
         for (nth, system) in systems.iter().enumerate() {
-            calibration.take();
+            calibration.measure();
             tracing::info!(system = %system.name(), "benchmark started");
             // Drawn once, so that nothing runs beside what is measured. The tick has bars of its own.
             let bar = progress(systems.len() as u64, &system.name(), quiet);
@@ -418,7 +422,7 @@ impl Bench {
             }
             let mut new: Vec<BenchRow> = new.into_iter().map(finish).collect();
             if is_interrupted() {
-                new = new.into_iter().map(BenchRow::unjudged).collect();
+                new = new.into_iter().map(BenchRow::without_target).collect();
                 stopped = Some(Interruption {
                     system: system.name(),
                     systems_done: nth,
@@ -434,7 +438,7 @@ impl Bench {
                 break;
             }
         }
-        calibration.take();
+        calibration.measure();
         let last: Vec<BenchRow> = calibration.rows().into_iter().map(finish).collect();
         show(&last)?;
         rows.extend(last);
@@ -460,7 +464,7 @@ impl Bench {
             BenchTarget::Net => net::measure(self.quick),
             BenchTarget::Session => session::measure(self.quick),
             BenchTarget::Sync => sync::measure(self.quick),
-            BenchTarget::Directory => directory::measure(self.quick),
+            BenchTarget::Directory => store::measure(self.quick),
             BenchTarget::Memory => memory::measure(self.quick, threads),
             BenchTarget::Load => load::measure(self.quick),
             BenchTarget::Tick => self.measure_ticks(threads, quiet),
@@ -487,14 +491,14 @@ impl Bench {
         if others.is_empty() {
             return Ok(of_first);
         }
-        let mut rows = thread_sweep::beside(None, first, of_first.clone());
+        let mut rows = thread_sweep::merge_rows(None, first, of_first.clone());
         for count in others.iter().copied() {
             let of_count = bench(count).measure(&self.players)?;
             // A run that was stopped has other figures.
             if is_interrupted() {
                 break;
             }
-            rows.extend(thread_sweep::beside(
+            rows.extend(thread_sweep::merge_rows(
                 Some((first, &of_first)),
                 count,
                 of_count,
@@ -502,7 +506,7 @@ impl Bench {
         }
         let speed_ups = thread_sweep::speed_ups(&rows);
         if !self.json && !quiet && !speed_ups.is_empty() {
-            print(&format!("\n{}", table::table(&speed_ups, broken_text)))?;
+            print(&format!("\n{}", table::table(&speed_ups, failure_text)))?;
         }
         Ok(rows)
     }
@@ -519,7 +523,7 @@ fn load_peers(file: &Path) -> Result<Vec<BenchRow>, CliError> {
     })
 }
 
-impl BenchFindings {
+impl BenchReport {
     /// What is to be kept in mind with the figures, a sentence each.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -534,8 +538,8 @@ impl BenchFindings {
         }));
         let warnings = self.baseline_warnings.iter();
         notes.extend(warnings.map(|warning| format!("Beside the baseline: {warning}.")));
-        let mut broken = self.rows.iter().filter(|row| row.is_broken());
-        notes.extend(broken.by_ref().take(BROKEN_MAX).map(|row| {
+        let mut broken = self.rows.iter().filter(|row| row.has_failed());
+        notes.extend(broken.by_ref().take(FAILURES_SHOWN_MAX).map(|row| {
             let (word, what) = if row.agrees == Some(false) {
                 ("Differs", &row.compared)
             } else {
@@ -552,11 +556,11 @@ impl BenchFindings {
     }
 
     /// Says on stderr what is broken and whether it was stopped, and nothing else.
-    fn tell_broken(&self) {
+    fn print_failures(&self) {
         let broken: Vec<BenchRow> = self
             .rows
             .iter()
-            .filter(|row| row.is_broken())
+            .filter(|row| row.has_failed())
             .cloned()
             .collect();
         if !broken.is_empty() {
@@ -568,7 +572,7 @@ impl BenchFindings {
             );
         }
         if let Some(stopped) = &self.interrupted {
-            print_wrong(&stopped.line());
+            print_failure(&stopped.line());
         }
     }
 }

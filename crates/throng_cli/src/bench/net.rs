@@ -69,9 +69,9 @@ fn latencies(name: &str, figures: &TownResult) -> Vec<BenchRow> {
             "ms",
         )
         .about("From the push of an ordered message to its delivery.")
-        .comparing("each comes once, in order", figures.missing == 0)
+        .with_comparison("each comes once, in order", figures.missing == 0)
     };
-    let aim = |row: BenchRow, most_ms: f64| row.aiming_below(most_ms, "ms");
+    let aim = |row: BenchRow, most_ms: f64| row.with_target_below(most_ms, "ms");
     let (p50, p99, p999) = (row("p50", 0.5), row("p99", 0.99), row("p99.9", 0.999));
     let soon_ms = ONE_WAY_MS + JITTER_MS + 1.5 * TICK_MS;
     let soon = BenchRow::new(
@@ -90,7 +90,7 @@ fn latencies(name: &str, figures: &TownResult) -> Vec<BenchRow> {
             p50,
             p99,
             aim(p999, ONE_WAY_MS + 3.5 * TICK_MS),
-            soon.aiming_above(98.8, "%"),
+            soon.with_target_above(98.8, "%"),
         ],
         "10 % in bursts" => vec![p50, aim(p99, 200.0), p999],
         _ => vec![p50, p99, p999],
@@ -100,14 +100,14 @@ fn latencies(name: &str, figures: &TownResult) -> Vec<BenchRow> {
 /// What a tick takes down, beside each byte sent once and nothing acknowledged.
 fn bytes(name: &str, figures: &TownResult, once: &TownResult) -> BenchRow {
     let row = BenchRow::new(SYSTEM, format!("{name}: bytes"), figures.down_bytes, "B")
-        .beside("sent once", once.down_bytes)
+        .with_reference("sent once", once.down_bytes)
         .about(format!(
             "Bytes down a tick, with IP, UDP and sealing; up it is {:.0}.",
             figures.up_bytes
         ));
     if name == "10 % lost" {
         let meets = figures.down_bytes <= 1.25 * once.down_bytes;
-        row.aiming("<= 25 % more than sent once", meets)
+        row.with_target("<= 25 % more than sent once", meets)
     } else {
         row
     }
@@ -145,17 +145,17 @@ fn costs(name: &str, clients: usize, lost_one_in: Option<usize>, rounds: usize) 
             .about(format!(
                 "Pushing {unreliable} unreliable and {reliable} ordered messages of 12 bytes and making the packet, for each of {clients} clients."
             ))
-            .comparing("what is not lost comes", all)
-            .aiming_below(1_000.0, "ns"),
+            .with_comparison("what is not lost comes", all)
+            .with_target_below(1_000.0, "ns"),
         BenchRow::repeated(SYSTEM, format!("{name}: message"), &a_message, "ns/msg")
             .about("The same a message.")
-            .aiming_below(40.0, "ns"),
+            .with_target_below(40.0, "ns"),
         BenchRow::repeated(SYSTEM, format!("{name}: receive"), &receiving, "ns/client")
             .about("Taking a client's packet: what it acknowledges, and a message of 12 bytes.")
-            .aiming_below(1_000.0, "ns"),
+            .with_target_below(1_000.0, "ns"),
         BenchRow::new(SYSTEM, format!("{name}: memory"), crowd.client_bytes() as f64, "B")
             .about("What the core has of a client, buffers included.")
-            .aiming_below(12_000.0, "B"),
+            .with_target_below(12_000.0, "B"),
     ]
 }
 
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_and_a_crowd_is_answered() {
+    fn messages_arrive_and_a_crowd_gets_replies() {
         let model = NetworkConditioner::with_loss(LossModel::Independent(0.1));
         let figures = simulate_town(EndpointSettings::default(), model, 300, SEED);
         let rows = latencies("10 % lost", &figures);

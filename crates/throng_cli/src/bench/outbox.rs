@@ -72,13 +72,13 @@ fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<Benc
                 "Putting a tick's news into packets in the tick: {seen} messages to each of \
                  {clients} clients."
             ))
-            .comparing("every message is in a packet", whole)
-            .aiming_below(40.0, "ns"),
+            .with_comparison("every message is in a packet", whole)
+            .with_target_below(40.0, "ns"),
         row("hand over", offered).about("Handing the same news to a sender thread instead."),
         row("thread", taken)
             .about("Putting the same news into packets in that thread.")
-            .comparing("every message is in a packet", whole)
-            .aiming_below(40.0, "ns"),
+            .with_comparison("every message is in a packet", whole)
+            .with_target_below(40.0, "ns"),
     ]
 }
 
@@ -110,16 +110,16 @@ fn ring(
     let row = |name: &str| {
         let case = format!("{case}/{bytes} B v {name}");
         BenchRow::repeated(SYSTEM, case, ring, "ns/msg")
-            .comparing("the same messages in the same order", is_equal)
+            .with_comparison("the same messages in the same order", is_equal)
     };
     let about = |peer: &str| {
         format!("A message of {bytes} bytes through the sender's ring, {between}, beside {peer}.")
     };
     let beside_channel = row("channel")
-        .beside_repeated("channel", channel)
+        .with_repeated_reference("channel", channel)
         .about(about("`std::sync::mpsc::sync_channel` of byte vectors"));
     let beside_queue = row("queue")
-        .beside_repeated("ArrayQueue", queue)
+        .with_repeated_reference("ArrayQueue", queue)
         .about(about("`crossbeam_queue::ArrayQueue` of byte vectors"));
     if case == "threads" {
         return vec![beside_channel, beside_queue];
@@ -131,10 +131,10 @@ fn ring(
         .about(format!(
             "What the ring carries a second of messages of {bytes} bytes, {between}."
         ))
-        .aiming_above(2.0, "GB/s");
+        .with_target_above(2.0, "GB/s");
     if bytes == 64 {
-        let beside_channel = beside_channel.aiming_ratio(5.0);
-        return vec![rate, beside_channel, beside_queue.aiming_ratio(2.0)];
+        let beside_channel = beside_channel.with_target_ratio(5.0);
+        return vec![rate, beside_channel, beside_queue.with_target_ratio(2.0)];
     }
     vec![rate, beside_channel, beside_queue]
 }
@@ -144,14 +144,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_measured_is_whole_and_the_same() {
+    fn outbox_rows_are_complete_and_agree() {
         // Times are what they are; what was made does not depend on them.
         let rows = packets(200, 20, 10, 2);
         assert!(rows[0].value > 0.0 && rows.len() == 3);
     }
 
     #[test]
-    fn a_verdict_is_of_one_target_and_that_of_a_rate_is_in_its_unit() {
+    fn verdict_has_one_target_in_the_unit_of_its_rate() {
         for (bytes, aims) in [(64, 3), (16_384, 1)] {
             let rows = ring("turn", single_threaded, bytes, 100, 1);
             let targets: Vec<&str> = rows

@@ -1,12 +1,12 @@
 //! All figures as a page: bars beside references and peers, how figures grow with sizes, and every row in a table.
 
-use super::growth::{SizeGrowth, growths, in_words};
+use super::growth::{SizeGrowth, describe, growths};
 use super::rows::BenchRow;
 use super::table::{number, since_baseline};
-use super::{BenchFindings, Interruption};
+use super::{BenchReport, Interruption};
 use crate::page::chart::{Plot, cell_bar, digits};
-use crate::page::figures::figure;
 use crate::page::html::{document, section, table, text};
+use crate::page::numbers::figure;
 
 /// Curves in one plot; more of them nobody tells apart.
 const CURVES_MAX: usize = 12;
@@ -40,7 +40,7 @@ const LEGEND: &str = "A value is the median of repeats. The ratio is how many ti
                       or less it is now; within the spread: by no more than its repeats lie apart.";
 
 /// The page; `peers` are rows of benches/peers.
-pub(crate) fn page(findings: &BenchFindings, peers: &[BenchRow]) -> String {
+pub(crate) fn page(findings: &BenchReport, peers: &[BenchRow]) -> String {
     let machine = &findings.machine;
     let build = if machine.is_optimised {
         ""
@@ -69,15 +69,15 @@ pub(crate) fn page(findings: &BenchFindings, peers: &[BenchRow]) -> String {
             text(&row.about)
         );
     }
-    body += &beside("beside", "Beside references", &findings.rows);
-    body += &beside("peers", "Beside published crates", peers);
+    body += &comparison_bars("beside", "Beside references", &findings.rows);
+    body += &comparison_bars("peers", "Beside published crates", peers);
     body += &growth(&findings.rows);
     body += &all_rows(&findings.rows);
     document("throng bench", &body)
 }
 
 /// The systems, once each.
-fn title(findings: &BenchFindings) -> String {
+fn title(findings: &BenchReport) -> String {
     let names = systems(&findings.rows);
     let measured: Vec<&str> = names
         .into_iter()
@@ -97,7 +97,7 @@ fn systems(rows: &[BenchRow]) -> Vec<&str> {
 }
 
 /// A pair of bars for each row that has a reference: throng's and the other's, on one scale.
-fn beside(id: &str, heading: &str, rows: &[BenchRow]) -> String {
+fn comparison_bars(id: &str, heading: &str, rows: &[BenchRow]) -> String {
     let pair = |row: &BenchRow| {
         let (name, other) = (row.reference.as_ref()?, row.reference_value?);
         let most = row.value.max(other).max(f64::MIN_POSITIVE);
@@ -211,7 +211,7 @@ fn curves(system: &str, unit: &str, all: &[&SizeGrowth]) -> Plot {
         legend.push((
             class.to_owned(),
             text(&growth.case),
-            in_words(growth.exponent),
+            describe(growth.exponent),
         ));
     }
     let mut sizes: Vec<f64> = points().map(|point| point.0).collect();
@@ -313,12 +313,12 @@ mod tests {
     use crate::page::html::is_well_formed;
 
     #[test]
-    fn a_page_has_every_row_and_no_markup_but_its_own() {
+    fn page_has_every_row_and_escapes_texts() {
         let row = BenchRow::repeated("nav", "a <town>", &[1.0, 2.0, 3.0], "us")
-            .beside("astar", 20.0)
+            .with_reference("astar", 20.0)
             .about("A & B.")
-            .comparing("the lengths", false)
-            .since(1.5, None);
+            .with_comparison("the lengths", false)
+            .with_baseline(1.5, None);
         let mut rows = vec![row, BenchRow::new("aoi", "links", 5.0, "links")];
         for players in [1_000, 2_000, 4_000] {
             let ms = f64::from(players) / 500.0;
@@ -329,8 +329,8 @@ mod tests {
                 "ms",
             ));
         }
-        let findings = BenchFindings {
-            machine: Machine::here(1),
+        let findings = BenchReport {
+            machine: Machine::current(1),
             is_quick: true,
             interrupted: None,
             busy: vec!["load > 1".to_owned()],
@@ -339,9 +339,9 @@ mod tests {
         };
         // As it is read again from JSON.
         let json = serde_json::to_string(&findings).unwrap();
-        let findings: BenchFindings = serde_json::from_str(&json).unwrap();
-        let peer = BenchRow::new("nav", "maze", 1.0, "us").beside("pathfinding", 3.0);
-        let peer = peer.aiming("4 times as fast", false);
+        let findings: BenchReport = serde_json::from_str(&json).unwrap();
+        let peer = BenchRow::new("nav", "maze", 1.0, "us").with_reference("pathfinding", 3.0);
+        let peer = peer.with_target("4 times as fast", false);
         let page = page(&findings, &[peer]);
         assert_eq!(is_well_formed(&page), Ok(()));
         for expected in [

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::rows::BenchRow;
 use super::table::number;
-use super::{BenchFindings, CliError};
+use super::{BenchReport, CliError};
 
 /// The lines between which the tables lie.
 const SEARCHES_BEGIN: &str = "<!-- figures: `throng bench nav --readme benches/RESULTS.md` writes what is between these lines -->";
@@ -140,9 +140,9 @@ pub(super) fn check(file: &Path, peers: &[BenchRow]) -> Result<(), CliError> {
     let checked = { marks }.try_for_each(|begin| with_table(&text, begin, "").map(|_| ()));
     let checked = checked.and_then(|()| match peers {
         [] => Ok(()),
-        peers => crates(peers).map(|_| ()),
+        peers => peer_table(peers).map(|_| ()),
     });
-    checked.map_err(|error| wrong(file, &error))
+    checked.map_err(|error| file_error(file, &error))
 }
 
 /// Writes the tables between the marks of a file; that of published crates only if there are rows of them.
@@ -151,28 +151,28 @@ pub(super) fn check(file: &Path, peers: &[BenchRow]) -> Result<(), CliError> {
 /// Where the file cannot be written, or something was not measured.
 pub(super) fn write(
     file: &Path,
-    findings: &BenchFindings,
+    findings: &BenchReport,
     peers: &[BenchRow],
 ) -> Result<(), CliError> {
     let written = |text: String| {
-        let searches = searches(findings, &commit(file))?;
+        let searches = search_table(findings, &commit(file))?;
         let text = with_table(&text, SEARCHES_BEGIN, &searches)?;
         if peers.is_empty() {
             Ok(text)
         } else {
-            with_table(&text, PEERS_BEGIN, &crates(peers)?)
+            with_table(&text, PEERS_BEGIN, &peer_table(peers)?)
         }
     };
-    let text = written(read(file)?).map_err(|error: String| wrong(file, &error))?;
-    std::fs::write(file, text).map_err(|error| wrong(file, &error.to_string()))
+    let text = written(read(file)?).map_err(|error: String| file_error(file, &error))?;
+    std::fs::write(file, text).map_err(|error| file_error(file, &error.to_string()))
 }
 
-fn wrong(file: &Path, error: &str) -> CliError {
+fn file_error(file: &Path, error: &str) -> CliError {
     CliError::new(format!("--readme {}: {error}", file.display()))
 }
 
 fn read(file: &Path) -> Result<String, CliError> {
-    std::fs::read_to_string(file).map_err(|error| wrong(file, &error.to_string()))
+    std::fs::read_to_string(file).map_err(|error| file_error(file, &error.to_string()))
 }
 
 /// What the folder of the file is a checkout of.
@@ -200,7 +200,7 @@ fn with_table(text: &str, begin: &str, table: &str) -> Result<String, String> {
     Ok(format!("{before}{begin}\n{table}\n{END}{after}"))
 }
 
-fn searches(findings: &BenchFindings, commit: &str) -> Result<String, String> {
+fn search_table(findings: &BenchReport, commit: &str) -> Result<String, String> {
     let machine = &findings.machine;
     let row = |case: String| {
         let found = findings
@@ -242,7 +242,7 @@ fn searches(findings: &BenchFindings, commit: &str) -> Result<String, String> {
     Ok(text)
 }
 
-fn crates(peers: &[BenchRow]) -> Result<String, String> {
+fn peer_table(peers: &[BenchRow]) -> Result<String, String> {
     let mut text =
         "| work | throng | beside | takes | ratio |\n|---|---:|---|---:|---:|\n".to_owned();
     for (system, case, reference, words) in PEERS {
@@ -286,14 +286,14 @@ mod tests {
     use super::*;
     use crate::machine::Machine;
 
-    fn findings() -> BenchFindings {
+    fn findings() -> BenchReport {
         let rows = SEARCHES.iter().flat_map(|(case, _)| {
-            let us = BenchRow::new("nav", *case, 12.04, "us/query").beside("astar", 584.0);
+            let us = BenchRow::new("nav", *case, 12.04, "us/query").with_reference("astar", 584.0);
             let expanded = BenchRow::new("nav", format!("{case} expanded"), 4503.6, "nodes");
             let heap = BenchRow::new("nav", format!("{case} heap"), 330.0, "heap ops");
             [us, expanded, heap]
         });
-        BenchFindings {
+        BenchReport {
             machine: Machine {
                 cpu: "a processor".to_owned(),
                 date: "2026-05-04T13:02:01Z".to_owned(),
@@ -310,14 +310,14 @@ mod tests {
 
     fn peers() -> Vec<BenchRow> {
         let rows = PEERS.iter().map(|(system, case, reference, _)| {
-            BenchRow::new(system, *case, 2.0, "ms").beside(reference, 5.0)
+            BenchRow::new(system, *case, 2.0, "ms").with_reference(reference, 5.0)
         });
         rows.collect()
     }
 
     #[test]
-    fn tables_are_written_between_their_marks_and_nothing_else_changes() {
-        let table = searches(&findings(), "abc1234").unwrap();
+    fn only_text_between_table_marks_changes() {
+        let table = search_table(&findings(), "abc1234").unwrap();
         for part in [
             "a processor",
             "commit abc1234; 2026-05-04:",
@@ -325,7 +325,7 @@ mod tests {
         ] {
             assert!(table.contains(part), "{part} in {table}");
         }
-        let beside = crates(&peers()).unwrap();
+        let beside = peer_table(&peers()).unwrap();
         let line = "| a player found in the cache | 2.00 ms | moka | 5.00 ms | 2.50 × |\n";
         assert!(beside.contains(line), "{beside}");
         let text = |searches: &str, peers: &str| {
@@ -341,14 +341,14 @@ mod tests {
         assert!(with_table("before", SEARCHES_BEGIN, &table).is_err());
         let mut fewer = findings();
         fewer.rows.remove(4);
-        let error = searches(&fewer, "").unwrap_err();
+        let error = search_table(&fewer, "").unwrap_err();
         assert!(error.contains("`jps expanded`"), "{error}");
-        let error = crates(&peers()[1..]).unwrap_err();
+        let error = peer_table(&peers()[1..]).unwrap_err();
         assert!(error.contains("`jps-graph orz900d` of `nav`"), "{error}");
     }
 
     #[test]
-    fn the_results_have_the_tables_as_they_are_written() {
+    fn results_file_has_the_tables_as_written() {
         let results = include_str!("../../../../benches/RESULTS.md");
         // All that is measured anew are figures and where they are from: the rest is what the command writes.
         let words = |text: &str, begin: &str| -> Vec<String> {
@@ -359,8 +359,8 @@ mod tests {
             cells.filter_map(first).collect()
         };
         for (begin, table) in [
-            (SEARCHES_BEGIN, searches(&findings(), "").unwrap()),
-            (PEERS_BEGIN, crates(&peers()).unwrap()),
+            (SEARCHES_BEGIN, search_table(&findings(), "").unwrap()),
+            (PEERS_BEGIN, peer_table(&peers()).unwrap()),
         ] {
             let written = with_table(results, begin, &table).unwrap();
             assert_eq!(words(results, begin), words(&written, begin));

@@ -58,7 +58,7 @@ pub(crate) struct RepeatSpread {
 
 impl RepeatSpread {
     /// Of at least one finite figure.
-    pub(super) fn of(figures: &[f64]) -> Option<Self> {
+    pub(super) fn from_samples(figures: &[f64]) -> Option<Self> {
         let mut sorted = figures.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
         let (&min, &max) = (sorted.first()?, sorted.last()?);
@@ -99,13 +99,13 @@ impl BenchRow {
         figures: &[f64],
         unit: &'static str,
     ) -> Self {
-        let spread = RepeatSpread::of(figures);
+        let spread = RepeatSpread::from_samples(figures);
         let value = spread.map_or(0.0, |spread| spread.median);
-        Self::new(system, case, value, unit).spreading(spread)
+        Self::new(system, case, value, unit).with_spread(spread)
     }
 
     /// With the spread of what the value was taken from.
-    pub(super) fn spreading(self, spread: Option<RepeatSpread>) -> Self {
+    pub(super) fn with_spread(self, spread: Option<RepeatSpread>) -> Self {
         let spread = spread.filter(|spread| spread.repeats > 1);
         Self { spread, ..self }
     }
@@ -125,7 +125,7 @@ impl BenchRow {
     }
 
     /// Beside a reference; of both, less is better.
-    pub(super) fn beside(self, reference: &'static str, value: f64) -> Self {
+    pub(super) fn with_reference(self, reference: &'static str, value: f64) -> Self {
         let ratio = (self.value > 0.0).then_some(value / self.value);
         Self {
             reference: Some(reference.into()),
@@ -136,9 +136,9 @@ impl BenchRow {
     }
 
     /// Beside the median of a reference's repeats.
-    pub(super) fn beside_repeated(self, reference: &'static str, figures: &[f64]) -> Self {
-        let spread = RepeatSpread::of(figures);
-        let row = self.beside(reference, spread.map_or(0.0, |spread| spread.median));
+    pub(super) fn with_repeated_reference(self, reference: &'static str, figures: &[f64]) -> Self {
+        let spread = RepeatSpread::from_samples(figures);
+        let row = self.with_reference(reference, spread.map_or(0.0, |spread| spread.median));
         Self {
             reference_spread: spread.filter(|spread| spread.repeats > 1),
             ..row
@@ -146,7 +146,7 @@ impl BenchRow {
     }
 
     /// With what of the results was compared, and whether they agree.
-    pub(super) fn comparing(self, compared: impl Into<String>, agrees: bool) -> Self {
+    pub(super) fn with_comparison(self, compared: impl Into<String>, agrees: bool) -> Self {
         Self {
             compared: Some(compared.into()),
             agrees: Some(agrees),
@@ -155,25 +155,25 @@ impl BenchRow {
     }
 
     /// With the aim of at most so much.
-    pub(super) fn aiming_below(self, most: f64, unit: &str) -> Self {
+    pub(super) fn with_target_below(self, most: f64, unit: &str) -> Self {
         let meets = self.value <= most;
-        self.aiming(format!("<= {most} {unit}"), meets)
+        self.with_target(format!("<= {most} {unit}"), meets)
     }
 
     /// With the aim of a reference that takes at least so many times as much.
-    pub(super) fn aiming_ratio(self, least: f64) -> Self {
+    pub(super) fn with_target_ratio(self, least: f64) -> Self {
         let meets = self.ratio.unwrap_or_default() >= least;
-        self.aiming(format!("{least} times as good or better"), meets)
+        self.with_target(format!("{least} times as good or better"), meets)
     }
 
     /// With the aim of at least so much.
-    pub(super) fn aiming_above(self, least: f64, unit: &str) -> Self {
+    pub(super) fn with_target_above(self, least: f64, unit: &str) -> Self {
         let meets = self.value >= least;
-        self.aiming(format!(">= {least} {unit}"), meets)
+        self.with_target(format!(">= {least} {unit}"), meets)
     }
 
     /// With a target, and whether it was met.
-    pub(super) fn aiming(self, target: impl Into<String>, meets: bool) -> Self {
+    pub(super) fn with_target(self, target: impl Into<String>, meets: bool) -> Self {
         Self {
             target: Some(target.into()),
             meets: Some(meets),
@@ -182,7 +182,7 @@ impl BenchRow {
     }
 
     /// Without its target, which is of the machine that it was set on.
-    pub(super) fn unjudged(self) -> Self {
+    pub(super) fn without_target(self) -> Self {
         Self {
             target: None,
             meets: None,
@@ -191,7 +191,7 @@ impl BenchRow {
     }
 
     /// With the same row of an earlier run.
-    pub(super) fn since(self, value: f64, spread: Option<RepeatSpread>) -> Self {
+    pub(super) fn with_baseline(self, value: f64, spread: Option<RepeatSpread>) -> Self {
         let ratio = |now: f64, then: f64| {
             let (more, less) = if self.more_is_better {
                 (now, then)
@@ -220,7 +220,7 @@ impl BenchRow {
     }
 
     /// Whether results differ or a target is missed.
-    pub(super) fn is_broken(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         self.agrees == Some(false) || self.meets == Some(false)
     }
 }
@@ -230,17 +230,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_that_takes_twice_as_long_has_a_ratio_of_two() {
-        let row = BenchRow::new("nav", "town", 5.0, "us").beside("astar", 10.0);
+    fn twice_as_slow_reference_has_a_ratio_of_two() {
+        let row = BenchRow::new("nav", "town", 5.0, "us").with_reference("astar", 10.0);
         assert_eq!(row.ratio, Some(2.0));
-        assert!(row.clone().aiming_ratio(2.0).meets == Some(true));
-        assert!(row.aiming_ratio(2.1).is_broken());
-        let nothing = BenchRow::new("nav", "town", 0.0, "us").beside("astar", 10.0);
+        assert!(row.clone().with_target_ratio(2.0).meets == Some(true));
+        assert!(row.with_target_ratio(2.1).has_failed());
+        let nothing = BenchRow::new("nav", "town", 0.0, "us").with_reference("astar", 10.0);
         assert_eq!(nothing.ratio, None);
     }
 
     #[test]
-    fn the_median_of_repeats_is_the_value_and_their_spread_is_kept() {
+    fn row_value_is_the_median_and_keeps_the_spread() {
         let row = BenchRow::repeated("nav", "town", &[3.0, 1.0, 2.0], "us");
         let spread = row.spread.unwrap();
         assert_eq!((row.value, spread.repeats), (2.0, 3));
@@ -250,25 +250,26 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_held_against_the_best_repeats_and_against_how_far_repeats_lie_apart() {
+    fn change_is_compared_with_best_repeats_and_spread() {
         // Eight times as long at the median, a fifth longer at the least: something else ran.
-        let then = RepeatSpread::of(&[1.2, 1.3, 1.9]);
-        let disturbed = BenchRow::repeated("a", "b", &[1.44, 10.4, 12.0], "ms").since(1.3, then);
+        let then = RepeatSpread::from_samples(&[1.2, 1.3, 1.9]);
+        let disturbed =
+            BenchRow::repeated("a", "b", &[1.44, 10.4, 12.0], "ms").with_baseline(1.3, then);
         assert_eq!(disturbed.baseline_ratio, Some(0.125));
         let best = disturbed.baseline_best_ratio.unwrap();
         assert!((best - 1.2 / 1.44).abs() < 1e-12, "{best}");
         assert_eq!(disturbed.is_within_spread, Some(true));
-        let slower = BenchRow::repeated("a", "b", &[2.4, 2.6, 2.7], "ms").since(1.3, then);
+        let slower = BenchRow::repeated("a", "b", &[2.4, 2.6, 2.7], "ms").with_baseline(1.3, then);
         assert_eq!(slower.baseline_ratio, Some(0.5));
         assert_eq!(slower.is_within_spread, Some(false));
         // A ratio above 1 is better now, whichever way the figure goes.
         let rate = BenchRow::repeated("a", "b", &[4.0, 6.0, 9.0], "GB/s").more_is_better();
-        let rate = rate.since(2.0, RepeatSpread::of(&[1.0, 2.0, 3.0]));
+        let rate = rate.with_baseline(2.0, RepeatSpread::from_samples(&[1.0, 2.0, 3.0]));
         assert_eq!(
             (rate.baseline_ratio, rate.baseline_best_ratio),
             (Some(3.0), Some(3.0))
         );
-        let once = BenchRow::new("a", "b", 5.0, "ms").since(0.0, None);
+        let once = BenchRow::new("a", "b", 5.0, "ms").with_baseline(0.0, None);
         assert_eq!(
             (once.baseline_ratio, once.is_within_spread),
             (Some(0.0), None)
@@ -276,9 +277,13 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_broken_whether_or_not_targets_are_judged() {
-        let row = BenchRow::new("nav", "town", 5.0, "us").aiming_below(4.0, "us");
-        assert!(row.is_broken() && !row.clone().unjudged().is_broken());
-        assert!(row.comparing("the lengths", false).unjudged().is_broken());
+    fn differing_results_fail_also_without_judge() {
+        let row = BenchRow::new("nav", "town", 5.0, "us").with_target_below(4.0, "us");
+        assert!(row.has_failed() && !row.clone().without_target().has_failed());
+        assert!(
+            row.with_comparison("the lengths", false)
+                .without_target()
+                .has_failed()
+        );
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let (logins, resumes) = if quick { (2_000, 500) } else { (5_000, 1_000) };
     Ok(vec![
         burst(logins, rounds),
-        comebacks(resumes, rounds),
+        mass_resume(resumes, rounds),
         dispatch(if quick { 9 } else { 31 }),
         size(),
     ])
@@ -39,11 +39,11 @@ fn size() -> BenchRow {
     let bytes = SESSION_BYTES + throng::inbox::CLIENT_QUEUE_BYTES + CLIENT_STATE_BYTES;
     BenchRow::new(SYSTEM, "size", bytes as f64, "B")
         .about("A session, its lane in the inbox and what replication keeps of it, without their buffers.")
-        .aiming_below(1_000.0, "B")
+        .with_target_below(1_000.0, "B")
 }
 
 #[derive(Resource)]
-struct Plaza(Entity);
+struct LoginScene(Entity);
 
 /// A server with one large scene, in which whoever logs in gets an object that sees at most fifty others.
 struct LoginRig {
@@ -54,7 +54,11 @@ struct LoginRig {
 
 impl LoginRig {
     fn new(admitted_per_tick_max: u32) -> Self {
-        fn welcome(mut new: MessageReader<LoggedIn>, plaza: Res<Plaza>, mut commands: Commands) {
+        fn spawn_characters(
+            mut new: MessageReader<LoggedIn>,
+            plaza: Res<LoginScene>,
+            mut commands: Commands,
+        ) {
             for &LoggedIn { client, player } in new.read() {
                 let nth = player.0 as f32;
                 let at = Vec2::new(nth * 7.3 % 2_000.0, nth * 3.1 % 2_000.0);
@@ -71,7 +75,7 @@ impl LoginRig {
                 unauthenticated_per_address_max: u32::MAX,
                 ..SessionSettings::default()
             })
-            .add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
+            .add_systems(FixedUpdate, spawn_characters.in_set(SimSystems::Think));
         one_tick_per_update(&mut app);
         single_threaded(&mut app);
         let spec = SceneSpec {
@@ -80,7 +84,7 @@ impl LoginRig {
             ..SceneSpec::default()
         };
         let scene = open_scene(app.world_mut(), spec, ());
-        app.insert_resource(Plaza(scene.unwrap_or(Entity::PLACEHOLDER)));
+        app.insert_resource(LoginScene(scene.unwrap_or(Entity::PLACEHOLDER)));
         let sink = MemorySink::default();
         app.world_mut()
             .resource_mut::<Outbox>()
@@ -137,16 +141,16 @@ fn burst(players: u32, rounds: usize) -> BenchRow {
         }
     }
     BenchRow::repeated(SYSTEM, format!("{players} logins"), &ours, "ms")
-        .beside_repeated("all in one tick", &at_once)
+        .with_repeated_reference("all in one tick", &at_once)
         .about(format!(
             "The longest tick while {players} players log in at once, get an object each and are told what they see."
         ))
-        .comparing("everybody is in after three seconds", all)
-        .aiming_below(50.0, "ms")
+        .with_comparison("everybody is in after three seconds", all)
+        .with_target_below(50.0, "ms")
 }
 
 /// So many come back with their tokens in one tick.
-fn comebacks(players: u32, rounds: usize) -> BenchRow {
+fn mass_resume(players: u32, rounds: usize) -> BenchRow {
     let (mut times, mut all) = (Vec::new(), true);
     for _ in 0..rounds {
         let mut rig = LoginRig::new(SessionSettings::default().admitted_per_tick_max);
@@ -177,8 +181,8 @@ fn comebacks(players: u32, rounds: usize) -> BenchRow {
         .about(format!(
             "The longest tick while {players} players come back at once, each with its token, and are told anew what they see."
         ))
-        .comparing("everybody is back", all)
-        .aiming_below(50.0, "ms")
+        .with_comparison("everybody is back", all)
+        .with_target_below(50.0, "ms")
 }
 
 /// A tick's messages through the whole of `Ingest`, less the same tick without them.
@@ -187,20 +191,20 @@ fn dispatch(rounds: usize) -> BenchRow {
     const EACH: u32 = 8;
     /// Inputs that arrived where they are acted on.
     #[derive(Resource, Default)]
-    struct Arrived(u64);
-    fn count(mut inputs: MessageReader<PlayerInput>, mut arrived: ResMut<Arrived>) {
+    struct ReceivedInputs(u64);
+    fn count(mut inputs: MessageReader<PlayerInput>, mut arrived: ResMut<ReceivedInputs>) {
         arrived.0 += inputs.read().count() as u64;
     }
     let mut app = App::new();
     app.add_plugins((TimePlugin, SessionPlugin))
-        .init_resource::<Arrived>()
+        .init_resource::<ReceivedInputs>()
         .add_systems(FixedUpdate, count.after(SimSystems::Ingest))
         .insert_resource(Time::<Fixed>::from_hz(20.0))
         // Everything that waits is handled in its tick.
         .insert_resource(InboxSettings::reference());
     one_tick_per_update(&mut app);
     single_threaded(&mut app);
-    let clients = playing(&mut app, CLIENTS);
+    let clients = log_in_clients(&mut app, CLIENTS);
     let transport = app.world().resource::<TransportHandle>().clone();
     let tick_ns = |app: &mut App| {
         let watch = Stopwatch::start();
@@ -228,12 +232,12 @@ fn dispatch(rounds: usize) -> BenchRow {
     let all = u64::from(CLIENTS * EACH) * rounds as u64;
     BenchRow::repeated(SYSTEM, "decode and dispatch", &times, "ns/msg")
         .about("Taking an input of each of 1,000 clients in turn, decoding it, checking its number and handing it on.")
-        .comparing("every message arrives", app.world().resource::<Arrived>().0 == all)
-        .aiming_below(100.0, "ns")
+        .with_comparison("every message arrives", app.world().resource::<ReceivedInputs>().0 == all)
+        .with_target_below(100.0, "ns")
 }
 
 /// So many clients, each with an object.
-fn playing(app: &mut App, players: u32) -> Vec<ClientId> {
+fn log_in_clients(app: &mut App, players: u32) -> Vec<ClientId> {
     let spec = SceneSpec {
         max_objects: 1 << 14,
         ..SceneSpec::default()
@@ -282,10 +286,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_gets_in_and_comes_back() {
+    fn all_clients_log_in_and_resume() {
         assert_eq!(burst(50, 1).agrees, Some(true));
-        assert_eq!(comebacks(20, 1).agrees, Some(true));
+        assert_eq!(mass_resume(20, 1).agrees, Some(true));
         assert_eq!(dispatch(2).agrees, Some(true));
-        assert!(!size().is_broken());
+        assert!(!size().has_failed());
     }
 }

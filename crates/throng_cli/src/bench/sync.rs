@@ -53,19 +53,19 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
 /// Nanoseconds a mark in each pass, and what was collected in them, which is the same every time.
 #[derive(Default)]
 struct Collected {
-    ns_a_mark: Vec<f64>,
+    ns_per_mark: Vec<f64>,
     sum: u64,
 }
 
 impl Collected {
     fn add(&mut self, (ns_a_mark, sum): (f64, u64)) {
-        self.ns_a_mark.push(ns_a_mark);
+        self.ns_per_mark.push(ns_a_mark);
         self.sum = sum;
     }
 }
 
 /// Adds a pair to a sum in which the order does not show: that is each side's own.
-const fn weigh(sum: &mut u64, object: u32, bit: u32) {
+const fn add_pair(sum: &mut u64, object: u32, bit: u32) {
     let pair = object as u64 * FLAGS as u64 + bit as u64 + 1;
     *sum = sum.wrapping_add(pair.wrapping_mul(0x9E37_79B9_7F4A_7C15));
 }
@@ -93,25 +93,25 @@ fn masks(rounds: usize) -> Vec<BenchRow> {
         found.add(timed(&marks, |marks, sum| {
             marks.iter().for_each(|&(o, bit)| masks.mark(o, bit));
             masks.drain(|object, mask| {
-                bits(mask).for_each(|bit| weigh(sum, object, bit as u32));
+                bits(mask).for_each(|bit| add_pair(sum, object, bit as u32));
                 mask.fill(0);
             });
         }));
         all[0].add(timed(&marks, |marks, sum| {
             marks.iter().for_each(|&(o, bit)| flags.mark(o, bit));
-            flags.collect(|object, bit| weigh(sum, object, bit));
+            flags.collect(|object, bit| add_pair(sum, object, bit));
         }));
         all[1].add(timed(&marks, |marks, sum| {
             marks.iter().for_each(|&(o, bit)| skipping.mark(o, bit));
-            skipping.collect(|object, bit| weigh(sum, object, bit));
+            skipping.collect(|object, bit| add_pair(sum, object, bit));
         }));
         all[2].add(timed(&marks, |marks, sum| {
             marks.iter().for_each(|&(o, bit)| pairs.mark(o, bit));
-            pairs.collect(|object, bit| weigh(sum, object, bit));
+            pairs.collect(|object, bit| add_pair(sum, object, bit));
         }));
         all[3].add(timed(&marks, |marks, sum| {
             marks.iter().for_each(|&(o, bit)| quick_pairs.mark(o, bit));
-            quick_pairs.collect(|object, bit| weigh(sum, object, bit));
+            quick_pairs.collect(|object, bit| add_pair(sum, object, bit));
         }));
     }
     mask_rows(&found, &all)
@@ -146,23 +146,23 @@ const PEERS: [(&str, &str, Option<f64>, &str); 4] = [
 ];
 
 fn mask_rows(found: &Collected, all: &[Collected; 4]) -> Vec<BenchRow> {
-    let row = |case| BenchRow::repeated(SYSTEM, case, &found.ns_a_mark, "ns/mark");
+    let row = |case| BenchRow::repeated(SYSTEM, case, &found.ns_per_mark, "ns/mark");
     let first = row("mark and collect")
         .about(format!(
             "Marking {MARKS} attributes of {DIRTY} of {OBJECTS} objects and collecting what is \
              marked."
         ))
-        .aiming_below(4.0, "ns");
+        .with_target_below(4.0, "ns");
     let rows = PEERS
         .iter()
         .zip(all)
         .map(|((case, name, least, what), other)| {
             let row = row(*case)
-                .beside_repeated(name, &other.ns_a_mark)
+                .with_repeated_reference(name, &other.ns_per_mark)
                 .about(format!("The same marks beside {what}."))
-                .comparing("what was collected", other.sum == found.sum);
+                .with_comparison("what was collected", other.sum == found.sum);
             match least {
-                Some(least) => row.aiming_ratio(*least),
+                Some(least) => row.with_target_ratio(*least),
                 None => row,
             }
         });
@@ -205,17 +205,17 @@ fn change_detection(rounds: usize) -> BenchRow {
     let is_found = found > 0 && found <= rounds * DIRTY;
     BenchRow::repeated(SYSTEM, "change detection", &ns_a_row, "ns/row")
         .about("Finding changed components by looking, as Bevy does: a row is an object.")
-        .comparing("what was changed is found", is_found)
-        .aiming_below(1.0, "ns")
+        .with_comparison("what was changed is found", is_found)
+        .with_target_below(1.0, "ns")
 }
 
 /// Mirrors of some clients, fed in the tick.
 #[derive(Clone, Default)]
-struct SomeMirrors {
+struct SampledMirrors {
     mirrors: Arc<Mutex<BTreeMap<ClientId, (Mirror, u64)>>>,
 }
 
-impl PacketSink for SomeMirrors {
+impl PacketSink for SampledMirrors {
     fn deliver(&mut self, client: ClientId, _channel: Channel, packet: &[u8]) {
         let mut mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((mirror, faults)) = mirrors.get_mut(&client) {
@@ -224,9 +224,9 @@ impl PacketSink for SomeMirrors {
     }
 }
 
-impl SomeMirrors {
+impl SampledMirrors {
     /// Packets that a mirror could not take.
-    fn faults(&self) -> u64 {
+    fn error_count(&self) -> u64 {
         let mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
         mirrors.values().map(|&(_, faults)| faults).sum()
     }
@@ -249,7 +249,7 @@ fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, 
     ] {
         let mut server = WalkingServer::new(objects, clients, side_m, settings)
             .map_err(|error| CliError::new(error.to_string()))?;
-        let mirrors = SomeMirrors::default();
+        let mirrors = SampledMirrors::default();
         let watched: Vec<_> = server.clients().step_by(50).collect();
         let begun = watched
             .iter()
@@ -269,15 +269,15 @@ fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, 
             let ns = server.step().as_secs_f64() * 1e9;
             let tick_links = server.stats().0.links;
             times.ms.push(ns / 1e6);
-            times.ns_a_link.push(ns / tick_links.max(1) as f64);
+            times.ns_per_link.push(ns / tick_links.max(1) as f64);
             links += tick_links;
             if tick % 7 == 0 {
-                errors(&server, &mirrors, &watched, &mut off_m);
+                position_errors(&server, &mirrors, &watched, &mut off_m);
             }
         }
         let (after, packed) = server.stats();
         off_m.sort_unstable_by(f32::total_cmp);
-        let faults = mirrors.faults();
+        let faults = mirrors.error_count();
         let seconds = ticks as f64 / TICK_HZ;
         let bytes = (packed.bytes - packed_before.bytes) as f64;
         rows.extend(replication_rows(
@@ -317,16 +317,16 @@ fn replication_rows(
     let row =
         |what: &str, value, unit| BenchRow::new(SYSTEM, format!("{case}, {what}"), value, unit);
     [
-        BenchRow::repeated(SYSTEM, name, &times.ns_a_link, "ns/link")
+        BenchRow::repeated(SYSTEM, name, &times.ns_per_link, "ns/link")
             .about(
                 "From what changed to every client's list of messages, by the links of the tick; \
                  everybody walks.",
             )
-            .comparing(
+            .with_comparison(
                 format!("mirrors take every packet ({faults} faults)"),
                 faults == 0,
             )
-            .aiming_below(aim, "ns"),
+            .with_target_below(aim, "ns"),
         BenchRow::repeated(SYSTEM, format!("{case}, a tick"), &times.ms, "ms")
             .about("The same as whole ticks."),
         row("bytes", bytes_per_client_s / 1e3, "kB/s").about("What a client is sent a second."),
@@ -334,7 +334,7 @@ fn replication_rows(
             .about("Of how many of the links a tick sends the motion; clients reckon the rest."),
         row("off p99", f64::from(p99_m * 100.0), "cm")
             .about("How far mirrors are off of objects within 20 m, which 99 of 100 stay within.")
-            .aiming("at most 10 cm", p99_m <= 0.1),
+            .with_target("at most 10 cm", p99_m <= 0.1),
     ]
 }
 
@@ -342,13 +342,13 @@ fn replication_rows(
 #[derive(Default)]
 struct TickTimes {
     ms: Vec<f64>,
-    ns_a_link: Vec<f64>,
+    ns_per_link: Vec<f64>,
 }
 
 /// How far mirrors are off of objects within 20 m, in metres.
-fn errors(
+fn position_errors(
     server: &WalkingServer,
-    mirrors: &SomeMirrors,
+    mirrors: &SampledMirrors,
     watched: &[(ClientId, throng::world::Object)],
     off_m: &mut Vec<f32>,
 ) {

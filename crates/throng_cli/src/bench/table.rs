@@ -27,7 +27,7 @@ pub(super) fn table(rows: &[BenchRow], mark: impl Fn(&str) -> String) -> String 
         }
         lines.extend(figures(row));
         lines.extend(wrapped(&row.about));
-        lines.extend(wrapped(&held_against(row)));
+        lines.extend(wrapped(&comparison(row)));
         lines.extend(verdicts(row).into_iter().map(
             |(line, is_broken)| {
                 if is_broken { mark(&line) } else { line }
@@ -67,7 +67,7 @@ fn figures(row: &BenchRow) -> Vec<String> {
 }
 
 /// What the reference took, and the baseline.
-fn held_against(row: &BenchRow) -> String {
+fn comparison(row: &BenchRow) -> String {
     let mut parts = Vec::new();
     if let (Some(name), Some(value)) = (&row.reference, row.reference_value) {
         let spread = row.reference_spread.map_or_else(String::new, |spread| {
@@ -177,18 +177,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_fits_eighty_columns_whatever_its_rows_are_called() {
+    fn table_fits_eighty_columns_for_any_row_name() {
         let row = BenchRow::repeated(
             "matchmaking",
             "10000 parties in a mode with a long name",
             &[99_999.9, 123_456.7, 999_999.9],
             "ns/party",
         )
-        .beside_repeated("the order of arrival", &[1.0, 9_999_999.0, 99_999_999.0])
+        .with_repeated_reference("the order of arrival", &[1.0, 9_999_999.0, 99_999_999.0])
         .about("What it takes to put all parties that wait into matches, ".repeat(4))
-        .comparing("every player is in a match or waits", false);
+        .with_comparison("every player is in a match or waits", false);
         let long_unit = BenchRow::new("tick", "memory/100000", 123_456.0, "bytes/s a player");
-        let rows = [row.clone().aiming_below(4.0, "ns"), row, long_unit];
+        let rows = [row.clone().with_target_below(4.0, "ns"), row, long_unit];
         let table = table(&rows, str::to_owned);
         for line in table.lines() {
             assert!(line.chars().count() <= WIDTH, "{line}");
@@ -198,15 +198,15 @@ mod tests {
     }
 
     #[test]
-    fn a_change_since_the_baseline_is_told_in_words_with_its_unit() {
+    fn baseline_change_is_shown_with_its_unit() {
         let row = BenchRow::repeated("matchmaking", "heartbeat", &[1.4, 10.4, 12.0], "ms");
-        let then = RepeatSpread::of(&[1.2, 1.3, 1.9]);
+        let then = RepeatSpread::from_samples(&[1.2, 1.3, 1.9]);
         assert_eq!(
-            since_baseline(&row.clone().since(1.3, then)).unwrap(),
+            since_baseline(&row.clone().with_baseline(1.3, then)).unwrap(),
             "1.30 ms, now 8.00 times as much, within the spread, least 1.20, now 17 % more"
         );
         let once = BenchRow::new("tick", "packets/20", 75.0, "a second");
-        let since = |then| since_baseline(&once.clone().since(then, None)).unwrap();
+        let since = |then| since_baseline(&once.clone().with_baseline(then, None)).unwrap();
         assert_eq!(since(100.0), "100 a second, now 25 % less");
         assert_eq!(since(75.01), "75.0 a second, now the same");
         assert_eq!(since(0.0), "0 a second");
@@ -214,11 +214,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_marked_and_nothing_else() {
-        let row = BenchRow::new("nav", "town", 5.0, "us").comparing("the lengths", true);
+    fn only_failed_rows_are_marked() {
+        let row = BenchRow::new("nav", "town", 5.0, "us").with_comparison("the lengths", true);
         let mark = |line: &str| format!("<{line}>");
         assert!(!table(std::slice::from_ref(&row), mark).contains('<'));
-        let missed = table(&[row.aiming_below(4.0, "us")], mark);
+        let missed = table(&[row.with_target_below(4.0, "us")], mark);
         assert_eq!(missed.lines().filter(|line| line.contains('<')).count(), 1);
     }
 }

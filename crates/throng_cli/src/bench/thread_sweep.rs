@@ -11,7 +11,7 @@ const PROCESS_UNIT: &str = "bytes a player";
 
 /// The rows of one number of threads, named for it; beside those of the first number, if there are any. Times get their speed-up as
 /// a ratio. All else has to come out the same on any number of threads, and is kept once, with the first.
-pub(super) fn beside(
+pub(super) fn merge_rows(
     first: Option<(usize, &[BenchRow])>,
     count: usize,
     rows: Vec<BenchRow>,
@@ -43,7 +43,7 @@ pub(super) fn beside(
             ..row
         };
         if is_whole_tick && !row.case.contains(TIMED_LAYOUT) {
-            row.comparing("what was said, seen and walked", agrees)
+            row.with_comparison("what was said, seen and walked", agrees)
         } else {
             row
         }
@@ -75,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn twice_as_fast_on_two_threads_is_a_ratio_of_two_and_other_packets_are_a_fault() {
+    fn speed_up_is_a_ratio_and_differing_packets_are_an_error() {
         let first = run(8.0, 400.0);
-        let one = beside(None, 1, first.clone());
+        let one = merge_rows(None, 1, first.clone());
         assert_eq!(
             (one.len(), one[0].case.as_str()),
             (4, "1 thread: tick mean/20")
         );
-        let two = beside(Some((1, &first)), 2, run(4.0, 400.0));
+        let two = merge_rows(Some((1, &first)), 2, run(4.0, 400.0));
         let [row] = &two[..] else {
             panic!("expected the time alone, found {two:?}")
         };
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!((row.ratio, row.agrees), (Some(2.0), Some(true)));
         assert_eq!(row.reference.as_deref(), Some("1 thread"));
         assert_eq!(speed_ups(&two).len(), 1);
-        let other = beside(Some((1, &first)), 2, run(4.0, 401.0));
+        let other = merge_rows(Some((1, &first)), 2, run(4.0, 401.0));
         assert_eq!(other[0].agrees, Some(false));
     }
 }

@@ -10,7 +10,7 @@ use super::crowd_search::{CrowdRange, CrowdSearch, TRIES};
 use super::growth;
 use super::rows::{BenchRow, RepeatSpread};
 use super::table::number;
-use crate::color::broken_text;
+use crate::color::failure_text;
 use crate::{is_interrupted, print, progress, threads};
 use throng::inbox::Inbox;
 use throng::outbox::OutboxStats;
@@ -57,12 +57,12 @@ pub(super) struct TickBench {
 
 /// A crowd, and how long it is played.
 #[derive(Clone, Copy, Debug)]
-struct CrowdTry {
+struct CrowdRun {
     players: u32,
     layout: LoadLayout,
     ticks: u64,
     /// Whether the run ends as soon as its 99th percentile cannot come in under budget any more.
-    stop_late: bool,
+    stops_over_budget: bool,
 }
 
 /// One crowd's figures.
@@ -82,9 +82,9 @@ struct MeasuredTicks {
     /// What came in and went out while measuring.
     received: u64,
     sent: Sent,
-    bytes_a_player: Option<f64>,
+    bytes_per_player: Option<f64>,
     /// Too many ticks are late already.
-    is_late: bool,
+    is_over_budget: bool,
 }
 
 impl TickBench {
@@ -102,16 +102,16 @@ impl TickBench {
         let mut rows = Vec::new();
         for players in players {
             for layout in [LoadLayout::Spread, LoadLayout::Square] {
-                let crowd = CrowdTry {
+                let crowd = CrowdRun {
                     players,
                     layout,
                     ticks,
-                    stop_late: false,
+                    stops_over_budget: false,
                 };
                 let Some(measured) = self.run(crowd, at_start)? else {
                     return Ok(rows);
                 };
-                self.tell(&measured)?;
+                self.print(&measured)?;
                 rows.extend(measured.rows());
             }
         }
@@ -125,11 +125,11 @@ impl TickBench {
         // Of the crowds that held, the last run of each.
         let mut held: BTreeMap<u32, MeasuredTicks> = BTreeMap::new();
         while let Some(players) = search.next() {
-            let crowd = CrowdTry {
+            let crowd = CrowdRun {
                 players,
                 layout: LoadLayout::Spread,
                 ticks,
-                stop_late: true,
+                stops_over_budget: true,
             };
             let Some(measured) = self.run(crowd, at_start)? else {
                 break;
@@ -137,21 +137,21 @@ impl TickBench {
             if is_interrupted() {
                 break;
             }
-            let holds = measured.holds();
-            self.say(&format!(
+            let holds = measured.meets_target();
+            self.print_line(&format!(
                 "tick: {players} players: p99 {} ms, {}",
                 number(measured.tick.p99_ms),
                 if holds { "holds" } else { "too many" }
             ));
-            search.tell(players, holds);
+            search.record(players, holds);
             if holds {
                 held.insert(players, measured);
             }
         }
         let range = search.range();
         let mut rows = Vec::new();
-        if let Some(best) = held.get(&range.held) {
-            self.tell(best)?;
+        if let Some(best) = held.get(&range.max_passed) {
+            self.print(best)?;
             rows.extend(best.rows());
         }
         // What was tried so far is no largest crowd.
@@ -159,7 +159,7 @@ impl TickBench {
             return Ok(rows);
         }
         if self.tables {
-            print(&format!("\n{}", told(range, self.threads)))?;
+            print(&format!("\n{}", describe_range(range, self.threads)))?;
         }
         rows.push(largest_crowd(range));
         // Crowds that held are sizes enough to tell how each set grows.
@@ -171,14 +171,14 @@ impl TickBench {
     /// Plays a crowd; `None` when it was interrupted before anything could be said.
     fn run(
         &self,
-        crowd: CrowdTry,
+        crowd: CrowdRun,
         at_start: Option<u64>,
     ) -> Result<Option<MeasuredTicks>, CliError> {
-        let CrowdTry {
+        let CrowdRun {
             players,
             layout,
             ticks,
-            stop_late,
+            stops_over_budget: stop_late,
         } = crowd;
         let mut server = TestServer::builder().workers(self.threads).timing().build();
         add_load_as(server.world_mut(), players, layout)
@@ -236,16 +236,16 @@ impl TickBench {
             p99_ms_of_thirds: p99_of_thirds(&timings.recent_ticks_ms()),
             received: received_now - received,
             sent: since(sent_now, sent),
-            bytes_a_player: resident_bytes()
+            bytes_per_player: resident_bytes()
                 .zip(at_start)
                 .map(|(now, before)| now.saturating_sub(before) as f64 / f64::from(players)),
-            is_late,
+            is_over_budget: is_late,
         };
         measured.census = load_census(server.world_mut());
         Ok(Some(measured))
     }
 
-    fn tell(&self, measured: &MeasuredTicks) -> Result<(), CliError> {
+    fn print(&self, measured: &MeasuredTicks) -> Result<(), CliError> {
         if self.tables {
             // Fewer ticks than there were to be are not judged.
             print(&measured.table(self.threads, self.judge && !is_interrupted()))
@@ -254,7 +254,7 @@ impl TickBench {
         }
     }
 
-    fn say(&self, line: &str) {
+    fn print_line(&self, line: &str) {
         if !self.quiet {
             // That nobody reads it is no error.
             let _ = writeln!(std::io::stderr(), "{line}");
@@ -263,26 +263,26 @@ impl TickBench {
 }
 
 /// What a search found, for a person.
-fn told(range: CrowdRange, thread_count: usize) -> String {
+fn describe_range(range: CrowdRange, thread_count: usize) -> String {
     let threads = threads(thread_count);
-    let held = match range.held {
+    let held = match range.max_passed {
         0 => format!("largest crowd   none had {TARGET} in every try, on {threads}"),
         held => format!(
             "largest crowd   holds {held} players on this machine, on {threads}:\n                \
              {TARGET} in every try; {held} tried {}",
-            times(range.held_tries)
+            times_text(range.passed_tries)
         ),
     };
-    match range.missed {
+    match range.min_failed {
         Some(missed) => format!(
             "{held}\n                {missed} in none; tried {}",
-            times(range.missed_tries)
+            times_text(range.failed_tries)
         ),
         None => held,
     }
 }
 
-fn times(count: u32) -> String {
+fn times_text(count: u32) -> String {
     if count == 1 {
         "once".to_owned()
     } else {
@@ -291,31 +291,36 @@ fn times(count: u32) -> String {
 }
 
 fn largest_crowd(range: CrowdRange) -> BenchRow {
-    let row = BenchRow::new("tick", "largest crowd", f64::from(range.held), "players");
-    let spread = range.missed.map(|missed| RepeatSpread {
-        repeats: (range.held_tries + range.missed_tries) as usize,
-        min: f64::from(range.held),
-        median: f64::from(range.held),
+    let row = BenchRow::new(
+        "tick",
+        "largest crowd",
+        f64::from(range.max_passed),
+        "players",
+    );
+    let spread = range.min_failed.map(|missed| RepeatSpread {
+        repeats: (range.passed_tries + range.failed_tries) as usize,
+        min: f64::from(range.max_passed),
+        median: f64::from(range.max_passed),
         max: f64::from(missed),
     });
-    let held = match range.held {
+    let held = match range.max_passed {
         0 => format!("No crowd had {TARGET} in every try"),
         _ => format!(
             "The most players that had {TARGET} in every try, of which there were {}",
-            range.held_tries
+            range.passed_tries
         ),
     };
-    let missed = match range.missed {
+    let missed = match range.min_failed {
         Some(missed) => format!(
             "{missed} players had it in none, of which there were {}",
-            range.missed_tries
+            range.failed_tries
         ),
         None => "no larger crowd missed it in every try".to_owned(),
     };
-    row.spreading(spread)
+    row.with_spread(spread)
         .more_is_better()
         .about(format!("{held}; {missed}."))
-        .aiming(TARGET, range.held > 0)
+        .with_target(TARGET, range.max_passed > 0)
 }
 
 /// The 99th percentile of each third of a run.
@@ -368,7 +373,7 @@ const fn since(now: Sent, before: Sent) -> Sent {
 }
 
 /// A figure's name as one says it.
-fn in_words(figure: &str) -> &'static str {
+fn describe(figure: &str) -> &'static str {
     match figure {
         "mean" => "the mean",
         "p50" => "the median",
@@ -382,12 +387,12 @@ fn resident_bytes() -> Option<u64> {
 }
 
 impl MeasuredTicks {
-    fn holds(&self) -> bool {
-        !self.is_late && self.tick.p99_ms < BUDGET.as_secs_f64() * 1e3
+    fn meets_target(&self) -> bool {
+        !self.is_over_budget && self.tick.p99_ms < BUDGET.as_secs_f64() * 1e3
     }
 
     /// In front of the cases of a crowd that is not spread.
-    const fn layout_word(&self) -> &'static str {
+    const fn layout_name(&self) -> &'static str {
         match self.layout {
             LoadLayout::Spread => "",
             // Not all had set out when its time was up: it is no size beside those of which all had.
@@ -397,13 +402,13 @@ impl MeasuredTicks {
     }
 
     /// A count of all measured ticks, a second.
-    fn a_second(&self, count: u64) -> f64 {
+    fn per_second(&self, count: u64) -> f64 {
         count as f64 * TICK_HZ / self.ticks as f64
     }
 
     fn rows(&self) -> Vec<BenchRow> {
         let players = self.players;
-        let layout = self.layout_word();
+        let layout = self.layout_name();
         let row = |case: &str, value: f64, unit| {
             BenchRow::new("tick", format!("{layout}{case}/{players}"), value, unit)
         };
@@ -423,29 +428,29 @@ impl MeasuredTicks {
                 let row = row(&format!("{name} {figure}"), ms, "ms");
                 let is_p99 = (name, figure) == ("tick", "p99");
                 rows.push(if is_p99 {
-                    let row = row.spreading(RepeatSpread::of(&self.p99_ms_of_thirds));
+                    let row = row.with_spread(RepeatSpread::from_samples(&self.p99_ms_of_thirds));
                     let row = row.about(
                         "What 99 of 100 ticks stay within; least and most are those of the \
                          thirds of the run.",
                     );
                     // Nobody is to hold a crowd in which everybody could see everybody.
                     match self.layout {
-                        LoadLayout::Spread => row.aiming(TARGET, self.holds()),
+                        LoadLayout::Spread => row.with_target(TARGET, self.meets_target()),
                         LoadLayout::Square => row,
                     }
                 } else if name == "tick" {
-                    row.about(format!("The whole tick: {} of all.", in_words(figure)))
+                    row.about(format!("The whole tick: {} of all.", describe(figure)))
                 } else {
                     row.about(format!(
                         "The set {name} of the tick: {} of all.",
-                        in_words(figure)
+                        describe(figure)
                     ))
                 });
             }
         }
-        let sent = self.a_second(self.sent.bytes) / f64::from(players);
+        let sent = self.per_second(self.sent.bytes) / f64::from(players);
         rows.push(row("sent", sent, "bytes/s a player").about("What a player is sent a second."));
-        rows.extend(self.bytes_a_player.map(|bytes| {
+        rows.extend(self.bytes_per_player.map(|bytes| {
             row("memory", bytes, "bytes a player")
                 .about("The process, less what it had at the start, by players.")
         }));
@@ -457,7 +462,7 @@ impl MeasuredTicks {
             ("snapshots", self.sent.snapshots),
             ("despawns", self.sent.despawns),
         ] {
-            let row = row(case, self.a_second(count), "a second");
+            let row = row(case, self.per_second(count), "a second");
             rows.push(row.about("All players together, in simulated time."));
         }
         let walking = f64::from(self.census.walking) / f64::from(players);
@@ -471,10 +476,17 @@ impl MeasuredTicks {
         let mut text = String::new();
         // Writing into a string does not fail.
         let _ = self.write_table(&mut text, thread_count);
-        let (word, held) = (if self.holds() { "ok    " } else { "MISSED" }, self.holds());
+        let (word, held) = (
+            if self.meets_target() {
+                "ok    "
+            } else {
+                "MISSED"
+            },
+            self.meets_target(),
+        );
         if judge && self.layout == LoadLayout::Spread {
             let line = format!("{word}  {TARGET}");
-            text.push_str(&if held { line } else { broken_text(&line) });
+            text.push_str(&if held { line } else { failure_text(&line) });
         }
         text.trim_end().to_owned()
     }
@@ -482,7 +494,7 @@ impl MeasuredTicks {
     fn write_table(&self, to: &mut String, thread_count: usize) -> std::fmt::Result {
         let players = f64::from(self.players);
         let side_km = f64::from(load_side_tiles(self.players)) / 2_000.0;
-        let a_second = |count: u64| number(self.a_second(count));
+        let a_second = |count: u64| number(self.per_second(count));
         writeln!(
             to,
             "\ncrowd       {} players, {} NPCs in {side_km:.2} km × {side_km:.2} km; {}",
@@ -523,10 +535,10 @@ impl MeasuredTicks {
             a_second(self.sent.snapshots),
             a_second(self.sent.despawns)
         )?;
-        let memory = self.bytes_a_player.map_or_else(String::new, |b| {
+        let memory = self.bytes_per_player.map_or_else(String::new, |b| {
             format!(", {} kB of memory", number(b / 1e3))
         });
-        let sent = self.a_second(self.sent.bytes) / players;
+        let sent = self.per_second(self.sent.bytes) / players;
         writeln!(to, "a player    {} kB/s sent{memory}", number(sent / 1e3))?;
         writeln!(
             to,
@@ -554,7 +566,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_crowd_is_measured_in_every_figure() {
+    fn small_crowd_has_every_value() {
         let bench = TickBench {
             threads: 1,
             quick: true,
@@ -563,11 +575,11 @@ mod tests {
             judge: true,
         };
         let Ok(Some(measured)) = bench.run(
-            CrowdTry {
+            CrowdRun {
                 players: 20,
                 layout: LoadLayout::Spread,
                 ticks: 10,
-                stop_late: false,
+                stops_over_budget: false,
             },
             Some(0),
         ) else {
@@ -596,20 +608,20 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_told_with_both_its_ends() {
+    fn crowd_range_is_shown_with_both_ends() {
         let range = |missed| CrowdRange {
-            held: 2_400,
-            held_tries: 3,
-            missed,
-            missed_tries: missed.map_or(0, |_| 2),
+            max_passed: 2_400,
+            passed_tries: 3,
+            min_failed: missed,
+            failed_tries: missed.map_or(0, |_| 2),
         };
-        let both = told(range(Some(2_500)), 1);
+        let both = describe_range(range(Some(2_500)), 1);
         assert!(
             both.contains("2400 tried 3 times") && both.contains("2500 in none; tried 2 times"),
             "{both}"
         );
         assert!(both.lines().all(|line| line.chars().count() <= 80));
-        assert!(!told(range(None), 1).contains("in none"));
+        assert!(!describe_range(range(None), 1).contains("in none"));
         let row = largest_crowd(range(Some(2_500)));
         let spread = row.spread.unwrap();
         assert_eq!(
@@ -621,15 +633,15 @@ mod tests {
         let open = largest_crowd(range(None));
         assert!(open.spread.is_none() && open.about.contains("no larger crowd missed it"));
         let nobody = largest_crowd(CrowdRange {
-            held: 0,
-            held_tries: 0,
+            max_passed: 0,
+            passed_tries: 0,
             ..range(Some(10))
         });
-        assert!(nobody.is_broken() && nobody.about.starts_with("No crowd had"));
+        assert!(nobody.has_failed() && nobody.about.starts_with("No crowd had"));
     }
 
     #[test]
-    fn thirds_of_a_run_have_percentiles_of_their_own() {
+    fn each_third_of_a_run_has_its_percentile() {
         let ticks: Vec<f64> = (1..=300).map(f64::from).collect();
         assert_eq!(p99_of_thirds(&ticks), [99.0, 199.0, 299.0]);
         assert_eq!(p99_of_thirds(&[7.0]), [7.0]);

@@ -122,7 +122,7 @@ struct RecipeFields {
 
 impl RecipeFields {
     /// What was given: the flag, the recipe's field, and the value.
-    fn given(&self) -> Vec<(&'static str, &'static str, Value)> {
+    fn given_flags(&self) -> Vec<(&'static str, &'static str, Value)> {
         let tiles = |value: Option<u32>| value.map(|value| json!(value));
         let share = |value: Option<f64>| value.map(|value| json!(value));
         let all = [
@@ -163,9 +163,10 @@ impl GenerateMap {
     /// Makes the map, writes it, and says what came out.
     pub(super) fn run(&self, quiet: bool) -> Result<(), CliError> {
         // What cannot be written is told before anything is made.
-        map::MapFormat::of(&self.output).map_err(|error| self.in_place_of_a_file(error))?;
+        map::MapFormat::of(&self.output).map_err(|error| self.explain_file_error(error))?;
         let recipe = self.recipe()?;
-        let made = map::generate(&recipe, self.seed).map_err(|error| self.in_flags(error))?;
+        let made =
+            map::generate(&recipe, self.seed).map_err(|error| self.explain_recipe_error(error))?;
         super::save(&self.output, &made)?;
         if quiet {
             return Ok(());
@@ -190,10 +191,10 @@ impl GenerateMap {
             fields.insert("width_tiles".to_owned(), json!(width));
             fields.insert("height_tiles".to_owned(), json!(height));
         }
-        for (flag, field, value) in self.fields.given() {
-            if !takes(self.recipe, field, &value) {
+        for (flag, field, value) in self.fields.given_flags() {
+            if !has_field(self.recipe, field, &value) {
                 let others = RecipeName::value_variants().iter();
-                let others = others.filter(|other| takes(**other, field, &value));
+                let others = others.filter(|other| has_field(**other, field, &value));
                 let others: Vec<String> =
                     others.map(|other| format!("`{}`", other.name())).collect();
                 return Err(CliError::new(format!(
@@ -209,7 +210,7 @@ impl GenerateMap {
     }
 
     /// An error of the file's name; whoever names a recipe there is told where it goes.
-    fn in_place_of_a_file(&self, error: map::MapError) -> CliError {
+    fn explain_file_error(&self, error: map::MapError) -> CliError {
         let named = self.output.to_string_lossy();
         let mut recipes = RecipeName::value_variants().iter();
         if recipes.any(|recipe| recipe.name() == named) {
@@ -221,7 +222,7 @@ impl GenerateMap {
     }
 
     /// An error of the recipe in the words of the command line.
-    fn in_flags(&self, error: map::MapError) -> CliError {
+    fn explain_recipe_error(&self, error: map::MapError) -> CliError {
         let map::MapError::Recipe {
             field,
             found,
@@ -231,7 +232,7 @@ impl GenerateMap {
             return CliError::from(error);
         };
         let of_field = |given: &(&'static str, &'static str, Value)| given.1 == *field;
-        let given = self.fields.given();
+        let given = self.fields.given_flags();
         let flag = given.iter().find(|given| of_field(given));
         let name = match (flag, *field) {
             (Some((flag, ..)), _) => *flag,
@@ -244,7 +245,7 @@ impl GenerateMap {
 }
 
 /// Whether a recipe has a field.
-fn takes(recipe: RecipeName, field: &str, value: &Value) -> bool {
+fn has_field(recipe: RecipeName, field: &str, value: &Value) -> bool {
     let alone = json!({ recipe.variant(): { field: value } });
     serde_json::from_value::<MapRecipe>(alone).is_ok()
 }
@@ -254,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_flag_is_a_field_of_a_recipe_and_every_field_has_a_flag() {
+    fn recipe_flags_and_recipe_fields_match() {
         let all = RecipeFields {
             avenue: Some(1),
             street: Some(1),
@@ -271,11 +272,13 @@ mod tests {
             door: Some(1),
             extra_doors: Some(0.5),
         };
-        let given = all.given();
+        let given = all.given_flags();
         for (flag, field, value) in &given {
             let takers = RecipeName::value_variants().iter();
             assert!(
-                takers.clone().any(|recipe| takes(*recipe, field, value)),
+                takers
+                    .clone()
+                    .any(|recipe| has_field(*recipe, field, value)),
                 "{flag}"
             );
         }
@@ -291,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_two_numbers() {
+    fn size_is_two_numbers() {
         assert_eq!(size("600x400"), Ok((600, 400)));
         assert_eq!(size("600 × 400"), Ok((600, 400)));
         for bad in ["600", "x", "600x", "-1x5", "axb"] {

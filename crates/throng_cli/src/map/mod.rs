@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tint_differs_from_blocked_and_from_the_largest_region() {
+    fn tint_differs_from_blocked_and_from_the_largest_region() {
         let largest = Some(RegionId(1));
         for id in 2..1000 {
             let tint = color(Some(RegionId(id)), largest);

@@ -87,7 +87,7 @@ impl Plot {
 
 /// Marks of an axis with their words.
 pub(crate) fn marks(axis: &Axis, word: impl Fn(f64) -> String) -> Vec<(f64, String)> {
-    let mark = |value: &f64| (axis.place(*value), word(*value));
+    let mark = |value: &f64| (axis.position(*value), word(*value));
     axis.marks.iter().map(mark).collect()
 }
 
@@ -98,13 +98,13 @@ pub(crate) fn digits(value: f64) -> String {
 }
 
 /// Where the middle of each of some buckets is, from 0 to 1; the last may be narrower than the others.
-pub(crate) struct BucketPlaces {
+pub(crate) struct BucketLayout {
     pub count: usize,
     /// How many buckets of full width the axis is long.
     pub length: f64,
 }
 
-impl BucketPlaces {
+impl BucketLayout {
     /// Where a bucket begins.
     pub fn start(&self, nth: usize) -> f64 {
         (nth as f64 / self.length).min(1.0)
@@ -152,7 +152,7 @@ impl BucketPlaces {
 }
 
 /// Areas on top of each other. Each has a class and its values as shares of the height.
-pub(crate) fn stacked(places: &BucketPlaces, series: &[(String, Vec<f64>)]) -> String {
+pub(crate) fn stacked(places: &BucketLayout, series: &[(String, Vec<f64>)]) -> String {
     let mut lower = vec![0.0; places.count];
     let mut svg = String::new();
     for (class, values) in series {
@@ -174,7 +174,7 @@ pub(crate) fn stacked(places: &BucketPlaces, series: &[(String, Vec<f64>)]) -> S
 }
 
 /// A line with a class.
-pub(crate) fn line(places: &BucketPlaces, class: &str, values: &[f64]) -> String {
+pub(crate) fn line(places: &BucketLayout, class: &str, values: &[f64]) -> String {
     format!(
         "<path class=\"line {class}\" d=\"{}\"/>",
         places.line(values)
@@ -182,7 +182,7 @@ pub(crate) fn line(places: &BucketPlaces, class: &str, values: &[f64]) -> String
 }
 
 /// Lines from top to bottom at some places.
-pub(crate) fn uprights(class: &str, places: impl IntoIterator<Item = f64>) -> String {
+pub(crate) fn vertical_lines(class: &str, places: impl IntoIterator<Item = f64>) -> String {
     let mut path = String::new();
     for place in places {
         let _ = write!(path, "M{} 0V{HEIGHT}", digits(place * WIDTH));
@@ -229,8 +229,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn areas_meet_and_lines_reach_both_ends() {
-        let places = BucketPlaces {
+    fn areas_touch_and_lines_reach_both_ends() {
+        let places = BucketLayout {
             count: 2,
             length: 2.0,
         };
@@ -254,7 +254,7 @@ mod tests {
             paths[1]
         );
         // A bucket that is not full is as narrow as it is.
-        let places = BucketPlaces {
+        let places = BucketLayout {
             count: 2,
             length: 1.5,
         };
@@ -266,11 +266,11 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_is_well_formed() {
+    fn plot_is_well_formed() {
         let plot = Plot {
             title: "a".to_owned(),
             svg: bars("b", [(0.0, 0.5, 0.001), (0.5, 1.0, 2.0)])
-                + &uprights("c", [0.5])
+                + &vertical_lines("c", [0.5])
                 + &band("d", 0.2, 0.1),
             x_marks: marks(&Axis::up_to(5.0, 6), digits),
             y_marks: vec![(0.5, "1".to_owned())],

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{figure, fixed};
+use super::numbers::{figure, fixed};
 use throng::sim::SimSystems;
 
 /// Of what is more than usual, the things that are told.
-const THINGS_MAX: usize = 4;
+const CAUSES_MAX: usize = 4;
 
 /// What a tick is told by: the column, and the word for it.
-const THINGS: [(&str, &str); 13] = [
+const CAUSES: [(&str, &str); 13] = [
     ("path_requests", "path requests"),
     ("nodes_expanded", "nodes of searches"),
     ("enters", "enters"),
@@ -47,14 +47,18 @@ pub(super) fn reasons(
             usual_ms: p50_ms(set.name()),
         })
         .collect();
-    sets.sort_by(|a, b| b.over().total_cmp(&a.over()));
-    let all: f64 = sets.iter().map(|set| set.over().max(0.0)).sum();
+    sets.sort_by(|a, b| b.excess_ms().total_cmp(&a.excess_ms()));
+    let all: f64 = sets.iter().map(|set| set.excess_ms().max(0.0)).sum();
     let mut told = Vec::new();
     // Those that make up most of it: one, or two.
-    for set in sets.iter().take(2).filter(|set| set.over() > 0.25 * all) {
-        told.push(set.told());
+    for set in sets
+        .iter()
+        .take(2)
+        .filter(|set| set.excess_ms() > 0.25 * all)
+    {
+        told.push(set.describe());
     }
-    let mut things: Vec<(f64, String)> = THINGS
+    let mut things: Vec<(f64, String)> = CAUSES
         .into_iter()
         .filter_map(|(column, word)| {
             let (found, usual) = (figure_of(column), means.get(column).copied().unwrap_or(0.0));
@@ -72,16 +76,16 @@ pub(super) fn reasons(
     if things.is_empty() {
         told.push("nothing that is counted was unusual, so it may be the machine".to_owned());
     }
-    told.extend(things.into_iter().take(THINGS_MAX).map(|(_, told)| told));
+    told.extend(things.into_iter().take(CAUSES_MAX).map(|(_, told)| told));
     told
 }
 
 impl Excess {
-    fn over(&self) -> f64 {
+    fn excess_ms(&self) -> f64 {
         self.ms - self.usual_ms
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let times = self.ms / self.usual_ms;
         let usual = if times.is_finite() && times >= 1.5 {
             format!("{}\u{a0}×\u{a0}its median", figure(times))
@@ -107,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_set_that_took_longer_and_what_there_was_more_of_are_told() {
+    fn slow_set_and_increased_counts_are_named() {
         let tick = named(&[
             ("navigate_ms", 31.0),
             ("view_ms", 4.0),
@@ -127,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_without_a_cause_that_is_counted_says_so() {
+    fn tick_without_a_known_cause_says_so() {
         let tick = named(&[("view_ms", 9.0), ("send_ms", 8.0), ("enters", 3.0)]);
         let told = reasons(&tick, &named(&[]), |_| 0.0);
         assert_eq!(told.len(), 3, "{told:?}");

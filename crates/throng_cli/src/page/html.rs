@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_is_markup() {
+    fn text_is_escaped() {
         let hostile = "</title><script>alert('1')</script>\u{202e}\u{1b}[2J&\"\u{ffff}";
         let shown = text(hostile);
         for bad in ['<', '>', '"', '\'', '\u{1b}', '\u{202e}', '\u{ffff}'] {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_well_formed_is_found() {
+    fn malformed_markup_is_found() {
         for bad in [
             "<p>a & b</p>",
             "<p><b></p></b>",

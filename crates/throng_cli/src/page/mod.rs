@@ -23,11 +23,11 @@
 
 pub(super) mod chart;
 mod explain;
-pub(super) mod figures;
-mod ground;
 pub(super) mod html;
+pub(super) mod numbers;
 pub(super) mod run;
 pub(super) mod scale;
+mod scene_maps;
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ use super::CliError;
 /// # Errors
 /// When the file cannot be written.
 pub(super) fn write_run(file: &Path, json: &str) -> Result<(), CliError> {
-    let run = run::PageRun::read(json).map_err(CliError::new)?;
+    let run = run::PageRun::parse(json).map_err(CliError::new)?;
     write(file, &run::page(&run))
 }
 

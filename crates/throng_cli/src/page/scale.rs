@@ -60,7 +60,7 @@ impl Axis {
     }
 
     /// Where a number is on it: 0 to 1, and no further.
-    pub fn place(&self, value: f64) -> f64 {
+    pub fn position(&self, value: f64) -> f64 {
         (value / self.end).clamp(0.0, 1.0)
     }
 }
@@ -73,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_axis_has_room_and_few_marks(most in 1e-6f64..1e12, marks in 1u32..8) {
+        fn axis_has_room_and_few_marks(most in 1e-6f64..1e12, marks in 1u32..8) {
             let axis = Axis::up_to(most, marks);
             prop_assert!(axis.end >= most * 0.999 && axis.end <= most * 10.5);
             prop_assert!(axis.marks.len() <= marks as usize + 2, "{:?}", axis);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_numbers_that_people_count_in() {
+    fn axis_marks_are_round_numbers() {
         assert_eq!(Axis::up_to(37.0, 4).marks, [0.0, 10.0, 20.0, 30.0, 40.0]);
         assert_eq!(Axis::of_time(60.0, 6).marks.len(), 7);
         assert_eq!(Axis::up_to(0.0, 4).end, 1.0);

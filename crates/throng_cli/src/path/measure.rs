@@ -32,7 +32,7 @@ pub(super) enum PlanStep {
     /// Write a patch over a rectangle.
     Edit { rect: TileRect, patch: usize },
     /// Ask some of the tasks.
-    Ask(Range<usize>),
+    Query(Range<usize>),
 }
 
 /// A query, and what is known about its answer.
@@ -71,7 +71,7 @@ impl MeasuredAnswers {
     }
 
     /// Asks a query once more, with scratch of its own.
-    pub(super) fn again(&self, query: PathQuery) -> ThreadScratch {
+    pub(super) fn run_again(&self, query: PathQuery) -> ThreadScratch {
         let mut scratch = ThreadScratch::default();
         let outcome = scratch.find(&self.map, &self.nav_map, self.algorithm, query);
         scratch.outcome = Some(outcome);
@@ -113,7 +113,7 @@ impl ThreadScratch {
             .find(map, nav_map, algorithm, query, &mut self.waypoints)
     }
 
-    fn answer(
+    fn run_query(
         &mut self,
         map: &TileMap,
         nav_map: &NavMap,
@@ -158,7 +158,7 @@ pub(super) fn measure(
                     nav_map.apply_edit(map, &[changed]);
                 }
             }
-            PlanStep::Ask(range) => {
+            PlanStep::Query(range) => {
                 let start = Instant::now();
                 nav_map.prepare(&map, algorithm);
                 prepare_ms += start.elapsed().as_secs_f64() * 1e3;
@@ -170,7 +170,7 @@ pub(super) fn measure(
                             return;
                         }
                         *answer =
-                            Some(scratch.answer(&map, nav_map, algorithm, task.query, repeat));
+                            Some(scratch.run_query(&map, nav_map, algorithm, task.query, repeat));
                         bar.inc(1);
                     }
                 });

@@ -15,9 +15,9 @@
 //! node limit is counted apart and judged by nobody. Where an algorithm has answered nothing at all, nothing is known to be
 //! optimal: exit code 1 as well.
 
-mod findings;
 mod measure;
 mod render;
+mod results;
 
 use std::fs::File;
 use std::io::Read;
@@ -27,11 +27,13 @@ use std::sync::Arc;
 use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
 use glam::{IVec2, UVec2};
 
-use self::findings::Findings;
 use self::measure::{MeasuredAnswers, PlanStep, QueryPlan, Task, measure};
+use self::results::PathResults;
 use super::map::open;
 use super::outputs::check_output;
-use super::{CliError, image, interrupted, is_interrupted, listen_for_interrupt, print, progress};
+use super::{
+    CliError, image, interrupted_status, is_interrupted, listen_for_interrupt, print, progress,
+};
 use crate::CliStatus as Exit;
 use throng::map::{self, TileEdit, TileMap};
 use throng::nav::{Algorithm, Diagonal, PathQuery, Scen, ScenCommand, ScenQuery, parse_scen};
@@ -57,7 +59,7 @@ pub(super) struct Paths {
     to: Option<IVec2>,
     /// Algorithms, separated by commas, or `all` [default: jps-graph]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = algorithms)]
-    algorithm: Vec<Chosen>,
+    algorithm: Vec<AlgorithmChoice>,
     /// Whether a diagonal step may cut a corner
     #[arg(long, value_name = "no-cut|cut", default_value = "no-cut", value_parser = diagonal)]
     diagonal: Diagonal,
@@ -94,7 +96,7 @@ jps-bit-prune-pre, jps-graph (the fastest). All give the same lengths.";
 
 /// An `--algorithm`: one, or all.
 #[derive(Clone, Copy, Debug)]
-enum Chosen {
+enum AlgorithmChoice {
     All,
     One(Algorithm),
 }
@@ -108,12 +110,12 @@ fn tile(text: &str) -> Result<IVec2, String> {
         .ok_or_else(|| "expected two whole numbers of tiles, such as 12,34".to_owned())
 }
 
-fn algorithms(name: &str) -> Result<Chosen, String> {
+fn algorithms(name: &str) -> Result<AlgorithmChoice, String> {
     if name == "all" {
-        return Ok(Chosen::All);
+        return Ok(AlgorithmChoice::All);
     }
     name.parse()
-        .map(Chosen::One)
+        .map(AlgorithmChoice::One)
         .map_err(|error| format!("{error} or `all`"))
 }
 
@@ -172,7 +174,7 @@ impl Paths {
                 "algorithm prepared"
             );
             if all.is_empty() && !self.has_lengths() {
-                expect_of_all(&mut plan.tasks, &measured);
+                set_expected(&mut plan.tasks, &measured);
             }
             all.push(measured);
             if is_interrupted() {
@@ -180,7 +182,7 @@ impl Paths {
             }
         }
         bar.finish_and_clear();
-        let findings = Findings {
+        let findings = PathResults {
             plan: &plan,
             all: &all,
             map: self.map.as_deref(),
@@ -189,7 +191,7 @@ impl Paths {
         if self.json {
             print(&findings.json().to_string())?;
         } else if quiet {
-            findings.tell_broken();
+            findings.print_failures();
         } else {
             print(&findings.table())?;
         }
@@ -198,9 +200,9 @@ impl Paths {
         }
         let is_met = !findings.has_wrong() && findings.has_answers();
         if is_interrupted() {
-            return Ok(interrupted());
+            return Ok(interrupted_status());
         }
-        Ok(if is_met { Exit::Done } else { Exit::Unmet })
+        Ok(if is_met { Exit::Done } else { Exit::Failed })
     }
 
     /// Whether the right answers are in a file.
@@ -213,8 +215,8 @@ impl Paths {
         let mut algorithms = Vec::new();
         for chosen in &self.algorithm {
             let named = match chosen {
-                Chosen::All => Algorithm::ALL.to_vec(),
-                Chosen::One(algorithm) => vec![*algorithm],
+                AlgorithmChoice::All => Algorithm::ALL.to_vec(),
+                AlgorithmChoice::One(algorithm) => vec![*algorithm],
             };
             for algorithm in named {
                 if !algorithms.contains(&algorithm) {
@@ -231,7 +233,7 @@ impl Paths {
     fn plan(&self) -> Result<QueryPlan, CliError> {
         let map = self.map.as_deref().map(open).transpose()?;
         match (&self.scen, map, self.from, self.to) {
-            (Some(scen), map, ..) => self.plan_of(scen, map),
+            (Some(scen), map, ..) => self.plan_from_scen(scen, map),
             (None, Some(map), Some(from), Some(to)) => {
                 check_end("--from", &map, from)?;
                 check_end("--to", &map, to)?;
@@ -239,7 +241,7 @@ impl Paths {
                     map: Arc::new(map),
                     diagonal: self.diagonal,
                     patches: Vec::new(),
-                    steps: vec![PlanStep::Ask(0..1)],
+                    steps: vec![PlanStep::Query(0..1)],
                     tasks: vec![Task {
                         index: 0,
                         query: self.query(from, to),
@@ -254,7 +256,7 @@ impl Paths {
     }
 
     /// Every Nth query of a `.scen` file, and all edits before the last of them.
-    fn plan_of(&self, file: &Path, map: Option<TileMap>) -> Result<QueryPlan, CliError> {
+    fn plan_from_scen(&self, file: &Path, map: Option<TileMap>) -> Result<QueryPlan, CliError> {
         let name = file.display().to_string();
         let scen = parse_scen(&name, &read(file)?)?;
         let patches = match &scen.patch_file {
@@ -262,7 +264,7 @@ impl Paths {
             None => Vec::new(),
         };
         scen.check_patches(&name, &patches)?;
-        let map = start(&name, &scen, map)?;
+        let map = starting_map(&name, &scen, map)?;
         let (mut steps, mut tasks, mut index) = (Vec::new(), Vec::new(), 0);
         let mut asked = 0;
         let stride = self.stride.unwrap_or(1) as usize;
@@ -280,7 +282,7 @@ impl Paths {
                 }
                 ScenCommand::Patch(patch) => {
                     if asked < tasks.len() {
-                        steps.push(PlanStep::Ask(asked..tasks.len()));
+                        steps.push(PlanStep::Query(asked..tasks.len()));
                         asked = tasks.len();
                     }
                     let number = patch.patch as usize;
@@ -291,9 +293,9 @@ impl Paths {
                 }
             }
         }
-        steps.push(PlanStep::Ask(asked..tasks.len()));
+        steps.push(PlanStep::Query(asked..tasks.len()));
         // Edits after the last query change no answer, and the image shows the map as that found it.
-        while let [.., PlanStep::Edit { .. }, PlanStep::Ask(range)] = steps.as_slice()
+        while let [.., PlanStep::Edit { .. }, PlanStep::Query(range)] = steps.as_slice()
             && range.is_empty()
         {
             steps.remove(steps.len() - 2);
@@ -350,7 +352,7 @@ fn read(file: &Path) -> Result<String, CliError> {
 }
 
 /// The map that a `.scen` file starts from.
-fn start(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap, CliError> {
+fn starting_map(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap, CliError> {
     let is_static = scen.patch_file.is_none();
     match (map, scen.size) {
         (Some(map), _) => {
@@ -365,7 +367,7 @@ fn start(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap, CliEr
 }
 
 /// Makes the first algorithm's answers the reference of the others.
-fn expect_of_all(tasks: &mut [Task], first: &MeasuredAnswers) {
+fn set_expected(tasks: &mut [Task], first: &MeasuredAnswers) {
     for (task, answer) in tasks.iter_mut().zip(&first.answers) {
         task.expected = answer
             .and_then(|answer| answer.length_tiles())

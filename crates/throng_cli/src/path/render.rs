@@ -35,7 +35,7 @@ const START: Color = GREEN;
 const GOAL: Color = PURPLE;
 
 /// So many tiles of a search are drawn large enough to be seen each; more of them are seen together.
-const FEW: usize = 10_000;
+const VISIBLE_TILES_MAX: usize = 10_000;
 
 /// Draws the search for a query.
 pub(super) fn render(
@@ -44,11 +44,11 @@ pub(super) fn render(
     query: PathQuery,
 ) -> Result<(), CliError> {
     let map = &*one.map;
-    let scratch = one.again(query);
+    let scratch = one.run_again(query);
     let touched = scratch.search.visited(map, &one.nav_map, one.algorithm);
     let mut picture = MapPicture::new(map);
     let marks = marks(touched);
-    if marks.len() <= FEW {
+    if marks.len() <= VISIBLE_TILES_MAX {
         // What was expanded lies over what was only generated.
         let mut colors: Vec<(IVec2, Color)> = Vec::new();
         for layer in [Mark::Generated, Mark::Expanded] {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tile_that_was_expanded_in_one_direction_and_only_generated_in_another_was_expanded() {
+    fn tile_expanded_in_any_direction_counts_as_expanded() {
         let tile = IVec2::new(1, 1);
         let touched = [
             (IVec2::X, true),

@@ -30,7 +30,7 @@ pub(super) const NEUTRAL: Color = [120, 120, 126];
 const TEAMS_SHOWN: usize = 10;
 
 /// Somebody in the picture.
-pub(super) struct Figure {
+pub(super) struct DrawnObject {
     pub at_m: Vec2,
     kind: KindId,
     team: Option<TeamId>,
@@ -41,19 +41,19 @@ pub(super) struct Figure {
 /// # Errors
 /// When no scene is open, or the file cannot be written.
 pub(crate) fn draw_crowd(world: &World, title: &str, output: &Path) -> Result<(), CliError> {
-    let found = fullest(world).and_then(|scene| Some((scene, world.get::<SceneMap>(scene)?)));
+    let found = largest_scene(world).and_then(|scene| Some((scene, world.get::<SceneMap>(scene)?)));
     let Some((scene, map)) = found else {
         return Err(CliError::new(format!(
             "{}: no scene is open at the end, so there is nothing to draw",
             output.display()
         )));
     };
-    let figures = figures(world, scene);
-    let mut picture = MapPicture::new(map.tiles()).blocked_in(WALLS);
+    let figures = drawn_objects(world, scene);
+    let mut picture = MapPicture::new(map.tiles()).with_blocked_color(WALLS);
     let kinds = world.resource::<ObjectKinds>();
-    let looks = Looks::of(&figures, kinds);
-    for figure in looks.in_order(&figures) {
-        let (swatch, color) = looks.of_figure(figure, kinds);
+    let looks = CrowdStyle::new(&figures, kinds);
+    for figure in looks.draw_order(&figures) {
+        let (swatch, color) = looks.style_of(figure, kinds);
         picture.mark(figure.at_m / map.tile_m(), swatch, color);
     }
     let size = map.size_m();
@@ -75,7 +75,7 @@ pub(crate) fn draw_crowd(world: &World, title: &str, output: &Path) -> Result<()
 }
 
 /// The open scene that has the most objects, the first of those with as many.
-pub(super) fn fullest(world: &World) -> Option<Entity> {
+pub(super) fn largest_scene(world: &World) -> Option<Entity> {
     let count = |scene: Entity| {
         let objects = world.get::<SceneObjects>(scene);
         objects.map_or(0, SceneObjects::len)
@@ -85,10 +85,10 @@ pub(super) fn fullest(world: &World) -> Option<Entity> {
 }
 
 /// Everybody in a scene, by their ids.
-pub(super) fn figures(world: &World, scene: Entity) -> Vec<Figure> {
+pub(super) fn drawn_objects(world: &World, scene: Entity) -> Vec<DrawnObject> {
     let objects = world.get::<SceneObjects>(scene).into_iter();
     let figure = |(_, entity)| {
-        Some(Figure {
+        Some(DrawnObject {
             at_m: world.get::<Position>(entity)?.0,
             kind: world.get::<Object>(entity)?.kind(),
             team: world.get::<TeamId>(entity).copied(),
@@ -103,22 +103,22 @@ pub(super) fn figures(world: &World, scene: Entity) -> Vec<Figure> {
 /// How kinds and teams look: colours are those of teams, where there are any, or else of kinds; shapes those of kinds. They
 /// are kept in the order in which they were first counted, so that colours stay when others come.
 #[derive(Default)]
-pub(super) struct Looks {
+pub(super) struct CrowdStyle {
     /// How many there are of each.
     kinds: IndexMap<KindId, usize, FixedState>,
     teams: IndexMap<TeamId, usize, FixedState>,
     teamless: usize,
 }
 
-impl Looks {
-    fn of(figures: &[Figure], kinds: &ObjectKinds) -> Self {
+impl CrowdStyle {
+    fn new(figures: &[DrawnObject], kinds: &ObjectKinds) -> Self {
         let mut looks = Self::default();
         looks.count(figures, kinds);
         looks
     }
 
     /// Before anybody was counted. The first kind of players keeps the first colour, though players may come late.
-    pub(super) fn before(kinds: &ObjectKinds) -> Self {
+    pub(super) fn empty(kinds: &ObjectKinds) -> Self {
         let players = (0..).zip(kinds.iter());
         let mut players = players.filter(|(_, kind)| kind.class == ObjectCategory::Player);
         let players = players.next().map(|(nth, _)| (KindId(nth), 0));
@@ -129,7 +129,7 @@ impl Looks {
     }
 
     /// Counts anew, and keeps those of whom there are none any more.
-    pub(super) fn count(&mut self, figures: &[Figure], kinds: &ObjectKinds) {
+    pub(super) fn count(&mut self, figures: &[DrawnObject], kinds: &ObjectKinds) {
         let counts = self.kinds.values_mut().chain(self.teams.values_mut());
         counts.for_each(|count| *count = 0);
         self.teamless = 0;
@@ -149,8 +149,8 @@ impl Looks {
     }
 
     /// Kinds with many behind those with few, so that a boss is not hidden by those who fight it.
-    pub(super) fn in_order<'a>(&self, figures: &'a [Figure]) -> Vec<&'a Figure> {
-        let mut in_order: Vec<&Figure> = figures.iter().collect();
+    pub(super) fn draw_order<'a>(&self, figures: &'a [DrawnObject]) -> Vec<&'a DrawnObject> {
+        let mut in_order: Vec<&DrawnObject> = figures.iter().collect();
         in_order.sort_by_key(|figure| Reverse(self.kinds.get(&figure.kind).copied()));
         in_order
     }
@@ -159,7 +159,7 @@ impl Looks {
         self.teams.len() > 1
     }
 
-    pub(super) fn of_figure(&self, figure: &Figure, kinds: &ObjectKinds) -> (Swatch, Color) {
+    pub(super) fn style_of(&self, figure: &DrawnObject, kinds: &ObjectKinds) -> (Swatch, Color) {
         let color = if self.has_teams() {
             self.team_color(figure.team)
         } else {
@@ -223,8 +223,8 @@ fn shape(kind: KindId, kinds: &ObjectKinds) -> Swatch {
 mod tests {
     use super::*;
 
-    fn figure(kind: u16, team: Option<u32>) -> Figure {
-        Figure {
+    fn figure(kind: u16, team: Option<u32>) -> DrawnObject {
+        DrawnObject {
             at_m: Vec2::ZERO,
             kind: KindId(kind),
             team: team.map(TeamId),
@@ -232,11 +232,11 @@ mod tests {
     }
 
     #[test]
-    fn kinds_have_colours_of_their_own_until_there_are_teams() {
+    fn kinds_have_colours_until_teams_exist() {
         let kinds = ObjectKinds::default();
         let figures = [figure(0, None), figure(1, None), figure(1, Some(4))];
-        let looks = Looks::of(&figures, &kinds);
-        let [player, npc, same] = [0, 1, 2].map(|nth| looks.of_figure(&figures[nth], &kinds));
+        let looks = CrowdStyle::new(&figures, &kinds);
+        let [player, npc, same] = [0, 1, 2].map(|nth| looks.style_of(&figures[nth], &kinds));
         assert!(player.1 != npc.1 && npc == same);
         assert!(player.0 == Swatch::Disc && npc.0 == Swatch::Square);
         assert!(looks.legend(&kinds)[1].2.ends_with(": 2"));
@@ -246,10 +246,10 @@ mod tests {
             figure(0, Some(9)),
             figure(0, None),
         ];
-        let looks = Looks::of(&figures, &kinds);
+        let looks = CrowdStyle::new(&figures, &kinds);
         let colors: Vec<Color> = figures
             .iter()
-            .map(|one| looks.of_figure(one, &kinds).1)
+            .map(|one| looks.style_of(one, &kinds).1)
             .collect();
         assert!(colors[0] == colors[1] && colors[0] != colors[2] && colors[3] == NEUTRAL);
         let words: Vec<String> = looks
@@ -262,13 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn colours_stay_when_others_come_and_go() {
+    fn colours_are_stable_when_kinds_come_and_go() {
         let kinds = ObjectKinds::default();
         let npc = figure(1, None);
-        let mut looks = Looks::of(&[figure(1, None)], &kinds);
-        let before = looks.of_figure(&npc, &kinds);
+        let mut looks = CrowdStyle::new(&[figure(1, None)], &kinds);
+        let before = looks.style_of(&npc, &kinds);
         looks.count(&[figure(0, None), figure(1, None)], &kinds);
-        assert_eq!(looks.of_figure(&npc, &kinds), before);
+        assert_eq!(looks.style_of(&npc, &kinds), before);
         looks.count(&[figure(0, None)], &kinds);
         assert_eq!(looks.legend(&kinds).len(), 2, "of one kind, and walls");
     }

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_letter_has_a_shape_of_its_own() {
+    fn every_letter_has_a_unique_shape() {
         let shapes: Vec<Vec<(u32, u32)>> =
             (' '..='~').map(|letter| pixels(letter).collect()).collect();
         for (nth, shape) in shapes.iter().enumerate() {

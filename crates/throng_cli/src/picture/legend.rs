@@ -98,14 +98,14 @@ fn draw_swatch(overlay: &mut Overlay, swatch: Swatch, center: Vec2, unit: f32, c
             overlay.square(center, 8.0 * unit, GREY);
             overlay.square(center, 7.0 * unit, color);
         }
-        Swatch::Disc => super::marked_disc(overlay, center, 6.0 * unit, color),
-        Swatch::Square => super::marked_square(overlay, center, 5.0 * unit, color),
-        Swatch::Diamond => super::marked_diamond(overlay, center, 8.0 * unit, color),
+        Swatch::Disc => super::outlined_disc(overlay, center, 6.0 * unit, color),
+        Swatch::Square => super::outlined_square(overlay, center, 5.0 * unit, color),
+        Swatch::Diamond => super::outlined_diamond(overlay, center, 8.0 * unit, color),
         Swatch::Line => {
             let half = Vec2::X * 8.0 * unit;
             overlay.line(center - half, center + half, 4.0 * unit, color);
         }
-        Swatch::Ring => super::marked_ring(overlay, center, 8.0 * unit, color),
+        Swatch::Ring => super::outlined_ring(overlay, center, 8.0 * unit, color),
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_band_is_as_high_as_its_lines_and_nothing_leaves_it() {
+    fn legend_band_fits_its_lines() {
         let marks = ["player", "a kind with a long name", "npc"];
         let legend = Legend {
             title: "A town of many words that do not fit into one line".to_owned(),

@@ -14,8 +14,8 @@
 //!
 //! Cost: memory by what is drawn, not by the map.
 
+mod animation;
 mod crowd;
-mod film;
 mod font;
 mod legend;
 mod overlay;
@@ -24,8 +24,8 @@ use std::path::Path;
 
 use glam::{IVec2, Vec2};
 
+pub(super) use animation::Animation;
 pub(super) use crowd::draw_crowd;
-pub(super) use film::Film;
 pub(super) use legend::{Legend, Swatch};
 use overlay::Overlay;
 
@@ -80,7 +80,7 @@ impl<'a> MapPicture<'a> {
     }
 
     /// With blocked tiles in another colour.
-    pub(super) fn blocked_in(self, blocked: Color) -> Self {
+    pub(super) fn with_blocked_color(self, blocked: Color) -> Self {
         Self { blocked, ..self }
     }
 
@@ -129,16 +129,16 @@ impl<'a> MapPicture<'a> {
     pub(super) fn ring(&mut self, tile: IVec2, color: Color) {
         let radius = (9.0 * self.unit()).max(self.scale as f32 * 0.45);
         let center = self.middle(tile);
-        marked_ring(&mut self.overlay, center, radius, color);
+        outlined_ring(&mut self.overlay, center, radius, color);
     }
 
     /// A mark at a place, in tiles.
     pub(super) fn mark(&mut self, at: Vec2, swatch: Swatch, color: Color) {
         let (at, unit) = (self.pixel(at), self.unit());
         match swatch {
-            Swatch::Square => marked_square(&mut self.overlay, at, 2.0 * unit, color),
-            Swatch::Diamond => marked_diamond(&mut self.overlay, at, 10.0 * unit, color),
-            _ => marked_disc(&mut self.overlay, at, 2.5 * unit, color),
+            Swatch::Square => outlined_square(&mut self.overlay, at, 2.0 * unit, color),
+            Swatch::Diamond => outlined_diamond(&mut self.overlay, at, 10.0 * unit, color),
+            _ => outlined_disc(&mut self.overlay, at, 2.5 * unit, color),
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> MapPicture<'a> {
         let (map, scale, blocked) = (self.map, self.scale, self.blocked);
         image::write(output, width, map_height + band_height, |y, row| {
             if y < map_height {
-                let own = row_of(&self.tiles, (y / scale) as i32);
+                let own = row_tiles(&self.tiles, (y / scale) as i32);
                 map_row(map, blocked, own, (y / scale) as i32, scale, row);
             }
             row.resize(width as usize * 3, legend::GROUND[0]);
@@ -178,7 +178,7 @@ impl<'a> MapPicture<'a> {
 }
 
 /// The tiles of a row that have a colour of their own, those left of the map left out.
-fn row_of(tiles: &[(i32, i32, Color)], y: i32) -> &[(i32, i32, Color)] {
+fn row_tiles(tiles: &[(i32, i32, Color)], y: i32) -> &[(i32, i32, Color)] {
     let first = tiles.partition_point(|(row, x, _)| (*row, *x) < (y, 0));
     let last = tiles.partition_point(|(row, ..)| *row <= y);
     &tiles[first..last.max(first)]
@@ -209,22 +209,22 @@ fn map_row(
     }
 }
 
-fn marked_disc(overlay: &mut Overlay, center: Vec2, radius: f32, color: Color) {
+fn outlined_disc(overlay: &mut Overlay, center: Vec2, radius: f32, color: Color) {
     overlay.disc(center, radius + 1.0, OUTLINE);
     overlay.disc(center, radius, color);
 }
 
-fn marked_square(overlay: &mut Overlay, center: Vec2, half: f32, color: Color) {
+fn outlined_square(overlay: &mut Overlay, center: Vec2, half: f32, color: Color) {
     overlay.square(center, half + 1.0, OUTLINE);
     overlay.square(center, half, color);
 }
 
-fn marked_diamond(overlay: &mut Overlay, center: Vec2, radius: f32, color: Color) {
+fn outlined_diamond(overlay: &mut Overlay, center: Vec2, radius: f32, color: Color) {
     overlay.diamond(center, radius + 1.5, OUTLINE);
     overlay.diamond(center, radius, color);
 }
 
-fn marked_ring(overlay: &mut Overlay, center: Vec2, radius: f32, color: Color) {
+fn outlined_ring(overlay: &mut Overlay, center: Vec2, radius: f32, color: Color) {
     let width = (radius / 3.0).max(3.0);
     overlay.ring(center, radius + 1.0, width + 2.0, OUTLINE);
     overlay.ring(center, radius, width, color);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_colour_of_a_tile_stays_and_tiles_outside_are_left_out() {
+    fn first_colour_of_a_tile_stays_and_outside_tiles_are_skipped() {
         let map = TileMap::from_ascii("..@\n@..").unwrap();
         let mut picture = MapPicture::new(&map);
         for (x, y, color) in [(1, 0, SKY), (1, 0, BLUE), (-1, 0, BLUE), (3, 0, BLUE)] {
@@ -249,7 +249,7 @@ mod tests {
         }
         picture.tiles.sort_by_key(|(y, x, _)| (*y, *x));
         let mut row = Vec::new();
-        let own = row_of(&picture.tiles, 0);
+        let own = row_tiles(&picture.tiles, 0);
         map_row(&map, image::BLOCKED, own, 0, 1, &mut row);
         let expected = [image::FREE, SKY, image::BLOCKED].concat();
         assert_eq!(row, expected);

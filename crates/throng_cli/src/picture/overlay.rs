@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_later_lies_on_top_and_what_is_outside_is_not_drawn() {
+    fn later_marks_lie_on_top_and_outside_pixels_are_skipped() {
         let pixels = drawn(|overlay| {
             overlay.dot(1, 0, RED);
             overlay.dot(0, 0, RED);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_as_wide_as_it_should_be_in_every_direction() {
+    fn line_width_is_the_same_in_every_direction() {
         let center = Vec2::new(50.5, 50.5);
         for (x, y) in [
             (40.0, 0.0),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_is_empty_inside() {
+    fn ring_is_empty_inside() {
         let center = Vec2::splat(20.5);
         let pixels = drawn(|overlay| overlay.ring(center, 8.0, 2.0, RED));
         let at = |x: u32, y: u32| pixels.contains(&(y, x, RED));

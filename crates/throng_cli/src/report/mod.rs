@@ -9,7 +9,7 @@
 //! | `moves.rs` | what moved, and by how much: pure |
 //! | `show.rs` | moves for a terminal, and as a page |
 
-mod moves;
+mod changes;
 mod show;
 
 use std::fs::File;
@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::bench::BenchFindings;
+use super::bench::BenchReport;
 use super::outputs::{RunFile, check_outputs, check_page, check_writable};
 use super::page::run::PageRun;
 use super::{CliError, CliStatus, bench, page, print};
-use moves::SideBySide;
+use changes::Comparison;
 
 /// Arguments of `throng report`.
 #[derive(Debug, clap::Args)]
@@ -59,7 +59,7 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 /// What a file holds.
 enum ReportFile {
     Run(Box<PageRun>),
-    Bench(Box<BenchFindings>),
+    Bench(Box<BenchReport>),
 }
 
 impl ReportCommand {
@@ -79,8 +79,8 @@ impl ReportCommand {
         let second_file = load(second)?;
         let names = [&self.first, second].map(|path| path.display().to_string());
         let both = match (&first, &second_file) {
-            (ReportFile::Run(a), ReportFile::Run(b)) => SideBySide::of_runs(names, [a, b]),
-            (ReportFile::Bench(a), ReportFile::Bench(b)) => SideBySide::of_benches(names, [a, b]),
+            (ReportFile::Run(a), ReportFile::Run(b)) => Comparison::from_runs(names, [a, b]),
+            (ReportFile::Bench(a), ReportFile::Bench(b)) => Comparison::from_benches(names, [a, b]),
             _ => {
                 return Err(CliError::new(format!(
                     "expected two files of the same kind, found {} in {} and {} in {}",
@@ -162,7 +162,7 @@ fn read(text: &str) -> Result<ReportFile, String> {
         return Ok(ReportFile::Bench(Box::new(findings)));
     }
     if has("scenario") {
-        return Ok(ReportFile::Run(Box::new(PageRun::of(value)?)));
+        return Ok(ReportFile::Run(Box::new(PageRun::from_json(value)?)));
     }
     Err("expected what `throng run --json` or `throng bench --json` prints, found neither `scenario` nor `rows`".to_owned())
 }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_neither_a_run_nor_a_bench_is_told() {
+    fn file_of_no_run_or_bench_is_refused() {
         for (bad, expected) in [
             ("x", "found no JSON"),
             ("{}", "neither `scenario` nor `rows`"),

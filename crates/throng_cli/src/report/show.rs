@@ -1,10 +1,10 @@
 //! Moves for a terminal, and as a page.
 
-use super::moves::{FigureChange, MoveGroup, SideBySide};
+use super::changes::{ChangeGroup, Comparison, FigureChange};
 use crate::escape::escaped;
-use crate::page::chart::{BucketPlaces, Plot, digits, line, marks};
-use crate::page::figures::{clock, figure};
+use crate::page::chart::{BucketLayout, Plot, digits, line, marks};
 use crate::page::html::{document, section, table as html_table, text};
+use crate::page::numbers::{clock, figure};
 use crate::page::scale::Axis;
 use crate::wrapped;
 
@@ -18,7 +18,7 @@ const NAME_COLUMNS: usize = 34;
 const INDENT: usize = 2;
 
 /// What moved, in 80 columns.
-pub(super) fn table(both: &SideBySide, shows_all: bool) -> String {
+pub(super) fn table(both: &Comparison, shows_all: bool) -> String {
     let mut lines = Vec::new();
     for (letter, (name, title)) in ["A", "B"].iter().zip(both.names.iter().zip(&both.titles)) {
         lines.push(wrapped(
@@ -33,10 +33,10 @@ pub(super) fn table(both: &SideBySide, shows_all: bool) -> String {
     );
     for group in &both.groups {
         lines.push(String::new());
-        if group.moves.is_empty() {
+        if group.changes.is_empty() {
             lines.push(format!(
                 "{}: nothing moved, of {} figures",
-                group.title, group.still
+                group.title, group.unchanged_count
             ));
         } else {
             lines.push(wrapped(group.title, INDENT));
@@ -46,27 +46,29 @@ pub(super) fn table(both: &SideBySide, shows_all: bool) -> String {
             ));
         }
         let shown = if shows_all {
-            group.moves.len()
+            group.changes.len()
         } else {
             SHOWN_MAX
         };
-        for one in group.moves.iter().take(shown) {
+        for one in group.changes.iter().take(shown) {
             lines.extend(row(one));
         }
-        if let more @ 1.. = group.moves.len().saturating_sub(shown) {
+        if let more @ 1.. = group.changes.len().saturating_sub(shown) {
             lines.push(format!("and {more} smaller moves: --all shows them"));
         }
-        if group.still > 0 && !group.moves.is_empty() {
-            lines.push(format!("{} did not move", group.still));
+        if group.unchanged_count > 0 && !group.changes.is_empty() {
+            lines.push(format!("{} did not move", group.unchanged_count));
         }
-        for (letter, lone) in ["A", "B"].iter().zip(&group.lone) {
-            lines.extend(lone_line(letter, lone).map(|line| wrapped(&escaped(&line), INDENT)));
+        for (letter, lone) in ["A", "B"].iter().zip(&group.only_in_one) {
+            lines.extend(
+                only_in_one_line(letter, lone).map(|line| wrapped(&escaped(&line), INDENT)),
+            );
         }
     }
     lines.join("\n")
 }
 
-fn lone_line(letter: &str, lone: &[String]) -> Option<String> {
+fn only_in_one_line(letter: &str, lone: &[String]) -> Option<String> {
     let first = lone.first()?;
     Some(match lone.len() {
         1 => format!("Only {letter} has `{first}`."),
@@ -93,7 +95,7 @@ fn plain(value: f64) -> String {
 }
 
 /// What moved, as a page.
-pub(super) fn page(both: &SideBySide) -> String {
+pub(super) fn page(both: &Comparison) -> String {
     let [a, b] = [0, 1].map(|nth| (text(&both.names[nth]), text(&both.titles[nth])));
     let mut body = format!(
         "<header><p class=\"kicker\">throng · two side by side</p><h1>What moved</h1>\
@@ -106,12 +108,12 @@ pub(super) fn page(both: &SideBySide) -> String {
         .map(|note| format!("<li>{}</li>", text(note)))
         .collect();
     body += &format!("<ul class=\"notes\">{notes}</ul>\n");
-    if let [first, second] = &both.courses[..] {
+    if let [first, second] = &both.tick_times[..] {
         body += &section(
             "course",
             "Median tick over time",
             "The median of the ticks of each point, A and B on the same axes.",
-            &course(first, second).markup(),
+            &timeline(first, second).markup(),
         );
     }
     for (nth, group) in both.groups.iter().enumerate() {
@@ -121,7 +123,7 @@ pub(super) fn page(both: &SideBySide) -> String {
 }
 
 /// Two lines over the longer of two times.
-fn course(first: &(f64, Vec<f64>), second: &(f64, Vec<f64>)) -> Plot {
+fn timeline(first: &(f64, Vec<f64>), second: &(f64, Vec<f64>)) -> Plot {
     let seconds = first.0.max(second.0);
     // Spikes of the start would press all else flat.
     let mut all: Vec<f64> = [first, second]
@@ -132,11 +134,11 @@ fn course(first: &(f64, Vec<f64>), second: &(f64, Vec<f64>)) -> Plot {
     let top = all.get(all.len() * 98 / 100).copied().unwrap_or(1.0);
     let axis = Axis::up_to(top * 1.2, 4);
     let of = |one: &(f64, Vec<f64>), class: &str| {
-        let places = BucketPlaces {
+        let places = BucketLayout {
             count: one.1.len(),
             length: one.1.len() as f64 * seconds / one.0.max(1e-9),
         };
-        let shares: Vec<f64> = one.1.iter().map(|ms| axis.place(*ms)).collect();
+        let shares: Vec<f64> = one.1.iter().map(|ms| axis.position(*ms)).collect();
         line(&places, class, &shares)
     };
     let is_long = seconds > 240.0;
@@ -156,7 +158,7 @@ fn course(first: &(f64, Vec<f64>), second: &(f64, Vec<f64>)) -> Plot {
     }
 }
 
-fn group_section(nth: usize, group: &MoveGroup) -> String {
+fn group_section(nth: usize, group: &ChangeGroup) -> String {
     // A doubling fills half of the room.
     let sway = |one: &FigureChange| {
         let share = (one.size() / (2.0 * std::f64::consts::LN_2)).min(1.0);
@@ -181,7 +183,7 @@ fn group_section(nth: usize, group: &MoveGroup) -> String {
             sway(one),
         ]
     };
-    let rows: Vec<Vec<String>> = group.moves.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = group.changes.iter().map(row).collect();
     let mut body = match rows.len() {
         0 => "<p class=\"none\">Nothing moved.</p>".to_owned(),
         _ => format!(
@@ -189,14 +191,14 @@ fn group_section(nth: usize, group: &MoveGroup) -> String {
             html_table(&["", "A", "B", "change", "less, more"], &rows)
         ),
     };
-    for (letter, lone) in ["A", "B"].iter().zip(&group.lone) {
-        if let Some(line) = lone_line(letter, lone) {
+    for (letter, lone) in ["A", "B"].iter().zip(&group.only_in_one) {
+        if let Some(line) = only_in_one_line(letter, lone) {
             body += &format!("<p class=\"none\">{}</p>", text(&line));
         }
     }
     let about = format!(
         "The largest move first, by its ratio; a bar to the right is more in B. {} did not move.",
-        group.still
+        group.unchanged_count
     );
     let mut title = group.title.to_owned();
     title[..1].make_ascii_uppercase();
@@ -209,7 +211,7 @@ mod tests {
     use crate::WIDTH;
     use crate::page::html::is_well_formed;
 
-    fn both() -> SideBySide {
+    fn both() -> Comparison {
         let one = |name: &str, from, to| FigureChange {
             name: name.to_owned(),
             unit: "ms".to_owned(),
@@ -228,22 +230,22 @@ mod tests {
             one("c\u{1b}[2J", 4.0, 3.0),
         ];
         moves.extend((0..40).map(|nth| one(&format!("d{nth}"), 1.0, 1.5)));
-        SideBySide {
+        Comparison {
             names: ["a&b.json".to_owned(), "b.json".to_owned()],
             titles: ["<town>, ".repeat(20), "siege".to_owned()],
             notes: vec!["Not the same scenario: `<b>` in A. ".repeat(5)],
-            groups: vec![MoveGroup {
+            groups: vec![ChangeGroup {
                 title: "counted",
-                moves,
-                still: 3,
-                lone: [vec!["x".to_owned()], vec!["y".to_owned(), "z".to_owned()]],
+                changes: moves,
+                unchanged_count: 3,
+                only_in_one: [vec!["x".to_owned()], vec!["y".to_owned(), "z".to_owned()]],
             }],
-            courses: vec![(10.0, vec![1.0, 2.0]), (20.0, vec![])],
+            tick_times: vec![(10.0, vec![1.0, 2.0]), (20.0, vec![])],
         }
     }
 
     #[test]
-    fn a_terminal_gets_eighty_columns_and_the_largest_moves() {
+    fn terminal_table_has_eighty_columns_and_largest_changes() {
         let table_of = |all| table(&both(), all);
         let shown = table_of(false);
         for line in shown.lines() {
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_well_formed_and_has_every_move() {
+    fn page_is_well_formed_and_has_every_change() {
         let page = page(&both());
         assert_eq!(is_well_formed(&page), Ok(()));
         assert!(

@@ -7,7 +7,7 @@
 //! | `table.rs` | what is printed for a person |
 
 mod pace;
-mod printed;
+mod run_output;
 mod table;
 
 use std::fs::File;
@@ -18,19 +18,19 @@ use std::sync::atomic::Ordering;
 
 use super::machine::Machine;
 use super::memory_table::{leak_lines, memory_table};
-use super::outputs::{RunFile, check_outputs, check_page, check_writable, empty, open};
+use super::outputs::{RunFile, check_outputs, check_page, check_writable, open, truncate};
 use super::page;
-use super::picture::{Film, draw_crowd};
+use super::picture::{Animation, draw_crowd};
 use super::set::Set;
 use super::store::RunStore;
 use super::trace::RunTrace;
 use super::{
-    CliError, CliStatus, Output, Printer, cores, image, interrupted, is_interrupted,
-    listen_for_interrupt, print, print_wrong, progress, whole_number,
+    CliError, CliStatus, Output, Printer, cores, image, interrupted_status, is_interrupted,
+    listen_for_interrupt, print, print_failure, progress, whole_number,
 };
-use pace::PagedPace;
-use printed::PrintedRun;
-use table::{table, wrong_lines};
+use pace::PageControlledPace;
+use run_output::RunOutput;
+use table::{failure_lines, table};
 use throng::map;
 use throng::memory::process_memory;
 use throng::server::Pace;
@@ -189,10 +189,10 @@ impl Run {
         if !review.errors.is_empty() {
             let errors = review.errors.into_iter().map(CliError::from);
             errors.for_each(|error| printer.error(&error));
-            return Ok(CliStatus::Bad);
+            return Ok(CliStatus::InvalidInput);
         }
         let is_sound = self.warn(&printer, &review.warnings, quiet);
-        self.expect_more(&mut loaded.scenario)?;
+        self.add_expectations(&mut loaded.scenario)?;
         let mut files = Vec::new();
         let mut options = self.options(&mut files)?;
         let film = self.film.as_deref().map(open).transpose()?;
@@ -204,14 +204,14 @@ impl Run {
         let is_unsaved = self.store.add_to(&mut options, self.realtime, &mut files)?;
         let trace = self.trace.as_deref();
         let mut trace = trace
-            .map(|path| RunTrace::begin(path, output))
+            .map(|path| RunTrace::start(path, output))
             .transpose()?;
         let mut playing = Playing::new(loaded, options)?;
         if !self.warn(&printer, playing.warnings(), quiet) || !is_sound {
-            return Ok(CliStatus::Bad);
+            return Ok(CliStatus::InvalidInput);
         }
         let mut pace = self.open_page(&mut playing, tick_hz, quiet)?;
-        empty(&files)?;
+        truncate(&files)?;
         tracing::info!(
             scenario = playing.name(),
             ticks = playing.ticks(),
@@ -219,16 +219,16 @@ impl Run {
         );
         listen_for_interrupt();
         let all_ticks = playing.ticks();
-        let machine = Machine::here(playing.threads());
+        let machine = Machine::current(playing.threads());
         let mut film = self.film.as_deref().zip(film).map(|(path, to)| {
             let (name, ticks) = (playing.name().to_owned(), playing.ticks());
             let world = playing.server().world();
-            Film::begin(to, path, world, name, (ticks, tick_hz))
+            Animation::start(to, path, world, name, (ticks, tick_hz))
         });
         let watching = (film.as_mut(), trace.as_mut());
-        let played = play(&mut playing, watching, pace.as_mut(), quiet);
+        let played = run_ticks(&mut playing, watching, pace.as_mut(), quiet);
         // A film, trace or picture that cannot be made is told after the report of the run.
-        let filmed = film.map_or(Ok(()), Film::finish);
+        let filmed = film.map_or(Ok(()), Animation::finish);
         let traced = trace.as_mut().map_or(Ok(()), RunTrace::finish);
         let drawn = self.picture.as_ref().map_or(Ok(()), |file| {
             let title = format!("{}, tick {}", playing.name(), playing.tick());
@@ -236,8 +236,8 @@ impl Run {
         });
         // A run whose output cannot be written ends like any other, so that its players are saved.
         let report = playing.finish_unless(|| played.is_err() || is_interrupted());
-        let report = played.and(report).map_err(|error| unwritten(&error))?;
-        let printed = PrintedRun::of(&report, machine);
+        let report = played.and(report).map_err(|error| write_error(&error))?;
+        let printed = RunOutput::new(&report, machine);
         self.print(&report, &printed, all_ticks, quiet)?;
         drawn.and(filmed).and(traced)?;
         if let Some(file) = &self.report {
@@ -251,9 +251,9 @@ impl Run {
         let directory = report.directory.as_ref();
         let store_failures = directory.map_or(0, |directory| directory.store_failures);
         Ok(match report.interrupted {
-            Some(_) => interrupted(),
+            Some(_) => interrupted_status(),
             None if report.is_ok() && store_failures == 0 => CliStatus::Done,
-            None => CliStatus::Unmet,
+            None => CliStatus::Failed,
         })
     }
 
@@ -263,11 +263,12 @@ impl Run {
         playing: &mut Playing,
         tick_hz: f64,
         quiet: bool,
-    ) -> Result<Option<PagedPace>, CliError> {
+    ) -> Result<Option<PageControlledPace>, CliError> {
         let Some(address) = self.inspect else {
             return Ok(None);
         };
-        let (pace, page) = PagedPace::open(playing.server().world_mut(), address, tick_hz)?;
+        let (pace, page) =
+            PageControlledPace::open(playing.server().world_mut(), address, tick_hz)?;
         if !quiet {
             // That nobody reads it is no error.
             let told = format!("inspect page: http://{page}/, paused");
@@ -280,7 +281,7 @@ impl Run {
     fn print(
         &self,
         report: &Report,
-        printed: &PrintedRun,
+        printed: &RunOutput,
         all_ticks: u64,
         quiet: bool,
     ) -> Result<(), CliError> {
@@ -299,14 +300,14 @@ impl Run {
             }
         }
         if quiet {
-            let lines = wrong_lines(report, all_ticks);
-            lines.iter().for_each(|line| print_wrong(line));
+            let lines = failure_lines(report, all_ticks);
+            lines.iter().for_each(|line| print_failure(line));
         }
         Ok(())
     }
 
     /// What flags expect of a run beside its scenario.
-    fn expect_more(&self, scenario: &mut Scenario) -> Result<(), CliError> {
+    fn add_expectations(&self, scenario: &mut Scenario) -> Result<(), CliError> {
         let Scenario { script, expect, .. } = scenario;
         if self.strict && !script.is_empty() && !expect.contains(&Expectation::NoIdleCues) {
             expect.push(Expectation::NoIdleCues);
@@ -328,7 +329,7 @@ impl Run {
             match (self.strict, quiet) {
                 (true, _) => printer.error(&warning),
                 (false, true) => {}
-                (false, false) => printer.doubt(&warning),
+                (false, false) => printer.warning(&warning),
             }
         }
         warnings.is_empty() || !self.strict
@@ -386,7 +387,7 @@ impl Run {
             }))
         };
         Ok(RunOptions {
-            outside: false,
+            has_external_clients: false,
             seed: self.seed,
             map,
             ticks: self.ticks,
@@ -402,7 +403,7 @@ impl Run {
             capture: output(&self.capture)?.map(|file| Box::new(file) as _),
             record: self.report.is_some(),
             csv: output(&self.csv)?.map(|file| Box::new(file) as _),
-            time: match (self.judge_time, self.no_timing) {
+            timing_checks: match (self.judge_time, self.no_timing) {
                 (true, _) => TimingChecks::Always,
                 (false, true) => TimingChecks::Never,
                 (false, false) => TimingChecks::AsWritten,
@@ -421,16 +422,19 @@ impl Run {
 }
 
 /// Does all ticks, or as many as there is time for.
-fn play(
+fn run_ticks(
     playing: &mut Playing,
-    (mut film, mut trace): (Option<&mut Film<BufWriter<File>>>, Option<&mut RunTrace>),
-    mut pace: Option<&mut PagedPace>,
+    (mut film, mut trace): (
+        Option<&mut Animation<BufWriter<File>>>,
+        Option<&mut RunTrace>,
+    ),
+    mut pace: Option<&mut PageControlledPace>,
     quiet: bool,
 ) -> io::Result<()> {
     let bar = progress(playing.ticks(), "tick", quiet);
     while !is_interrupted() {
         let world = playing.server().world_mut();
-        if pace.as_mut().is_some_and(|pace| !pace.is_time(world)) {
+        if pace.as_mut().is_some_and(|pace| !pace.poll_tick_due(world)) {
             continue;
         }
         if !playing.step()? {
@@ -455,7 +459,7 @@ fn named_map(path: &Path) -> Result<(String, map::TileMap), CliError> {
     Ok((path.display().to_string(), map::load(path)?))
 }
 
-fn unwritten(error: &io::Error) -> CliError {
+fn write_error(error: &io::Error) -> CliError {
     CliError::new(format!(
         "could not write events, hashes, ticks or the capture: {error}"
     ))

@@ -9,17 +9,17 @@ use bevy_ecs::prelude::*;
 use crate::CliError;
 use throng::sim::clock::Stopwatch;
 use throng_inspect::{
-    InspectSettings, Inspector, PaceRequest, RunPace, answer_pages, open_inspector,
+    InspectSettings, Inspector, PaceRequest, RunPace, open_inspector, refresh_pages,
 };
 
 /// How it begins: with nothing done, so that whoever opens the page misses nothing.
-const BEGINNING: RunPace = RunPace {
+const INITIAL_PACE: RunPace = RunPace {
     is_paused: true,
     speed_percent: 100,
 };
 
 /// The longest that it is waited before pages are looked at again.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const PAGE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Who is so late makes up for nothing.
 const LATE_S_MAX: f64 = 0.25;
@@ -31,18 +31,18 @@ const STEPS_MAX: u32 = 1_000;
 const SPEED_PERCENT_MAX: u32 = 100_000;
 
 /// How a run goes on, as its pages want it.
-pub(super) struct PagedPace {
+pub(super) struct PageControlledPace {
     pace: RunPace,
     /// Ticks that are to be done although it is paused.
     steps: u32,
     tick_s: f64,
     /// Since its speed was set, or it was late.
-    watch: Stopwatch,
+    stopwatch: Stopwatch,
     /// Ticks since then.
     ticks: u32,
 }
 
-impl PagedPace {
+impl PageControlledPace {
     /// Opens a page at an address of this machine, and gives where it is.
     pub fn open(
         world: &mut World,
@@ -57,7 +57,7 @@ impl PagedPace {
         }
         let settings = InspectSettings {
             page: Some(address),
-            pace: Some(BEGINNING),
+            pace: Some(INITIAL_PACE),
             ..InspectSettings::default()
         };
         let opened =
@@ -67,38 +67,38 @@ impl PagedPace {
 
     fn new(tick_hz: f64) -> Self {
         Self {
-            pace: BEGINNING,
+            pace: INITIAL_PACE,
             steps: 0,
             tick_s: 1.0 / tick_hz,
-            watch: Stopwatch::start(),
+            stopwatch: Stopwatch::start(),
             ticks: 0,
         }
     }
 
     /// Heeds what pages asked for, and waits for a while if it is not time for the next tick. Whether it is.
-    pub fn is_time(&mut self, world: &mut World) -> bool {
+    pub fn poll_tick_due(&mut self, world: &mut World) -> bool {
         if let Some(mut inspector) = world.get_resource_mut::<Inspector>() {
             let before = self.pace;
-            while let Some(wish) = inspector.take_pace_wish() {
-                self.heed(wish);
+            while let Some(wish) = inspector.next_pace_request() {
+                self.apply(wish);
             }
             if self.pace != before {
                 inspector.send_pace(self.pace);
             }
         }
-        match self.wait(self.watch.elapsed().as_secs_f64()) {
+        match self.wait(self.stopwatch.elapsed().as_secs_f64()) {
             Some(Duration::ZERO) => true,
             wait => {
                 if self.pace.is_paused {
-                    answer_pages(world);
+                    refresh_pages(world);
                 }
-                thread::sleep(wait.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
+                thread::sleep(wait.unwrap_or(PAGE_POLL_INTERVAL).min(PAGE_POLL_INTERVAL));
                 false
             }
         }
     }
 
-    fn heed(&mut self, wish: PaceRequest) {
+    fn apply(&mut self, wish: PaceRequest) {
         match wish {
             PaceRequest::Pause => self.pace.is_paused = true,
             PaceRequest::Go => self.pace.is_paused = false,
@@ -114,11 +114,11 @@ impl PagedPace {
         if !self.pace.is_paused {
             self.steps = 0;
         }
-        self.begin();
+        self.restart();
     }
 
-    fn begin(&mut self) {
-        (self.watch, self.ticks) = (Stopwatch::start(), 0);
+    fn restart(&mut self) {
+        (self.stopwatch, self.ticks) = (Stopwatch::start(), 0);
     }
 
     /// How long it is to the next tick, so many seconds after the beginning; `None` for until somebody asks for it. A tick that is
@@ -137,7 +137,7 @@ impl PagedPace {
             return Some(Duration::from_secs_f64(early_s));
         }
         if early_s < -LATE_S_MAX {
-            self.begin();
+            self.restart();
         }
         self.ticks += 1;
         Some(Duration::ZERO)
@@ -149,18 +149,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_paused_does_single_ticks_and_has_a_speed() {
-        let mut pace = PagedPace::new(20.0);
+    fn run_can_be_paused_stepped_and_sped_up() {
+        let mut pace = PageControlledPace::new(20.0);
         assert_eq!(pace.wait(10.0), None);
-        pace.heed(PaceRequest::Step);
-        pace.heed(PaceRequest::Step);
+        pace.apply(PaceRequest::Step);
+        pace.apply(PaceRequest::Step);
         let waits = [0.0; 3].map(|elapsed_s| pace.wait(elapsed_s));
         assert_eq!(waits, [Some(Duration::ZERO), Some(Duration::ZERO), None]);
         // Four times as fast as real time: a tick every 12.5 ms, the first at once.
-        pace.heed(PaceRequest::Speed(400));
+        pace.apply(PaceRequest::Speed(400));
         assert_eq!(pace.wait(0.0), None);
-        pace.heed(PaceRequest::Go);
-        let due_ms = |pace: &mut PagedPace, elapsed_ms: u32| {
+        pace.apply(PaceRequest::Go);
+        let due_ms = |pace: &mut PageControlledPace, elapsed_ms: u32| {
             let wait = pace.wait(f64::from(elapsed_ms) / 1e3).unwrap();
             wait.as_micros()
         };
@@ -172,16 +172,16 @@ mod tests {
         assert_eq!(due_ms(&mut pace, 1_000), 0);
         assert_eq!(due_ms(&mut pace, 0), 12_500);
         for percent in [0, u32::MAX] {
-            pace.heed(PaceRequest::Speed(percent));
+            pace.apply(PaceRequest::Speed(percent));
             assert_eq!((pace.pace.speed_percent, due_ms(&mut pace, 0)), (0, 0));
         }
         for _ in 0..2 * STEPS_MAX {
-            pace.heed(PaceRequest::Step);
+            pace.apply(PaceRequest::Step);
         }
         assert_eq!((pace.steps, pace.pace.is_paused), (STEPS_MAX, true));
         // Who lets it go wants no more steps.
-        pace.heed(PaceRequest::Go);
-        pace.heed(PaceRequest::Pause);
+        pace.apply(PaceRequest::Go);
+        pace.apply(PaceRequest::Pause);
         assert_eq!(pace.wait(0.0), None);
     }
 }

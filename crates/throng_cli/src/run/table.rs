@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
-use crate::color::broken_text;
+use crate::color::failure_text;
 use crate::escape::escaped;
 use crate::{WIDTH, threads, wrapped};
 use throng_scenario::{
-    BuildFigures, DirectoryFigures, ExpectationResult, PathFigures, Report, SessionSummary, Verdict,
+    BuildSummary, ExpectationResult, PathSummary, PlayerStoreSummary, Report, SessionSummary,
+    Verdict,
 };
 
 /// Where what was found goes on in the next line.
@@ -70,7 +71,7 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     )?;
     write_sessions(to, &report.sessions)?;
     if let Some(directory) = &report.directory {
-        write_directory(to, directory)?;
+        write_player_store(to, directory)?;
     }
     write_paths(to, &report.paths, &report.builds)?;
     let views = &report.views;
@@ -86,7 +87,7 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 /// What was searched, and built of maps.
-fn write_paths(to: &mut impl Write, paths: &PathFigures, builds: &BuildFigures) -> io::Result<()> {
+fn write_paths(to: &mut impl Write, paths: &PathSummary, builds: &BuildSummary) -> io::Result<()> {
     writeln!(
         to,
         "paths       {} of {} found, {} unreachable, {} capped; mean {:.0} µs, p99 {:.0} µs",
@@ -147,7 +148,7 @@ fn write_sessions(to: &mut impl Write, sessions: &SessionSummary) -> io::Result<
 }
 
 /// What became of players that are kept.
-fn write_directory(to: &mut impl Write, directory: &DirectoryFigures) -> io::Result<()> {
+fn write_player_store(to: &mut impl Write, directory: &PlayerStoreSummary) -> io::Result<()> {
     writeln!(
         to,
         "store       {} players saved in {} transactions; {} unsaved (peak {})",
@@ -257,7 +258,7 @@ fn write_times(to: &mut impl Write, report: &Report) -> io::Result<()> {
 
 /// What the script could not do, and what was expected.
 fn write_verdict(to: &mut impl Write, report: &Report) -> io::Result<()> {
-    let lines = [fault_lines(report), idle_lines(report)].concat();
+    let lines = [script_error_lines(report), cue_without_effect_lines(report)].concat();
     if !lines.is_empty() {
         writeln!(to)?;
     }
@@ -267,8 +268,8 @@ fn write_verdict(to: &mut impl Write, report: &Report) -> io::Result<()> {
     if !report.expectations.is_empty() {
         writeln!(to)?;
         report.expectations.iter().try_for_each(|judged| {
-            let lines = wrapped(&judged_line(judged), VERDICT_INDENT);
-            writeln!(to, "{}", marked(judged, &lines))
+            let lines = wrapped(&result_line(judged), VERDICT_INDENT);
+            writeln!(to, "{}", colored(judged, &lines))
         })?;
     }
     Ok(())
@@ -281,7 +282,7 @@ fn row(to: &mut impl Write, name: &str, [mean, p50, p99, max]: [f64; 4]) -> io::
     )
 }
 
-fn judged_line(judged: &ExpectationResult) -> String {
+fn result_line(judged: &ExpectationResult) -> String {
     let mark = match judged.verdict {
         Verdict::Passed => "ok",
         Verdict::Failed => "BROKEN",
@@ -297,16 +298,16 @@ fn judged_line(judged: &ExpectationResult) -> String {
 }
 
 /// In colour when it is broken.
-fn marked(judged: &ExpectationResult, line: &str) -> String {
+fn colored(judged: &ExpectationResult, line: &str) -> String {
     if judged.verdict.fails() {
-        broken_text(line)
+        failure_text(line)
     } else {
         line.to_owned()
     }
 }
 
 /// What the script could not do; the first few of it.
-fn fault_lines(report: &Report) -> Vec<String> {
+fn script_error_lines(report: &Report) -> Vec<String> {
     let faults = report.script_faults.iter();
     faults
         .map(|fault| format!("script fault  {}", escaped(fault)))
@@ -314,7 +315,7 @@ fn fault_lines(report: &Report) -> Vec<String> {
 }
 
 /// Cues that did nothing, which is probably not what was meant.
-fn idle_lines(report: &Report) -> Vec<String> {
+fn cue_without_effect_lines(report: &Report) -> Vec<String> {
     let idle = report.script_idle_cues.iter();
     idle.map(|cue| format!("idle cue      {}", escaped(cue)))
         .collect()
@@ -325,19 +326,19 @@ pub(super) fn interrupted_line(tick: u64, all_ticks: u64) -> String {
 }
 
 /// What is broken, for who wants to know nothing else.
-pub(super) fn wrong_lines(report: &Report, all_ticks: u64) -> Vec<String> {
+pub(super) fn failure_lines(report: &Report, all_ticks: u64) -> Vec<String> {
     if let Some(tick) = report.interrupted {
         return vec![interrupted_line(tick, all_ticks)];
     }
     let fails = |judged: &&ExpectationResult| judged.verdict.fails();
     let broken = report.expectations.iter().filter(fails);
     let lines: Vec<String> = broken
-        .map(|judged| marked(judged, &judged_line(judged)))
+        .map(|judged| colored(judged, &result_line(judged)))
         .collect();
     let faults = if lines.is_empty() {
         Vec::new()
     } else {
-        fault_lines(report)
+        script_error_lines(report)
     };
     [faults, lines].concat()
 }

@@ -8,11 +8,11 @@
 //! | `visitors` | players who connect get bodies |
 //! | `summary` | what is printed at the end |
 
-mod ending;
+mod external_players;
 mod notify;
+mod shutdown;
 mod summary;
 mod suspended;
-mod visitors;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,13 +22,13 @@ use std::time::Duration;
 use bevy_ecs::prelude::*;
 
 use super::address::address;
-use super::page_cues;
+use super::mirror_check::MirrorCheckServer;
+use super::page_actions;
 use super::run::seconds;
 use super::secret_file::read_secret;
 use super::set::Set;
 use super::store::RunStore;
 use super::token::KeyFile;
-use super::truth::MirrorCheckServer;
 use super::{
     CliError, CliStatus, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
     whole_number,
@@ -46,11 +46,11 @@ use throng_inspect::{InspectPlugin, InspectSettings, open_inspector};
 use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, halt_crowds};
 use throng_scenario::{self as scenario, Behaviours, LoadedScenario, RunOptions, ScenarioRun};
 
-use ending::Ending;
+use external_players::ExternalPlayers;
 use notify::Notifier;
+use shutdown::Shutdown;
 use summary::{ListenStats, as_json, lines, tick_times};
 use suspended::SuspensionWatch;
-use visitors::ExternalPlayers;
 
 /// Arguments of `throng serve`.
 #[derive(Debug, clap::Args)]
@@ -167,7 +167,7 @@ Secrets in the environment: THRONG_STORE, THRONG_INSPECT_TOKEN.";
 const LISTEN_DEFAULT: ([u8; 4], u16) = ([127, 0, 0, 1], 7_000);
 
 /// Connect requests per second from one address of this machine.
-const REQUESTS_OF_LOOPBACK_PER_S: u32 = 4_096;
+const LOOPBACK_REQUESTS_PER_S: u32 = 4_096;
 
 /// The environment variable with the token of the page.
 const PAGE_TOKEN: &str = "THRONG_INSPECT_TOKEN";
@@ -188,7 +188,7 @@ impl Serve {
         if !review.errors.is_empty() {
             let errors = review.errors.into_iter().map(CliError::from);
             errors.for_each(|error| printer.error(&error));
-            return Ok(CliStatus::Bad);
+            return Ok(CliStatus::InvalidInput);
         }
         let addresses = self.addresses();
         let public = if self.public.is_empty() {
@@ -200,14 +200,14 @@ impl Serve {
             self.public.clone()
         };
         let key = self.key.read(&public)?;
-        let looked_at = self.looked_at(&loaded, quiet)?;
+        let looked_at = self.inspect_settings(&loaded, quiet)?;
         let (mut options, mut files) = (self.options(&loaded), Vec::new());
         options.configure.push(Box::new(|app| {
             app.add_plugins(InspectPlugin);
         }));
         let is_unsaved = self.store.add_to(&mut options, true, &mut files)?;
         let mut playing = ScenarioRun::new(loaded, options)?;
-        outputs::empty(&files)?;
+        outputs::truncate(&files)?;
         let world = playing.server().world_mut();
         let mut visitors = ExternalPlayers::new(world)?;
         let listening = self.listen(world, addresses, key, visitors.spec.speed_m_s)?;
@@ -232,7 +232,7 @@ impl Serve {
         let served = self.serve(&mut playing, &mut visitors, truth.as_ref());
         let stats = close(&mut playing);
         let (ticks, tick_ms) = tick_times(playing.server().world());
-        let cues = playing.cues_from_outside();
+        let cues = playing.external_action_count();
         playing.close();
         served.map_err(|error| CliError::new(error.to_string()))?;
         if self.json {
@@ -294,7 +294,7 @@ impl Serve {
         // Behind a proxy on this machine are clients of others.
         let is_local = self.trusted_proxy.is_empty();
         if is_local && [at.udp, at.web].iter().flatten().all(is_here) {
-            settings.requests_per_s = REQUESTS_OF_LOOPBACK_PER_S;
+            settings.requests_per_s = LOOPBACK_REQUESTS_PER_S;
             settings.web.unauthenticated_per_address_max = u32::MAX;
         }
         let failed = |error: ListenError| CliError::new(error.to_string());
@@ -331,31 +331,31 @@ impl Serve {
         truth: Option<&MirrorCheckServer>,
     ) -> std::io::Result<()> {
         let times = [self.drain_lead, self.drain].map(Duration::from_secs_f64);
-        let mut ending = Ending::new(times[0], times[1]);
+        let mut ending = Shutdown::new(times[0], times[1]);
         let mut notifier = Notifier::from_environment();
         let _watch = SuspensionWatch::start()?;
         notifier.ready();
         let mut rests = false;
         loop {
-            let had_begun = ending.has_begun();
-            let is_over = ending.is_over(playing.server().world_mut(), is_interrupted());
-            if ending.has_begun() && !had_begun {
+            let had_begun = ending.has_started();
+            let is_over = ending.is_finished(playing.server().world_mut(), is_interrupted());
+            if ending.has_started() && !had_begun {
                 notifier.stopping();
             }
             if is_over || !playing.step()? {
-                if !ending.has_begun() {
+                if !ending.has_started() {
                     notifier.stopping();
                 }
                 return Ok(());
             }
             notifier.tick();
             let world = playing.server().world_mut();
-            visitors.welcome(world);
-            visitors.heed(world);
-            visitors.tell_edits(world);
-            page_cues::relay(playing);
+            visitors.spawn_characters(world);
+            visitors.apply_view_caps(world);
+            visitors.send_map_edits(world);
+            page_actions::run_page_actions(playing);
             let world = playing.server().world_mut();
-            if truth.is_some_and(|truth| truth.answer(world)) && !rests {
+            if truth.is_some_and(|truth| truth.handle_requests(world)) && !rests {
                 rests = true;
                 playing.stop_script();
             }
@@ -367,7 +367,11 @@ impl Serve {
     }
 
     /// Where it is to be looked at, with a token where more than this machine could.
-    fn looked_at(&self, loaded: &LoadedScenario, quiet: bool) -> Result<InspectSettings, CliError> {
+    fn inspect_settings(
+        &self,
+        loaded: &LoadedScenario,
+        quiet: bool,
+    ) -> Result<InspectSettings, CliError> {
         let mut token = self.page_token()?;
         let is_open = self.inspect.is_some_and(|page| !page.ip().is_loopback());
         if is_open && token.is_none() {
@@ -384,7 +388,9 @@ impl Serve {
             metrics: self.metrics,
             page: self.inspect,
             token,
-            cues: self.inspect_cues.then(|| page_cues::proposals(loaded)),
+            action_presets: self
+                .inspect_cues
+                .then(|| page_actions::action_presets(loaded)),
             pace: None,
         })
     }
@@ -405,7 +411,7 @@ impl Serve {
             ticks.round() as u64
         });
         RunOptions {
-            outside: true,
+            has_external_clients: true,
             seed: self.seed,
             ticks: Some(ticks.unwrap_or(u64::MAX)),
             threads: self.threads.map_or_else(cores, usize::from),

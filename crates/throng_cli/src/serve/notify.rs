@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn watchdog_is_fed_twice_in_its_time() {
+    fn watchdog_is_notified_twice_per_timeout() {
         assert_eq!(watchdog_every("30000000"), Some(Duration::from_secs(15)));
         assert_eq!(["", "0", "x", "-1"].map(watchdog_every), [None; 4]);
     }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use throng::sim::clock::Stopwatch;
 
 /// Between two looks at the clock.
-const EVERY: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A shorter pause is that of a busy machine.
-const SHORTEST: Duration = Duration::from_secs(2);
+const SUSPENSION_MIN: Duration = Duration::from_secs(2);
 
 /// Writes a line to the log after each suspension, until it is dropped.
 #[derive(Debug)]
@@ -30,10 +30,10 @@ impl SuspensionWatch {
         thread.spawn(move || {
             loop {
                 let slept = Stopwatch::start();
-                if ended.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
+                if ended.recv_timeout(CHECK_INTERVAL) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
-                if let Some(pause) = suspended(slept.elapsed()) {
+                if let Some(pause) = suspension(slept.elapsed()) {
                     let seconds = pause.as_secs_f64();
                     tracing::warn!("process was suspended for {seconds:.1} s");
                 }
@@ -44,9 +44,9 @@ impl SuspensionWatch {
 }
 
 /// For how long the process was suspended, if a sleep of [`EVERY`] took that long.
-fn suspended(slept: Duration) -> Option<Duration> {
-    let pause = slept.saturating_sub(EVERY);
-    (pause >= SHORTEST).then_some(pause)
+fn suspension(slept: Duration) -> Option<Duration> {
+    let pause = slept.saturating_sub(CHECK_INTERVAL);
+    (pause >= SUSPENSION_MIN).then_some(pause)
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn long_sleep_is_a_suspension() {
-        let of_ms = |ms| suspended(Duration::from_millis(ms));
+        let of_ms = |ms| suspension(Duration::from_millis(ms));
         assert_eq!([of_ms(0), of_ms(250), of_ms(2_249)], [None; 3]);
         assert_eq!(of_ms(12_250), Some(Duration::from_secs(12)));
     }

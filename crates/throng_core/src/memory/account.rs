@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_burst_has_widened_is_given_back() {
+    fn only_oversized_buffers_are_shrunk() {
         let room_after = |room: usize, used: usize| {
             let mut buffer: Vec<u8> = Vec::with_capacity(room);
             buffer.resize(used, 1);

@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bare_name_gets_the_path_of_its_file() {
+    fn bare_function_name_gets_its_module_path() {
         let named =
             |name: &str, file: &str| with_path(name.to_owned(), module_path_of(Path::new(file)));
         for (name, file, expected) in [

@@ -134,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_is_live_and_nothing_smaller_stays_for_what_gave_way(
+        fn table_holds_live_blocks_and_evicts_the_smallest(
             steps in prop::collection::vec((1..60usize, 0..50usize, any::<bool>()), 0..200)
         ) {
             let mut blocks = Box::new(LiveBlocks::<2>::new());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_stay() {
+    fn largest_blocks_are_kept() {
         let mut blocks = Box::new(LiveBlocks::<1>::new());
         for bytes in 1..=100 {
             blocks.insert(bytes * 64, bytes, 1, |_| {});

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_figures_of_the_system_are_read_in_bytes() {
+    fn proc_status_is_parsed_in_bytes() {
         let status = "Name:\tthrong\nVmHWM:\t    2288 kB\nVmRSS:\t    2048 kB\nRssAnon:\t     168 kB\nRssFile:\t    2120 kB\n";
         let found = parse_status(status).unwrap();
         assert_eq!(found.resident_bytes, 2048 * 1024);

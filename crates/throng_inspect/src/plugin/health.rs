@@ -29,7 +29,7 @@ impl ServerHealth {
 
     /// Why players cannot play; `None` if they can.
     #[must_use]
-    pub const fn fault(&self) -> Option<&'static str> {
+    pub const fn not_ready_reason(&self) -> Option<&'static str> {
         if self.has_lost_network {
             Some("failed: a network thread has ended; restart the server")
         } else if self.is_store_failing {
@@ -41,7 +41,7 @@ impl ServerHealth {
 }
 
 /// Updates the state, and logs each change.
-pub(super) fn watch_health(
+pub(super) fn update_health(
     mut health: ResMut<ServerHealth>,
     directory: Option<Res<PlayerStore>>,
     udp: Option<Res<UdpListener>>,

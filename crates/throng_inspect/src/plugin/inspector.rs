@@ -11,26 +11,26 @@ use serde_json::json;
 use thiserror::Error;
 use tokio::sync::mpsc::{self, Receiver};
 
-use super::pages::PagesShown;
-use super::{NotedTicks, ServerHealth, gather};
+use super::pages::OpenPages;
+use super::{RecordedTicks, ServerHealth, metrics};
+use crate::protocol::{
+    ActionPreset, InspectCounters, InspectReply, InspectRequest, InspectStats, InspectStatus,
+    PaceRequest, PageUpdate, REQUESTS_MAX, RunPace,
+};
 use crate::routes::InspectAccess;
 use crate::server::{InspectServer, InspectedListener, PagePermissions};
-use crate::traffic::{
-    ActionPreset, InspectCounters, InspectReply, InspectRequest, InspectStats, InspectStatus,
-    PaceRequest, PageNews, RunPace, WISHES_MAX,
-};
 use throng::memory::memory_by_module;
 use throng::session::Sessions;
 use throng::sim::clock::Stopwatch;
 
 /// How often numbers are gathered a second, at most.
-pub const GATHERINGS_PER_S: u32 = 4;
+pub const METRIC_UPDATES_PER_S: u32 = 4;
 
 /// How many seconds lie between two looks at what each module's memory is, at least.
-pub const MEMORY_EVERY_S: u32 = 15;
+pub const MEMORY_INTERVAL_S: u32 = 15;
 
 /// Cues of pages that wait to be taken, at most, and as many wishes for another pace.
-pub const PAGE_CUES_MAX: usize = 16;
+pub const PAGE_ACTIONS_MAX: usize = 16;
 
 /// Where a server is to be looked at.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ pub struct InspectSettings {
     pub token: Option<String>,
     /// Whether pages may ask for something to be done, and what they propose; whoever opened the server does it, or does not:
     /// [`Inspector::next_action`].
-    pub cues: Option<Vec<ActionPreset>>,
+    pub action_presets: Option<Vec<ActionPreset>>,
     /// Whether pages may pause the run, do single ticks and set its speed, and how it begins; whoever opened the server heeds it, or
     /// does not: [`Inspector::take_pace_wish`].
     pub pace: Option<RunPace>,
@@ -64,7 +64,7 @@ pub struct InspectAddresses {
 pub enum InspectError {
     /// There is no such address here, or another process has it.
     #[error("cannot open the inspect page on {address}: {source}")]
-    Address {
+    Bind {
         /// The address.
         address: SocketAddr,
         /// What the system says.
@@ -74,13 +74,13 @@ pub enum InspectError {
     #[error(
         "{address} is not a loopback address: the inspect page needs a token there (`--inspect-token`)"
     )]
-    Open {
+    TokenRequired {
         /// The address.
         address: SocketAddr,
     },
     /// The token could not stand in an address.
     #[error("invalid page token ({length} characters): expected 8 to 128 letters and digits")]
-    Token {
+    InvalidToken {
         /// Its length.
         length: usize,
     },
@@ -93,46 +93,46 @@ pub enum InspectError {
 #[derive(Resource)]
 pub struct Inspector {
     addresses: InspectAddresses,
-    wishes: Receiver<InspectRequest>,
+    requests: Receiver<InspectRequest>,
     /// Taken apart in this order: the thread ends when it is dropped.
     server: InspectServer,
     counters: Arc<InspectCounters>,
     status: Arc<InspectStatus>,
-    wants_metrics: bool,
-    next_gathering_tick: u64,
+    metrics_requested: bool,
+    next_metrics_tick: u64,
     next_memory_tick: u64,
     memory: Vec<(&'static str, usize)>,
-    pages: PagesShown,
+    pages: OpenPages,
     /// What pages have asked to be done.
-    cues: VecDeque<String>,
+    actions: VecDeque<String>,
     /// How pages want the run to go on.
-    pace_wishes: VecDeque<PaceRequest>,
+    pace_requests: VecDeque<PaceRequest>,
 }
 
 impl Inspector {
     /// The next thing that a page asked to be done, as it was written: nothing of it was checked.
     pub fn next_action(&mut self) -> Option<String> {
-        self.cues.pop_front()
+        self.actions.pop_front()
     }
 
     /// Tells all pages what came of something that one asked for: after which tick, and what is wrong if anything is.
     pub fn send_action_result(&self, text: &str, tick: u64, fault: Option<&str>) {
         let told = json!({ "type": "cue", "text": text, "tick": tick, "fault": fault });
-        let told = PageNews::Text(told.to_string());
-        self.tell(InspectReply::Pages(self.pages.all(), told));
+        let told = PageUpdate::Text(told.to_string());
+        self.send(InspectReply::Pages(self.pages.ids(), told));
     }
 
     /// What a page asked next of the pace of the run.
-    pub fn take_pace_wish(&mut self) -> Option<PaceRequest> {
-        self.pace_wishes.pop_front()
+    pub fn next_pace_request(&mut self) -> Option<PaceRequest> {
+        self.pace_requests.pop_front()
     }
 
     /// Tells all pages how the run goes on.
     pub fn send_pace(&mut self, pace: RunPace) {
         self.pages.pace = Some(pace);
         let told = json!({ "type": "pace", "pace": pace });
-        let told = PageNews::Text(told.to_string());
-        self.tell(InspectReply::Pages(self.pages.all(), told));
+        let told = PageUpdate::Text(told.to_string());
+        self.send(InspectReply::Pages(self.pages.ids(), told));
     }
 
     /// Where it is looked at.
@@ -159,7 +159,7 @@ pub fn open_inspector(
     if let Some(token) = &settings.token {
         let fits = (8..=128).contains(&token.len());
         if !fits || !token.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            return Err(InspectError::Token {
+            return Err(InspectError::InvalidToken {
                 length: token.chars().count(),
             });
         }
@@ -167,35 +167,35 @@ pub fn open_inspector(
     if let (Some(address), None) = (settings.page, &settings.token)
         && !address.ip().is_loopback()
     {
-        return Err(InspectError::Open { address });
+        return Err(InspectError::TokenRequired { address });
     }
-    let (cues, pace) = (settings.cues.clone(), settings.pace);
+    let (cues, pace) = (settings.action_presets.clone(), settings.pace);
     let takes = PagePermissions {
-        cues: cues.is_some(),
+        actions: cues.is_some(),
         pace: pace.is_some(),
     };
     let (listeners, addresses) = bind(settings)?;
     if listeners.is_empty() {
         return Ok(addresses);
     }
-    let (wish, wishes) = mpsc::channel(WISHES_MAX);
+    let (wish, wishes) = mpsc::channel(REQUESTS_MAX);
     let counters = Arc::new(InspectCounters::default());
     let status = Arc::new(InspectStatus::default());
     let (counted, seen) = (Arc::clone(&counters), Arc::clone(&status));
     let server = InspectServer::start(listeners, wish, counted, seen, takes);
     world.insert_resource(Inspector {
         addresses,
-        wishes,
+        requests: wishes,
         server: server.map_err(InspectError::Thread)?,
         counters,
         status,
-        wants_metrics: false,
-        next_gathering_tick: 0,
+        metrics_requested: false,
+        next_metrics_tick: 0,
         next_memory_tick: 0,
         memory: Vec::new(),
-        pages: PagesShown::of(cues, pace),
-        cues: VecDeque::new(),
-        pace_wishes: VecDeque::new(),
+        pages: OpenPages::new(cues, pace),
+        actions: VecDeque::new(),
+        pace_requests: VecDeque::new(),
     });
     Ok(addresses)
 }
@@ -208,7 +208,7 @@ fn bind(
         metrics,
         page,
         token,
-        cues: _,
+        action_presets: _,
         pace: _,
     } = settings;
     let listen = |address: SocketAddr, access| {
@@ -217,7 +217,7 @@ fn bind(
             socket.set_nonblocking(true)?;
             Ok((socket.local_addr()?, InspectedListener { socket, access }))
         };
-        open().map_err(|source| InspectError::Address { address, source })
+        open().map_err(|source| InspectError::Bind { address, source })
     };
     let mut addresses = InspectAddresses::default();
     let mut listeners = Vec::new();
@@ -226,7 +226,7 @@ fn bind(
             metrics: metrics == page,
             page: true,
             is_local: address.ip().is_loopback(),
-            is_reserve: false,
+            is_probe_only: false,
             token,
         };
         let (bound, listener) = listen(address, access)?;
@@ -249,12 +249,12 @@ fn bind(
 
 /// Answers what was asked since the last tick, as far as it is time for it.
 pub(super) fn answer(world: &mut World) {
-    answer_if(world, false);
+    handle_with_inspector(world, false);
 }
 
 /// Tells pages all that they show, although no tick was done: for a run that is paused, some times a second. O(objects).
-pub fn answer_pages(world: &mut World) {
-    answer_if(world, true);
+pub fn refresh_pages(world: &mut World) {
+    handle_with_inspector(world, true);
 }
 
 /// The same, whether or not it is time for anything.
@@ -262,13 +262,13 @@ pub fn answer_pages(world: &mut World) {
     clippy::disallowed_methods,
     reason = "pages and metrics read the world; cues are only queued"
 )]
-fn answer_if(world: &mut World, stands_still: bool) {
+fn handle_with_inspector(world: &mut World, stands_still: bool) {
     if !world.contains_resource::<Inspector>() {
         return;
     }
     world.resource_scope(|world, mut inspector: Mut<Inspector>| {
         let clock = Stopwatch::start();
-        inspector.answer(world, stands_still);
+        inspector.handle_requests(world, stands_still);
         let spent_ns = clock.elapsed().as_nanos() as u64;
         let spent = &inspector.counters.spent_ns;
         spent.fetch_add(spent_ns, Ordering::Relaxed);
@@ -276,8 +276,8 @@ fn answer_if(world: &mut World, stands_still: bool) {
 }
 
 impl Inspector {
-    fn answer(&mut self, world: &mut World, stands_still: bool) {
-        let tick = world.resource::<NotedTicks>().tick;
+    fn handle_requests(&mut self, world: &mut World, stands_still: bool) {
+        let tick = world.resource::<RecordedTicks>().tick;
         let sessions = world.get_resource::<Sessions>();
         let is_draining = sessions.is_some_and(Sessions::is_draining);
         self.status
@@ -288,18 +288,18 @@ impl Inspector {
             self.status
                 .is_stopping
                 .store(is_stopping, Ordering::Relaxed);
-            self.status.set_fault(health.fault());
+            self.status.set_not_ready_reason(health.not_ready_reason());
         }
         self.status.tick.store(tick, Ordering::Relaxed);
-        while let Ok(wish) = self.wishes.try_recv() {
+        while let Ok(wish) = self.requests.try_recv() {
             match wish {
-                InspectRequest::Metrics => self.wants_metrics = true,
+                InspectRequest::Metrics => self.metrics_requested = true,
                 InspectRequest::Opened(page) => self.pages.open(page),
-                InspectRequest::Look(page, look) => self.pages.look(page, look),
-                InspectRequest::Cue(text) if self.cues.len() < PAGE_CUES_MAX => {
-                    self.cues.push_back(text);
+                InspectRequest::Query(page, look) => self.pages.set_query(page, look),
+                InspectRequest::Action(text) if self.actions.len() < PAGE_ACTIONS_MAX => {
+                    self.actions.push_back(text);
                 }
-                InspectRequest::Cue(text) => {
+                InspectRequest::Action(text) => {
                     self.send_action_result(
                         &text,
                         tick,
@@ -307,57 +307,57 @@ impl Inspector {
                     );
                 }
                 // Who asks for more than is taken asked often enough.
-                InspectRequest::Pace(wish) if self.pace_wishes.len() < PAGE_CUES_MAX => {
-                    self.pace_wishes.push_back(wish);
+                InspectRequest::Pace(wish) if self.pace_requests.len() < PAGE_ACTIONS_MAX => {
+                    self.pace_requests.push_back(wish);
                 }
                 InspectRequest::Pace(_) => {}
                 InspectRequest::Closed(page) => self.pages.close(page),
             }
         }
         let per_s = 1.0 / super::tick_s(world);
-        if self.wants_metrics && tick >= self.next_gathering_tick {
-            self.wants_metrics = false;
-            self.next_gathering_tick = tick + (per_s / f64::from(GATHERINGS_PER_S)).ceil() as u64;
-            self.look_at_memory(world, tick, per_s);
-            let mut families = gather::gather(world, self.counters.read());
-            families.extend(gather::memory_families(&self.memory));
-            self.tell(InspectReply::Metrics(families));
+        if self.metrics_requested && tick >= self.next_metrics_tick {
+            self.metrics_requested = false;
+            self.next_metrics_tick = tick + (per_s / f64::from(METRIC_UPDATES_PER_S)).ceil() as u64;
+            self.sample_memory(world, tick, per_s);
+            let mut families = metrics::gather_metrics(world, self.counters.read());
+            families.extend(metrics::memory_metrics(&self.memory));
+            self.send(InspectReply::Metrics(families));
         }
         if !self.pages.is_empty() {
-            self.look_at_memory(world, tick, per_s);
+            self.sample_memory(world, tick, per_s);
             let figures = (self.memory.as_slice(), self.counters.read());
             let when = (tick, per_s, stands_still);
-            let news = self.pages.news(world, when, figures);
+            let news = self.pages.updates(world, when, figures);
             let mut has_room = true;
             for (pages, news) in news {
-                let is_greeting = matches!(news, PageNews::Hello(_));
-                let is_once = is_greeting || matches!(news, PageNews::Map { .. });
+                let is_greeting = matches!(news, PageUpdate::Hello(_));
+                let is_once = is_greeting || matches!(news, PageUpdate::Map { .. });
                 let to = if is_once { pages.clone() } else { Vec::new() };
                 // Once something was lost the rest is: a page that was not greeted makes nothing of it.
                 if has_room {
-                    has_room = self.tell(InspectReply::Pages(pages, news));
+                    has_room = self.send(InspectReply::Pages(pages, news));
                 } else {
-                    InspectCounters::one(&self.counters.dropped);
+                    InspectCounters::increment(&self.counters.dropped);
                 }
                 if !has_room {
-                    self.pages.forget(&to, is_greeting);
+                    self.pages.resend(&to, is_greeting);
                 }
             }
         }
     }
 
-    fn look_at_memory(&mut self, world: &World, tick: u64, per_s: f64) {
+    fn sample_memory(&mut self, world: &World, tick: u64, per_s: f64) {
         if tick >= self.next_memory_tick {
-            self.next_memory_tick = tick + (per_s * f64::from(MEMORY_EVERY_S)).ceil() as u64;
+            self.next_memory_tick = tick + (per_s * f64::from(MEMORY_INTERVAL_S)).ceil() as u64;
             self.memory = memory_by_module(world).into_iter().collect();
         }
     }
 
     /// Whether there was room for it.
-    fn tell(&self, news: InspectReply) -> bool {
-        let has_room = self.server.tell(news);
+    fn send(&self, news: InspectReply) -> bool {
+        let has_room = self.server.try_send(news);
         if !has_room {
-            InspectCounters::one(&self.counters.dropped);
+            InspectCounters::increment(&self.counters.dropped);
         }
         has_room
     }

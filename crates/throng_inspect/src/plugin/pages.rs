@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
-use super::heats::HeatWatch;
-use super::picked::{picked, waiting_party};
-use super::summary::{hello, state};
-use super::waits::WaitWatch;
+use super::heatmap::HeatmapRecorder;
+use super::selected::{selected_json, waiting_party};
+use super::summary::{hello_json, state_json};
+use super::waits::WaitReasons;
 use crate::frames::{Dot, dots_frame};
-use crate::traffic::{ActionPreset, HeatOf, InspectStats, PageLook, PageNews, RunPace};
+use crate::protocol::{ActionPreset, HeatOf, InspectStats, PageQuery, PageUpdate, RunPace};
 use throng::map::SceneMap;
 use throng::world::{Object, Position, SceneId, Scenes, SimScene, TeamId};
 
 /// How often a second a page is told the crowd, at most.
-const CROWDS_PER_S: f64 = 10.0;
+const DOTS_PER_S: f64 = 10.0;
 
 /// How often it is told of the object that it looks at.
-const PICKED_PER_S: f64 = 5.0;
+const SELECTED_PER_S: f64 = 5.0;
 
 /// How often it is told figures.
 const STATES_PER_S: f64 = 2.0;
@@ -34,49 +34,49 @@ const MAPS_PER_S: f64 = 1.0;
 
 /// The pages that are open.
 #[derive(Default)]
-pub(super) struct PagesShown {
-    open: BTreeMap<u64, PageShown>,
+pub(super) struct OpenPages {
+    open: BTreeMap<u64, OpenPage>,
     /// The last tick whose times all were told.
-    told_tick: u64,
+    sent_tick: u64,
     /// The last tick after which news were told.
-    news_tick: u64,
+    updated_tick: u64,
     /// The dots of each scene that is looked at; kept for their room.
     dots: Vec<Vec<Dot>>,
-    waits: WaitWatch,
-    heats: HeatWatch,
+    waits: WaitReasons,
+    heatmap: HeatmapRecorder,
     /// What pages propose to be done, if they may ask for anything.
-    proposals: Option<Vec<ActionPreset>>,
+    action_presets: Option<Vec<ActionPreset>>,
     /// How the run goes on, if they may say so.
     pub pace: Option<RunPace>,
 }
 
 /// A page that is open.
 #[derive(Default)]
-struct PageShown {
-    look: PageLook,
-    is_greeted: bool,
+struct OpenPage {
+    query: PageQuery,
+    has_hello: bool,
     /// The map that it has: of which scene, after how many edits.
     map: Option<(u32, u64)>,
     /// When the next may come.
     next_map_tick: u64,
 }
 
-type PageMail = Vec<(Vec<u64>, PageNews)>;
+type PageMessages = Vec<(Vec<u64>, PageUpdate)>;
 
 /// What of memory was gathered, and what is counted of pages.
-type PageFigures<'a> = (&'a [(&'static str, usize)], InspectStats);
+type PageStats<'a> = (&'a [(&'static str, usize)], InspectStats);
 
-impl PagesShown {
-    pub fn of(proposals: Option<Vec<ActionPreset>>, pace: Option<RunPace>) -> Self {
+impl OpenPages {
+    pub fn new(proposals: Option<Vec<ActionPreset>>, pace: Option<RunPace>) -> Self {
         Self {
-            proposals,
+            action_presets: proposals,
             pace,
             ..Self::default()
         }
     }
 
     /// All that are open.
-    pub fn all(&self) -> Vec<u64> {
+    pub fn ids(&self) -> Vec<u64> {
         self.open.keys().copied().collect()
     }
 
@@ -85,12 +85,12 @@ impl PagesShown {
     }
 
     pub fn open(&mut self, page: u64) {
-        self.open.insert(page, PageShown::default());
+        self.open.insert(page, OpenPage::default());
     }
 
-    pub fn look(&mut self, page: u64, look: PageLook) {
+    pub fn set_query(&mut self, page: u64, look: PageQuery) {
         if let Some(shown) = self.open.get_mut(&page) {
-            shown.look = look;
+            shown.query = look;
         }
     }
 
@@ -99,10 +99,10 @@ impl PagesShown {
     }
 
     /// These pages were not told what is told once: it is made again.
-    pub fn forget(&mut self, pages: &[u64], is_greeting: bool) {
+    pub fn resend(&mut self, pages: &[u64], is_greeting: bool) {
         for page in pages {
             if let Some(page) = self.open.get_mut(page) {
-                page.is_greeted &= !is_greeting;
+                page.has_hello &= !is_greeting;
                 page.map = None;
             }
         }
@@ -111,14 +111,14 @@ impl PagesShown {
     /// What is to be told after this tick, which may be called several times for one tick, or not after each; of a world that stands
     /// still all that there is.
     /// O(objects of all scenes), once, when crowds are due.
-    pub fn news(
+    pub fn updates(
         &mut self,
         world: &mut World,
         (tick, per_s, stands_still): (u64, f64, bool),
-        figures: PageFigures,
-    ) -> PageMail {
+        figures: PageStats,
+    ) -> PageMessages {
         let mut mail = Vec::new();
-        let before = std::mem::replace(&mut self.news_tick, tick);
+        let before = std::mem::replace(&mut self.updated_tick, tick);
         let is_due = |times_per_s: f64| {
             let every = (per_s / times_per_s).ceil().max(1.0) as u64;
             stands_still || tick / every > before / every
@@ -126,13 +126,17 @@ impl PagesShown {
         let new: Vec<u64> = self
             .open
             .iter()
-            .filter(|(_, page)| !page.is_greeted)
+            .filter(|(_, page)| !page.has_hello)
             .map(|(page, _)| *page)
             .collect();
         if !new.is_empty() {
             mail.push((
                 new,
-                PageNews::Hello(hello(world, self.told_tick, (&self.proposals, self.pace))),
+                PageUpdate::Hello(hello_json(
+                    world,
+                    self.sent_tick,
+                    (&self.action_presets, self.pace),
+                )),
             ));
         }
         let first = world
@@ -141,36 +145,39 @@ impl PagesShown {
         let first = first.map(|(id, _)| id.0);
         self.open
             .values_mut()
-            .for_each(|page| page.is_greeted = true);
+            .for_each(|page| page.has_hello = true);
         let looked_at = self.scenes(world, first);
         for &(scene, entity) in &looked_at {
             if let Some(map) = world.get::<SceneMap>(entity) {
-                self.tell_map(scene, first, map, (tick, per_s), &mut mail);
+                self.add_map(scene, first, map, (tick, per_s), &mut mail);
             }
         }
-        if is_due(CROWDS_PER_S) {
-            for ((scene, _), frame) in looked_at.iter().zip(self.crowds(world, &looked_at, tick)) {
-                mail.push((self.pages_of(*scene, first), PageNews::Frame(frame)));
+        if is_due(DOTS_PER_S) {
+            for ((scene, _), frame) in looked_at
+                .iter()
+                .zip(self.dots_of_scenes(world, &looked_at, tick))
+            {
+                mail.push((self.pages_showing(*scene, first), PageUpdate::Frame(frame)));
             }
         }
-        self.tell_heats(world, first, is_due(HEATS_PER_S), &mut mail);
+        self.add_heatmaps(world, first, is_due(HEATS_PER_S), &mut mail);
         if is_due(WAITS_PER_S) {
-            self.tell_waits(world, first, tick, &mut mail);
+            self.add_waits(world, first, tick, &mut mail);
         }
-        if is_due(PICKED_PER_S) {
+        if is_due(SELECTED_PER_S) {
             for (&page, shown) in &self.open {
-                let scene = shown.look.scene.or(first);
-                if let (Some(scene), Some(id)) = (scene, shown.look.picked) {
+                let scene = shown.query.scene.or(first);
+                if let (Some(scene), Some(id)) = (scene, shown.query.picked) {
                     let (who, waits) = ((SceneId(scene), id), (&self.waits, tick));
-                    let text = picked(world, who, shown.look.other, waits);
-                    mail.push((vec![page], PageNews::Text(text)));
+                    let text = selected_json(world, who, shown.query.other, waits);
+                    mail.push((vec![page], PageUpdate::Text(text)));
                 }
             }
         }
         if is_due(STATES_PER_S) {
-            let text = state(world, self.told_tick, figures);
-            self.told_tick = tick;
-            mail.push((self.all(), PageNews::Text(text)));
+            let text = state_json(world, self.sent_tick, figures);
+            self.sent_tick = tick;
+            mail.push((self.ids(), PageUpdate::Text(text)));
         }
         mail
     }
@@ -181,64 +188,72 @@ impl PagesShown {
             return Vec::new();
         };
         let pages = self.open.values();
-        let looked_at: BTreeSet<u32> = pages.filter_map(|page| page.look.scene.or(first)).collect();
+        let looked_at: BTreeSet<u32> = pages
+            .filter_map(|page| page.query.scene.or(first))
+            .collect();
         let there = looked_at.into_iter();
         there
             .filter_map(|scene| Some((scene, scenes.entity(SceneId(scene))?)))
             .collect()
     }
 
-    fn pages_of(&self, scene: u32, first: Option<u32>) -> Vec<u64> {
-        let looks = |page: &PageShown| page.look.scene.or(first) == Some(scene);
+    fn pages_showing(&self, scene: u32, first: Option<u32>) -> Vec<u64> {
+        let looks = |page: &OpenPage| page.query.scene.or(first) == Some(scene);
         let pages = self.open.iter().filter(|(_, page)| looks(page));
         pages.map(|(&page, _)| page).collect()
     }
 
     /// Tells what cells cost to those who show it.
-    fn tell_heats(&mut self, world: &World, first: Option<u32>, is_due: bool, mail: &mut PageMail) {
-        let wants = |page: &PageShown| Some((page.look.scene.or(first)?, page.look.heat?));
+    fn add_heatmaps(
+        &mut self,
+        world: &World,
+        first: Option<u32>,
+        is_due: bool,
+        mail: &mut PageMessages,
+    ) {
+        let wants = |page: &OpenPage| Some((page.query.scene.or(first)?, page.query.heat?));
         let wanted: BTreeSet<(u32, HeatOf)> = self.open.values().filter_map(wants).collect();
-        self.heats.note_paths(world, &wanted);
+        self.heatmap.record_paths(world, &wanted);
         for &heat in wanted.iter().filter(|_| is_due) {
             let pages = self.open.iter();
             let pages = pages.filter(|(_, page)| wants(page) == Some(heat));
             let pages = pages.map(|(&page, _)| page).collect();
-            if let Some(frame) = self.heats.frame(world, heat.0, heat.1) {
-                mail.push((pages, PageNews::Frame(frame)));
+            if let Some(frame) = self.heatmap.frame(world, heat.0, heat.1) {
+                mail.push((pages, PageUpdate::Frame(frame)));
             }
         }
     }
 
     /// Tells who waits longest for a match to those who show it, and looks why somebody does whom a page looks at.
-    fn tell_waits(&mut self, world: &World, first: Option<u32>, tick: u64, mail: &mut PageMail) {
+    fn add_waits(&mut self, world: &World, first: Option<u32>, tick: u64, mail: &mut PageMessages) {
         let picked = self.open.values().filter_map(|page| {
-            let scene = SceneId(page.look.scene.or(first)?);
-            waiting_party(world, scene, page.look.picked?)
+            let scene = SceneId(page.query.scene.or(first)?);
+            waiting_party(world, scene, page.query.picked?)
         });
         let picked = picked.collect();
-        let showing = self.open.iter().filter(|(_, page)| page.look.waits);
+        let showing = self.open.iter().filter(|(_, page)| page.query.waits);
         let showing: Vec<u64> = showing.map(|(&page, _)| page).collect();
-        self.waits.look(world, tick, picked, !showing.is_empty());
+        self.waits.update(world, tick, picked, !showing.is_empty());
         if !showing.is_empty() {
-            let text = self.waits.listed(world, tick);
-            mail.push((showing, PageNews::Text(text)));
+            let text = self.waits.list_json(world, tick);
+            mail.push((showing, PageUpdate::Text(text)));
         }
     }
 
     /// Tells the map to those who have another one, an edited one not too often.
-    fn tell_map(
+    fn add_map(
         &mut self,
         scene: u32,
         first: Option<u32>,
         map: &SceneMap,
         (tick, per_s): (u64, f64),
-        mail: &mut PageMail,
+        mail: &mut PageMessages,
     ) {
         let apart = (per_s / MAPS_PER_S).ceil() as u64;
         let has = Some((scene, map.version()));
         let mut pages = Vec::new();
         for (&id, page) in &mut self.open {
-            let looks = page.look.scene.or(first) == Some(scene);
+            let looks = page.query.scene.or(first) == Some(scene);
             let is_other = page.map.is_none_or(|(of, _)| of != scene);
             if looks && page.map != has && (is_other || tick >= page.next_map_tick) {
                 page.map = has;
@@ -247,7 +262,7 @@ impl PagesShown {
             }
         }
         if !pages.is_empty() {
-            let news = PageNews::Map {
+            let news = PageUpdate::Map {
                 scene,
                 tiles: map.tiles().clone(),
                 tile_m: map.tile_m(),
@@ -257,7 +272,12 @@ impl PagesShown {
     }
 
     /// All objects of each of these scenes as dots, in one pass over the objects of all scenes.
-    fn crowds(&mut self, world: &mut World, scenes: &[(u32, Entity)], tick: u64) -> Vec<Vec<u8>> {
+    fn dots_of_scenes(
+        &mut self,
+        world: &mut World,
+        scenes: &[(u32, Entity)],
+        tick: u64,
+    ) -> Vec<Vec<u8>> {
         self.dots.resize_with(scenes.len(), Vec::new);
         self.dots.iter_mut().for_each(Vec::clear);
         let mut objects = world.query::<(&Object, &Position, Option<&TeamId>)>();
@@ -287,32 +307,32 @@ impl PagesShown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::NotedTicks;
+    use crate::plugin::RecordedTicks;
     use throng::sim::SimTick;
 
     /// What is told in a world without scenes, after each of these ticks, at 20 a second: greetings, and figures.
-    fn told(pages: &mut PagesShown, ticks: impl Iterator<Item = u64>) -> (usize, usize) {
+    fn told(pages: &mut OpenPages, ticks: impl Iterator<Item = u64>) -> (usize, usize) {
         let mut world = World::new();
-        world.init_resource::<NotedTicks>();
+        world.init_resource::<RecordedTicks>();
         world.init_resource::<SimTick>();
         let (mut hellos, mut states) = (0, 0);
         for tick in ticks {
-            for (to, news) in pages.news(
+            for (to, news) in pages.updates(
                 &mut world,
                 (tick, 20.0, false),
                 (&[], InspectStats::default()),
             ) {
                 assert_eq!(to, [7]);
-                hellos += usize::from(matches!(news, PageNews::Hello(_)));
-                states += usize::from(matches!(news, PageNews::Text(_)));
+                hellos += usize::from(matches!(news, PageUpdate::Hello(_)));
+                states += usize::from(matches!(news, PageUpdate::Text(_)));
             }
         }
         (hellos, states)
     }
 
     #[test]
-    fn news_come_by_ticks_however_many_there_are_a_frame() {
-        let mut pages = PagesShown::default();
+    fn page_updates_depend_on_ticks_not_on_frames() {
+        let mut pages = OpenPages::default();
         pages.open(7);
         // Three frames a tick, two ticks a frame of which none ends at a round number, and one: all 100 ticks, twice a second.
         assert_eq!(told(&mut pages, (0..300).map(|frame| frame / 3)), (1, 9));
@@ -321,13 +341,13 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_that_was_lost_comes_again() {
-        let mut pages = PagesShown::default();
+    fn lost_hello_is_sent_again() {
+        let mut pages = OpenPages::default();
         pages.open(7);
         assert_eq!(told(&mut pages, 1..3), (1, 0));
-        pages.forget(&[7], true);
+        pages.resend(&[7], true);
         assert_eq!(told(&mut pages, 3..5), (1, 0));
-        pages.forget(&[7], false);
+        pages.resend(&[7], false);
         assert_eq!(told(&mut pages, 5..7), (0, 0));
     }
 }

@@ -3,10 +3,10 @@
 use bevy_ecs::prelude::*;
 use serde_json::{Value, json};
 
-use super::NotedTicks;
-use super::gather::{count_classes, count_states};
+use super::RecordedTicks;
+use super::metrics::{count_categories, count_states};
+use crate::protocol::{ActionPreset, InspectStats, RunPace};
 use crate::ticks::{SlowTick, TimedTick};
-use crate::traffic::{ActionPreset, InspectStats, RunPace};
 use throng::aoi::{AoiSettings, AoiStats, SceneAoiSettings};
 use throng::inbox::Inbox;
 use throng::map::SceneMap;
@@ -27,7 +27,7 @@ use throng::world::{ObjectKinds, SceneObjects, Scenes, SimScene};
 const LISTED_MAX: usize = 64;
 
 /// What a page is told once, with the ticks that were kept up to one.
-pub(super) fn hello(
+pub(super) fn hello_json(
     world: &World,
     told_tick: u64,
     (proposals, pace): (&Option<Vec<ActionPreset>>, Option<RunPace>),
@@ -36,7 +36,7 @@ pub(super) fn hello(
     let kinds = kinds.flat_map(ObjectKinds::iter);
     let kinds = kinds.map(|kind| json!({ "name": kind.name, "class": kind.class.index() }));
     let tick_ms = super::tick_s(world) * 1e3;
-    let history = &world.resource::<NotedTicks>().history;
+    let history = &world.resource::<RecordedTicks>().history;
     let known = history.since(0).take_while(|kept| kept.tick <= told_tick);
     let slow = history.slow().filter(|slow| slow.times.tick <= told_tick);
     // Where a browser walks in, if one can.
@@ -51,9 +51,9 @@ pub(super) fn hello(
         "tick_ms": tick_ms,
         "sets": SimSystems::ALL.map(SimSystems::name),
         "kinds": kinds.collect::<Vec<_>>(),
-        "scenes": scenes(world),
-        "ticks": known.map(times).collect::<Vec<_>>(),
-        "slow": slow.map(explained).collect::<Vec<_>>(),
+        "scenes": scenes_json(world),
+        "ticks": known.map(tick_json).collect::<Vec<_>>(),
+        "slow": slow.map(slow_tick_json).collect::<Vec<_>>(),
         "cues": proposals,
         "pace": pace,
         "walk_port": walk_port,
@@ -62,16 +62,16 @@ pub(super) fn hello(
 }
 
 /// What all pages are told twice a second: figures now, and the ticks after one.
-pub(super) fn state(
+pub(super) fn state_json(
     world: &mut World,
     told_tick: u64,
     (memory, looks): (&[(&'static str, usize)], InspectStats),
 ) -> String {
-    let [players, npcs, things] = count_classes(world);
-    let history = &world.resource::<NotedTicks>().history;
+    let [players, npcs, things] = count_categories(world);
+    let history = &world.resource::<RecordedTicks>().history;
     let slow = history.slow().filter(|slow| slow.times.tick > told_tick);
-    let ticks: Vec<Value> = history.since(told_tick).map(times).collect();
-    let slow: Vec<Value> = slow.map(explained).collect();
+    let ticks: Vec<Value> = history.since(told_tick).map(tick_json).collect();
+    let slow: Vec<Value> = slow.map(slow_tick_json).collect();
     let mut state = json!({
         "type": "state",
         "tick": world.resource::<SimTick>().0,
@@ -79,9 +79,9 @@ pub(super) fn state(
         "slow": slow,
         "slow_count": history.slow_count(),
         "objects": { "players": players, "npcs": npcs, "things": things },
-        "scenes": scenes(world),
-        "queues": queues(world),
-        "modes": modes(world),
+        "scenes": scenes_json(world),
+        "queues": queues_json(world),
+        "modes": modes_json(world),
         "memory": memory.iter().map(|(name, bytes)| json!([name, bytes])).collect::<Vec<_>>(),
         "rss": process_memory().map(|process| process.resident_bytes),
         "pages": looks.pages,
@@ -131,15 +131,15 @@ pub(super) fn state(
 }
 
 /// A tick: its number, and what each set took in microseconds.
-fn times(tick: &TimedTick) -> Value {
+fn tick_json(tick: &TimedTick) -> Value {
     let sets = tick.sets_ms.map(|ms| (ms * 1e3).round() as u64);
     json!([tick.tick, sets])
 }
 
-fn explained(slow: &SlowTick) -> Value {
-    let deeds = slow.deeds;
+fn slow_tick_json(slow: &SlowTick) -> Value {
+    let deeds = slow.work;
     json!({
-        "tick": times(&slow.times),
+        "tick": tick_json(&slow.times),
         "deeds": {
             "messages": deeds.messages,
             "logins": deeds.logins,
@@ -152,7 +152,7 @@ fn explained(slow: &SlowTick) -> Value {
     })
 }
 
-fn scenes(world: &World) -> Vec<Value> {
+fn scenes_json(world: &World) -> Vec<Value> {
     let Some(scenes) = world.get_resource::<Scenes>() else {
         return Vec::new();
     };
@@ -177,7 +177,7 @@ fn scenes(world: &World) -> Vec<Value> {
 }
 
 /// What waits: name, how many.
-fn queues(world: &World) -> Vec<Value> {
+fn queues_json(world: &World) -> Vec<Value> {
     let mut queues = Vec::new();
     let mut push = |name: &str, waiting: u64| queues.push(json!([name, waiting]));
     if let Some(inbox) = world.get_resource::<Inbox>() {
@@ -204,7 +204,7 @@ fn queues(world: &World) -> Vec<Value> {
     queues
 }
 
-fn modes(world: &World) -> Vec<Value> {
+fn modes_json(world: &World) -> Vec<Value> {
     let Some(matchmaker) = world.get_resource::<Matchmaker>() else {
         return Vec::new();
     };

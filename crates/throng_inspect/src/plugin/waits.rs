@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 use serde_json::{Value, json};
 
-use crate::waiting::describe_wait;
+use crate::wait_reason::describe_wait;
 use throng::matchmaking::{Matchmaker, Ticket, TicketParty};
 use throng::world::{PartyId, PlayerId};
 
@@ -13,12 +13,12 @@ use throng::world::{PartyId, PlayerId};
 const LISTED_MAX: usize = 20;
 
 /// Parties that wait in a mode, at most, for one of them to be asked about: an answer looks at all of them.
-const ASKED_AMONG_MAX: usize = 20_000;
+const MODE_PARTIES_MAX: usize = 20_000;
 
 /// What was found out about parties.
 #[derive(Default)]
-pub(super) struct WaitWatch {
-    told: BTreeMap<TicketParty, WaitAnswer>,
+pub(super) struct WaitReasons {
+    answers: BTreeMap<TicketParty, WaitAnswer>,
 }
 
 /// Why a party waits.
@@ -27,27 +27,31 @@ struct WaitAnswer {
     sentence: String,
 }
 
-impl WaitWatch {
+impl WaitReasons {
     /// Asks about one party: one of whom nothing is known yet, or whose answer is the oldest. Those that are `picked` come first;
     /// the longest-waiting if the list is shown. O(parties in its mode), and a bounded search.
-    pub fn look(&mut self, world: &World, tick: u64, picked: Vec<TicketParty>, is_listed: bool) {
+    pub fn update(&mut self, world: &World, tick: u64, picked: Vec<TicketParty>, is_listed: bool) {
         let Some(matchmaker) = world.get_resource::<Matchmaker>() else {
             return;
         };
         let mut watched = picked;
         watched.retain(|party| matchmaker.ticket(*party).is_some());
         if is_listed {
-            watched.extend(longest(matchmaker).iter().map(|ticket| ticket.party));
+            watched.extend(
+                longest_waiting(matchmaker)
+                    .iter()
+                    .map(|ticket| ticket.party),
+            );
         }
-        self.told.retain(|party, _| watched.contains(party));
-        let oldest = |party: &TicketParty| self.told.get(party).map(|answer| answer.tick);
+        self.answers.retain(|party, _| watched.contains(party));
+        let oldest = |party: &TicketParty| self.answers.get(party).map(|answer| answer.tick);
         let Some(party) = watched.into_iter().min_by_key(oldest) else {
             return;
         };
         let mode = matchmaker.ticket(party).map(|ticket| ticket.mode);
         let mode = mode.and_then(|mode| matchmaker.modes().get(usize::from(mode.0)));
         let among = mode.map_or(0, |mode| mode.queue().len());
-        let sentence = if among > ASKED_AMONG_MAX {
+        let sentence = if among > MODE_PARTIES_MAX {
             format!("{among} parties wait, too many to look for a reason while the server runs")
         } else {
             let reason = matchmaker.wait_reason(party);
@@ -55,35 +59,41 @@ impl WaitWatch {
                 describe_wait(reason, super::tick_s(world))
             })
         };
-        self.told.insert(party, WaitAnswer { tick, sentence });
+        self.answers.insert(party, WaitAnswer { tick, sentence });
     }
 
     /// The parties that wait longest, as JSON. O(modes).
-    pub fn listed(&self, world: &World, tick: u64) -> String {
+    pub fn list_json(&self, world: &World, tick: u64) -> String {
         let matchmaker = world.get_resource::<Matchmaker>();
         let parties: Vec<Value> = matchmaker.map_or_else(Vec::new, |matchmaker| {
-            let longest = longest(matchmaker);
+            let longest = longest_waiting(matchmaker);
             longest
                 .iter()
-                .map(|ticket| self.row(world, matchmaker, ticket, tick))
+                .map(|ticket| self.ticket_json(world, matchmaker, ticket, tick))
                 .collect()
         });
         json!({ "type": "waits", "parties": parties }).to_string()
     }
 
     /// The party with which an object waits, as JSON; nothing if it does not wait.
-    pub fn of(&self, world: &World, entity: EntityRef, tick: u64) -> Value {
+    pub fn party_json(&self, world: &World, entity: EntityRef, tick: u64) -> Value {
         let matchmaker = world.get_resource::<Matchmaker>();
         let found = matchmaker.and_then(|matchmaker| {
             let ticket = matchmaker.ticket(party_of(matchmaker, entity)?)?;
-            Some(self.row(world, matchmaker, ticket, tick))
+            Some(self.ticket_json(world, matchmaker, ticket, tick))
         });
         found.unwrap_or_default()
     }
 
-    fn row(&self, world: &World, matchmaker: &Matchmaker, ticket: &Ticket, tick: u64) -> Value {
+    fn ticket_json(
+        &self,
+        world: &World,
+        matchmaker: &Matchmaker,
+        ticket: &Ticket,
+        tick: u64,
+    ) -> Value {
         let waited_s = tick.saturating_sub(ticket.since_tick) as f64 * super::tick_s(world);
-        let answer = self.told.get(&ticket.party);
+        let answer = self.answers.get(&ticket.party);
         json!({
             "party": ticket.party.to_string(),
             "mode": matchmaker.names().get(usize::from(ticket.mode.0)),
@@ -102,7 +112,7 @@ pub(super) fn party_of(matchmaker: &Matchmaker, entity: EntityRef) -> Option<Tic
 }
 
 /// The tickets of all modes that wait longest.
-fn longest(matchmaker: &Matchmaker) -> Vec<&Ticket> {
+fn longest_waiting(matchmaker: &Matchmaker) -> Vec<&Ticket> {
     let modes = matchmaker.modes().iter();
     let first = modes.flat_map(|mode| mode.queue().iter().take(LISTED_MAX));
     let mut first: Vec<&Ticket> = first.map(|(_, ticket)| ticket).collect();

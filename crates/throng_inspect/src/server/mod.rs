@@ -21,19 +21,21 @@ use tokio::task::AbortHandle;
 
 use pages::PageConnections;
 
-use super::exposition::MetricFamily;
-use super::places::{CONNECTIONS_OF_PEER_MAX, PeerPlaces, RESERVE};
-use super::routes::InspectAccess;
-use super::traffic::{
-    CONNECTION_S_MAX, CONNECTIONS_MAX, InspectCounters, InspectReply, InspectRequest,
-    InspectStatus, NEWS_MAX,
+use super::connection_limits::{
+    CONNECTIONS_PER_PEER_MAX, PeerConnectionLimits, RESERVED_CONNECTIONS,
 };
+use super::exposition::MetricFamily;
+use super::protocol::{
+    CONNECTION_S_MAX, CONNECTIONS_MAX, InspectCounters, InspectReply, InspectRequest,
+    InspectStatus, REPLIES_MAX,
+};
+use super::routes::InspectAccess;
 
 /// How long nobody is listened to after the system gave no connection: it is out of descriptors, and would say so at once again.
-const PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// How long a connection of the reserve may take: probes ask at once.
-const RESERVE_PATIENCE: Duration = Duration::from_secs(2);
+const RESERVED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Seconds without a tick after which the server counts as stuck.
 pub(super) const STUCK_S: u64 = 10;
@@ -48,14 +50,14 @@ pub(super) struct InspectedListener {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PagePermissions {
     /// That a cue is run.
-    pub cues: bool,
+    pub actions: bool,
     /// That the run is paused, does a tick, or has another speed.
     pub pace: bool,
 }
 
 /// The thread, which ends when this is dropped.
 pub(super) struct InspectServer {
-    news: Option<mpsc::Sender<InspectReply>>,
+    replies: Option<mpsc::Sender<InspectReply>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -70,12 +72,12 @@ impl InspectServer {
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().enable_time().build()?;
-        let (news, told) = mpsc::channel(NEWS_MAX);
+        let (news, told) = mpsc::channel(REPLIES_MAX);
         let shared = Arc::new(InspectShared {
-            wishes,
+            requests: wishes,
             counters,
             status,
-            takes,
+            permissions: takes,
             stuck_s: watch::Sender::new(0),
             metrics: watch::Sender::new(Arc::new(Vec::new())),
             pages: PageConnections::default(),
@@ -83,14 +85,14 @@ impl InspectServer {
         let thread = thread::Builder::new().name("inspect".into());
         let thread = thread.spawn(move || runtime.block_on(serve(listeners, told, shared)))?;
         Ok(Self {
-            news: Some(news),
+            replies: Some(news),
             thread: Some(thread),
         })
     }
 
     /// Hands news over; whether there was room for it. Never waits.
-    pub fn tell(&self, news: InspectReply) -> bool {
-        let sender = self.news.as_ref();
+    pub fn try_send(&self, news: InspectReply) -> bool {
+        let sender = self.replies.as_ref();
         sender.is_some_and(|sender| sender.try_send(news).is_ok())
     }
 }
@@ -98,7 +100,7 @@ impl InspectServer {
 impl Drop for InspectServer {
     fn drop(&mut self) {
         // Without a sender the thread has no more to tell, and ends with all that it was about to say.
-        self.news = None;
+        self.replies = None;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -109,11 +111,11 @@ impl Drop for InspectServer {
 
 /// What all connections share.
 struct InspectShared {
-    wishes: mpsc::Sender<InspectRequest>,
+    requests: mpsc::Sender<InspectRequest>,
     counters: Arc<InspectCounters>,
     status: Arc<InspectStatus>,
     /// What pages may ask for.
-    takes: PagePermissions,
+    permissions: PagePermissions,
     /// For how many seconds no tick has ended.
     stuck_s: watch::Sender<u64>,
     /// The newest numbers.
@@ -136,7 +138,7 @@ async fn serve(
     while let Some(news) = told.recv().await {
         match news {
             InspectReply::Metrics(families) => _ = shared.metrics.send_replace(families.into()),
-            InspectReply::Pages(to, news) => shared.pages.tell(&to, news, &shared.counters),
+            InspectReply::Pages(to, news) => shared.pages.send(&to, news, &shared.counters),
         }
     }
 }
@@ -162,72 +164,75 @@ async fn accept(
     shared: Arc<InspectShared>,
 ) {
     // Of this address alone, so that who fills it shuts nobody out of another.
-    let places = PeerPlaces::new(CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX);
+    let places = PeerConnectionLimits::new(CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX);
     let places = Arc::new(Mutex::new(places));
     let probes_only = Arc::new(InspectAccess {
-        is_reserve: true,
+        is_probe_only: true,
         ..(*access).clone()
     });
     let mut reserve: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         let Ok((stream, peer)) = socket.accept().await else {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
         let counters = &shared.counters;
-        let Some(place) = PeerPlace::take(&places, peer.ip().to_canonical()) else {
-            InspectCounters::one(&counters.refused);
+        let Some(place) = ConnectionPermit::acquire(&places, peer.ip().to_canonical()) else {
+            InspectCounters::increment(&counters.refused);
             reserve.retain(|probe| !probe.is_finished());
             // A probe takes microseconds, so the oldest connection is not a probe.
-            if reserve.len() >= RESERVE
+            if reserve.len() >= RESERVED_CONNECTIONS
                 && let Some(oldest) = reserve.pop_front()
             {
                 oldest.abort();
             }
-            let answered = requests::answer(stream, probes_only.clone(), shared.clone());
+            let answered = requests::handle_connection(stream, probes_only.clone(), shared.clone());
             let probe = tokio::spawn(async move {
-                let _ = tokio::time::timeout(RESERVE_PATIENCE, answered).await;
+                let _ = tokio::time::timeout(RESERVED_CONNECTION_TIMEOUT, answered).await;
             });
             reserve.push_back(probe.abort_handle());
             // Its request may be there already, and is answered before another connection takes its place.
             tokio::task::yield_now().await;
             continue;
         };
-        InspectCounters::one(&counters.accepted);
-        InspectCounters::one(&counters.connections);
+        InspectCounters::increment(&counters.accepted);
+        InspectCounters::increment(&counters.connections);
         let (access, shared) = (access.clone(), shared.clone());
         tokio::spawn(async move {
-            let answered = requests::answer(stream, access, shared.clone());
+            let answered = requests::handle_connection(stream, access, shared.clone());
             let longest = Duration::from_secs(CONNECTION_S_MAX);
             let in_time = tokio::time::timeout(longest, answered).await;
             if !matches!(in_time, Ok(Ok(()))) {
-                InspectCounters::one(&shared.counters.broken);
+                InspectCounters::increment(&shared.counters.broken);
             }
-            InspectCounters::less(&shared.counters.connections);
+            InspectCounters::decrement(&shared.counters.connections);
             drop(place);
         });
     }
 }
 
 /// The place of a connection; given back when it is dropped.
-struct PeerPlace {
-    places: Arc<Mutex<PeerPlaces>>,
+struct ConnectionPermit {
+    limits: Arc<Mutex<PeerConnectionLimits>>,
     peer: IpAddr,
 }
 
-impl PeerPlace {
-    fn take(places: &Arc<Mutex<PeerPlaces>>, peer: IpAddr) -> Option<Self> {
+impl ConnectionPermit {
+    fn acquire(places: &Arc<Mutex<PeerConnectionLimits>>, peer: IpAddr) -> Option<Self> {
         let mut all = places.lock().unwrap_or_else(PoisonError::into_inner);
         let places = places.clone();
         // Only a place that was taken is given back.
-        all.take(peer).then(|| Self { places, peer })
+        all.try_acquire(peer).then(|| Self {
+            limits: places,
+            peer,
+        })
     }
 }
 
-impl Drop for PeerPlace {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let places = self.places.lock();
+        let places = self.limits.lock();
         let mut places = places.unwrap_or_else(PoisonError::into_inner);
-        places.give_back(self.peer);
+        places.release(self.peer);
     }
 }

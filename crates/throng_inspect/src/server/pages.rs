@@ -17,59 +17,59 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::{InspectShared, PagePermissions};
 use crate::frames::map_frame;
-use crate::traffic::{
-    InspectCounters, InspectRequest, PAGES_MAX, PageCue, PageLook, PageNews, PagePace,
+use crate::protocol::{
+    InspectCounters, InspectRequest, PAGES_MAX, PageAction, PagePaceRequest, PageQuery, PageUpdate,
 };
 
 /// News that wait for a page, at most; what is more it misses.
-const PAGE_NEWS_MAX: usize = 16;
+const PAGE_QUEUE_MAX: usize = 16;
 
 /// News that a page may miss in a row before it is closed: some seconds of them.
-const MISSED_MAX: u32 = 40;
+const DROPPED_IN_A_ROW_MAX: u32 = 40;
 
 /// How long a page may take to take what is written to it.
-const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a browser is given to begin.
-const UPGRADE_PATIENCE: Duration = Duration::from_secs(5);
+const UPGRADE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Between two things that a page asks.
-const ASKED_APART: Duration = Duration::from_millis(20);
+const REQUEST_INTERVAL_MIN: Duration = Duration::from_millis(20);
 
 /// The longest message of a page, in bytes.
 const MESSAGE_BYTES_MAX: usize = 1 << 10;
 
 /// Messages without sense after which a page is closed.
-const JUNK_MAX: u32 = 8;
+const INVALID_MESSAGES_MAX: u32 = 8;
 
 /// The lines to all pages.
 #[derive(Default)]
 pub(super) struct PageConnections {
-    opened: AtomicU64,
-    lines: Mutex<BTreeMap<u64, PageLine>>,
+    opened_count: AtomicU64,
+    connections: Mutex<BTreeMap<u64, PageConnection>>,
 }
 
 /// The line to a page.
-struct PageLine {
-    news: mpsc::Sender<Message>,
-    missed: u32,
+struct PageConnection {
+    queue: mpsc::Sender<Message>,
+    dropped_in_a_row: u32,
     /// The newest map for which there was no room: unlike other news it comes once, so it is kept until there is.
-    owed: Option<Message>,
+    pending_map: Option<Message>,
 }
 
-impl PageLine {
+impl PageConnection {
     /// Whether there was room for all that is owed, and for this.
-    fn tell(&mut self, message: Message, is_map: bool) -> bool {
-        if let Some(owed) = self.owed.take().filter(|_| !is_map)
-            && let Err(unsent) = self.news.try_send(owed)
+    fn send(&mut self, message: Message, is_map: bool) -> bool {
+        if let Some(owed) = self.pending_map.take().filter(|_| !is_map)
+            && let Err(unsent) = self.queue.try_send(owed)
         {
-            self.owed = Some(unsent.into_inner());
+            self.pending_map = Some(unsent.into_inner());
             return false;
         }
-        match self.news.try_send(message) {
+        match self.queue.try_send(message) {
             Ok(()) => true,
             Err(unsent) => {
-                self.owed = Some(unsent.into_inner()).filter(|_| is_map);
+                self.pending_map = Some(unsent.into_inner()).filter(|_| is_map);
                 false
             }
         }
@@ -77,8 +77,10 @@ impl PageLine {
 }
 
 impl PageConnections {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, PageLine>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, PageConnection>> {
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A new line, unless there are too many.
@@ -87,12 +89,12 @@ impl PageConnections {
         if lines.len() >= PAGES_MAX {
             return None;
         }
-        let page = self.opened.fetch_add(1, Ordering::Relaxed);
-        let (news, told) = mpsc::channel(PAGE_NEWS_MAX);
-        let line = PageLine {
-            news,
-            missed: 0,
-            owed: None,
+        let page = self.opened_count.fetch_add(1, Ordering::Relaxed);
+        let (news, told) = mpsc::channel(PAGE_QUEUE_MAX);
+        let line = PageConnection {
+            queue: news,
+            dropped_in_a_row: 0,
+            pending_map: None,
         };
         lines.insert(page, line);
         Some((page, told))
@@ -104,12 +106,12 @@ impl PageConnections {
     }
 
     /// Tells pages something; those that have missed too much are closed, and counted.
-    pub fn tell(&self, pages: &[u64], news: PageNews, counters: &InspectCounters) {
-        let is_map = matches!(news, PageNews::Map { .. });
+    pub fn send(&self, pages: &[u64], news: PageUpdate, counters: &InspectCounters) {
+        let is_map = matches!(news, PageUpdate::Map { .. });
         let message = match news {
-            PageNews::Hello(text) | PageNews::Text(text) => Message::text(text),
-            PageNews::Frame(bytes) => Message::binary(bytes),
-            PageNews::Map {
+            PageUpdate::Hello(text) | PageUpdate::Text(text) => Message::text(text),
+            PageUpdate::Frame(bytes) => Message::binary(bytes),
+            PageUpdate::Map {
                 scene,
                 tiles,
                 tile_m,
@@ -120,50 +122,50 @@ impl PageConnections {
             let Some(line) = lines.get_mut(page) else {
                 continue;
             };
-            if line.tell(message.clone(), is_map) {
-                line.missed = 0;
+            if line.send(message.clone(), is_map) {
+                line.dropped_in_a_row = 0;
                 continue;
             }
-            line.missed += 1;
-            if line.missed > MISSED_MAX {
+            line.dropped_in_a_row += 1;
+            if line.dropped_in_a_row > DROPPED_IN_A_ROW_MAX {
                 lines.remove(page);
-                InspectCounters::one(&counters.pages_slow);
+                InspectCounters::increment(&counters.pages_slow);
             }
         }
     }
 }
 
 /// Shows a page what happens until it goes, or is too slow, or makes no sense.
-pub(super) async fn show(
+pub(super) async fn serve_page(
     upgrade: OnUpgrade,
     (page, told): (u64, mpsc::Receiver<Message>),
     shared: Arc<InspectShared>,
 ) {
     let counters = &shared.counters;
-    InspectCounters::one(&counters.pages);
-    if let Ok(Ok(upgraded)) = tokio::time::timeout(UPGRADE_PATIENCE, upgrade).await {
+    InspectCounters::increment(&counters.pages);
+    if let Ok(Ok(upgraded)) = tokio::time::timeout(UPGRADE_TIMEOUT, upgrade).await {
         let config = WebSocketConfig::default()
             .max_message_size(Some(MESSAGE_BYTES_MAX))
             .max_frame_size(Some(MESSAGE_BYTES_MAX));
         let stream = TokioIo::new(upgraded);
         let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
         if shared
-            .wishes
+            .requests
             .send(InspectRequest::Opened(page))
             .await
             .is_ok()
         {
-            converse(&mut socket, page, told, &shared).await;
+            run(&mut socket, page, told, &shared).await;
             // It may be gone; who is not is told that it is over, if that can be said at once.
-            let _ = tokio::time::timeout(ASKED_APART, socket.close(None)).await;
-            let _ = shared.wishes.send(InspectRequest::Closed(page)).await;
+            let _ = tokio::time::timeout(REQUEST_INTERVAL_MIN, socket.close(None)).await;
+            let _ = shared.requests.send(InspectRequest::Closed(page)).await;
         }
     }
     shared.pages.close(page);
-    InspectCounters::less(&counters.pages);
+    InspectCounters::decrement(&counters.pages);
 }
 
-async fn converse<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
+async fn run<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
     socket: &mut WebSocketStream<S>,
     page: u64,
     mut told: mpsc::Receiver<Message>,
@@ -182,9 +184,9 @@ async fn converse<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
         };
         match next {
             Either::Right(Some(news)) => {
-                let written = tokio::time::timeout(WRITE_PATIENCE, socket.send(news)).await;
+                let written = tokio::time::timeout(WRITE_TIMEOUT, socket.send(news)).await;
                 if written.is_err() && shared.pages.close(page) {
-                    InspectCounters::one(&shared.counters.pages_slow);
+                    InspectCounters::increment(&shared.counters.pages_slow);
                 }
                 if !matches!(written, Ok(Ok(()))) {
                     return;
@@ -193,20 +195,20 @@ async fn converse<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
             Either::Left(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {}
             Either::Left(Some(Ok(message @ (Message::Text(_) | Message::Binary(_))))) => {
                 let text = message.to_text().unwrap_or_default();
-                if let Some(wish) = wish(page, text, shared.takes) {
+                if let Some(wish) = parse_request(page, text, shared.permissions) {
                     // A wish for which there is no room is lost; the page may ask again.
-                    let _ = shared.wishes.try_send(wish);
+                    let _ = shared.requests.try_send(wish);
                 } else {
                     junk += 1;
-                    InspectCounters::one(&shared.counters.junk);
+                    InspectCounters::increment(&shared.counters.junk);
                 }
-                if junk > JUNK_MAX {
+                if junk > INVALID_MESSAGES_MAX {
                     return;
                 }
-                tokio::time::sleep(ASKED_APART).await;
+                tokio::time::sleep(REQUEST_INTERVAL_MIN).await;
             }
             Either::Left(Some(Err(_))) => {
-                InspectCounters::one(&shared.counters.junk);
+                InspectCounters::increment(&shared.counters.junk);
                 return;
             }
             Either::Left(_) | Either::Right(None) => return,
@@ -215,14 +217,14 @@ async fn converse<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
 }
 
 /// What a message of a page asks for, if it makes sense and may be asked for.
-fn wish(page: u64, text: &str, takes: PagePermissions) -> Option<InspectRequest> {
-    if let Ok(look) = serde_json::from_str::<PageLook>(text) {
-        return Some(InspectRequest::Look(page, look));
+fn parse_request(page: u64, text: &str, takes: PagePermissions) -> Option<InspectRequest> {
+    if let Ok(look) = serde_json::from_str::<PageQuery>(text) {
+        return Some(InspectRequest::Query(page, look));
     }
-    if let (true, Ok(asked)) = (takes.cues, serde_json::from_str::<PageCue>(text)) {
-        return Some(InspectRequest::Cue(asked.cue));
+    if let (true, Ok(asked)) = (takes.actions, serde_json::from_str::<PageAction>(text)) {
+        return Some(InspectRequest::Action(asked.cue));
     }
-    let asked = serde_json::from_str::<PagePace>(text);
+    let asked = serde_json::from_str::<PagePaceRequest>(text);
     asked
         .ok()
         .filter(|_| takes.pace)
@@ -234,14 +236,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_without_room_comes_before_the_next_news() {
+    fn unsent_map_goes_before_the_next_update() {
         let (news, mut told) = mpsc::channel(2);
-        let mut line = PageLine {
-            news,
-            missed: 0,
-            owed: None,
+        let mut line = PageConnection {
+            queue: news,
+            dropped_in_a_row: 0,
+            pending_map: None,
         };
-        let mut tell = |text: &'static str, is_map| line.tell(Message::text(text), is_map);
+        let mut tell = |text: &'static str, is_map| line.send(Message::text(text), is_map);
         assert!(tell("a", false) && tell("b", false));
         assert!(!tell("old map", true) && !tell("map", true) && !tell("missed", false));
         let mut hear = || told.try_recv().ok().map(|told| told.to_string());

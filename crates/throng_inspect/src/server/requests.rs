@@ -14,17 +14,17 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 
 use super::{InspectShared, STUCK_S, pages};
 use crate::exposition::exposition;
+use crate::protocol::{InspectCounters, InspectRequest};
 use crate::routes::{InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied};
-use crate::traffic::{InspectCounters, InspectRequest};
 use throng_net::http::{
     HttpResponse, text_response, typed_response, websocket_key, websocket_response,
 };
 
 /// How long a request may take to come.
-const HEAD_PATIENCE: Duration = Duration::from_secs(5);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the tick is given to gather numbers; then the last ones are told.
-const TICK_PATIENCE: Duration = Duration::from_secs(2);
+const METRICS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The longest head of a request, in bytes, and the most fields in it.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -44,7 +44,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Reads a request and answers it.
-pub(super) async fn answer(
+pub(super) async fn handle_connection(
     stream: tokio::net::TcpStream,
     access: Arc<InspectAccess>,
     shared: Arc<InspectShared>,
@@ -55,7 +55,7 @@ pub(super) async fn answer(
     });
     hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_PATIENCE)
+        .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEAD_FIELDS_MAX)
         .serve_connection(TokioIo::new(stream), respond)
@@ -80,11 +80,11 @@ async fn respond(
     let route = match route {
         Ok(route) => route,
         Err(denied) => {
-            InspectCounters::one(&counters.denied);
+            InspectCounters::increment(&counters.denied);
             return deny(denied);
         }
     };
-    InspectCounters::one(&counters.answered);
+    InspectCounters::increment(&counters.answered);
     let mut answer = match route {
         InspectRoute::Metrics => metrics(shared).await,
         InspectRoute::Health => health(shared),
@@ -93,7 +93,7 @@ async fn respond(
             let (what, text) = FILES[place];
             typed_response(StatusCode::OK, what, Bytes::from_static(text.as_bytes()))
         }
-        InspectRoute::Live => live(&mut request, shared),
+        InspectRoute::Live => upgrade_to_websocket(&mut request, shared),
     };
     if request.method() == Method::HEAD {
         *answer.body_mut() = Full::default();
@@ -116,7 +116,7 @@ fn deny(denied: RouteDenied) -> HttpResponse {
             StatusCode::UNAUTHORIZED,
             "expected the token that the server printed\n",
         ),
-        RouteDenied::Foreign => (StatusCode::FORBIDDEN, "expected a page of this server\n"),
+        RouteDenied::ForeignOrigin => (StatusCode::FORBIDDEN, "expected a page of this server\n"),
     };
     let mut answer = text_response(status, word.to_owned());
     if denied == RouteDenied::Method {
@@ -127,7 +127,10 @@ fn deny(denied: RouteDenied) -> HttpResponse {
 }
 
 /// Goes on as a WebSocket.
-fn live(request: &mut Request<Incoming>, shared: &Arc<InspectShared>) -> HttpResponse {
+fn upgrade_to_websocket(
+    request: &mut Request<Incoming>,
+    shared: &Arc<InspectShared>,
+) -> HttpResponse {
     let Some(key) = websocket_key(request) else {
         return text_response(
             StatusCode::BAD_REQUEST,
@@ -135,14 +138,14 @@ fn live(request: &mut Request<Incoming>, shared: &Arc<InspectShared>) -> HttpRes
         );
     };
     let Some(line) = shared.pages.open() else {
-        InspectCounters::one(&shared.counters.refused);
+        InspectCounters::increment(&shared.counters.refused);
         return text_response(
             StatusCode::SERVICE_UNAVAILABLE,
             "too many pages are open\n".into(),
         );
     };
     let (upgrade, answer) = websocket_response(request, key);
-    tokio::spawn(pages::show(upgrade, line, shared.clone()));
+    tokio::spawn(pages::serve_page(upgrade, line, shared.clone()));
     answer
 }
 
@@ -150,8 +153,8 @@ fn live(request: &mut Request<Incoming>, shared: &Arc<InspectShared>) -> HttpRes
 async fn metrics(shared: &InspectShared) -> HttpResponse {
     let mut newest = shared.metrics.subscribe();
     // A wish for which there is no room is one of many for the same.
-    let _ = shared.wishes.try_send(InspectRequest::Metrics);
-    let _ = tokio::time::timeout(TICK_PATIENCE, newest.changed()).await;
+    let _ = shared.requests.try_send(InspectRequest::Metrics);
+    let _ = tokio::time::timeout(METRICS_TIMEOUT, newest.changed()).await;
     let families = newest.borrow().clone();
     if families.is_empty() {
         return text_response(
@@ -180,7 +183,7 @@ fn health(shared: &InspectShared) -> HttpResponse {
 /// Whether players may come.
 fn ready(shared: &InspectShared) -> HttpResponse {
     let is_stopping = shared.status.is_stopping.load(Ordering::Relaxed);
-    let fault = shared.status.fault();
+    let fault = shared.status.not_ready_reason();
     let word = if is_stopping {
         "stopping: new players are refused soon\n"
     } else if shared.status.is_draining.load(Ordering::Relaxed) {

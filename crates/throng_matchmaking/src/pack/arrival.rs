@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parties_fill_the_bucket_with_the_least_room_and_close_powers_meet() {
+    fn parties_fill_the_fullest_bucket_and_close_powers_pair() {
         let sizes = [3, 4, 2, 1, 5, 1, 5];
         let powers = [30, 10, 10, 10, 21, 10, 90];
         let mut arrival = ArrivalPacker::default();

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn parties_that_are_no_two_groups_are_refused() {
+    fn parties_that_do_not_form_two_groups_are_refused() {
         let mut table = CompositionTable::new(5);
         assert_eq!(balance(&mut table, &[(2, 1), (4, 1), (4, 1)]), None);
         assert_eq!(balance(&mut table, &[(1, 1)]), None);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_powers_do_not_overflow() {
+    fn largest_powers_do_not_overflow() {
         let split = balance(&mut CompositionTable::new(50), &[(1, u32::MAX); 100]).unwrap();
         assert_eq!(split.power, [50 * u64::from(u32::MAX); 2]);
     }
@@ -277,7 +277,7 @@ mod tests {
         }
 
         #[test]
-        fn the_bounded_search_splits_in_half_and_never_loses_to_its_start(
+        fn bounded_search_splits_evenly_and_never_worsens_its_start(
             group_size in 1u8..=50,
             pick in any::<prop::sample::Index>(),
             powers in prop::collection::vec(0u32..10_000, 100),
@@ -297,7 +297,7 @@ mod tests {
         }
 
         #[test]
-        fn the_bounded_search_comes_near_the_smallest_gap(powers in prop::collection::vec(0u32..10_000, 14)) {
+        fn bounded_search_comes_near_the_smallest_gap(powers in prop::collection::vec(0u32..10_000, 14)) {
             let parties: Vec<Weight> = powers.iter().map(|&power| (1, power)).collect();
             let found = improve(&parties, initial_split(&parties, 7).unwrap()).gap();
             let smallest = smallest_gap_by_brute_force(&parties, 7).unwrap();

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_takes_the_lowest_that_fit_and_passes_over_the_others() {
+    fn set_takes_the_lowest_parties_that_fit() {
         let seats = seats(&[
             (4, 0),
             (4, 1),
@@ -232,7 +232,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn sets_share_no_party_and_fit_two_groups_and_the_repair_reaches_the_optimum(
+        fn repaired_sets_are_valid_disjoint_and_optimal_in_number(
             ten in any::<bool>(),
             weights in prop::array::uniform5(0u32..6),
             picks in prop::collection::vec((0u32..1000, -300i32..300), 0..60),

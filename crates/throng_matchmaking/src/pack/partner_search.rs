@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_waiting_parties_go_first_among_equals() {
+    fn longest_waiting_parties_win_ties() {
         let parties = [2, 2, 4, 1, 2, 3, 1, 1].map(|size| (size, 0));
         // 2 + 2 + 1 against 4 + 1: with the 2 of id 4 no split into fives would remain.
         let found = chosen(&pool_of(&parties), &rules(5, u32::MAX), u64::MAX);
@@ -476,13 +476,13 @@ mod tests {
     }
 
     #[test]
-    fn without_looks_nothing_is_found() {
+    fn zero_candidate_limit_finds_nothing() {
         let pool = pool_of(&[(1, 0), (1, 0)]);
         assert!(chosen(&pool, &rules(1, u32::MAX), 0).is_empty());
     }
 
     #[test]
-    fn a_window_that_passed_over_buckets_moves_back_up() {
+    fn window_that_skipped_buckets_moves_back_up() {
         // A four far below the longest-waiting one, thousands of others between them and two single players.
         let mut parties = vec![(4, 0)];
         parties.extend((1..=6_000).map(|at| (4, -at)));
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_are_rare_are_searched_among_many_others() {
+    fn rare_party_sizes_are_found_among_many_others() {
         // The gap of the nearest pair of fours is above the limit; the farther one comes behind a hundred twos.
         let mut pool = Pool::new(SkillMeasure::Skill);
         let mut parties = vec![(4, 0, 4_000), (4, 1, 9_000), (1, 0, 10), (1, 0, 10)];
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_a_party_avoids_others_can_replace() {
+    fn avoided_party_is_replaced_by_another() {
         let mut pool = Pool::new(SkillMeasure::Skill);
         for party in 0..5 {
             // 0 and 1 have no quarrel with each other; 1 would avoid 2.
@@ -541,7 +541,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn a_match_is_found_exactly_when_there_is_one_and_no_window_is_tighter(
+        fn match_is_found_iff_one_exists_with_the_tightest_window(
             group_size in 1u8..=6,
             window in 0u32..30,
             parties in prop::collection::vec((1u8..=5, -12i32..12), 1..11),

@@ -275,7 +275,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn large_pools_are_planned_too() {
+    fn large_pools_are_planned() {
         for counts in [
             [10, 0, 0, 100_000, 0],
             [6_000, 2_000, 800, 400, 800],

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_splits_agree_with_trying_every_subset() {
+    fn split_lists_match_brute_force() {
         for k in [1u8, 2, 5, 6, 7] {
             let mut table = CompositionTable::new(k);
             for composition in enumerate(k) {

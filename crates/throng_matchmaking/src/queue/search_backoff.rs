@@ -115,7 +115,7 @@ mod tests {
     use crate::tests::ticket;
 
     #[test]
-    fn shares_grow_with_the_pauses_and_who_is_gone_is_forgotten() {
+    fn shares_grow_with_pauses_and_removed_parties_are_dropped() {
         let (mut queue, mut backoff) = (TicketQueue::default(), SearchBackoff::default());
         let slot = queue.insert(ticket(1, 1, 0, 0));
         let age = queue.age(slot);

@@ -326,7 +326,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn the_order_agrees_with_a_sorted_vector(
+        fn skill_order_matches_a_sorted_vector(
             script in prop::collection::vec((-40i32..40, 1u8..=5, 0usize..3, any::<prop::sample::Index>()), 0..1500),
             around in (-50i32..50, 0u32..60),
         ) {

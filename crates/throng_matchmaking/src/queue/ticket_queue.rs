@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn given_back_waiting_time_puts_a_ticket_at_its_old_place() {
+    fn restored_waiting_time_restores_the_queue_position() {
         let mut queue = TicketQueue::default();
         for (party, since) in [(1, 10), (2, 20), (3, 30)] {
             queue.insert(ticket(party, since));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_is_empty_or_unknown_gives_nothing() {
+    fn empty_or_unknown_slot_returns_none() {
         let mut queue = TicketQueue::default();
         let slot = queue.insert(ticket(1, 0));
         assert!(queue.remove(slot).is_some());
@@ -288,7 +288,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn the_queue_agrees_with_a_sorted_vector(
+        fn queue_matches_a_sorted_vector(
             script in prop::collection::vec((0u64..12, any::<bool>(), 0usize..40, 1u8..=5), 0..60),
         ) {
             let mut queue = TicketQueue::default();

@@ -24,7 +24,7 @@ fn avoid_list(players: &[u64]) -> TicketPreferences {
 }
 
 #[test]
-fn the_oldest_in_a_region_of_their_own_keep_nobody_waiting() {
+fn oldest_parties_of_a_small_region_do_not_block_others() {
     let mut matcher = matcher(GroupModeSettings {
         candidates_per_heartbeat_max: 20_000,
         limits_off_after_s: 0.0,
@@ -53,7 +53,7 @@ fn the_oldest_in_a_region_of_their_own_keep_nobody_waiting() {
 }
 
 #[test]
-fn a_hundred_who_find_nobody_leave_half_of_the_looks_to_others() {
+fn unmatchable_parties_leave_half_of_the_candidates_to_others() {
     let roles = [2, 0, 0, 0];
     let mut matcher = matcher(GroupModeSettings {
         candidates_per_heartbeat_max: 20_000,
@@ -93,7 +93,7 @@ fn a_hundred_who_find_nobody_leave_half_of_the_looks_to_others() {
 }
 
 #[test]
-fn a_role_that_nobody_plays_costs_no_search() {
+fn missing_role_costs_no_search() {
     let mut matcher = matcher(GroupModeSettings {
         roles: [1, 0, 0, 0],
         skill_window_start: UNLIMITED,
@@ -111,7 +111,7 @@ fn a_role_that_nobody_plays_costs_no_search() {
 }
 
 #[test]
-fn everybody_has_met_everybody_and_a_heartbeat_stays_within_its_looks() {
+fn heartbeat_stays_within_its_limit_when_all_are_rematches() {
     let mut matcher = matcher(GroupModeSettings {
         rematch_cooldown_s: 1e6,
         skill_window_start: UNLIMITED,
@@ -137,7 +137,7 @@ fn everybody_has_met_everybody_and_a_heartbeat_stays_within_its_looks() {
 }
 
 #[test]
-fn whom_all_others_avoid_is_matched_at_the_wait_bound() {
+fn party_avoided_by_all_is_matched_at_the_wait_bound() {
     let mut matcher = matcher(GroupModeSettings {
         priority_after_s: 75.0,
         ..mode(1)
@@ -167,7 +167,7 @@ fn whom_all_others_avoid_is_matched_at_the_wait_bound() {
 }
 
 #[test]
-fn first_in_line_are_matched_even_if_their_partners_avoid_each_other() {
+fn priority_party_is_matched_although_partners_avoid_each_other() {
     let mut matcher = matcher(mode(2));
     matcher.enqueue(ticket(1, 1, 0, 0)).unwrap();
     for party in 2..5u32 {
@@ -190,7 +190,7 @@ fn first_in_line_are_matched_even_if_their_partners_avoid_each_other() {
 }
 
 #[test]
-fn an_uneven_match_is_no_reason_not_to_seek_another() {
+fn uneven_match_does_not_stop_the_search() {
     let mut matcher = matcher(GroupModeSettings {
         power_gap_start: 500,
         power_gap_widen_per_s: 0,
@@ -225,7 +225,7 @@ proptest! {
     #![proptest_config(draws!())]
 
     #[test]
-    fn nothing_is_left_that_is_within_the_limit_on_gaps(
+    fn no_match_within_the_power_gap_is_left(
         group_size in 1u8..=4,
         limit in 0u32..40,
         parties in prop::collection::vec((1u8..=4, 0u32..200), 0..12),
@@ -264,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn of_those_first_in_line_the_oldest_that_can_is_served_at_each_heartbeat(
+    fn oldest_matchable_priority_party_is_served_each_heartbeat(
         group_size in prop::sample::select(vec![1u8, 5, 10]),
         matches_per_heartbeat_max in 1u32..3,
         parties in prop::collection::vec((1u8..=5, -4000i32..4000, 0u64..2000, 0u8..4, prop::option::of(0u32..30)), 0..40),
@@ -334,7 +334,7 @@ fn two_longer_waiting_parties_are_served_before_a_third() {
 }
 
 #[test]
-fn a_small_pool_gives_up_no_skill_for_an_even_match() {
+fn small_pool_does_not_trade_skill_for_balance() {
     let mut matcher = matcher(GroupModeSettings {
         skill_window_widen_per_s: 1000,
         ..mode(1)
@@ -354,7 +354,7 @@ fn a_small_pool_gives_up_no_skill_for_an_even_match() {
 }
 
 #[test]
-fn roles_are_no_more_than_players() {
+fn more_roles_than_players_are_refused() {
     let mut matcher = matcher(mode(5));
     let mut liar = ticket_with_preferences(1, 1, 0, 0, TicketPreferences::default());
     liar.preferences.as_mut().unwrap().roles = [255; ROLE_COUNT];

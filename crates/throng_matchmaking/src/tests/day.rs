@@ -55,7 +55,7 @@ fn check_bound(matcher: &MatchmakingCore, now_tick: u64, table: &mut Composition
 }
 
 #[test]
-fn over_a_day_with_an_evening_peak_nobody_waits_beyond_the_bound() {
+fn wait_bound_holds_over_a_day_with_an_evening_peak() {
     let mut random = Pcg64Mcg::seed_from_u64(4);
     let (mut matcher, mut table) = (arena(), CompositionTable::new(5));
     let (mut party, mut matched, mut longest) = (0, 0, 0);
@@ -104,7 +104,7 @@ fn over_a_day_with_an_evening_peak_nobody_waits_beyond_the_bound() {
 }
 
 #[test]
-fn fours_and_threes_are_served_as_soon_as_somebody_fits_them() {
+fn fours_and_threes_are_served_once_partners_fit() {
     for (sizes, rescue, fits) in [
         // Only fours: nobody fits, until two single players come.
         (vec![4], vec![1, 1], 2),
@@ -145,7 +145,7 @@ fn fours_and_threes_are_served_as_soon_as_somebody_fits_them() {
 }
 
 #[test]
-fn a_party_of_five_at_night_is_served_with_the_first_five_others() {
+fn party_of_five_is_matched_with_the_first_five_others() {
     let mut matcher = arena();
     matcher.enqueue(ticket(1, 5, 3000, 0)).unwrap();
     for now_tick in (0..6000).step_by(10) {
@@ -184,7 +184,7 @@ fn ticket_with_preferences(random: &mut Pcg64Mcg, party: u32, now_tick: u64) -> 
 }
 
 #[test]
-fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
+fn wait_bound_holds_with_all_features_combined() {
     let mut random = Pcg64Mcg::seed_from_u64(11);
     let mut matcher = matcher(GroupModeSettings {
         accept_timeout_s: 5.0,

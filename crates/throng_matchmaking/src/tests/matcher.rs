@@ -87,7 +87,7 @@ fn refused_requests_name_their_reason_and_change_nothing() {
 }
 
 #[test]
-fn a_full_queue_refuses_and_counts() {
+fn full_queue_refuses_tickets_and_counts_them() {
     let settings = GroupModeSettings {
         tickets_max: 1,
         ..mode(5)
@@ -107,7 +107,7 @@ fn a_full_queue_refuses_and_counts() {
 }
 
 #[test]
-fn a_member_who_leaves_voids_the_whole_ticket() {
+fn leaving_member_cancels_the_whole_ticket() {
     let mut matcher = duel();
     let party = Ticket {
         mode: ModeId(1),
@@ -147,7 +147,7 @@ fn modes_must_have_different_names() {
 }
 
 #[test]
-fn a_waiting_party_can_be_asked_why() {
+fn waiting_party_reports_its_wait_reason() {
     let settings = GroupModeSettings {
         skill_window_start: 10,
         skill_window_widen_per_s: 0,
@@ -207,7 +207,7 @@ fn a_waiting_party_can_be_asked_why() {
 }
 
 #[test]
-fn regions_levels_and_wishes_are_named_as_reasons() {
+fn wait_reasons_cover_regions_levels_and_preferences() {
     let mut matcher = matcher(GroupModeSettings {
         level_band_start: 5,
         level_band_widen_per_s: 0,

@@ -118,7 +118,7 @@ fn has_match(tickets: &[Ticket], group_size: u8, window_at: impl Fn(&Ticket) -> 
 }
 
 #[test]
-fn two_full_parties_meet_and_the_longer_waiting_is_first() {
+fn full_parties_match_with_the_longer_waiting_first() {
     let mut matcher = matcher(mode(5));
     matcher.enqueue(ticket(2, 5, 3, 4)).unwrap();
     matcher.enqueue(ticket(1, 5, 0, 6)).unwrap();
@@ -140,7 +140,7 @@ fn two_full_parties_meet_and_the_longer_waiting_is_first() {
 }
 
 #[test]
-fn arrival_packing_takes_no_notice_of_skill() {
+fn arrival_packing_ignores_skill() {
     for (packing, made) in [(Packing::Arrival, 1), (Packing::Windows, 0)] {
         let mut matcher = matcher(GroupModeSettings { packing, ..mode(1) });
         matcher.enqueue(ticket(1, 1, -5000, 0)).unwrap();
@@ -150,7 +150,7 @@ fn arrival_packing_takes_no_notice_of_skill() {
 }
 
 #[test]
-fn a_gap_above_the_limit_waits_until_the_limit_has_widened() {
+fn power_gap_above_the_limit_waits_until_it_widens() {
     let settings = GroupModeSettings {
         power_gap_start: 10,
         power_gap_widen_per_s: 10,
@@ -175,7 +175,7 @@ fn a_gap_above_the_limit_waits_until_the_limit_has_widened() {
 }
 
 #[test]
-fn matches_a_heartbeat_are_limited_and_the_longest_waiting_come_first() {
+fn matches_per_heartbeat_are_limited_longest_waiting_first() {
     let mut matcher = matcher(GroupModeSettings {
         matches_per_heartbeat_max: 2,
         ..mode(1)
@@ -202,7 +202,7 @@ fn matches_a_heartbeat_are_limited_and_the_longest_waiting_come_first() {
 }
 
 #[test]
-fn every_party_size_is_matched_at_the_wait_bound_however_many_others_come() {
+fn all_party_sizes_are_matched_at_the_wait_bound() {
     for group_size in [5u8, 7, 10, 50] {
         for size in 1..=5 {
             // Far above everybody else in skill, so that only the bound can help it.
@@ -239,7 +239,7 @@ fn every_party_size_is_matched_at_the_wait_bound_however_many_others_come() {
 }
 
 #[test]
-fn parties_expire_in_order_of_age_at_the_tick_stated() {
+fn parties_expire_by_age_at_the_configured_tick() {
     let mut matcher = matcher(GroupModeSettings {
         expire_after_s: 10.0,
         ..mode(5)
@@ -253,7 +253,7 @@ fn parties_expire_in_order_of_age_at_the_tick_stated() {
 }
 
 #[test]
-fn the_largest_numbers_of_all_kinds_do_no_harm() {
+fn extreme_values_are_handled() {
     let mut matcher = matcher(mode(GROUP_SIZE_MAX));
     for party in 0..200u32 {
         let skill = if party % 2 == 0 { i32::MIN } else { i32::MAX };
@@ -271,7 +271,7 @@ fn the_largest_numbers_of_all_kinds_do_no_harm() {
 }
 
 #[test]
-fn one_evening_at_scale_loses_nobody_and_serves_most_at_once() {
+fn large_queue_matches_most_players_in_one_heartbeat() {
     let mut matcher = matcher(GroupModeSettings {
         matches_per_heartbeat_max: 10_000,
         ..mode(5)
@@ -313,7 +313,7 @@ fn one_evening_at_scale_loses_nobody_and_serves_most_at_once() {
 }
 
 #[test]
-fn packed_sets_keep_to_levels_and_regions_so_that_most_are_matched_at_once() {
+fn packing_respects_levels_and_regions_and_matches_most() {
     let mut matcher = matcher(GroupModeSettings {
         matches_per_heartbeat_max: 10_000,
         candidates_per_heartbeat_max: 1,
@@ -509,13 +509,13 @@ proptest! {
     #![proptest_config(draws!())]
 
     #[test]
-    fn scripts_keep_the_books_and_give_the_same_matches_again(settings in script_mode(), script in steps()) {
+    fn random_scripts_conserve_tickets_and_are_deterministic(settings in script_mode(), script in steps()) {
         let first = run_script(&settings, &script)?;
         prop_assert_eq!(first, run_script(&settings, &script)?);
     }
 
     #[test]
-    fn after_a_heartbeat_no_allowed_match_is_left(
+    fn no_allowed_match_is_left_after_a_heartbeat(
         group_size in 1u8..=8,
         packing in prop::sample::select(vec![Packing::Windows, Packing::Arrival]),
         parties in prop::collection::vec((1u8..=5, -40i32..40, 0u64..2000), 0..24),
@@ -534,7 +534,7 @@ proptest! {
     }
 
     #[test]
-    fn with_open_windows_as_many_are_matched_as_the_integer_program_says(
+    fn match_count_is_optimal_with_unlimited_windows(
         ten in any::<bool>(),
         sizes in prop::collection::vec(1u8..=5, 15..60),
         skew in 0i32..1000,
@@ -550,7 +550,7 @@ proptest! {
     }
 
     #[test]
-    fn an_overdue_party_yields_only_to_those_who_have_waited_longer(
+    fn overdue_party_yields_only_to_longer_waiting_parties(
         group_size in 1u8..=8,
         matches_per_heartbeat_max in 1u32..4,
         parties in prop::collection::vec((1u8..=5, -4000i32..4000, 0u64..2000), 0..30),

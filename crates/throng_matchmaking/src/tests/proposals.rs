@@ -18,7 +18,7 @@ fn heartbeat(matcher: &mut MatchmakingCore, now_tick: u64) -> HeartbeatOutcome {
 }
 
 #[test]
-fn a_match_is_on_when_the_last_player_has_accepted() {
+fn match_starts_when_the_last_player_accepts() {
     let mut matcher = matcher_with_accept();
     for party in [1, 2] {
         matcher.enqueue(ticket(party, 1, 0, 0)).unwrap();
@@ -63,7 +63,7 @@ fn a_match_is_on_when_the_last_player_has_accepted() {
 }
 
 #[test]
-fn who_declines_is_out_and_the_others_wait_on_in_their_old_place() {
+fn declining_party_leaves_and_others_keep_their_position() {
     for leaves in [false, true] {
         let mut matcher = matcher_with_accept();
         for party in [1, 2] {
@@ -95,7 +95,7 @@ fn who_declines_is_out_and_the_others_wait_on_in_their_old_place() {
 }
 
 #[test]
-fn who_lets_a_match_fail_is_not_paired_with_its_players_again_and_again() {
+fn declining_player_is_penalised_and_not_proposed_again() {
     let mut matcher = matcher_with_accept();
     let mut proposals = 0;
     matcher.enqueue(ticket(1, 1, 0, 0)).unwrap();
@@ -123,7 +123,7 @@ fn who_lets_a_match_fail_is_not_paired_with_its_players_again_and_again() {
 }
 
 #[test]
-fn who_keeps_silent_is_out_when_the_time_is_over() {
+fn silent_party_is_removed_at_the_accept_timeout() {
     let mut matcher = matcher_with_accept();
     for party in [1, 2] {
         matcher.enqueue(ticket(party, 1, 0, 0)).unwrap();
@@ -137,7 +137,7 @@ fn who_keeps_silent_is_out_when_the_time_is_over() {
 }
 
 #[test]
-fn exactly_the_missing_players_join_a_running_match() {
+fn backfill_adds_exactly_the_missing_players() {
     let mut matcher = matcher(GroupModeSettings {
         skill_window_start: 100,
         ..mode(5)
@@ -168,7 +168,7 @@ fn exactly_the_missing_players_join_a_running_match() {
 }
 
 #[test]
-fn a_party_that_gets_on_with_nobody_does_not_keep_others_from_joining() {
+fn incompatible_party_does_not_block_a_backfill() {
     let mut matcher = matcher(mode(5));
     let wishing = |party: u32, skill: i32, avoid: &[u64], regions: u32| Ticket {
         preferences: Some(Box::new(crate::TicketPreferences {
@@ -200,7 +200,7 @@ fn a_party_that_gets_on_with_nobody_does_not_keep_others_from_joining() {
 }
 
 #[test]
-fn the_partners_of_who_is_first_in_line_do_not_join_running_matches() {
+fn partners_of_a_priority_party_are_kept_from_backfills() {
     let mut matcher = matcher(mode(5));
     matcher.enqueue(ticket(1, 5, 9000, 0)).unwrap();
     for party in 2..7u32 {
@@ -217,7 +217,7 @@ fn the_partners_of_who_is_first_in_line_do_not_join_running_matches() {
 }
 
 #[test]
-fn of_those_who_could_join_the_nearest_in_power_and_role_do() {
+fn backfill_picks_the_nearest_power_with_the_required_role() {
     let mut matcher = matcher(mode(5));
     for (party, power, role) in [(1, 10, 0), (2, 500, 0), (3, 90, 1), (4, 1000, 1)] {
         let mut wishes = crate::TicketPreferences::default();
@@ -247,7 +247,7 @@ proptest! {
     #![proptest_config(draws!())]
 
     #[test]
-    fn answers_in_any_order_keep_the_books(answers in prop::collection::vec((0u64..120, 0u8..8), 0..200)) {
+    fn responses_in_any_order_conserve_tickets(answers in prop::collection::vec((0u64..120, 0u8..8), 0..200)) {
         let mut matcher = matcher_with_accept();
         let mut matched = 0;
         for (nth, &(player, what)) in answers.iter().enumerate() {
@@ -268,7 +268,7 @@ proptest! {
 }
 
 #[test]
-fn a_party_with_any_barred_member_is_refused() {
+fn party_with_a_penalised_member_is_refused() {
     let mut matcher = matcher(GroupModeSettings {
         accept_timeout_s: 10.0,
         decline_penalty_s: 30.0,

@@ -45,7 +45,7 @@ fn room_mates(matcher: &MatchmakingCore, of: u32) -> Vec<u32> {
 }
 
 #[test]
-fn incomplete_rooms_merge_and_who_is_exactly_missing_fills_them() {
+fn incomplete_rooms_merge_and_exact_fits_fill_them() {
     let mut matcher = rooms(settings(3));
     for (id, size) in [(1, 1), (2, 1), (3, 2)] {
         matcher
@@ -77,7 +77,7 @@ fn incomplete_rooms_merge_and_who_is_exactly_missing_fills_them() {
 }
 
 #[test]
-fn leaders_too_far_apart_wait_until_strength_is_no_matter() {
+fn leaders_too_far_apart_wait_until_limits_are_off() {
     let mut matcher = rooms(settings(1));
     matcher.enqueue(party(1, 1, 100, 0)).unwrap();
     matcher.enqueue(party(2, 1, 900, 0)).unwrap();
@@ -86,7 +86,7 @@ fn leaders_too_far_apart_wait_until_strength_is_no_matter() {
 }
 
 #[test]
-fn a_rank_makes_a_leader_count_stronger() {
+fn rank_increases_a_leaders_strength() {
     let mut matcher = rooms(RoomModeSettings {
         rank_weight_percent: 10,
         ..settings(1)
@@ -114,7 +114,7 @@ fn a_rank_makes_a_leader_count_stronger() {
 }
 
 #[test]
-fn parties_of_equal_size_meet_the_nearest_leader() {
+fn parties_of_equal_size_match_the_nearest_leader() {
     let mut matcher = rooms(RoomModeSettings {
         equal_size: true,
         ..settings(3)
@@ -140,7 +140,7 @@ fn parties_of_equal_size_meet_the_nearest_leader() {
 }
 
 #[test]
-fn a_party_that_leaves_leaves_its_room() {
+fn cancelled_party_leaves_its_room() {
     let mut matcher = rooms(settings(2));
     for id in 1..=3 {
         matcher.enqueue(party(id, 1, 500, 0)).unwrap();
@@ -154,7 +154,7 @@ fn a_party_that_leaves_leaves_its_room() {
 }
 
 #[test]
-fn four_watch_a_room_and_are_told_of_its_match() {
+fn spectators_of_a_room_are_listed_in_its_match() {
     let mut matcher = rooms(settings(1));
     matcher.enqueue(party(1, 1, 500, 0)).unwrap();
     assert_eq!(
@@ -187,7 +187,7 @@ fn four_watch_a_room_and_are_told_of_its_match() {
 }
 
 #[test]
-fn a_spectator_who_queues_or_leaves_or_watches_elsewhere_frees_the_seat() {
+fn spectator_that_queues_leaves_or_moves_frees_the_seat() {
     let mut matcher = rooms(settings(1));
     for (id, strength) in [(1, 500), (2, 5000)] {
         matcher.enqueue(party(id, 1, strength, 0)).unwrap();
@@ -207,7 +207,7 @@ fn a_spectator_who_queues_or_leaves_or_watches_elsewhere_frees_the_seat() {
 }
 
 #[test]
-fn spectators_of_a_match_that_is_declined_are_counted() {
+fn spectators_of_a_declined_match_are_counted() {
     let mut matcher = rooms(RoomModeSettings {
         accept_timeout_s: 10.0,
         ..settings(1)
@@ -226,7 +226,7 @@ fn spectators_of_a_match_that_is_declined_are_counted() {
 }
 
 #[test]
-fn opponents_of_late_do_not_meet_in_a_room() {
+fn recent_opponents_do_not_share_a_room() {
     for equal_size in [false, true] {
         let mut matcher = rooms(RoomModeSettings {
             rematch_cooldown_s: 60.0,
@@ -245,7 +245,7 @@ fn opponents_of_late_do_not_meet_in_a_room() {
 }
 
 #[test]
-fn of_equal_size_the_longest_waiting_looks_at_all_and_without_a_delay_too() {
+fn longest_waiting_party_considers_all_rooms() {
     let mut matcher = rooms(RoomModeSettings {
         equal_size: true,
         limits_off_after_s: 0.0,
@@ -277,7 +277,7 @@ fn of_equal_size_the_longest_waiting_looks_at_all_and_without_a_delay_too() {
 }
 
 #[test]
-fn sides_are_one_to_three() {
+fn side_size_must_be_one_to_three() {
     for side_size in [0, 4] {
         assert!(settings(side_size).tick_settings(20.0).is_err());
     }
@@ -286,7 +286,7 @@ fn sides_are_one_to_three() {
 }
 
 #[test]
-fn a_mode_of_rooms_is_read_from_ron() {
+fn room_mode_parses_from_ron() {
     let mode: MatchModeSettings =
         ron::from_str("Rooms((name: \"yard\", side_size: 2, equal_size: true))").unwrap();
     assert_eq!(mode.name(), "yard");
@@ -297,7 +297,7 @@ proptest! {
     #![proptest_config(draws!())]
 
     #[test]
-    fn rooms_keep_the_books_the_sizes_and_the_bound(
+    fn rooms_conserve_tickets_sizes_and_the_wait_bound(
         side_size in 1u8..=3,
         equal_size in any::<bool>(),
         script in prop::collection::vec((0u32..60, 1u8..=3, 0u32..2000, 0u8..10), 0..120),
@@ -346,7 +346,7 @@ proptest! {
 }
 
 #[test]
-fn levels_keep_parties_out_of_a_room_until_the_band_has_widened() {
+fn level_band_keeps_parties_out_of_a_room_until_it_widens() {
     for equal_size in [false, true] {
         let mut matcher = rooms(RoomModeSettings {
             equal_size,
@@ -365,7 +365,7 @@ fn levels_keep_parties_out_of_a_room_until_the_band_has_widened() {
 }
 
 #[test]
-fn a_room_whose_sides_are_too_uneven_waits_for_others() {
+fn room_with_uneven_sides_waits_for_other_parties() {
     for equal_size in [false, true] {
         let mut matcher = rooms(RoomModeSettings {
             equal_size,

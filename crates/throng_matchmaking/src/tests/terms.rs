@@ -136,7 +136,7 @@ fn is_allowed(
 }
 
 #[test]
-fn whoever_fought_does_not_meet_again_until_the_time_is_over() {
+fn opponents_do_not_rematch_before_the_cooldown() {
     let mut matcher = matcher(GroupModeSettings {
         rematch_cooldown_s: 60.0,
         ..mode(1)
@@ -155,7 +155,7 @@ fn whoever_fought_does_not_meet_again_until_the_time_is_over() {
 }
 
 #[test]
-fn opponents_of_late_can_be_on_one_side() {
+fn recent_opponents_can_be_on_one_side() {
     let mut matcher = matcher(GroupModeSettings {
         rematch_cooldown_s: 60.0,
         ..mode(2)
@@ -212,7 +212,7 @@ proptest! {
     #![proptest_config(draws!())]
 
     #[test]
-    fn after_a_heartbeat_nothing_is_left_that_the_terms_allow(
+    fn no_match_that_the_terms_allow_is_left(
         group_size in 1u8..=5,
         roles in any::<bool>(),
         rematch in any::<bool>(),
@@ -274,7 +274,7 @@ proptest! {
     }
 
     #[test]
-    fn small_pools_are_matched_as_well_as_can_be(
+    fn small_pools_are_matched_optimally(
         group_size in 1u8..=5,
         parties in prop::collection::vec((1u8..=5, 0u32..1000), 0..=PARTIES_MAX),
     ) {

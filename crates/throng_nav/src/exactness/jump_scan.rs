@@ -173,7 +173,7 @@ proptest! {
     #![proptest_config(draws!(120))]
 
     #[test]
-    fn what_is_prepared_says_what_walking_tile_by_tile_finds(
+    fn prepared_scans_match_tile_by_tile_scans(
         (map, tiles) in prop_oneof![6 => small(), 3 => map_and_tiles(150, 60), 1 => sparse()],
     ) {
         compare::<false>(&map, &tiles)?;
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn a_graph_is_built_within_its_limit_or_not_at_all((map, _) in map_and_tiles(60, 0)) {
+    fn graph_is_built_within_its_limit_or_not_at_all((map, _) in map_and_tiles(60, 0)) {
         for diagonal in Diagonal::ALL {
             let planes = SignPlanes::build(&map, diagonal);
             let build = |bytes_max| JumpGraph::build(&map, diagonal, &planes, bytes_max, InlineExecutor);

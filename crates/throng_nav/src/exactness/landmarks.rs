@@ -85,13 +85,13 @@ proptest! {
     #![proptest_config(draws!(400))]
 
     #[test]
-    fn distances_from_landmarks_are_exact_on_small_maps((map, _) in map_and_tiles(14, 0)) {
+    fn landmark_distances_are_exact_on_small_maps((map, _) in map_and_tiles(14, 0)) {
         compare::<false>(&map)?;
         compare::<true>(&map)?;
     }
 
     #[test]
-    fn searches_that_ask_landmarks_find_shortest_walks((map, from, goals) in strip()) {
+    fn searches_with_landmarks_find_shortest_paths((map, from, goals) in strip()) {
         for diagonal in Diagonal::ALL {
             check_prepared(&map, &prepared(&map, diagonal), &mut PathSearch::new(), from, &goals)?;
         }
@@ -102,7 +102,7 @@ proptest! {
     #![proptest_config(draws!(40))]
 
     #[test]
-    fn distances_from_landmarks_are_exact_across_words((map, _) in map_and_tiles(90, 0)) {
+    fn landmark_distances_are_exact_across_words((map, _) in map_and_tiles(90, 0)) {
         compare::<false>(&map)?;
         compare::<true>(&map)?;
     }

@@ -82,7 +82,7 @@ proptest! {
     #![proptest_config(draws!(100))]
 
     #[test]
-    fn what_was_prepared_comes_out_of_the_file_and_answers_alike(
+    fn prepared_sections_round_trip_through_a_file(
         (map, tiles) in map_and_tiles(150, 8),
     ) {
         let bytes = encode(MapFormat::Tmap, &with_all_sections(&map)).unwrap();
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn no_forged_part_makes_anything_panic(
+    fn forged_sections_never_panic(
         (map, tiles) in map_and_tiles(100, 6),
         forgeries in forgeries(),
     ) {
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn a_part_that_is_cut_off_or_too_long_is_refused(
+    fn truncated_or_overlong_section_is_refused(
         (map, _) in map_and_tiles(100, 0),
         at in any::<usize>(),
     ) {
@@ -153,7 +153,7 @@ proptest! {
 }
 
 #[test]
-fn parts_of_other_tiles_or_of_another_layout_are_refused_and_those_of_the_other_rule_passed_over() {
+fn foreign_sections_are_refused_and_other_rules_skipped() {
     let map = TileMap::from_ascii("..@..\n.....\n.@@@.").unwrap();
     let other = TileMap::from_ascii("..@..\n.....\n.@@..").unwrap();
     let parts = built(&map, Diagonal::Cut).to_sections(&map);
@@ -183,7 +183,7 @@ fn parts_of_other_tiles_or_of_another_layout_are_refused_and_those_of_the_other_
 }
 
 #[test]
-fn a_graph_of_a_file_keeps_to_the_limit_of_memory() {
+fn loaded_graph_respects_the_memory_limit() {
     let map = TileMap::from_ascii("..@..\n.....\n.@@@.").unwrap();
     let map = with_all_sections(&map);
     let (mut nav_map, _) = NavMap::from_sections(Diagonal::NoCut, &map);

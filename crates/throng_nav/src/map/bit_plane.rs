@@ -374,7 +374,7 @@ mod tests {
         #![proptest_config(draws!(64))]
 
         #[test]
-        fn every_word_holds_the_64_tiles_it_names((plane, tiles) in planes()) {
+        fn word_at_returns_the_64_tiles_of_its_offset((plane, tiles) in planes()) {
             let (width, height) = (plane.width() as i32, plane.height() as i32);
             let blocked = |x: i32, y: i32| {
                 x < 0 || y < 0 || x >= width || y >= height || tiles[(y * width + x) as usize]
@@ -421,7 +421,7 @@ mod tests {
         }
 
         #[test]
-        fn neighbours_fall_into_the_pieces_of_a_flood((plane, _) in planes()) {
+        fn neighbour_fragments_match_a_flood_fill((plane, _) in planes()) {
             for y in 0..plane.height() as i32 {
                 for x in 0..plane.width() as i32 {
                     // The ring around the tile, in order, straight neighbours at even places.
@@ -438,7 +438,7 @@ mod tests {
         }
 
         #[test]
-        fn a_stretch_is_free_when_all_its_tiles_are((plane, tiles) in planes(), a in any::<u32>(), b in any::<u32>()) {
+        fn run_is_free_when_all_its_tiles_are((plane, tiles) in planes(), a in any::<u32>(), b in any::<u32>()) {
             let (a, b) = (a % plane.width(), b % plane.width());
             let (start, end) = (a.min(b), a.max(b));
             for (y, row) in tiles.chunks(plane.width() as usize).enumerate() {

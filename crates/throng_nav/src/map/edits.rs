@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rectangle_that_leaves_the_map_is_refused_and_nothing_changes() {
+    fn rectangle_outside_the_map_is_refused_without_changes() {
         let mut map = TileMap::new(10, 8, false).unwrap();
         let before = map.clone();
         let beyond = [
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_must_be_as_large_as_its_rectangle() {
+    fn pattern_size_must_match_its_rectangle() {
         let mut map = TileMap::new(10, 8, false).unwrap();
         let write = TileEdit::Write(TilePattern::from_ascii("@.@").unwrap());
         let error = map.edit(TileRect::new(0, 0, 2, 1), &write).unwrap_err();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_returns_the_bounds_of_what_really_changed() {
+    fn edit_returns_the_bounds_of_changed_tiles() {
         let mut map = TileMap::from_ascii("....\n.@@.\n....").unwrap();
         assert_eq!(
             map.edit(TileRect::new(1, 1, 2, 1), &TileEdit::Block)
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_and_edits_read_as_a_scenario_writes_them() {
+    fn patterns_and_edits_parse_from_scenario_ron() {
         let edit: TileEdit = ron::from_str("Write([\"@.\", \".@\"])").unwrap();
         assert_eq!(
             edit,

@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_says_where_what_and_what_would_be_right() {
+    fn error_messages_give_location_found_and_expected() {
         let error = MapError::RowLength {
             place: SourceLocation::text("town.map", 7, 12),
             found: 11,

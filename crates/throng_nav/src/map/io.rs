@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_or_written_is_an_error_with_its_name() {
+    fn io_errors_name_the_file() {
         let folder = folder("refused");
         fs::create_dir_all(folder.join("folder.map")).unwrap();
         let map = TileMap::new(3, 2, true).unwrap();

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_blocked_tile_on_the_way_stops_the_line_and_no_other() {
+    fn only_blocked_tiles_on_the_line_block_it() {
         let side = 9;
         let ends: Vec<IVec2> = (0..side * side)
             .map(|i| IVec2::new(i % side, i / side))
@@ -170,7 +170,7 @@ mod tests {
         #![proptest_config(draws!(256))]
 
         #[test]
-        fn lines_agree_with_the_tiles_they_touch(
+        fn line_check_matches_brute_force(
             (width, height) in (1u32..150, 1u32..150),
             walls in prop::collection::vec((0u32..150, 0u32..150), 0..12),
             ends in prop::collection::vec((0i32..150, 0i32..150), 2..12),

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_far_outside_find_the_map_only_within_the_radius() {
+    fn tiles_outside_find_the_map_only_within_the_radius() {
         let map = TileMap::new(3, 3, false).unwrap();
         assert_eq!(
             map.nearest_free(IVec2::new(10, 1), 8),
@@ -140,7 +140,7 @@ mod tests {
         #![proptest_config(draws!(256))]
 
         #[test]
-        fn the_nearest_tile_is_the_nearest_of_all(
+        fn nearest_free_matches_brute_force(
             (width, height) in (1u32..100, 1u32..40),
             free in prop::collection::vec((0u32..100, 0u32..40, 1u32..6), 0..10),
             asked in prop::collection::vec((-20i32..120, -20i32..60, 0u32..150), 1..20),

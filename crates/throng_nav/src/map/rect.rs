@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rectangles_meet_when_they_share_a_tile() {
+    fn rectangles_intersect_when_they_share_a_tile() {
         let rect = TileRect::new(2, 3, 4, 2);
         assert!(rect.contains(IVec2::new(2, 3)) && rect.contains(IVec2::new(5, 4)));
         assert!(!rect.contains(IVec2::new(6, 4)) && !rect.contains(IVec2::new(5, 5)));

@@ -372,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_reads_as_it_is_drawn() {
+    fn ascii_maps_read_as_drawn() {
         let map = TileMap::from_ascii("\n  .#.\n  @..\n").unwrap();
         assert_eq!((map.width(), map.height()), (3, 2));
         let blocked: Vec<(i32, i32)> = (0..2)
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_text_is_refused_with_its_place() {
+    fn bad_ascii_maps_are_refused_with_a_location() {
         let location = |text| TileMap::from_ascii(text).unwrap_err().line_column();
         assert_eq!(location("...\n.x."), Some((2, 2)));
         assert_eq!(location("...\n...\n.."), Some((3, 3)));
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_tells_maps_apart() {
+    fn fingerprint_distinguishes_maps() {
         let maps = ["..", ".#", "#.", "##", ".\n.", "...", "..\n.."];
         let prints: Vec<u64> = maps
             .iter()

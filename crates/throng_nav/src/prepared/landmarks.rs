@@ -353,7 +353,7 @@ mod tests {
         /// The model is a plain list: what comes out waits in the first bucket of all that wait, and what is put in then is
         /// at least a step and at most the longest leg farther.
         #[test]
-        fn what_waits_nearest_comes_out_first(
+        fn buckets_pop_the_nearest_first(
             steps in prop::collection::vec(prop::option::weighted(0.6, 0u32..=20_000), 0..300),
         ) {
             let mut open = Buckets::new(20_169);

@@ -351,7 +351,7 @@ mod tests {
     /// What was prepared by an earlier version must not be taken for what it would be now: when one of these sums has to change,
     /// `LAYOUT` does, too.
     #[test]
-    fn the_bytes_are_as_documented_and_as_they_were() {
+    fn section_layout_is_documented_and_unchanged() {
         let map = TileMap::from_fn(70, 9, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
         let mut sums = Vec::new();
         for (diagonal, rule, words, ways) in [(Diagonal::NoCut, 0, 5, 4), (Diagonal::Cut, 1, 7, 8)]
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_point_off_the_map_is_refused() {
+    fn jump_point_outside_the_map_is_refused() {
         let map = TileMap::from_fn(70, 9, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
         let planes = SignPlanes::build(&map, Diagonal::NoCut);
         let graph =
@@ -416,7 +416,7 @@ mod tests {
     /// Every step that may be allowed is one from tile to tile, told by the place of its tile; all others are blocked in
     /// what is built, and a part that allows one is refused.
     #[test]
-    fn a_step_off_the_map_is_refused() {
+    fn step_outside_the_map_is_refused() {
         for (width, height) in [(1, 1), (3, 2), (64, 1), (63, 70), (65, 5), (130, 66)] {
             let map = TileMap::new(width, height, false).unwrap();
             let planes = SignPlanes::build(&map, Diagonal::NoCut);

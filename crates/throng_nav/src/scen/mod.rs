@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_are_read_with_either_line_end() {
+    fn both_versions_are_read_with_lf_and_crlf() {
         let first = query(0, (1, 2), (3, 4), Some(2.82843));
         let size = Some(UVec2::new(10, 20));
         let expected = Scen {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_agree_within_the_decimals_of_the_file() {
+    fn lengths_agree_within_the_file_precision() {
         let scen = parse_scen("a.scen", DYNAMIC).unwrap();
         let [joined, apart] = [0, 1].map(|nth| *scen.queries().nth(nth).unwrap());
         assert!(joined.agrees_with(Some(2.0 * std::f64::consts::SQRT_2)));
@@ -252,14 +252,14 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn no_text_makes_the_parser_panic(text in "(version [0-9.]*\n)?([0-9a-z\t .\r\n-]|\\PC){0,80}") {
+        fn arbitrary_text_never_panics_the_parser(text in "(version [0-9.]*\n)?([0-9a-z\t .\r\n-]|\\PC){0,80}") {
             if let Err(error) = parse_scen("a.scen", &text) {
                 prop_assert!(error.to_string().starts_with("a.scen:"));
             }
         }
 
         #[test]
-        fn a_mutated_file_is_read_or_refused_with_a_place_in_it(
+        fn mutated_file_is_read_or_refused_with_a_location(
             text in prop::sample::select(vec![STATIC, DYNAMIC]),
             changes in prop::collection::vec((any::<prop::sample::Index>(), "[QP0-9 \t\n.e-]{0,3}", 0usize..4), 1..6),
         ) {
@@ -280,7 +280,7 @@ mod tests {
         }
 
         #[test]
-        fn a_written_query_is_read_back(
+        fn written_query_round_trips(
             (bucket, width, height) in (any::<u32>(), 1..65_537u32, 1..4_097u32),
             (x, y, goal_x, goal_y) in any::<(u16, u16, u16, u16)>(),
             length in 0.0..1e8f64,

@@ -358,7 +358,7 @@ mod tests {
     use crate::{Algorithm, PathQuery, PathSearch};
 
     #[test]
-    fn starts_share_what_is_expanded_and_a_warm_search_keeps_its_memory() {
+    fn starts_share_expansions_and_warm_search_keeps_its_memory() {
         let tiles = TileMap::from_fn(200, 200, |x, y| x % 7 == 3 && y % 5 < 3).unwrap();
         let (nav_map, goal) = (NavMap::default(), IVec2::new(100, 103));
         let starts: Vec<IVec2> = (0..240)
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_cut_off_are_unreachable_before_the_tiles_are_settled() {
+    fn cut_off_starts_are_unreachable_before_splits_finish() {
         let (tiles, [left, right, far_left]) =
             crate::search::path_search::tests::comb_with_pending_split();
         let mut shared = MultiStartSearch::new();
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_outside_blocked_or_apart_are_told_from_each_other() {
+    fn outside_blocked_and_unreachable_ends_are_distinguished() {
         let tiles = TileMap::from_ascii("....@.\n....@.\n....@.\n").unwrap();
         let (nav_map, mut shared) = (NavMap::default(), MultiStartSearch::new());
         let starts = [(-1, 0), (i32::MAX, 2), (4, 1), (5, 1), (0, 0), (2, 0)];

@@ -386,7 +386,7 @@ mod tests {
 
         /// The model is a map from key to number, emptied where the index is reset.
         #[test]
-        fn the_index_agrees_with_a_map(
+        fn node_index_agrees_with_a_hash_map(
             searches in prop::collection::vec(
                 (1u32..200, 1u32..200, 0usize..4, prop::collection::vec((0u32..200, 0u32..200), 0..60)),
                 1..6,
@@ -425,7 +425,7 @@ mod tests {
         }
 
         #[test]
-        fn a_node_keeps_what_it_was_given(parent in 0..=NONE, direction in 0usize..9) {
+        fn node_fields_round_trip(parent in 0..=NONE, direction in 0usize..9) {
             let direction = Direction::ALL.get(direction).copied();
             let mut node = Node::new(Key(7), PathCost::DIAGONAL, parent, direction);
             for is_closed in [false, true] {
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_index_keeps_its_memory() {
+    fn warm_index_does_not_allocate() {
         for node_limit in [300, 1 << 20] {
             let mut nodes = Nodes::default();
             let fill = |nodes: &mut Nodes| {

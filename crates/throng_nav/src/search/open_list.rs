@@ -142,7 +142,7 @@ mod tests {
 
         /// The model is a plain list, searched for the least at each pop.
         #[test]
-        fn entries_come_out_as_from_a_sorted_list(
+        fn entries_pop_in_sorted_order(
             steps in prop::collection::vec(prop::option::weighted(0.6, 0u32..20), 0..200),
         ) {
             let mut open = OpenList::default();

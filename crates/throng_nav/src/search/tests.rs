@@ -29,7 +29,7 @@ fn find(map: &str, query: PathQuery) -> Vec<(SearchOutcome, Vec<IVec2>)> {
 const WALLED: &str = "....@.\n....@.\n....@.\n";
 
 #[test]
-fn ends_outside_blocked_or_apart_are_told_from_each_other() {
+fn outside_blocked_and_unreachable_ends_are_distinguished() {
     let free = IVec2::ZERO;
     let cases = [
         (IVec2::new(-1, 0), SearchOutcome::OutOfBounds),
@@ -50,7 +50,7 @@ fn ends_outside_blocked_or_apart_are_told_from_each_other() {
 }
 
 #[test]
-fn start_and_goal_the_same_is_one_waypoint_of_length_zero() {
+fn equal_start_and_goal_is_one_waypoint_of_length_zero() {
     for (outcome, waypoints) in find(
         WALLED,
         PathQuery::new(IVec2::ONE, IVec2::ONE).with_node_limit(0),
@@ -61,7 +61,7 @@ fn start_and_goal_the_same_is_one_waypoint_of_length_zero() {
 }
 
 #[test]
-fn a_path_is_its_turning_points_and_its_step_counts() {
+fn path_has_turning_points_and_step_counts() {
     for (outcome, waypoints) in find(
         "......\n.@@@@.\n......\n",
         PathQuery::new(IVec2::new(0, 1), IVec2::new(5, 1)),
@@ -85,7 +85,7 @@ fn a_path_is_its_turning_points_and_its_step_counts() {
 }
 
 #[test]
-fn a_search_at_its_limit_says_so_and_not_that_there_is_no_path() {
+fn capped_search_is_not_reported_as_unreachable() {
     let query = PathQuery::new(IVec2::new(0, 1), IVec2::new(5, 1));
     for node_limit in [0, 1] {
         for (outcome, waypoints) in find(
@@ -99,7 +99,7 @@ fn a_search_at_its_limit_says_so_and_not_that_there_is_no_path() {
 }
 
 #[test]
-fn a_way_to_the_goal_found_before_the_limit_counts_only_when_nothing_can_beat_it() {
+fn capped_search_returns_only_proven_optimal_paths() {
     let map = TileMap::new(9, 9, false).unwrap();
     let (start, goal) = (IVec2::ZERO, IVec2::new(8, 0));
     for (steps, is_answer) in [(8, true), (10, false)] {
@@ -127,7 +127,7 @@ fn a_way_to_the_goal_found_before_the_limit_counts_only_when_nothing_can_beat_it
 }
 
 #[test]
-fn a_search_in_slices_finds_the_same_and_begins_anew_after_an_edit() {
+fn sliced_search_matches_and_restarts_after_an_edit() {
     let mut tiles = TileMap::from_fn(60, 60, |x, y| x % 7 == 3 && y % 9 < 7).unwrap();
     let mut nav_map = prepared(&tiles);
     let query = PathQuery::new(IVec2::new(0, 1), IVec2::new(58, 55));
@@ -178,7 +178,7 @@ pub(crate) fn comb_with_pending_split() -> (TileMap, [IVec2; 3]) {
 }
 
 #[test]
-fn a_goal_cut_off_is_unreachable_before_the_tiles_are_settled_and_after() {
+fn cut_off_goal_is_unreachable_before_and_after_splits_finish() {
     let (mut tiles, [left, right, far_left]) = comb_with_pending_split();
     let mut nav_map = prepared(&tiles);
     let (mut search, mut waypoints) = (PathSearch::new(), Vec::new());
@@ -211,7 +211,7 @@ fn a_goal_cut_off_is_unreachable_before_the_tiles_are_settled_and_after() {
 }
 
 #[test]
-fn pruning_opens_fewer_nodes_and_a_warm_search_keeps_its_memory() {
+fn pruning_opens_fewer_nodes_and_warm_search_keeps_its_memory() {
     let tiles = TileMap::from_fn(200, 200, |x, y| x % 7 == 3 && y % 5 < 3).unwrap();
     let nav_map = prepared(&tiles);
     let query = PathQuery::new(IVec2::new(0, 5), IVec2::new(199, 188));

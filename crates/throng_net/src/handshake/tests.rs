@@ -78,7 +78,7 @@ fn accepted(gate: &mut ServerHandshake, client: &mut ClientHandshake) -> Accepte
 }
 
 #[test]
-fn who_has_a_token_gets_in_and_both_ends_understand_each_other() {
+fn token_holder_connects_and_both_ends_exchange_packets() {
     let (mut gate, mut client) = (server_handshake(), ClientHandshake::new(token(9)));
     let mut admitted = accepted(&mut gate, &mut client);
     assert_eq!((admitted.client, admitted.timeout_s), (9, 5));
@@ -101,7 +101,7 @@ fn who_has_a_token_gets_in_and_both_ends_understand_each_other() {
 }
 
 #[test]
-fn a_client_of_renetcode_gets_in_here() {
+fn renetcode_client_connects_to_our_server() {
     let key = KEY.0;
     let now = Duration::from_secs(100);
     let token = renetcode::ConnectToken::generate(
@@ -142,7 +142,7 @@ fn a_client_of_renetcode_gets_in_here() {
 }
 
 #[test]
-fn a_client_of_ours_gets_into_a_server_of_renetcode() {
+fn our_client_connects_to_a_renetcode_server() {
     let mut theirs = NetcodeServer::new(ServerConfig {
         current_time: Duration::from_secs(100),
         max_clients: 4,
@@ -187,7 +187,7 @@ fn a_client_of_ours_gets_into_a_server_of_renetcode() {
 }
 
 #[test]
-fn forged_requests_do_not_lock_out_the_address_that_they_name() {
+fn forged_requests_do_not_lock_out_their_sender_address() {
     let mut gate = server_handshake();
     let mut forged = request(&token(1));
     *forged.last_mut().unwrap() ^= 1;
@@ -199,7 +199,7 @@ fn forged_requests_do_not_lock_out_the_address_that_they_name() {
 }
 
 #[test]
-fn more_requests_than_a_gate_checks_are_refused() {
+fn requests_over_the_rate_limit_are_refused() {
     let settings = ServerHandshakeSettings {
         reserve_requests_per_s: 100,
         ..ServerHandshakeSettings::new(PROTOCOL, vec![server()])
@@ -215,7 +215,7 @@ fn more_requests_than_a_gate_checks_are_refused() {
 }
 
 #[test]
-fn a_challenge_is_answered_in_time_or_not_at_all() {
+fn challenge_response_is_accepted_only_in_time() {
     // The token is good until 130 s.
     for (late_us, unix_s, is_admitted) in [
         (4_900_000, 104, true),
@@ -241,7 +241,7 @@ fn a_challenge_is_answered_in_time_or_not_at_all() {
 }
 
 #[test]
-fn what_is_no_genuine_request_is_not_answered() {
+fn invalid_request_is_not_answered() {
     let good = request(&token(1));
     let changed = |at: usize| {
         let mut packet = good.clone();
@@ -287,7 +287,7 @@ fn what_is_no_genuine_request_is_not_answered() {
 }
 
 #[test]
-fn a_token_admits_once_and_has_one_place_among_the_half_open() {
+fn token_is_accepted_once_and_has_one_half_open_handshake() {
     let (mut gate, first) = (server_handshake(), token(1));
     let mut client = ClientHandshake::new(first.clone());
     accepted(&mut gate, &mut client);
@@ -319,7 +319,7 @@ fn a_token_admits_once_and_has_one_place_among_the_half_open() {
 }
 
 #[test]
-fn before_an_address_is_proven_less_goes_out_than_came_in_and_what_is_kept_is_bounded() {
+fn unproven_addresses_get_small_replies_and_bounded_memory() {
     let settings = ServerHandshakeSettings {
         half_open_max: 20,
         used_tokens_max: 30,
@@ -348,7 +348,7 @@ fn before_an_address_is_proven_less_goes_out_than_came_in_and_what_is_kept_is_bo
 }
 
 #[test]
-fn an_address_that_asks_all_the_time_is_not_answered_all_the_time() {
+fn requests_of_one_address_are_rate_limited() {
     let mut gate = server_handshake();
     let packet = request(&token(1));
     let mut answered = 0;
@@ -362,7 +362,7 @@ fn an_address_that_asks_all_the_time_is_not_answered_all_the_time() {
 }
 
 #[test]
-fn an_answer_to_another_challenge_is_none() {
+fn response_to_another_challenge_is_refused() {
     let mut gate = server_handshake();
     let (first, second) = (token(1), token(2));
     let mut clients = [first, second].map(ClientHandshake::new);
@@ -387,7 +387,7 @@ fn an_answer_to_another_challenge_is_none() {
 }
 
 #[test]
-fn a_client_gives_up_and_says_why() {
+fn client_handshake_fails_with_its_reason() {
     let mut client = ClientHandshake::new(token(1));
     let (mut packet, mut requests) = (Vec::new(), 0);
     for now_us in (0..7_000_000).step_by(33_000) {

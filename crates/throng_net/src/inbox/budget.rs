@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_is_a_share_of_the_tick_and_everything_stops_at_the_hard_limit() {
+    fn default_budget_is_a_tick_share_and_has_a_hard_limit() {
         let (rule, mut budget) = (BudgetRule::default(), WorkBudget::default());
         let mut begin = |waiting| budget.begin_tick(&rule, waiting, 100, TICK_NS);
         let near = |found: u64, ms: f64| (found as f64 - ms * 1e6).abs() < 10_000.0;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_make_no_sense_give_no_work_and_no_panic() {
+    fn invalid_settings_give_no_work_and_no_panic() {
         let rule = BudgetRule {
             min: TickTime::Ms(f32::NAN),
             max: TickTime::Share(-1.0),

@@ -127,7 +127,7 @@ mod tests {
     const TICK_NS: u64 = 50_000_000;
 
     #[test]
-    fn in_the_long_run_no_more_is_accepted_than_the_rate() {
+    fn long_run_acceptance_never_exceeds_the_rate() {
         let quota = QuotaPerTick::of(
             ClientQuota {
                 messages_per_s: 30,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_paid_too_and_a_pause_saves_up_no_more_than_a_burst() {
+    fn byte_quota_holds_and_pauses_save_at_most_one_burst() {
         let quota = QuotaPerTick::of(
             ClientQuota {
                 bytes_per_s: 1_000,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_forgotten_with_time_and_a_flood_of_them_is_not() {
+    fn violations_expire_with_time_and_a_flood_does_not() {
         let quota = QuotaPerTick::of(
             ClientQuota {
                 messages_per_s: 100,

@@ -167,7 +167,7 @@ mod tests {
     };
 
     #[test]
-    fn a_flood_delays_the_polite_in_a_list_and_not_in_lanes() {
+    fn flood_delays_others_in_one_list_but_not_in_client_queues() {
         let ours = simulate(IntakePolicy::ClientQueues, FLOOD);
         assert_eq!((ours.worst_polite_lag_ticks, ours.polite_refused), (0, 0));
         assert!(ours.worst_tick_ns < 10_000_000, "{ours:?}");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_spread_over_ticks_and_nothing_of_it_is_lost_within_the_quota() {
+    fn burst_within_quota_is_spread_over_ticks_without_loss() {
         let load = IntakeLoad {
             flood: 0,
             burst: 30,

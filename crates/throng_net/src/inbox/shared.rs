@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_recording_does_not_keep_is_counted() {
+    fn dropped_recording_events_are_counted() {
         let mut intake = Intake::default();
         intake.set_recording(true);
         for _ in 0..RECORDED_MAX + 3 {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_of_a_client_waits_until_the_tick_knows_it() {
+    fn messages_wait_until_the_tick_accepts_their_client() {
         let mut intake = Intake::default();
         let mut new = Vec::new();
         intake.take_connections(9, &mut new);

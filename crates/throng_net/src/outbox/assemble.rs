@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn every_client_and_channel_counts_its_own_packets_in_any_order_of_lines() {
+    fn packet_sequences_are_per_client_and_channel_in_any_order() {
         let mut assembler = Assembler::default();
         for round in 0..3 {
             for clients in [[2, 5, 9], [9, 5, 2]] {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_client_is_forgotten() {
+    fn closed_client_is_removed() {
         let mut assembler = Assembler::default();
         sequences(&mut assembler, &batch(&[1, 2, 3], None));
         sequences(&mut assembler, &batch(&[2], Some(CloseReason::Ended)));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_move_between_assemblers_with_their_numbers() {
+    fn clients_move_between_assemblers_with_their_sequences() {
         let mut all = Assembler::default();
         sequences(&mut all, &batch(&[1, 2, 3, 4], None));
         let mut even = all.split_off(1_200, |client| client.0 % 2 == 0);

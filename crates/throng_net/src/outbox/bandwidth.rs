@@ -291,7 +291,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn all_that_is_reliable_arrives_in_order_at_the_pace_of_the_line(
+        fn reliable_messages_arrive_in_order_at_the_limited_bandwidth(
             rate in 20..400u32,
             ticks in prop::collection::vec(prop::collection::vec(1..200usize, 0..4), 1..40),
         ) {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_too_far_behind_is_closed_once_and_told_of() {
+    fn slow_consumer_is_closed_and_reported_once() {
         let mut rig = LineRig::new(10);
         for tick in 1..=20 {
             rig.tick(&batch(tick, 30, &[100], false), 1_000);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_ends_gets_what_was_accepted_first() {
+    fn closing_client_receives_accepted_messages_first() {
         let mut rig = LineRig::new(50);
         rig.tick(&batch(1, 30, &[120], false), 1_000);
         rig.tick(&batch(2, 40, &[120], false), 1_000);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_widens_sends_all_that_waits() {
+    fn lifted_bandwidth_limit_sends_all_pending_messages() {
         let mut rig = LineRig::new(10);
         for tick in 1..=5 {
             rig.tick(&batch(tick, 30, &[100], false), 10_000);

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_their_messages_in_order_by_channel() {
+    fn client_updates_keep_message_order_by_channel() {
         let mut batch = OutgoingBatch::default();
         let both = batch.push_shared(|bytes| bytes.extend(b"both"));
         let late = batch.push_shared(|bytes| bytes.extend(b"late"));
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_says_nothing_is_none_and_a_close_says_something() {
+    fn empty_update_is_dropped_unless_it_closes_the_client() {
         let mut part = BatchPart::default();
         part.begin_client(ClientId(1), 0, 0);
         part.write_reliable(|_| ());
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_beyond_its_bytes_has_none() {
+    fn span_out_of_range_is_empty() {
         assert!(MessageSpan::shared(1, 5).bytes(&[1, 2, 3], &[]).is_empty());
         assert_eq!(
             MessageSpan::private(0, 2).bytes(&[1, 2, 3], &[7, 8]),

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_captured_reads_back() {
+    fn capture_reads_back() {
         let capture = capture();
         let read: Result<Vec<_>, _> = read_capture(&capture).collect();
         let expected = [
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_that_cannot_write_counts() {
+    fn capture_write_errors_are_counted() {
         let mut room = [0; 12];
         let mut sink = CaptureSink::new(&mut room[..]).unwrap();
         sink.deliver(ClientId(1), Channel::Reliable, b"x");

@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn each_shard_gets_its_own_clients_lines() {
+    fn shard_receives_only_its_clients_updates() {
         let (mut feed, mut reader) = feed(1 << 16, ROOMY);
         feed.push_batch(&batch(9, &[(1, 3), (2, 4), (3, 5)]), |client| {
             client.0 % 2 == 1
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_drops_what_is_unreliable_and_keeps_the_rest_in_order() {
+    fn full_ring_drops_unreliable_and_keeps_reliable_in_order() {
         let (mut feed, mut reader) = feed(600, ROOMY);
         let sent = 1..=20;
         for tick in sent.clone() {
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_for_which_too_much_waits_is_closed_and_others_are_not() {
+    fn client_over_its_spill_limit_alone_is_closed() {
         let limits = SpillLimits {
             client_bytes_max: 400,
             bytes_max: 1 << 20,
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_wait_for_too_much_the_one_that_waits_for_most_is_closed() {
+    fn total_spill_limit_closes_the_client_with_most_bytes() {
         let limits = SpillLimits {
             client_bytes_max: 1 << 20,
             bytes_max: 2_000,
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_no_ring_takes_is_refused() {
+    fn message_larger_than_the_ring_is_refused() {
         let (mut feed, mut reader) = feed(300, ROOMY);
         feed.push_batch(&batch(1, &[(1, 400)]), |_| true);
         assert_eq!(feed.counters.refused, 1);
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_about_as_long_as_the_ring_arrive_or_are_refused() {
+    fn messages_near_the_ring_size_arrive_or_are_refused() {
         let mut refused = 0;
         for length in 230..310 {
             let (mut feed, mut reader) = feed(300, ROOMY);
@@ -543,7 +543,7 @@ mod tests {
 
         /// Whatever the ring's size and the reader's pace: what is reliable arrives whole and in order, or its client is closed.
         #[test]
-        fn nothing_reliable_is_lost_but_for_clients_that_are_closed(
+        fn reliable_messages_arrive_unless_their_client_is_closed(
             ring_bytes in 200..2_000_usize,
             client_bytes_max in 100..3_000_usize,
             bytes_max in 100..6_000_usize,

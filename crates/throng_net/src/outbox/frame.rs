@@ -158,7 +158,7 @@ mod tests {
     use crate::outbox::batch::BatchPart;
 
     #[test]
-    fn lines_read_back() {
+    fn client_updates_read_back() {
         let shared = b"shared";
         let mut part = BatchPart::default();
         for client in [7, 8] {

@@ -256,7 +256,7 @@ mod tests {
 
         /// The model is the same done line by line, on one thread.
         #[test]
-        fn any_number_of_threads_hands_over_what_one_does(
+        fn packets_are_the_same_for_any_number_of_threads(
             ticks in prop::collection::vec((prop::collection::vec(lines(), 0..5), 0usize..9), 1..5),
             workers in 2usize..5,
         ) {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_held_than_may_be() {
+    fn deferred_packets_stay_within_their_limit() {
         let mut assembler = Assembler::default();
         let batch = batch(1, &[vec![(1, [1, 0], 1_000, false); 40]], 1);
         let mut told = Told::default();

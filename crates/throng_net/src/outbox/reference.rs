@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_ways_give_the_same_messages_in_the_same_order() {
+    fn queue_kinds_deliver_the_same_messages_in_order() {
         for bytes in [8, 64, 1_200, 200_000] {
             let count = 3_000_000 / (bytes as u64 + 1_000);
             let sums = QUEUE_KINDS.map(|way| single_threaded(way, bytes, count));

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_comes_out_whole_wherever_the_ring_ends() {
+    fn message_is_whole_wherever_the_ring_wraps() {
         for capacity in 24..64 {
             for offset in 0..capacity {
                 let (mut writer, mut reader) = ring(capacity);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn large_messages_come_out_whole_wherever_they_lie_within_a_page() {
+    fn large_messages_are_whole_at_any_page_offset() {
         // By a length of its own a message, and one more a lap, the copies meet every distance within a page.
         let (mut writer, mut reader) = ring(3 * PAGE_BYTES + 7);
         let length = |nth: usize| PAGE_BYTES - FRAMING_BYTES + nth % 3;
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_slow_only_just_after_its_source_within_a_page() {
+    fn copy_is_slow_only_just_past_its_source_page_offset() {
         let from = [0; COPY_BYTES_MAX + 1];
         let at = from.as_ptr().addr();
         for pages in [0, 1, 9] {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_and_the_rest_is_kept() {
+    fn unfitting_message_is_refused_and_others_are_kept() {
         let (mut writer, mut reader) = ring(20);
         assert!(writer.can_fit(16) && !writer.can_fit(17));
         assert_eq!(writer.push(&[0; 17]), Err(RingFull));
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_committed_outlives_its_writer() {
+    fn committed_messages_outlive_their_writer() {
         let (mut writer, mut reader) = ring(100);
         writer.push(b"last").unwrap();
         writer.commit();

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_accepted_is_delivered_in_order_before_the_threads_end() {
+    fn accepted_batches_are_delivered_in_order_before_shutdown() {
         for flushes in [false, true] {
             let kept = MemorySink::default();
             let mut assembler = Assembler::default();
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stuck_sink_never_holds_up_the_tick_and_costs_its_clients_alone() {
+    fn stuck_sink_blocks_no_tick_and_affects_only_its_clients() {
         let gate = Arc::new(Mutex::new(()));
         let closed_gate = gate.lock().unwrap();
         let spec = SenderSpec {
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_client_reaches_the_sink_behind_its_last_packet() {
+    fn close_reaches_the_sink_after_the_last_packet() {
         let kept = MemorySink::default();
         let mut assembler = Assembler::default();
         let make = |_| Box::new(kept.clone()) as Box<dyn PacketSink>;

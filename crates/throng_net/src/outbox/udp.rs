@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_arrives_and_what_cannot_be_sent_is_counted() {
+    fn packet_arrives_and_send_errors_are_counted() {
         let (server, client) = ["127.0.0.1:0"; 2]
             .map(|any| UdpSocket::bind(any).unwrap())
             .into();

@@ -60,7 +60,7 @@ mod tests {
 
         /// Beside a note for each byte whether it came: pieces overlap, repeat and overtake each other in any way.
         #[test]
-        fn messages_come_out_as_soon_as_all_before_them_came(
+        fn messages_are_delivered_as_soon_as_they_are_in_order(
             start in start(),
             messages in vec(prop_oneof![vec(any::<u8>(), 1..30), vec(any::<u8>(), 120..300)], 1..20),
             pieces in vec((0.0..1.0, 0_usize..150), 1..120),
@@ -91,7 +91,7 @@ mod tests {
 
         /// What is written takes exactly the room that was reckoned, whatever lies side by side.
         #[test]
-        fn what_is_chosen_fits_and_is_merged(
+        fn chosen_chunks_fit_and_are_merged(
             start in start(),
             rounds in vec((vec(1_usize..700, 0..4), 30_usize..1_400, vec(any::<bool>(), 1..10)), 1..20),
         ) {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_acknowledges_what_it_carried_beside_what_was_known_to_have_arrived() {
+    fn overlapping_acknowledgements_release_bytes_once() {
         let mut stream = OutgoingStream::default();
         let write = |stream: &mut OutgoingStream, now_us: u64, length: usize| {
             stream.push(&vec![1; length]);

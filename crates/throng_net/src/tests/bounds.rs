@@ -20,7 +20,7 @@ fn flushed(end: &mut ReliableEndpoint, now_us: u64, budget_bytes: usize) -> Vec<
 }
 
 #[test]
-fn memory_is_bounded_when_acknowledgements_stop_and_the_connection_is_behind() {
+fn memory_is_bounded_when_acknowledgements_stop() {
     let settings = EndpointSettings {
         backlog_bytes_max: 100_000,
         ..EndpointSettings::default()
@@ -88,7 +88,7 @@ fn client_messages_pin_little_memory_at_the_server() {
 }
 
 #[test]
-fn a_client_message_over_the_limit_is_refused_where_it_is_sent() {
+fn client_message_over_the_limit_is_refused_at_the_sender() {
     let mut client = ReliableEndpoint::new(EndpointSettings::default().for_client());
     let most = CLIENT_MESSAGE_BYTES_MAX;
     let message = vec![1; most + 1];
@@ -101,7 +101,7 @@ fn a_client_message_over_the_limit_is_refused_where_it_is_sent() {
 }
 
 #[test]
-fn to_who_does_not_answer_little_is_sent() {
+fn silent_receiver_is_sent_little() {
     let mut end = ReliableEndpoint::new(EndpointSettings::default());
     for _ in 0..50 {
         end.push(StreamId::World, &[1; 400]).unwrap();
@@ -121,7 +121,7 @@ fn to_who_does_not_answer_little_is_sent() {
 }
 
 #[test]
-fn what_is_lost_with_nothing_after_it_is_sent_again_after_a_probe_timeout() {
+fn lost_last_packet_is_resent_after_a_probe_timeout() {
     let model = NetworkConditioner::with_loss(LossModel::Independent(0.0));
     let mut talk = Talk::new(
         EndpointSettings::default(),
@@ -148,7 +148,7 @@ fn what_is_lost_with_nothing_after_it_is_sent_again_after_a_probe_timeout() {
 }
 
 #[test]
-fn no_more_is_sent_than_the_budget_of_the_call_and_of_the_connection() {
+fn flush_stays_within_call_and_connection_budgets() {
     let settings = EndpointSettings {
         bytes_per_s: 10_000,
         burst_bytes: 5_000,
@@ -218,7 +218,7 @@ fn unreliable_messages_keep_a_quarter_of_the_budget() {
 }
 
 #[test]
-fn the_newest_unreliable_messages_go_and_the_rest_is_counted() {
+fn newest_unreliable_messages_are_sent_and_dropped_are_counted() {
     let mut end = ReliableEndpoint::new(EndpointSettings {
         packets_per_flush_max: 1,
         ..EndpointSettings::default()
@@ -236,7 +236,7 @@ fn the_newest_unreliable_messages_go_and_the_rest_is_counted() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_with_the_reason() {
+fn unsendable_message_is_refused_with_a_reason() {
     let mut end = ReliableEndpoint::new(EndpointSettings::default());
     assert_eq!(end.push(StreamId::World, &[]), Err(SendError::Empty));
     let long = vec![0; (1 << 20) + 1];
@@ -256,7 +256,7 @@ fn what_cannot_be_sent_is_refused_with_the_reason() {
 }
 
 #[test]
-fn an_assured_end_sends_everything_once_and_at_once_whatever_the_time() {
+fn reliable_carrier_gets_everything_once_and_immediately() {
     let settings = EndpointSettings::default().for_reliable_carrier();
     let said = |times: [u64; 3]| {
         let mut end = ReliableEndpoint::new(settings);
@@ -288,7 +288,7 @@ fn an_assured_end_sends_everything_once_and_at_once_whatever_the_time() {
 }
 
 #[test]
-fn a_client_takes_little_memory_and_gives_back_what_a_long_message_took() {
+fn client_memory_is_small_and_freed_after_a_long_message() {
     let model = NetworkConditioner::with_loss(LossModel::Independent(0.1));
     let mut talk = Talk::new(
         EndpointSettings::default(),
@@ -324,7 +324,7 @@ fn a_client_takes_little_memory_and_gives_back_what_a_long_message_took() {
 }
 
 #[test]
-fn time_that_stands_still_or_runs_backwards_is_no_panic() {
+fn stopped_or_backward_time_causes_no_panic() {
     let mut end = ReliableEndpoint::new(EndpointSettings::default());
     let mut other = ReliableEndpoint::new(EndpointSettings::default().for_client());
     for now_us in [u64::MAX, 0, u64::MAX / 2, 5, 5, u64::MAX] {

@@ -59,7 +59,7 @@ proptest! {
 
     /// What random packets do to one end never reaches beyond what they may say: nothing panics, and memory stays bounded.
     #[test]
-    fn packets_of_random_content_are_taken_or_refused(
+    fn random_packets_are_accepted_or_refused(
         packets in vec((any::<u16>(), any::<[u8; 6]>(), vec(any::<u8>(), 0..60)), 1..60),
     ) {
         let mut end = ReliableEndpoint::new(EndpointSettings::default());
@@ -78,7 +78,7 @@ proptest! {
 
     /// A packet that is cut anywhere, or of which a byte is another, does no more harm than to the connection that it is of.
     #[test]
-    fn a_packet_that_is_cut_or_changed_is_no_panic(
+    fn truncated_or_altered_packet_causes_no_panic(
         ticks in 1_usize..40,
         cut in 0.0..1.0,
         changes in vec((0.0..1.0, any::<u8>()), 0..4),
@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_never_sent_is_not_acknowledged_and_nothing_of_the_packet_counts() {
+fn packet_with_an_impossible_ack_has_no_effect() {
     let mut talk = after_traffic(20);
     let end = &mut talk.duplex.server.endpoint;
     let before = *end.stats();
@@ -127,7 +127,7 @@ fn what_was_never_sent_is_not_acknowledged_and_nothing_of_the_packet_counts() {
 }
 
 #[test]
-fn what_is_played_again_is_handed_over_once() {
+fn replayed_packets_are_delivered_once() {
     let mut end = ReliableEndpoint::new(EndpointSettings::default());
     let mut came = Vec::new();
     let packets: Vec<Vec<u8>> = (0..40_u16)
@@ -159,7 +159,7 @@ fn what_is_played_again_is_handed_over_once() {
 }
 
 #[test]
-fn a_length_that_cannot_be_ends_the_connection() {
+fn invalid_message_length_ends_the_connection() {
     for (bytes, found) in [
         (&[0_u8, 1, 2][..], 0),
         (&[0x81, 0x80, 0x40, 1], 1 << 20 | 1),
@@ -179,7 +179,7 @@ fn a_length_that_cannot_be_ends_the_connection() {
 }
 
 #[test]
-fn what_comes_too_far_ahead_is_not_acknowledged_and_what_is_in_order_goes_on() {
+fn bytes_beyond_the_window_are_not_acknowledged() {
     let settings = EndpointSettings::default();
     let mut end = ReliableEndpoint::new(settings);
     let far = settings.receive_window_bytes as u32;
@@ -207,7 +207,7 @@ fn what_comes_too_far_ahead_is_not_acknowledged_and_what_is_in_order_goes_on() {
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn errors_name_place_and_value() {
     let mut end = ReliableEndpoint::new(EndpointSettings::default());
     let refused = end.receive(0, &[1, 0, 0], |_| ());
     let truncated = WireError::Truncated { at: 3, wanted: 5 };

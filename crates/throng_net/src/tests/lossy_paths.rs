@@ -132,7 +132,7 @@ const PATHS: u64 = 10_000;
 const THREADS: u64 = 4;
 
 #[test]
-fn everything_comes_once_and_in_order_on_ten_thousand_links() {
+fn messages_arrive_once_in_order_on_ten_thousand_paths() {
     std::thread::scope(|scope| {
         for first in 0..THREADS {
             scope.spawn(move || {
@@ -201,7 +201,7 @@ proptest! {
 
     /// The same with cases that shrink.
     #[test]
-    fn everything_comes_once_and_in_order(case in case()) {
+    fn messages_arrive_once_in_order_on_any_path(case in case()) {
         prop_assert_eq!(case.check(), Ok(()));
     }
 }
@@ -232,7 +232,7 @@ fn a_day_of_packets_wraps_every_counter() {
 }
 
 #[test]
-fn what_is_lost_is_hardly_noticed() {
+fn loss_adds_little_latency() {
     let within = |loss| {
         let model = NetworkConditioner::with_loss(loss);
         simulate_town(EndpointSettings::default(), model, 40_000, 7)

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_at_once_arrives_whole_and_in_order() {
+    fn batched_datagrams_arrive_whole_and_in_order() {
         all_arrive("127.0.0.1:0");
         // Machines without it are rare, and none of those that run tests is to fail for it.
         if UdpSocket::bind("[::1]:0").is_ok() {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_holds_up_nothing_else() {
+    fn unsendable_datagram_does_not_block_others() {
         let (sender, _) = open("127.0.0.1:0");
         let (receiver, to) = open("127.0.0.1:0");
         let too_long = vec![0; 70_000];

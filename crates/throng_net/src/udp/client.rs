@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn all_servers_of_a_token_are_asked_whatever_their_family() {
+    fn servers_of_both_address_families_are_tried() {
         let servers = ["[::1]:7", "10.0.0.1:7", "[::2]:7", "10.0.0.2:7"];
         let expected: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
         assert_eq!(servers_asked(&servers, 25), expected);

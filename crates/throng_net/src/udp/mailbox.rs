@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_room_unreliable_packets_are_dropped_and_clients_with_reliable_ones_are_behind() {
+    fn full_mailbox_drops_unreliable_and_marks_slow_consumers() {
         let mut work = ShardWork::default();
         let mut packets = Outbound::default();
         let reliable = OutboundKind::Packet(Channel::Reliable);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_comes_out_in_its_order_and_that_it_stops_stays() {
+    fn mailbox_keeps_order_and_the_stop_flag() {
         let mailbox = Mailbox::default();
         let from = SocketAddr::from(([127, 0, 0, 1], 7_000));
         mailbox.update(|work| work.inbound.push((ClientId(1), from), b"first"));

@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_its_datagrams_a_second_and_half_as_many_at_once() {
+    fn address_gets_its_datagram_rate_and_a_half_second_burst() {
         let mut route = DatagramAllowance::default();
         let mut burst = |now_us| {
             (0..1_000)

@@ -86,7 +86,7 @@ mod tests {
     use throng_nav::map::TileEdit;
 
     #[test]
-    fn an_edited_map_has_the_bytes_of_one_that_always_was_so() {
+    fn updated_map_bytes_match_a_fresh_encoding() {
         for (width, height) in [(1, 1), (8, 5), (19, 7), (40, 3)] {
             let mut tiles =
                 TileMap::from_fn(width, height, |x, y| (x * 7 + y * 3) % 5 == 0).unwrap();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_file_names_is_there() {
+    fn page_references_exist() {
         let mut named = 0;
         for (path, what, text) in FILES {
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);

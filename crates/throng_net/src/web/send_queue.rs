@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_unreliable_packets_are_dropped_and_a_reliable_one_leaves_its_client_behind() {
+    fn full_send_queue_drops_unreliable_and_marks_the_client() {
         let (line, of_all, limits) = (WebSendQueue::default(), AtomicUsize::new(0), limits());
         let push = |channel, length| line.push(channel, &vec![7; length], &of_all, &limits);
         assert!(push(Channel::Reliable, 40));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_its_end_nothing_is_kept() {
+    fn discarded_send_queue_accepts_nothing() {
         let (line, of_all) = (WebSendQueue::default(), AtomicUsize::new(0));
         assert!(line.push(Channel::Reliable, &[1, 2], &of_all, &limits()));
         line.discard(&of_all);

@@ -123,7 +123,7 @@ mod tests {
 
         /// The model is a map of lists. Numbers meet often, and values are of the lengths at both ends.
         #[test]
-        fn values_are_what_was_told_last(
+        fn values_are_the_last_ones_received(
             told in prop::collection::vec(
                 prop::collection::vec((prop_oneof![0u16..6, Just(u16::MAX)], prop::option::weighted(
                     0.7,

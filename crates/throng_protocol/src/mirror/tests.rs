@@ -41,7 +41,7 @@ fn greeted() -> Mirror {
 }
 
 #[test]
-fn a_new_scene_forgets_the_objects_of_the_old_one() {
+fn new_scene_drops_the_objects_of_the_old_one() {
     let mut mirror = greeted();
     assert_eq!(
         (mirror.ids(), mirror.controlled_object(), mirror.scene()),
@@ -57,7 +57,7 @@ fn a_new_scene_forgets_the_objects_of_the_old_one() {
 }
 
 #[test]
-fn who_is_despawned_itself_forgets_all_until_the_next_scene() {
+fn despawn_of_the_controlled_object_clears_the_mirror() {
     let mut mirror = greeted();
     let remote = UnseenObjectId {
         scene: 9,
@@ -78,7 +78,7 @@ fn who_is_despawned_itself_forgets_all_until_the_next_scene() {
 }
 
 #[test]
-fn what_does_not_follow_is_an_error() {
+fn packet_out_of_context_is_an_error() {
     let despawn = |id, generation| move |bytes: &mut Vec<u8>| write_despawn(bytes, id, generation);
     let cases: [(Vec<u8>, MirrorError); 5] = [
         (
@@ -125,7 +125,7 @@ fn what_does_not_follow_is_an_error() {
 }
 
 #[test]
-fn of_motions_the_newest_wins_in_whatever_order_they_come() {
+fn newest_motion_wins_in_any_order_of_arrival() {
     let mut mirror = greeted();
     let walk = |at: u8| Motion::of(at, Vec2::splat(f32::from(at)), Vec2::X, 0, 0);
     let told = |sequence, at, id| {
@@ -147,7 +147,7 @@ fn of_motions_the_newest_wins_in_whatever_order_they_come() {
 }
 
 #[test]
-fn motion_is_reckoned_at_the_pace_that_time_has() {
+fn motion_is_extrapolated_at_the_current_time_rate() {
     let mut mirror = Mirror::default();
     let hello = Hello {
         client: 1,
@@ -184,7 +184,7 @@ proptest! {
     #![proptest_config(draws!())]
 
     #[test]
-    fn any_packet_is_taken_or_is_an_error(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+    fn any_packet_is_applied_or_is_an_error(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         let mut mirror = greeted();
         let _ = mirror.receive(&packet(1, 1, |packet| packet.extend(bytes)));
     }
@@ -195,7 +195,7 @@ proptest! {
 
     /// Many motions of a packet do what each does that comes alone, and are shown beside what is known before they do it.
     #[test]
-    fn motions_that_come_together_do_what_each_alone_would(
+    fn batched_motions_have_the_effect_of_single_ones(
         motions in prop::collection::vec((1_u32..9, 0_u32..2, 0_u8..12), 0..50),
         reliable in prop::bool::weighted(0.3),
         despawned in prop::option::of((0_usize..50, 1_u32..7)),

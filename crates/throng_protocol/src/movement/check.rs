@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn delayed_messages_that_come_together_are_all_accepted() {
+    fn delayed_moves_that_arrive_together_are_accepted() {
         let mut credit = MoveBudget(0.0).refilled(0.3, 5.0, &RULES);
         for _ in 0..3 {
             let way = check_move(
@@ -238,7 +238,7 @@ mod tests {
 
         /// However moves are cut up, nobody comes farther than speed, tolerance, a full credit and one slack allow.
         #[test]
-        fn no_sequence_of_messages_is_faster_than_allowed(
+        fn move_sequence_never_exceeds_the_speed_limit(
             moves in prop::collection::vec((0u32..30, 0.0f32..2.0), 1..200), speed in 0.0f32..12.0,
         ) {
             let (mut credit, mut walked, mut ticks) = (MoveBudget::default(), 0.0f32, 0);

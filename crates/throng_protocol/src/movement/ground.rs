@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn points_that_are_none_are_never_free() {
+    fn non_finite_points_are_never_free() {
         let tiles = TileMap::new(4, 4, false).unwrap();
         let ground = Ground {
             tiles: &tiles,
@@ -223,7 +223,7 @@ mod tests {
         }
 
         #[test]
-        fn between_centres_it_agrees_with_lines_of_tiles(
+        fn segments_between_tile_centres_match_tile_lines(
             tiles in map(), ends in prop::array::uniform4(0i32..SIDE as i32),
         ) {
             let ground = Ground { tiles: &tiles, tile_m: 0.5 };

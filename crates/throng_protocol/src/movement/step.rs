@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_are_the_nearest_to_cosine_and_sine_and_mirror_each_other() {
+    fn directions_are_nearest_to_cosine_and_sine_and_symmetric() {
         for nth in 0..=255_u8 {
             let angle = f64::from(nth) * core::f64::consts::TAU / 256.0;
             let (exact, found) = ([angle.cos(), angle.sin()], direction_of(nth).to_array());
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_slides_along_a_wall_stops_in_a_corner_and_at_the_border() {
+    fn step_slides_along_walls_and_stops_in_corners_and_at_borders() {
         let tiles = TileMap::from_ascii("....\n..@@\n....").unwrap();
         let walk = on(&tiles, 0.3);
         let from = Vec2::new(0.9, 0.9);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_goes_nowhere_and_a_step_beyond_the_credit_is_refused() {
+    fn turn_moves_nothing_and_step_over_budget_is_refused() {
         let tiles = TileMap::new(8, 8, false).unwrap();
         let walk = on(&tiles, 0.3);
         let at = Vec2::ONE;
@@ -223,7 +223,7 @@ mod tests {
         /// From wherever it can stand: a step is no longer than it may be, ends where one can stand, and is a move that a client
         /// might have asked for by its place.
         #[test]
-        fn a_step_is_a_move_that_is_allowed(
+        fn step_is_always_a_valid_move(
             blocked in prop::collection::vec(prop::bool::weighted(0.3), 144),
             at in prop::array::uniform2(0.0f32..6.0),
             directions in prop::collection::vec(any::<u8>(), 1..60),

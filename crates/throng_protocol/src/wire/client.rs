@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_decodes() {
+    fn encoded_message_decodes_to_itself() {
         for_each_message(|message, is_fixed| {
             let mut bytes = message.to_bytes();
             prop_assert_eq!(ClientMessage::decode(&bytes), Ok(message));
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_no_text_is_an_error() {
+    fn oversized_or_non_utf8_text_is_an_error() {
         let credential = [7; CREDENTIAL_BYTES_MAX + 1];
         let long = ClientMessage::Login {
             player: 1,

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_the_limits_and_the_version_as_they_are() {
+    fn module_docs_state_the_real_limits_and_version() {
         let page = include_str!("mod.rs");
         let page = page.split("mod client;").next().unwrap_or_default();
         for (before, number, after) in [

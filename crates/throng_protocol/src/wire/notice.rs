@@ -169,7 +169,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn what_is_written_reads_back_and_a_part_of_it_is_an_error(notice in notices()) {
+        fn notice_reads_back_and_a_truncated_one_is_an_error(notice in notices()) {
             let mut bytes = Vec::new();
             notice.write(&mut bytes);
             let read = ServerMessage::read(&mut WireReader::new(&bytes));

@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rounding_is_that_of_the_standard_library(
+        fn rounding_matches_the_standard_library(
             anything in any::<f32>(),
             near in -70_000.0_f32..70_000.0,
             halves in -70_000_i32..70_000,

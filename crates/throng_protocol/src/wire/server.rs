@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_too_slow_to_be_told_rests() {
+    fn velocity_below_half_a_unit_is_at_rest() {
         let half = 0.5 / VELOCITY_UNITS;
         let speeds = [
             0.0,
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_is_removed_by_a_change_and_by_nothing_else() {
+    fn attribute_is_removed_only_by_a_delta() {
         let mut bytes = Vec::new();
         write_delta_header(&mut bytes, 7, 1, 2);
         write_attribute(&mut bytes, 3, b"x");
@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_are_the_nearest_unit_and_halves_go_up() {
+    fn positions_round_to_the_nearest_unit_and_halves_up() {
         let units = |metres: f32| quantise(Vec2::new(metres, 0.0)).x;
         let of_unit = |unit: f32| units(unit / 64.0);
         assert_eq!([0.49, 0.5, 1.49, 1.5, 2.5].map(of_unit), [0, 1, 1, 2, 3]);
@@ -672,7 +672,7 @@ mod tests {
         }
 
         #[test]
-        fn a_position_that_is_none_is_an_error(bits in any::<[u32; 2]>()) {
+        fn non_finite_position_is_an_error(bits in any::<[u32; 2]>()) {
             let position = Vec2::from(bits.map(f32::from_bits));
             let mut bytes = Vec::new();
             write_own_position(&mut bytes, position);
@@ -692,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn quanta_are_within_half_a_unit_and_never_negative() {
+    fn quantized_positions_are_within_half_a_unit() {
         let position = Vec2::new(123.456, 0.003);
         assert!((quantise(position).metres() - position).abs().max_element() <= 0.5 / 64.0);
         assert_eq!(

@@ -267,7 +267,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn what_fits_reads_back((encoding, value) in fitting()) {
+        fn fitting_value_reads_back((encoding, value) in fitting()) {
             let bytes = written(encoding, &value);
             prop_assert!(encoding.fits(&value));
             prop_assert!(bytes.len() <= encoding.bytes_max() as usize);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_clamped() {
+    fn unfitting_value_is_clamped() {
         assert_eq!(written(Encoding::U8, &300u32.into()), [255]);
         assert_eq!(written(Encoding::U8, &(-3).into()), [0]);
         assert_eq!(written(Encoding::U16, &1e9f32.into()), [255, 255]);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clamped_does_not_fit() {
+    fn clamped_value_did_not_fit() {
         for (encoding, value) in [
             (Encoding::U8, 256u32.into()),
             (Encoding::U8, (-1).into()),

@@ -46,7 +46,7 @@ pub const RATE_PER_S_MAX: f32 = 1e6;
 const RETURNING_MAX: usize = 1 << 17;
 
 /// The players who queued last, among whom a party finds those whom it would avoid.
-const KNOWN_PLAYERS: u64 = 64;
+const AVOID_CANDIDATES: u64 = 64;
 
 /// The name of the random stream.
 const STREAM: &str = "arrivals";
@@ -67,7 +67,9 @@ impl ArrivalsPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    arrive.in_set(SimSystems::Think).after(InstanceSystems),
+                    queue_synthetic_parties
+                        .in_set(SimSystems::Think)
+                        .after(InstanceSystems),
                     // Between two sets, it is in nobody's way.
                     accept_matches
                         .after(SimSystems::Think)
@@ -77,7 +79,7 @@ impl ArrivalsPlugin {
             .hash_part("arrivals", |world, hasher| {
                 world
                     .resource::<PartyArrivals>()
-                    .digest(&mut |word| hasher.write_u64(word));
+                    .hash_state(&mut |word| hasher.write_u64(word));
             });
     }
 }
@@ -97,26 +99,26 @@ pub enum ArrivalsError {
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
 pub struct PartyArrivals {
     #[memory(each)]
-    pub(super) flows: Vec<Flow>,
+    pub(super) flows: Vec<PartyFlow>,
     /// The next synthetic party; after the last number comes 0 again.
     next_party: u32,
     /// The next synthetic player; none comes twice.
     next_player: u64,
     /// When parties of crowds may queue again.
-    pub(super) rested_at: BTreeMap<PartyId, u64>,
+    pub(super) rest_until_tick: BTreeMap<PartyId, u64>,
 }
 
 /// What comes to one mode.
 #[derive(Clone, Debug, MemoryUse)]
-pub(super) struct Flow {
+pub(super) struct PartyFlow {
     #[memory(skip)]
     pub spec: ScenarioMatchMode,
     arrivals: Rate,
     cancels: Rate,
     /// Parties that are still to queue: at 0 those whose size is drawn, at i those of i players.
-    due: [u64; PARTY_SIZE_MAX as usize + 1],
+    pending: [u64; PARTY_SIZE_MAX as usize + 1],
     /// Parties to be taken out in the next tick.
-    due_cancels: u64,
+    pending_cancels: u64,
     /// Parties that queue again, and when; nearly in the order of that.
     #[memory(each)]
     returning: VecDeque<(u64, Ticket)>,
@@ -133,16 +135,16 @@ impl PartyArrivals {
         let parties = u64::from(spec.parties);
         let flow = match at {
             Some(at) => &mut self.flows[at],
-            None => self.flows.push_mut(Flow {
+            None => self.flows.push_mut(PartyFlow {
                 spec: ScenarioMatchMode::default(),
                 arrivals: Rate::default(),
                 cancels: Rate::default(),
-                due: [0; _],
-                due_cancels: 0,
+                pending: [0; _],
+                pending_cancels: 0,
                 returning: VecDeque::new(),
             }),
         };
-        flow.due[0] += parties;
+        flow.pending[0] += parties;
         flow.spec = spec;
     }
 
@@ -162,7 +164,7 @@ impl PartyArrivals {
             Some(size @ 1..=PARTY_SIZE_MAX) => usize::from(size),
             Some(size) => return Err(ArrivalsError::Size(size)),
         };
-        self.flow(mode)?.due[place] += u64::from(parties);
+        self.flow(mode)?.pending[place] += u64::from(parties);
         Ok(())
     }
 
@@ -172,58 +174,58 @@ impl PartyArrivals {
     /// # Errors
     /// [`ArrivalsError::NoSuchMode`] when the mode has no flow; nothing is changed then.
     pub fn cancel_oldest(&mut self, mode: &str, parties: u32) -> Result<(), ArrivalsError> {
-        self.flow(mode)?.due_cancels += u64::from(parties);
+        self.flow(mode)?.pending_cancels += u64::from(parties);
         Ok(())
     }
 
     /// Parties that are still to queue, over all modes: after a tick more than nothing only where more than
     /// 131,072 were due in a mode, or the mode is not open. O(flows).
     #[must_use]
-    pub fn due(&self) -> u64 {
-        self.flows.iter().flat_map(|flow| flow.due).sum()
+    pub fn pending_parties(&self) -> u64 {
+        self.flows.iter().flat_map(|flow| flow.pending).sum()
     }
 
-    fn flow(&mut self, mode: &str) -> Result<&mut Flow, ArrivalsError> {
+    fn flow(&mut self, mode: &str) -> Result<&mut PartyFlow, ArrivalsError> {
         let found = self.flows.iter_mut().find(|flow| flow.spec.mode == mode);
         found.ok_or_else(|| ArrivalsError::NoSuchMode(mode.to_owned()))
     }
 
     /// Feeds the counters, in a fixed order, to a hash.
-    fn digest(&self, feed: &mut impl FnMut(u64)) {
+    fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         feed(u64::from(self.next_party));
         feed(self.next_player);
         for flow in &self.flows {
             feed(flow.arrivals.remainder);
             feed(flow.cancels.remainder);
-            feed(flow.due_cancels);
-            flow.due.into_iter().for_each(&mut *feed);
+            feed(flow.pending_cancels);
+            flow.pending.into_iter().for_each(&mut *feed);
             for (tick, ticket) in &flow.returning {
                 feed(*tick);
                 ticket.hash_state(feed);
             }
         }
-        for (&party, &tick) in &self.rested_at {
+        for (&party, &tick) in &self.rest_until_tick {
             feed(u64::from(party.0));
             feed(tick);
         }
     }
 }
 
-impl Flow {
+impl PartyFlow {
     /// Takes the next party that is due: its size, 0 when that is to be drawn.
-    fn take_due(&mut self) -> Option<u8> {
-        let place = self.due.iter().position(|&due| due > 0)?;
-        self.due[place] -= 1;
+    fn pop_pending(&mut self) -> Option<u8> {
+        let place = self.pending.iter().position(|&due| due > 0)?;
+        self.pending[place] -= 1;
         Some(place as u8)
     }
 
     /// Ticks from the forming of a match until its parties may queue again.
     fn away_ticks(&self, tick_mhz: u64) -> u64 {
-        ticks(self.spec.battle_s, tick_mhz) + ticks(self.spec.rest_s, tick_mhz)
+        to_ticks(self.spec.battle_s, tick_mhz) + to_ticks(self.spec.rest_s, tick_mhz)
     }
 
     /// Takes the next party whose rest is over.
-    fn take_returning(&mut self, now_tick: u64) -> Option<Ticket> {
+    fn pop_returning(&mut self, now_tick: u64) -> Option<Ticket> {
         let is_due = |next: &&(u64, Ticket)| next.0 <= now_tick;
         self.returning.front().filter(is_due)?;
         self.returning.pop_front().map(|(_, ticket)| ticket)
@@ -231,7 +233,7 @@ impl Flow {
 }
 
 /// Seconds in ticks, of which there are `tick_mhz` in a thousand seconds; none for what is no time.
-pub(super) fn ticks(seconds: f32, tick_mhz: u64) -> u64 {
+pub(super) fn to_ticks(seconds: f32, tick_mhz: u64) -> u64 {
     (f64::from(seconds.max(0.0)) * tick_mhz as f64 / 1000.0) as u64
 }
 
@@ -244,7 +246,7 @@ struct Rate {
 
 impl Rate {
     /// How many events fall on this tick, of `tick_mhz` ticks in a thousand seconds. O(1).
-    fn due(&mut self, per_s: f32, tick_mhz: u64) -> u64 {
+    fn events_this_tick(&mut self, per_s: f32, tick_mhz: u64) -> u64 {
         // No number stays none when clamped, and the cast takes it to 0.
         let millionths_per_s = (f64::from(per_s.clamp(0.0, RATE_PER_S_MAX)) * 1e6).round() as u64;
         let event = 1_000_000 * tick_mhz;
@@ -255,7 +257,7 @@ impl Rate {
 }
 
 /// Lets parties queue and give up.
-pub fn arrive(
+pub fn queue_synthetic_parties(
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     matchmaker: Res<Matchmaker>,
     mut arrivals: ResMut<PartyArrivals>,
@@ -271,7 +273,7 @@ pub fn arrive(
         flows,
         next_party,
         next_player,
-        rested_at,
+        rest_until_tick: rested_at,
     } = &mut *arrivals;
     let formed = formed.read().flat_map(|formed| &formed.match_info.groups);
     let joined = filled.read().map(|filled| &filled.tickets);
@@ -293,9 +295,13 @@ pub fn arrive(
         }
     }
     for flow in flows {
-        flow.due[0] += flow.arrivals.due(flow.spec.parties_per_s, tick_mhz);
-        let cancels = flow.cancels.due(flow.spec.cancels_per_s, tick_mhz)
-            + std::mem::take(&mut flow.due_cancels);
+        flow.pending[0] += flow
+            .arrivals
+            .events_this_tick(flow.spec.parties_per_s, tick_mhz);
+        let cancels = flow
+            .cancels
+            .events_this_tick(flow.spec.cancels_per_s, tick_mhz)
+            + std::mem::take(&mut flow.pending_cancels);
         let Some(mode) = matchmaker.mode_by_name(&flow.spec.mode) else {
             debug!(
                 mode = flow.spec.mode,
@@ -310,20 +316,22 @@ pub fn arrive(
             player: None,
         }));
         for _ in 0..PARTIES_PER_TICK_MAX {
-            let Some(mut ticket) = flow.take_returning(tick.0) else {
+            let Some(mut ticket) = flow.pop_returning(tick.0) else {
                 break;
             };
             ticket.since_tick = tick.0;
             queue.write(QueueRequest { ticket });
         }
         for _ in 0..PARTIES_PER_TICK_MAX {
-            let Some(size) = flow.take_due() else { break };
+            let Some(size) = flow.pop_pending() else {
+                break;
+            };
             let size = if size == 0 {
                 draw_size(rng, &flow.spec.size_weights)
             } else {
                 size
             };
-            let known = next_player.saturating_sub(KNOWN_PLAYERS)..*next_player;
+            let known = next_player.saturating_sub(AVOID_CANDIDATES)..*next_player;
             let party = TicketParty::Synthetic(*next_party);
             let mut ticket = draw_ticket(rng, &flow.spec, mode, party, size, known);
             ticket.since_tick = tick.0;
@@ -347,7 +355,7 @@ fn accept_matches(
     } in proposed.read()
     {
         let is_ours = |ticket: &&Ticket| match ticket.party {
-            TicketParty::Real(party) => arrivals.rested_at.contains_key(&party),
+            TicketParty::Real(party) => arrivals.rest_until_tick.contains_key(&party),
             TicketParty::Synthetic(_) => true,
         };
         let ours = found.groups.iter().flatten().filter(is_ours);
@@ -455,16 +463,18 @@ mod tests {
             (128, 1e9, 60_000_000),
         ] {
             let mut rate = Rate::default();
-            let total: u64 = (0..60 * hz).map(|_| rate.due(per_s, hz * 1000)).sum();
+            let total: u64 = (0..60 * hz)
+                .map(|_| rate.events_this_tick(per_s, hz * 1000))
+                .sum();
             assert_eq!(total, expected, "{per_s} a second at {hz} Hz");
         }
         for per_s in [0.0, -1.0, f32::NAN, f32::NEG_INFINITY] {
-            assert_eq!(Rate::default().due(per_s, 1), 0);
+            assert_eq!(Rate::default().events_this_tick(per_s, 1), 0);
         }
     }
 
     #[test]
-    fn a_minute_of_arrivals_and_cancels_is_exact() {
+    fn minute_of_arrivals_and_cancels_is_exact() {
         let spec = ScenarioMatchMode {
             parties: 100,
             parties_per_s: 7.3,
@@ -485,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_brings_the_same_tickets() {
+    fn same_seed_gives_the_same_tickets() {
         let tickets = |seed| {
             let mut app = app(
                 20.0,
@@ -514,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn tickets_are_whole_and_share_no_ids() {
+    fn tickets_are_complete_and_share_no_ids() {
         let mut app = app(
             20.0,
             3,
@@ -537,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn party_ids_begin_again_after_the_last() {
+    fn party_ids_wrap_around() {
         let mut app = app(
             20.0,
             3,
@@ -587,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_of_scripts_are_errors_and_change_nothing() {
+    fn invalid_script_requests_are_errors_and_change_nothing() {
         let mut arrivals = PartyArrivals::default();
         assert_eq!(
             arrivals.queue_parties("duel", 1, None),
@@ -606,11 +616,11 @@ mod tests {
             arrivals.cancel_oldest("duel", 1),
             Err(ArrivalsError::NoSuchMode("duel".to_owned()))
         );
-        assert_eq!(arrivals.due(), 0);
+        assert_eq!(arrivals.pending_parties(), 0);
     }
 
     #[test]
-    fn more_than_a_tick_takes_come_in_the_next() {
+    fn parties_over_the_tick_limit_queue_in_the_next_tick() {
         let parties = PARTIES_PER_TICK_MAX + 5;
         let mut app = app(
             20.0,
@@ -622,18 +632,24 @@ mod tests {
         );
         app.update();
         assert_eq!(
-            (waiting(&app), app.world().resource::<PartyArrivals>().due()),
+            (
+                waiting(&app),
+                app.world().resource::<PartyArrivals>().pending_parties()
+            ),
             (1 << 17, 5)
         );
         app.update();
         assert_eq!(
-            (waiting(&app), app.world().resource::<PartyArrivals>().due()),
+            (
+                waiting(&app),
+                app.world().resource::<PartyArrivals>().pending_parties()
+            ),
             ((1 << 17) + 5, 0)
         );
     }
 
     #[test]
-    fn parties_wait_outside_until_their_mode_opens() {
+    fn parties_are_pending_until_their_mode_opens() {
         let spec = ScenarioMatchMode {
             mode: "late".to_owned(),
             parties: 4,
@@ -642,7 +658,10 @@ mod tests {
         let mut app = app(20.0, 3, spec);
         app.update();
         assert_eq!(
-            (waiting(&app), app.world().resource::<PartyArrivals>().due()),
+            (
+                waiting(&app),
+                app.world().resource::<PartyArrivals>().pending_parties()
+            ),
             (0, 4)
         );
         let late = GroupModeSettings {
@@ -652,13 +671,16 @@ mod tests {
         app.insert_resource(Matchmaker::new(&[MatchModeSettings::Groups(late)], 20.0).unwrap());
         app.update();
         assert_eq!(
-            (waiting(&app), app.world().resource::<PartyArrivals>().due()),
+            (
+                waiting(&app),
+                app.world().resource::<PartyArrivals>().pending_parties()
+            ),
             (4, 0)
         );
     }
 
     #[test]
-    fn flows_of_two_modes_stay_apart() {
+    fn flows_of_two_modes_are_separate() {
         let mut app = app(
             20.0,
             3,

@@ -6,7 +6,7 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use rand::{Rng, RngExt};
 
-use super::own_attributes;
+use super::custom_attributes;
 use throng::sim::HashAppExt;
 use throng::sync::{Audience, Replicate, ReplicateAppExt, SendRate};
 use throng::wire::Encoding;
@@ -49,7 +49,7 @@ macro_rules! attributes {
         pub fn attribute(world: &World, entity: Entity, name: &str) -> Option<i64> {
             match name {
                 $($name => world.get::<$component>(entity).map(|component| i64::from(component.0)),)*
-                _ => own_attributes::value(world, entity, name),
+                _ => custom_attributes::value(world, entity, name),
             }
         }
 
@@ -58,7 +58,7 @@ macro_rules! attributes {
         pub fn set_attribute(world: &mut World, entity: Entity, name: &str, value: i64) -> bool {
             match name {
                 $($name => world.get_mut::<$component>(entity).map(|mut c| c.0 = value.clamp(0, $max) as u32).is_some(),)*
-                _ => own_attributes::set(world, entity, name, value),
+                _ => custom_attributes::set(world, entity, name, value),
             }
         }
     };
@@ -116,7 +116,7 @@ fn register_weather(app: &mut App) {
 }
 
 /// What happens to a character in a game: it is hit or healed, casts or rests, learns, and now and then rises.
-pub(super) fn stir(
+pub(super) fn change_attribute(
     random: &mut impl Rng,
     (health, mana, level, power, experience): (
         &mut Health,
@@ -125,36 +125,36 @@ pub(super) fn stir(
         &mut Power,
         &mut Experience,
     ),
-) -> Stirred {
+) -> ChangedAttribute {
     match random.random_range(0..100u32) {
         0..50 => {
             let by = random.random_range(1..=80u32);
             health.0 = if health.0 > by { health.0 - by } else { 1000 };
-            Stirred::Health
+            ChangedAttribute::Health
         }
         50..80 => {
             let by = random.random_range(1..=60u32);
             mana.0 = if mana.0 > by { mana.0 - by } else { 500 };
-            Stirred::Mana
+            ChangedAttribute::Mana
         }
         80..97 => {
             experience.0 = (experience.0 + random.random_range(10..=50u32)).min(1_000_000_000);
-            Stirred::Experience
+            ChangedAttribute::Experience
         }
         97..99 => {
             power.0 = (power.0 + random.random_range(1..=10u32)).min(1_000_000);
-            Stirred::Power
+            ChangedAttribute::Power
         }
         _ => {
             level.0 = level.0 % 100 + 1;
-            Stirred::Level
+            ChangedAttribute::Level
         }
     }
 }
 
 /// Which attribute was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stirred {
+pub(super) enum ChangedAttribute {
     Health,
     Mana,
     Level,

@@ -41,7 +41,7 @@ impl CrowdAuthenticator {
 
     /// How many addresses are banned.
     #[must_use]
-    pub fn banned(&self) -> usize {
+    pub fn banned_count(&self) -> usize {
         self.list().banned.len()
     }
 

@@ -10,7 +10,7 @@ use glam::Vec2;
 use rand::RngExt;
 
 use super::crowds::{CrowdId, Crowds, individual_random};
-use super::line::{CrowdNetworkConditions, InFlightPackets};
+use super::network_conditions::{CrowdNetworkConditions, InFlightPackets};
 use super::synthetic::{FIRST_PLAYER, SyntheticClient};
 use throng::map::SceneMap;
 use throng::memory::MemoryUse;
@@ -24,7 +24,7 @@ use throng::wire::{ClientId, ClientMessage, quantise};
 use throng::world::{Heading, Object, PlayerId, Position};
 
 /// Messages that one client sends a tick, at most.
-const MESSAGES_A_TICK_MAX: u64 = 16;
+const MESSAGES_PER_TICK_MAX: u64 = 16;
 
 /// Ticks for which a player that logged out stays away.
 const AWAY_TICKS: std::ops::Range<u64> = 40..200;
@@ -35,11 +35,11 @@ pub struct SyntheticClientStats {
     /// Packets that mirrors took.
     pub packets: u64,
     /// Mirrors that could not take a packet.
-    pub faults: u64,
+    pub decode_errors: u64,
     /// Messages sent to the server.
     pub sent: u64,
     /// Clients that were told why their session ended, once an end; of those that receive packets.
-    pub ends_told: u64,
+    pub end_notices: u64,
     /// Sessions that went on by the token of who receives packets.
     pub resumed: u64,
 }
@@ -50,33 +50,33 @@ pub struct SyntheticClients {
     #[memory(each)]
     clients: Vec<SyntheticClient>,
     by_client: HashMap<ClientId, usize, FixedState>,
-    churn_due: Vec<f64>,
+    pending_churn: Vec<f64>,
     /// Carries packets to the mirrors.
-    line: MemorySink,
-    lines: InFlightPackets,
+    mirror_sink: MemorySink,
+    in_flight: InFlightPackets,
     stats: SyntheticClientStats,
     buffer: Vec<u8>,
 }
 
 impl SyntheticClients {
     /// Lets clients forget what they hold of the world: for when they are not to come back.
-    pub fn forget_mirrors(&mut self) {
+    pub fn clear_mirrors(&mut self) {
         for client in &mut self.clients {
             client.mirror = Mirror::default();
-            client.forget_former();
+            client.drop_previous();
         }
     }
 
     /// A sink through which the mirrors get their packets; to be given to the outbox.
     #[must_use]
     pub fn sink(&self) -> Box<dyn PacketSink> {
-        Box::new(self.line.clone())
+        Box::new(self.mirror_sink.clone())
     }
 
     /// Whether packets are still under way to mirrors.
     #[must_use]
-    pub fn is_under_way(&self) -> bool {
-        !self.lines.is_empty()
+    pub fn has_packets_in_flight(&self) -> bool {
+        !self.in_flight.is_empty()
     }
 
     /// What the clients saw so far.
@@ -87,20 +87,20 @@ impl SyntheticClients {
 
     /// How many clients receive packets.
     #[must_use]
-    pub fn receiving(&self) -> usize {
+    pub fn receiver_count(&self) -> usize {
         self.clients
             .iter()
-            .filter(|synthetic| synthetic.receives && synthetic.client.is_some())
+            .filter(|synthetic| synthetic.receives_packets && synthetic.client.is_some())
             .count()
     }
 
     /// How many players there are, in and out.
-    pub(super) const fn players_len(&self) -> usize {
+    pub(super) const fn player_count(&self) -> usize {
         self.clients.len()
     }
 
     /// Makes the programs of a crowd's players, of which `receiving`, evenly spread, hold mirrors, and gives the first player.
-    pub(super) fn enlist(&mut self, crowd: CrowdId, count: u32, receiving: u32) -> PlayerId {
+    pub(super) fn add_players(&mut self, crowd: CrowdId, count: u32, receiving: u32) -> PlayerId {
         let first = PlayerId(FIRST_PLAYER + self.clients.len() as u64);
         let share = |nth: u32| u64::from(nth) * u64::from(receiving) / u64::from(count.max(1));
         self.clients.extend((0..count).map(|nth| {
@@ -139,24 +139,26 @@ impl SyntheticClients {
     }
 
     /// Brings up to `count` absent players of a crowd back at the next tick, and gives how many.
-    pub(super) fn call(&mut self, crowd: CrowdId, count: u32) -> u32 {
+    pub(super) fn schedule_logins(&mut self, crowd: CrowdId, count: u32) -> u32 {
         let absent = self
             .clients
             .iter_mut()
             .filter(|s| s.crowd == crowd && s.client.is_none());
         let called = absent.take(count as usize);
-        called.map(|synthetic| synthetic.back_at = Some(0)).count() as u32
+        called
+            .map(|synthetic| synthetic.reconnect_at = Some(0))
+            .count() as u32
     }
 
     /// Sends up to `count` players of a crowd away, for good.
-    pub(super) fn dismiss(&mut self, crowd: CrowdId, count: u32) -> Vec<ClientId> {
+    pub(super) fn log_out_players(&mut self, crowd: CrowdId, count: u32) -> Vec<ClientId> {
         let present = self
             .clients
             .iter_mut()
             .filter(|s| s.crowd == crowd && s.client.is_some());
         let mut gone = Vec::new();
         for synthetic in present.take(count as usize) {
-            gone.extend(synthetic.leave(None));
+            gone.extend(synthetic.disconnect(None));
         }
         for client in &gone {
             self.by_client.remove(client);
@@ -164,40 +166,42 @@ impl SyntheticClients {
         gone
     }
 
-    fn of(&mut self, client: ClientId) -> Option<&mut SyntheticClient> {
+    fn get_mut(&mut self, client: ClientId) -> Option<&mut SyntheticClient> {
         let synthetic = self.clients.get_mut(*self.by_client.get(&client)?)?;
         (synthetic.client == Some(client)).then_some(synthetic)
     }
 
     /// A client's line goes down until a tick; what is under way to it is lost. It comes back from another address, by its
     /// token if it was told one. `false` when it is nobody's here.
-    pub(super) fn lose_link(&mut self, client: ClientId, back_at: u64) -> bool {
-        let Some(synthetic) = self.of(client) else {
+    pub(super) fn disconnect(&mut self, client: ClientId, back_at: u64) -> bool {
+        let Some(synthetic) = self.get_mut(client) else {
             return false;
         };
-        synthetic.leave(Some(back_at));
-        synthetic.resumes = synthetic.token;
-        synthetic.has_moved ^= true;
+        synthetic.disconnect(Some(back_at));
+        synthetic.resuming_with = synthetic.resume_token;
+        synthetic.uses_second_address ^= true;
         self.by_client.remove(&client);
         true
     }
 
     /// The player of a client logs in once more before the next tick, from another address. `false` when it is nobody's here.
-    pub(super) fn log_in_again(&mut self, client: ClientId) -> bool {
-        let found = self.of(client);
-        found.map(|synthetic| synthetic.is_again = true).is_some()
+    pub(super) fn duplicate_login(&mut self, client: ClientId) -> bool {
+        let found = self.get_mut(client);
+        found
+            .map(|synthetic| synthetic.logs_in_twice = true)
+            .is_some()
     }
 
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
         for synthetic in &self.clients {
             hasher.write_u64(synthetic.client.map_or(0, |client| u64::from(client.0)));
-            hasher.write_u64(synthetic.back_at.unwrap_or(u64::MAX));
+            hasher.write_u64(synthetic.reconnect_at.unwrap_or(u64::MAX));
             let flags = [
-                synthetic.receives,
-                synthetic.has_moved,
-                synthetic.is_refused,
-                synthetic.is_again,
-                synthetic.resumes.is_some(),
+                synthetic.receives_packets,
+                synthetic.uses_second_address,
+                synthetic.is_resume_refused,
+                synthetic.logs_in_twice,
+                synthetic.resuming_with.is_some(),
             ];
             let flags = flags
                 .iter()
@@ -205,19 +209,19 @@ impl SyntheticClients {
             hasher.write_u64(
                 u64::from(synthetic.crowd.0) << 21 | u64::from(synthetic.seq) << 5 | flags,
             );
-            if let Some(token) = synthetic.resumes {
+            if let Some(token) = synthetic.resuming_with {
                 hasher.write_bytes(&token.0);
                 hasher.write_u64(u64::from(synthetic.mirror.received_bytes()));
             }
         }
-        self.churn_due
+        self.pending_churn
             .iter()
             .for_each(|due| hasher.write_u64(due.to_bits()));
     }
 }
 
 /// Players log out at their crowd's rate and come back later; whoever is due connects and logs in.
-pub(super) fn churn(
+pub(super) fn log_players_in_and_out(
     mut synthetics: ResMut<SyntheticClients>,
     crowds: Res<Crowds>,
     (transport, mut closed): (Res<TransportHandle>, MessageReader<SessionClosed>),
@@ -227,7 +231,7 @@ pub(super) fn churn(
     let SyntheticClients {
         clients,
         by_client,
-        churn_due,
+        pending_churn: churn_due,
         stats,
         buffer,
         ..
@@ -238,8 +242,8 @@ pub(super) fn churn(
         stats.sent += 1;
         transport.receive(client, buffer).is_ok()
     };
-    churn_due.resize(crowds.all.len(), 0.0);
-    for (nth, crowd) in crowds.all.iter().enumerate() {
+    churn_due.resize(crowds.crowds.len(), 0.0);
+    for (nth, crowd) in crowds.crowds.iter().enumerate() {
         churn_due[nth] += f64::from(crowd.spec.churn_per_s) * time.timestep().as_secs_f64();
         while churn_due[nth] >= 1.0 {
             churn_due[nth] -= 1.0;
@@ -258,7 +262,7 @@ pub(super) fn churn(
                 .take_if(|client| post(*client, ClientMessage::Logout))
             {
                 by_client.remove(&client);
-                synthetic.back_at = Some(tick.0 + away);
+                synthetic.reconnect_at = Some(tick.0 + away);
             }
         }
     }
@@ -266,23 +270,23 @@ pub(super) fn churn(
     for client in closed.read().map(|closed| closed.client) {
         let synthetic = by_client.get(&client).map(|&nth| &mut clients[nth]);
         if let Some(synthetic) = synthetic.filter(|it| it.client == Some(client)) {
-            synthetic.leave(Some(tick.0 + AWAY_TICKS.start));
+            synthetic.disconnect(Some(tick.0 + AWAY_TICKS.start));
         }
     }
     for (nth, synthetic) in clients.iter_mut().enumerate() {
-        if let Some(unheard) = synthetic.react(&transport, tick.0) {
+        if let Some(unheard) = synthetic.update(&transport, tick.0) {
             by_client.remove(&unheard);
         }
-        if synthetic.client.is_some() || synthetic.back_at.is_none_or(|at| at > tick.0) {
+        if synthetic.client.is_some() || synthetic.reconnect_at.is_none_or(|at| at > tick.0) {
             continue;
         }
-        let Ok(client) = transport.connect(synthetic.connected()) else {
+        let Ok(client) = transport.connect(synthetic.connection_info()) else {
             // Too many come at once: it tries again later, as a person would. So it does where the server is full, which
             // shows in the next tick.
-            synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
+            synthetic.reconnect_at = Some(tick.0 + AWAY_TICKS.start);
             continue;
         };
-        if let Some(before) = synthetic.heard.replace(client) {
+        if let Some(before) = synthetic.mirror_client.replace(client) {
             by_client.remove(&before);
         }
         by_client.insert(client, nth);
@@ -292,7 +296,7 @@ pub(super) fn churn(
 }
 
 /// The lines of those clients that have narrow ones are modelled.
-pub(super) fn model_lines(
+pub(super) fn limit_client_bandwidth(
     synthetics: Res<SyntheticClients>,
     spec: Res<CrowdNetworkConditions>,
     time: Res<Time<Fixed>>,
@@ -302,7 +306,7 @@ pub(super) fn model_lines(
         return;
     }
     let tick_s = time.timestep().as_secs_f64();
-    for synthetic in synthetics.clients.iter().filter(|s| s.receives) {
+    for synthetic in synthetics.clients.iter().filter(|s| s.receives_packets) {
         if let Some(client) = synthetic.client {
             outbox.limit_bandwidth(client, spec.bytes_per_tick(client, tick_s));
         }
@@ -319,7 +323,7 @@ type MirroredRow = (
 
 /// What clients see of the world as they say their messages.
 #[derive(SystemParam)]
-pub(super) struct ClientSurroundings<'w, 's> {
+pub(super) struct ClientSendParams<'w, 's> {
     crowds: Res<'w, Crowds>,
     sessions: Res<'w, Sessions>,
     streams: Res<'w, RandomStreams>,
@@ -329,18 +333,18 @@ pub(super) struct ClientSurroundings<'w, 's> {
     maps: Query<'w, 's, &'static SceneMap>,
 }
 
-impl ClientSurroundings<'_, '_> {
+impl ClientSendParams<'_, '_> {
     /// How many messages a client of this place sends in this tick.
-    fn messages_due(&self, nth: usize, messages_per_s: f32) -> u64 {
+    fn message_count(&self, nth: usize, messages_per_s: f32) -> u64 {
         let rate = f64::from(messages_per_s) * self.time.timestep().as_secs_f64();
         // Each client has a phase of its own, so that they do not all send in the same tick.
         let due = |tick: u64| ((tick as f64 + nth as f64 * 0.618_034) * rate) as u64;
         let messages = due(self.tick.0 + 1).saturating_sub(due(self.tick.0));
-        messages.min(MESSAGES_A_TICK_MAX)
+        messages.min(MESSAGES_PER_TICK_MAX)
     }
 
     /// Writes the messages of a client: moves along its route, or where it looks.
-    fn speak(&self, nth: usize, synthetic: &mut SyntheticClient, said: &mut PacketBuffer) {
+    fn write_messages(&self, nth: usize, synthetic: &mut SyntheticClient, said: &mut PacketBuffer) {
         let tick = self.tick.0;
         let Some(client) = synthetic.client else {
             return;
@@ -348,7 +352,7 @@ impl ClientSurroundings<'_, '_> {
         let Some(spec) = self.crowds.spec(synthetic.crowd) else {
             return;
         };
-        let messages = self.messages_due(nth, spec.messages_per_s);
+        let messages = self.message_count(nth, spec.messages_per_s);
         // Most have nothing to say in a tick, and looking up what they control is most of the work.
         if messages == 0 {
             return;
@@ -371,12 +375,12 @@ impl ClientSurroundings<'_, '_> {
         for _ in 0..messages {
             let next = route
                 .zip(self.maps.get(object.scene_entity()).ok())
-                .map(|(path, map)| step(at, &mut passed, path, map, step_m));
+                .map(|(path, map)| next_position(at, &mut passed, path, map, step_m));
             let message = match next {
                 Some(to) => {
                     let heading = Heading::from_direction(to - at).unwrap_or(*heading);
                     at = to;
-                    synthetic.step_to(quantise(to), heading, spec.inputs.then_some(tick))
+                    synthetic.move_message(quantise(to), heading, spec.sends_inputs.then_some(tick))
                 }
                 None => {
                     let turn = individual_random(self.streams.seed(), 3 << 32, nth as u64, tick)
@@ -392,17 +396,17 @@ impl ClientSurroundings<'_, '_> {
 }
 
 /// Every client sends its messages of this tick, in the order of the players.
-pub(super) fn send(
+pub(super) fn send_client_messages(
     mut synthetics: ResMut<SyntheticClients>,
     transport: Res<TransportHandle>,
     workers: Res<Workers>,
-    around: ClientSurroundings,
+    around: ClientSendParams,
     mut said: Local<Vec<PacketBuffer>>,
 ) {
     let SyntheticClients { clients, stats, .. } = &mut *synthetics;
     workers.for_each_chunk(clients, 256, &mut said, |said, first, chunk| {
         for (place, synthetic) in chunk.iter_mut().enumerate() {
-            around.speak(first + place, synthetic, said);
+            around.write_messages(first + place, synthetic, said);
         }
     });
     for said in said.iter_mut() {
@@ -416,7 +420,13 @@ pub(super) fn send(
 }
 
 /// Where to be next on a route: at most `step_m` further, and never past a turning point. `passed` counts those behind.
-fn step(at: Vec2, passed: &mut usize, path: &NavPath, map: &SceneMap, step_m: f32) -> Vec2 {
+fn next_position(
+    at: Vec2,
+    passed: &mut usize,
+    path: &NavPath,
+    map: &SceneMap,
+    step_m: f32,
+) -> Vec2 {
     let Some(target) = path
         .remaining()
         .get(*passed)
@@ -434,7 +444,7 @@ fn step(at: Vec2, passed: &mut usize, path: &NavPath, map: &SceneMap, step_m: f3
 }
 
 /// The mirrors take the packets of this tick.
-pub(super) fn receive(
+pub(super) fn receive_client_packets(
     mut synthetics: ResMut<SyntheticClients>,
     workers: Res<Workers>,
     (spec, tick, time): (Res<CrowdNetworkConditions>, Res<SimTick>, Res<Time<Fixed>>),
@@ -442,20 +452,20 @@ pub(super) fn receive(
     mut scratch: Local<Vec<u64>>,
     mut order: Local<Vec<(usize, usize)>>,
 ) {
-    let line = synthetics.line.clone();
+    let line = synthetics.mirror_sink.clone();
     let mut kept = line.delivered();
     let frames = &mut kept.packets;
     let SyntheticClients {
         clients,
         by_client,
         stats,
-        lines,
+        in_flight: lines,
         ..
     } = &mut *synthetics;
     let tick_s = time.timestep().as_secs_f64();
     // No stream: what happens behind the tick is no part of its state.
     let mut random = individual_random(streams.seed(), 7 << 32, 0, tick.0);
-    lines.pass(&spec, tick.0, tick_s, &mut random, frames);
+    lines.transfer(&spec, tick.0, tick_s, &mut random, frames);
     let packets: Vec<(ClientId, &[u8])> = frames
         .iter()
         .enumerate()
@@ -472,21 +482,21 @@ pub(super) fn receive(
         let end = first + chunk.len();
         for &(nth, place) in order_ref[start..].iter().take_while(|&&(nth, _)| nth < end) {
             let synthetic = &mut chunk[nth - first];
-            if synthetic.fault.is_none() {
+            if synthetic.mirror_error.is_none() {
                 *taken += 1;
                 let (client, packet) = packets[place];
-                synthetic.take(client, packet);
+                synthetic.receive(client, packet);
             }
         }
     });
     stats.packets += scratch.iter_mut().map(std::mem::take).sum::<u64>();
     order.clear();
     kept.clear();
-    (stats.faults, stats.ends_told, stats.resumed) = (0, 0, 0);
+    (stats.decode_errors, stats.end_notices, stats.resumed) = (0, 0, 0);
     for synthetic in clients.iter() {
-        stats.faults += u64::from(synthetic.fault.is_some());
-        stats.ends_told += synthetic.ends_told;
-        stats.resumed += synthetic.resumed;
+        stats.decode_errors += u64::from(synthetic.mirror_error.is_some());
+        stats.end_notices += synthetic.end_notices;
+        stats.resumed += synthetic.resume_count;
     }
 }
 
@@ -502,13 +512,13 @@ pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
         let receiving = synthetics
             .clients
             .iter()
-            .filter(|synthetic| synthetic.receives);
+            .filter(|synthetic| synthetic.receives_packets);
         receiving.filter_map(|s| Some((s, s.client.filter(|&client| is_open(client))?)))
     };
     let faults = synthetics
         .clients
         .iter()
-        .filter_map(|s| Some((s.player, s.fault.clone()?)));
+        .filter_map(|s| Some((s.player, s.mirror_error.clone()?)));
     let differences = compared().filter_map(|(s, client)| {
         Some((s.player, compare_mirror(world, client, &s.mirror).err()?))
     });

@@ -3,11 +3,11 @@
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
+use super::area::CrowdArea;
 use super::attributes::{attribute, set_attribute};
 use super::behaviour::{Behaviour, BehaviourState};
 use super::clients::SyntheticClients;
 use super::crowds::{CrowdId, CrowdMember, Crowds, individual_random};
-use super::place::CrowdArea;
 use super::spawn::free_position;
 use throng::aoi::Viewable;
 use throng::nav::NavPath;
@@ -23,7 +23,7 @@ pub fn members(world: &World, tag: &str, count: Option<u32>) -> Vec<Entity> {
         return Vec::new();
     };
     let all = crowds
-        .all
+        .crowds
         .iter()
         .filter(|crowd| crowd.spec.tag == tag)
         .flat_map(|crowd| &crowd.members);
@@ -59,7 +59,7 @@ pub fn teleport_some(
         let mut random = random_of(world, object);
         let position = free_position(world, object.scene_entity(), to, &mut random);
         teleport(world, entity, position)?;
-        settle(world, entity, position);
+        set_home(world, entity, position);
     }
     Ok(())
 }
@@ -92,7 +92,7 @@ pub fn move_individual(
     let mut random = random_of(world, object.ok_or(WorldError::NoSuchObject { entity })?);
     let position = free_position(world, scene, at, &mut random);
     change_scene(world, entity, scene, position)?;
-    settle(world, entity, position);
+    set_home(world, entity, position);
     Ok(())
 }
 
@@ -149,9 +149,9 @@ pub fn hide_some(world: &mut World, individuals: &[Entity], hidden: bool) {
 
 /// Gives individuals, and those of their crowds who come later, something else to do; they begin within a second.
 pub fn set_behaviour_of(world: &mut World, tag: &str, behaviour: &Behaviour) {
-    let tagged: Vec<CrowdId> = world.resource::<Crowds>().tagged(tag).collect();
+    let tagged: Vec<CrowdId> = world.resource::<Crowds>().with_tag(tag).collect();
     for id in tagged {
-        world.resource_mut::<Crowds>().all[id.0 as usize]
+        world.resource_mut::<Crowds>().crowds[id.0 as usize]
             .spec
             .behaviour = behaviour.clone();
     }
@@ -171,7 +171,7 @@ pub fn set_behaviour(world: &mut World, entity: Entity, behaviour: &Behaviour, f
         return;
     };
     if let Some(mut mind) = entity.get_mut::<BehaviourState>() {
-        (mind.next_tick, mind.goals, mind.resting) = (from_tick, 0, false);
+        (mind.next_decision_tick, mind.goal_count, mind.is_resting) = (from_tick, 0, false);
     }
     if let Some(mut path) = entity.get_mut::<NavPath>() {
         path.clear();
@@ -181,23 +181,23 @@ pub fn set_behaviour(world: &mut World, entity: Entity, behaviour: &Behaviour, f
 
 /// Brings absent players of a tag back, up to `count` over all its crowds.
 pub fn login_some(world: &mut World, tag: &str, count: Option<u32>) {
-    let tagged: Vec<CrowdId> = world.resource::<Crowds>().tagged(tag).collect();
+    let tagged: Vec<CrowdId> = world.resource::<Crowds>().with_tag(tag).collect();
     let mut synthetics = world.resource_mut::<SyntheticClients>();
     let mut left = count.unwrap_or(u32::MAX);
     for id in tagged {
-        left -= synthetics.call(id, left);
+        left -= synthetics.schedule_logins(id, left);
     }
 }
 
 /// Lets players of a tag log out, up to `count` over all its crowds, through the inbox; they stay away until they are
 /// called.
 pub fn logout_some(world: &mut World, tag: &str, count: Option<u32>) {
-    let tagged: Vec<CrowdId> = world.resource::<Crowds>().tagged(tag).collect();
+    let tagged: Vec<CrowdId> = world.resource::<Crowds>().with_tag(tag).collect();
     let mut synthetics = world.resource_mut::<SyntheticClients>();
     let (mut gone, max) = (Vec::new(), count.map_or(usize::MAX, |count| count as usize));
     for id in tagged {
         let left = u32::try_from(max - gone.len()).unwrap_or(u32::MAX);
-        gone.extend(synthetics.dismiss(id, left));
+        gone.extend(synthetics.log_out_players(id, left));
     }
     let transport = world.resource::<TransportHandle>().clone();
     let bytes = ClientMessage::Logout.to_bytes();
@@ -213,9 +213,9 @@ fn random_of(world: &World, object: Object) -> rand_pcg::Pcg64Mcg {
 }
 
 /// Where an individual was put is where it lives from now on.
-fn settle(world: &mut World, entity: Entity, home: glam::Vec2) {
+fn set_home(world: &mut World, entity: Entity, home: glam::Vec2) {
     let now = world.resource::<SimTick>().0;
     if let Some(mut mind) = world.get_mut::<BehaviourState>(entity) {
-        (mind.home, mind.next_tick, mind.resting) = (home, now + 1, false);
+        (mind.home, mind.next_decision_tick, mind.is_resting) = (home, now + 1, false);
     }
 }

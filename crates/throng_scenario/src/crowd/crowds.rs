@@ -4,8 +4,8 @@ use bevy_ecs::prelude::*;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
+use super::area::CrowdArea;
 use super::behaviour::{Behaviour, Idle};
-use super::place::CrowdArea;
 use throng::aoi::ViewCaps;
 use throng::memory::MemoryUse;
 use throng::nav::NavPath;
@@ -14,7 +14,7 @@ use throng::sim::StateHasher;
 use throng::world::{GuildId, KindId, Object, SimScene, StateHashed, TeamId};
 
 /// Ticks after which an individual looks whether it has arrived, or sees somebody.
-pub(super) const LOOK_TICKS: u64 = 10;
+pub(super) const PERCEPTION_INTERVAL_TICKS: u64 = 10;
 
 /// Seconds over which a new crowd begins to move.
 pub(super) const STAGGER_S: f64 = 10.0;
@@ -45,13 +45,13 @@ pub struct CrowdSpec {
     /// How often each of them changes an attribute, a second.
     pub attributes_per_s: f32,
     /// The share of its players that receive packets and hold a mirror.
-    pub clients: f32,
+    pub client_share: f32,
     /// How many messages each of its players sends, a second.
     pub messages_per_s: f32,
     /// How many of its players log out a second, to come back a little later.
     pub churn_per_s: f32,
     /// Whether its players send their moves as numbered inputs, and are told where they stand with each.
-    pub inputs: bool,
+    pub sends_inputs: bool,
     /// In which class its players are let in where the server is full, by the [`CrowdAuthenticator`](super::CrowdAuthenticator).
     pub admission: AdmissionClass,
     /// How many its players see.
@@ -80,10 +80,10 @@ impl CrowdSpec {
             behaviour: Idle.into(),
             speed_m_s: 1.5,
             attributes_per_s: 0.0,
-            clients: 0.0,
+            client_share: 0.0,
             messages_per_s: 10.0,
             churn_per_s: 0.0,
-            inputs: false,
+            sends_inputs: false,
             admission: AdmissionClass::Standard,
             caps: ViewCaps {
                 players: 100,
@@ -106,9 +106,9 @@ pub struct CrowdMember(pub CrowdId);
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Crowds {
     #[memory(each)]
-    pub(super) all: Vec<CrowdState>,
+    pub(super) crowds: Vec<CrowdState>,
     /// Nobody does anything any more, see [`rest`].
-    pub(super) resting: bool,
+    pub(super) is_halted: bool,
 }
 
 /// A crowd and those of it who live.
@@ -118,14 +118,14 @@ pub(super) struct CrowdState {
     pub spec: CrowdSpec,
     pub members: Vec<Entity>,
     /// Changes of attributes that are due; below 1 after each tick.
-    pub activity_due: f64,
+    pub pending_attribute_changes: f64,
 }
 
 impl Crowds {
     /// The crowds of a tag.
-    pub fn tagged(&self, tag: &str) -> impl Iterator<Item = CrowdId> {
+    pub fn with_tag(&self, tag: &str) -> impl Iterator<Item = CrowdId> {
         let tagged = self
-            .all
+            .crowds
             .iter()
             .enumerate()
             .filter(move |(_, crowd)| crowd.spec.tag == tag);
@@ -135,7 +135,7 @@ impl Crowds {
     /// What a crowd is made of.
     #[must_use]
     pub fn spec(&self, id: CrowdId) -> Option<&CrowdSpec> {
-        self.all.get(id.0 as usize).map(|crowd| &crowd.spec)
+        self.crowds.get(id.0 as usize).map(|crowd| &crowd.spec)
     }
 }
 
@@ -160,7 +160,7 @@ impl CrowdSpec {
             team.map_or(u64::MAX, u64::from),
             guild.map_or(u64::MAX, u64::from),
             u64::from(self.party_size),
-            (self.admission as u64) << 1 | u64::from(self.inputs),
+            (self.admission as u64) << 1 | u64::from(self.sends_inputs),
             u64::from(self.caps.players),
             u64::from(self.caps.npcs),
             u64::from(self.caps.things),
@@ -170,7 +170,7 @@ impl CrowdSpec {
         for float in [
             self.speed_m_s,
             self.attributes_per_s,
-            self.clients,
+            self.client_share,
             self.messages_per_s,
             self.churn_per_s,
         ] {
@@ -185,10 +185,10 @@ impl Crowds {
     /// Puts into the state hash what decides on those who come later, and on whom activity befalls: members are drawn by
     /// their place in the list.
     pub(super) fn hash(&self, world: &World, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.resting));
-        for crowd in &self.all {
+        hasher.write_u64(u64::from(self.is_halted));
+        for crowd in &self.crowds {
             crowd.spec.hash(world, hasher);
-            hasher.write_u64(crowd.activity_due.to_bits());
+            hasher.write_u64(crowd.pending_attribute_changes.to_bits());
             hasher.write_u64(crowd.members.len() as u64);
             for &member in &crowd.members {
                 let object = world.get::<Object>(member);
@@ -201,7 +201,7 @@ impl Crowds {
 /// Brings individuals to rest, for good: nobody thinks, sends, comes, goes or changes, and whoever walks stops. Call it again
 /// while searches are waiting. Parties that queue are not individuals, and go on.
 pub fn halt_crowds(world: &mut World) {
-    world.resource_mut::<Crowds>().resting = true;
+    world.resource_mut::<Crowds>().is_halted = true;
     let mut paths = world.query::<&mut NavPath>();
     paths.iter_mut(world).for_each(|mut path| path.clear());
 }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_later_individuals_will_do_is_in_the_state_hash() {
+    fn crowd_specs_are_in_the_state_hash() {
         let mut server = server(0);
         let before = server.state_hash();
         set_behaviour_of(
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn that_nobody_does_anything_any_more_is_in_the_state_hash() {
+    fn halted_crowds_are_in_the_state_hash() {
         let mut server = server(0);
         let before = server.state_hash();
         halt_crowds(server.world_mut());
@@ -249,11 +249,11 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_members_is_in_the_state_hash() {
+    fn order_of_members_is_in_the_state_hash() {
         // Activity draws a member by its place in the list.
         let mut server = server(3);
         let before = server.state_hash();
-        server.world_mut().resource_mut::<Crowds>().all[0]
+        server.world_mut().resource_mut::<Crowds>().crowds[0]
             .members
             .swap(0, 2);
         assert_ne!(server.state_hash(), before);

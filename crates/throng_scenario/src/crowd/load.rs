@@ -14,9 +14,9 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use thiserror::Error;
 
+use super::area::CrowdArea;
 use super::behaviour::{Behaviour, Chase, Gather, Idle, Wander};
 use super::crowds::{CrowdSpec, STAGGER_S};
-use super::place::CrowdArea;
 use super::spawn::add_crowd;
 use throng::aoi::{SceneInterest, ViewCaps, Viewer};
 use throng::inbox::InboxSettings;
@@ -35,7 +35,7 @@ const LOGIN_TICKS: u32 = 20;
 pub const LOAD_WARM_UP_TICKS: u64 = (STAGGER_S as u64 + 2) * 20 + LOGIN_TICKS as u64;
 
 /// Players who see each other's town as full.
-const PLAYERS_A_KM2: f64 = 2_500.0;
+const PLAYERS_PER_KM2: f64 = 2_500.0;
 
 const TILE_M: f32 = 0.5;
 
@@ -75,7 +75,7 @@ pub enum LoadError {
 /// The side of the town for so many players, in tiles of half a metre.
 #[must_use]
 pub fn load_side_tiles(players: u32) -> u32 {
-    let side_m = 1_000.0 * (f64::from(players) / PLAYERS_A_KM2).max(1.0).sqrt();
+    let side_m = 1_000.0 * (f64::from(players) / PLAYERS_PER_KM2).max(1.0).sqrt();
     ((side_m / f64::from(TILE_M)).ceil() as u32).min(SIDE_TILES_MAX)
 }
 
@@ -139,13 +139,13 @@ pub fn add_load_as(
         },
         map,
     )?;
-    for spec in crowds(world, scene, players, (size_m, layout)) {
+    for spec in load_crowds(world, scene, players, (size_m, layout)) {
         add_crowd(world, spec)?;
     }
     Ok(scene)
 }
 
-fn crowds(
+fn load_crowds(
     world: &World,
     scene: Entity,
     players: u32,
@@ -179,7 +179,7 @@ fn crowds(
         behaviour,
         speed_m_s: 3.0,
         attributes_per_s: 2.0,
-        clients: 1.0,
+        client_share: 1.0,
         caps: ViewCaps {
             players: 100,
             npcs: 50,
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_warm_up_everybody_is_there_most_walk_and_everybody_gets_packets() {
+    fn all_players_are_in_and_most_walk_after_the_warm_up() {
         let mut server = TestServer::builder().build();
         add_load(server.world_mut(), 40).unwrap();
         server.step(LOAD_WARM_UP_TICKS);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_in_one_square_stays_there_and_sees_more_of_itself() {
+    fn crowd_in_one_square_stays_there_and_has_fuller_views() {
         let links = [LoadLayout::Spread, LoadLayout::Square].map(|layout| {
             let mut server = TestServer::builder().build();
             add_load_as(server.world_mut(), 60, layout).unwrap();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn players_who_arrive_set_out_again() {
+    fn players_at_their_goal_choose_another() {
         let mut server = TestServer::builder().build();
         add_load(server.world_mut(), 40).unwrap();
         // A way of 200 m takes 67 s: nearly everybody has been somewhere by then.

@@ -39,21 +39,21 @@
 //! Invariant: what an individual draws depends on the seed, its id and the tick alone, so that the order in which the ECS
 //! stores individuals cannot show.
 
-mod activity;
+mod area;
 mod arrivals;
+mod attribute_changes;
 mod attributes;
 mod authenticator;
 mod behaviour;
 mod clients;
 mod commands;
 mod crowds;
-mod line;
-mod links;
+mod custom_attributes;
+mod disconnects;
 #[cfg(any(test, feature = "bench"))]
 mod load;
-mod lobby;
-mod own_attributes;
-mod place;
+mod network_conditions;
+mod party_queueing;
 mod plugin;
 mod possession;
 mod routes;
@@ -62,6 +62,7 @@ mod synthetic;
 mod tickets;
 mod trades;
 
+pub use area::CrowdArea;
 pub use arrivals::{ArrivalsError, ArrivalsPlugin, PartyArrivals, cancel_oldest, queue_parties};
 pub use attributes::{
     ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, SCENE_ATTRIBUTE_NAMES, Weather,
@@ -78,19 +79,18 @@ pub use commands::{
     send_home, set_attribute_of, set_behaviour, set_behaviour_of, set_team_of, teleport_some,
 };
 pub use crowds::{CrowdId, CrowdMember, CrowdSpec, Crowds, halt_crowds};
-pub use line::{CrowdNetworkConditions, LINE_MS_MAX};
-pub use links::{ban_some, client_of, disconnect_some, duplicate_login_some, kick_some};
+pub use custom_attributes::{
+    CUSTOM_ATTRIBUTES_MAX, CustomAttributeAppExt, CustomAttributeSpec, CustomAttributeTable,
+};
+pub use disconnects::{ban_some, client_of, disconnect_some, duplicate_login_some, kick_some};
 #[cfg(any(test, feature = "bench"))]
 pub use load::{
     LOAD_PLAYERS_MAX, LOAD_SQUARE_M, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, LoadLayout,
     add_load, add_load_as, load_census, load_npcs, load_side_tiles,
 };
-pub use own_attributes::{
-    CustomAttributeAppExt, CustomAttributeSpec, OWN_ATTRIBUTES_MAX, OwnAttributeTable,
-};
-pub use place::CrowdArea;
+pub use network_conditions::{CrowdNetworkConditions, DELAY_MS_MAX};
 pub use plugin::{CrowdPlugin, CrowdSystems};
 pub use possession::{PossessionError, count_possessing, possess, release, spectate};
 pub use spawn::{CROWDS_MAX, PLAYERS_MAX, add_crowd, spawn_individual};
 pub use tickets::REGIONS_MAX;
-pub use trades::{COINS, Inventory, START_ITEMS, TradePlugin};
+pub use trades::{Inventory, START_COINS, START_ITEMS, TradePlugin};

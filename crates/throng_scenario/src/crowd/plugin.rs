@@ -4,16 +4,16 @@ use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 
-use super::activity::act;
-use super::arrivals::{ArrivalsPlugin, arrive};
+use super::arrivals::{ArrivalsPlugin, queue_synthetic_parties};
+use super::attribute_changes::change_attributes;
 use super::attributes;
 use super::authenticator::CrowdAuthenticator;
 use super::behaviour::{Behaviour, BehaviourState, think};
 use super::clients::{self, SyntheticClients};
 use super::crowds::{CrowdId, CrowdMember, Crowds};
-use super::line::CrowdNetworkConditions;
-use super::lobby::queue_up;
-use super::possession::clear_bodies;
+use super::network_conditions::CrowdNetworkConditions;
+use super::party_queueing::queue_crowd_parties;
+use super::possession::despawn_orphaned_characters;
 use super::routes::follow_routes;
 use super::spawn::spawn_member;
 use throng::instance::InstanceSystems;
@@ -44,18 +44,32 @@ impl CrowdPlugin {
             .add_systems(
                 FixedPreUpdate,
                 (
-                    (clients::churn, clients::send).chain().run_if(is_awake),
-                    clients::model_lines,
+                    (
+                        clients::log_players_in_and_out,
+                        clients::send_client_messages,
+                    )
+                        .chain()
+                        .run_if(crowds_are_active),
+                    clients::limit_client_bandwidth,
                 )
                     .chain(),
             )
-            .add_systems(FixedPostUpdate, clients::receive)
+            .add_systems(FixedPostUpdate, clients::receive_client_packets)
             .configure_sets(FixedUpdate, CrowdSystems.after(InstanceSystems))
             .add_systems(
                 FixedUpdate,
                 (
-                    (follow_members, clear_bodies, welcome, follow_routes).chain(),
-                    (think, act).chain().run_if(is_awake).before(arrive),
+                    (
+                        remove_despawned_members,
+                        despawn_orphaned_characters,
+                        spawn_characters,
+                        follow_routes,
+                    )
+                        .chain(),
+                    (think, change_attributes)
+                        .chain()
+                        .run_if(crowds_are_active)
+                        .before(queue_synthetic_parties),
                 )
                     .chain()
                     .in_set(CrowdSystems)
@@ -63,9 +77,9 @@ impl CrowdPlugin {
             )
             .add_systems(
                 FixedUpdate,
-                queue_up
-                    .run_if(is_awake)
-                    .after(arrive)
+                queue_crowd_parties
+                    .run_if(crowds_are_active)
+                    .after(queue_synthetic_parties)
                     .in_set(CrowdSystems)
                     .in_set(SimSystems::Think),
             )
@@ -84,12 +98,12 @@ impl CrowdPlugin {
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CrowdSystems;
 
-fn is_awake(crowds: Res<Crowds>) -> bool {
-    !crowds.resting
+fn crowds_are_active(crowds: Res<Crowds>) -> bool {
+    !crowds.is_halted
 }
 
 /// Takes those who are gone off the lists.
-fn follow_members(
+fn remove_despawned_members(
     mut gone: MessageReader<ObjectDespawned>,
     mut crowds: ResMut<Crowds>,
     members: Query<&CrowdMember>,
@@ -99,14 +113,14 @@ fn follow_members(
         any |= !members.contains(message.entity);
     }
     if any {
-        for crowd in &mut crowds.all {
+        for crowd in &mut crowds.crowds {
             crowd.members.retain(|&entity| members.contains(entity));
         }
     }
 }
 
 /// Gives every player that logged in a character: once its record is here, if players persist.
-fn welcome(
+fn spawn_characters(
     world: &mut World,
     mut logged_in: Local<MessageCursor<LoggedIn>>,
     mut loaded: Local<MessageCursor<PlayerLoaded>>,
@@ -123,13 +137,13 @@ fn welcome(
         let Some(crowd) = world.resource::<SyntheticClients>().crowd_of(client) else {
             continue;
         };
-        if let Err(error) = give_character(world, crowd, client, player) {
+        if let Err(error) = spawn_character(world, crowd, client, player) {
             tracing::warn!(player = player.0, %error, "synthetic player not spawned");
         }
     }
 }
 
-fn give_character(
+fn spawn_character(
     world: &mut World,
     crowd: CrowdId,
     client: ClientId,

@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::clients::SyntheticClients;
 use super::commands::members;
 use super::crowds::{CrowdId, CrowdMember, Crowds};
-use super::links::client_of;
+use super::disconnects::client_of;
 use super::spawn::spawn_member;
 use throng::aoi::Viewer;
 use throng::movement::{AttachedTo, Walker};
@@ -31,7 +31,7 @@ use throng::world::{
 pub enum PossessionError {
     /// There are fewer than players.
     #[error("{found} uncontrolled objects, expected {expected}")]
-    TooFew {
+    TooFewObjects {
         /// How many players there are.
         expected: usize,
         /// How many there are for them.
@@ -39,7 +39,7 @@ pub enum PossessionError {
     },
     /// There is nobody.
     #[error("no other player to spectate")]
-    NobodyToWatch,
+    NoSpectateTarget,
     /// There is no room in a scene, or nothing to stand in it.
     #[error(transparent)]
     World(#[from] WorldError),
@@ -70,7 +70,7 @@ pub fn possess(world: &mut World, players: &[Entity], of: &str) -> Result<usize,
         possessed += usize::from(control(world, client, target));
     }
     if targets.len() < players.len() {
-        return Err(PossessionError::TooFew {
+        return Err(PossessionError::TooFewObjects {
             expected: players.len(),
             found: targets.len(),
         });
@@ -91,7 +91,7 @@ pub fn spectate(
     let mut watched = members(world, follow, None);
     watched.retain(|entity| !players.contains(entity));
     if watched.is_empty() {
-        return Err(PossessionError::NobodyToWatch);
+        return Err(PossessionError::NoSpectateTarget);
     }
     let mut spectators = 0;
     for (&body, &other) in players.iter().zip(watched.iter().cycle()) {
@@ -118,7 +118,7 @@ pub fn spectate(
 /// [`PossessionError::World`] of the first that finds no room; those before have theirs.
 pub fn release(world: &mut World, tag: &str, count: u32) -> Result<usize, PossessionError> {
     let mut released = 0;
-    for (crowd, client, player, controlled) in elsewhere(world, tag) {
+    for (crowd, client, player, controlled) in possessing_players(world, tag) {
         if released >= count as usize {
             break;
         }
@@ -131,7 +131,7 @@ pub fn release(world: &mut World, tag: &str, count: u32) -> Result<usize, Posses
         if world.get::<AttachedTo>(controlled).is_some() {
             despawn_object(world, controlled)?;
         } else {
-            let_go(world, controlled);
+            release_object(world, controlled);
         }
     }
     Ok(released)
@@ -140,14 +140,14 @@ pub fn release(world: &mut World, tag: &str, count: u32) -> Result<usize, Posses
 /// How many players of a tag possess something or watch.
 #[must_use]
 pub fn count_possessing(world: &World, tag: &str) -> usize {
-    elsewhere(world, tag).len()
+    possessing_players(world, tag).len()
 }
 
 /// The players of a tag that control something else than their own object, with that.
-fn elsewhere(world: &World, tag: &str) -> Vec<(CrowdId, ClientId, PlayerId, Entity)> {
+fn possessing_players(world: &World, tag: &str) -> Vec<(CrowdId, ClientId, PlayerId, Entity)> {
     let (sessions, players) = (world.resource::<Sessions>(), world.resource::<Players>());
     let synthetics = world.resource::<SyntheticClients>();
-    let tagged = world.resource::<Crowds>().tagged(tag);
+    let tagged = world.resource::<Crowds>().with_tag(tag);
     let all = tagged.flat_map(|crowd| {
         synthetics
             .clients_of(crowd)
@@ -161,7 +161,7 @@ fn elsewhere(world: &World, tag: &str) -> Vec<(CrowdId, ClientId, PlayerId, Enti
 }
 
 /// Something is nobody's again, and goes on as it did before.
-fn let_go(world: &mut World, entity: Entity) {
+fn release_object(world: &mut World, entity: Entity) {
     let kind = world.get::<Object>(entity).map(Object::kind);
     let kinds = world.resource::<ObjectKinds>();
     let class = kind.and_then(|kind| kinds.get(kind)).map(|kind| kind.class);
@@ -178,7 +178,10 @@ fn let_go(world: &mut World, entity: Entity) {
 }
 
 /// With a player's session its own object goes, where it controlled something else.
-pub(super) fn clear_bodies(world: &mut World, mut logged_out: Local<MessageCursor<LoggedOut>>) {
+pub(super) fn despawn_orphaned_characters(
+    world: &mut World,
+    mut logged_out: Local<MessageCursor<LoggedOut>>,
+) {
     let gone = logged_out.read(world.resource::<Messages<LoggedOut>>());
     let players = world.resource::<Players>();
     let bodies: Vec<Entity> = gone

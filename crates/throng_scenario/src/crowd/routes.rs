@@ -16,12 +16,12 @@ use throng::sim::{ColumnRows, TableColumn, Workers, chunks};
 use throng::world::{Object, Position};
 
 /// How near a turning point counts as there, in metres: more than a quantum of the wire.
-const THERE_M: f32 = 0.05;
+const ARRIVAL_DISTANCE_M: f32 = 0.05;
 
 /// So many rows a thread takes at once.
-const PIECE_ROWS: usize = 1_024;
+const CHUNK_ROWS: usize = 1_024;
 
-type Route = (
+type RouteQuery = (
     &'static Object,
     Ref<'static, Position>,
     &'static mut NavPath,
@@ -30,14 +30,14 @@ type Route = (
 /// The routes of players follow their moves; who was refused a move looks for another way.
 pub(super) fn follow_routes(
     mut refused: MessageReader<MoveRefused>,
-    mut routes: Query<Route, (With<CrowdMember>, Without<Walker>)>,
+    mut routes: Query<RouteQuery, (With<CrowdMember>, Without<Walker>)>,
     maps: Query<&SceneMap>,
     ticks: SystemChangeTick,
     workers: Res<Workers>,
 ) {
     let tables = routes.contiguous_iter_mut().into_iter().flatten();
-    let mut tables: Vec<RouteTable> = tables.map(RouteTable::of).collect();
-    let mut rows: Vec<RouteRows> = tables.iter_mut().flat_map(RouteTable::pieces).collect();
+    let mut tables: Vec<RouteTable> = tables.map(RouteTable::new).collect();
+    let mut rows: Vec<RouteRows> = tables.iter_mut().flat_map(RouteTable::chunks).collect();
     workers.for_each_in_turn(&mut rows, |rows| rows.follow(&maps, &ticks));
     for refusal in refused.read() {
         if let Ok((.., mut path)) = routes.get_mut(refusal.entity) {
@@ -63,7 +63,9 @@ struct RouteRows<'a> {
 }
 
 impl<'w> RouteTable<'w> {
-    fn of((objects, positions, paths): <Route as ContiguousQueryData>::Contiguous<'w, '_>) -> Self {
+    fn new(
+        (objects, positions, paths): <RouteQuery as ContiguousQueryData>::Contiguous<'w, '_>,
+    ) -> Self {
         let (positions, ticks) = ContiguousRef::split(positions);
         Self {
             objects,
@@ -73,10 +75,10 @@ impl<'w> RouteTable<'w> {
         }
     }
 
-    fn pieces(&mut self) -> impl Iterator<Item = RouteRows<'_>> {
+    fn chunks(&mut self) -> impl Iterator<Item = RouteRows<'_>> {
         let (mut objects, mut positions) = (self.objects, self.positions);
         let (mut moved_at, mut paths) = (self.moved_at, self.paths.rows());
-        chunks(objects.len(), PIECE_ROWS, move |rows| RouteRows {
+        chunks(objects.len(), CHUNK_ROWS, move |rows| RouteRows {
             objects: objects.split_off(..rows).unwrap_or_default(),
             positions: positions.split_off(..rows).unwrap_or_default(),
             moved_at: moved_at.split_off(..rows).unwrap_or_default(),
@@ -109,7 +111,7 @@ impl RouteRows<'_> {
                     map
                 }
             };
-            if map.centre_of(turn).distance(self.positions[row].0) > THERE_M {
+            if map.centre_of(turn).distance(self.positions[row].0) > ARRIVAL_DISTANCE_M {
                 continue;
             }
             let path = self.paths.get_mut(row);

@@ -6,6 +6,7 @@ use glam::Vec2;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
+use super::area::CrowdArea;
 use super::attributes;
 use super::authenticator::CrowdAuthenticator;
 use super::behaviour::BehaviourState;
@@ -13,8 +14,7 @@ use super::clients::SyntheticClients;
 use super::crowds::{
     CrowdId, CrowdMember, CrowdSpec, CrowdState, Crowds, STAGGER_S, individual_random,
 };
-use super::own_attributes;
-use super::place::CrowdArea;
+use super::custom_attributes;
 use throng::aoi::{Viewable, Viewer};
 use throng::map::SceneMap;
 use throng::movement::{MaxSpeed, Walker};
@@ -42,8 +42,8 @@ pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldErr
         .get(spec.kind)
         .ok_or(WorldError::NoSuchKind(spec.kind))?
         .class;
-    let crowds = world.resource::<Crowds>().all.len();
-    let players = world.resource::<SyntheticClients>().players_len() + spec.count as usize;
+    let crowds = world.resource::<Crowds>().crowds.len();
+    let players = world.resource::<SyntheticClients>().player_count() + spec.count as usize;
     if crowds >= CROWDS_MAX {
         return Err(WorldError::TooMany {
             what: "crowds",
@@ -58,16 +58,17 @@ pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldErr
     }
     let id = CrowdId(crowds as u32);
     let (count, party_size, admission) = (spec.count, spec.party_size, spec.admission);
-    let receiving = (f64::from(spec.clients.clamp(0.0, 1.0)) * f64::from(count)).round() as u32;
-    world.resource_mut::<Crowds>().all.push(CrowdState {
+    let receiving =
+        (f64::from(spec.client_share.clamp(0.0, 1.0)) * f64::from(count)).round() as u32;
+    world.resource_mut::<Crowds>().crowds.push(CrowdState {
         spec,
         members: Vec::new(),
-        activity_due: 0.0,
+        pending_attribute_changes: 0.0,
     });
     if class == ObjectCategory::Player {
         let first = world
             .resource_mut::<SyntheticClients>()
-            .enlist(id, count, receiving);
+            .add_players(id, count, receiving);
         world
             .resource::<CrowdAuthenticator>()
             .classify(first, admission);
@@ -106,7 +107,9 @@ pub(super) fn spawn_member(
     who: u64,
     extra: impl Bundle,
 ) -> Result<Entity, WorldError> {
-    let spec = world.resource::<Crowds>().all[id.0 as usize].spec.clone();
+    let spec = world.resource::<Crowds>().crowds[id.0 as usize]
+        .spec
+        .clone();
     let class = world
         .resource::<ObjectKinds>()
         .get(spec.kind)
@@ -120,7 +123,7 @@ pub(super) fn spawn_member(
     if class != Some(ObjectCategory::Player) {
         world.entity_mut(entity).insert(Walker);
     }
-    world.resource_mut::<Crowds>().all[id.0 as usize]
+    world.resource_mut::<Crowds>().crowds[id.0 as usize]
         .members
         .push(entity);
     Ok(entity)
@@ -149,9 +152,9 @@ pub fn spawn_individual(
     let delay = random.random_range(0.0..STAGGER_S) * hz;
     let mind = BehaviourState {
         home: position,
-        next_tick: tick + delay as u64,
-        goals: 0,
-        resting: false,
+        next_decision_tick: tick + delay as u64,
+        goal_count: 0,
+        is_resting: false,
     };
     let body = (
         Viewable::default(),
@@ -166,7 +169,7 @@ pub fn spawn_individual(
         position,
         (body, spec.behaviour.clone(), mind, extra),
     )?;
-    own_attributes::give(world, entity);
+    custom_attributes::insert_default_values(world, entity);
     let mut individual = world.entity_mut(entity);
     if class == Some(ObjectCategory::Player) {
         individual.insert(Viewer::new(spec.caps));

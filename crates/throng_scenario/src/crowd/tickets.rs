@@ -48,12 +48,12 @@ pub(super) fn draw_ticket(
         mode,
         since_tick: 0,
         members: Default::default(),
-        preferences: draw_wishes(rng, spec, party, size, others),
+        preferences: draw_preferences(rng, spec, party, size, others),
     }
 }
 
 /// What a party wishes; `None` for nothing.
-fn draw_wishes(
+fn draw_preferences(
     rng: &mut impl Rng,
     spec: &ScenarioMatchMode,
     party: TicketParty,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn deviations_have_mean_zero_and_the_width_asked_for() {
+    fn deviations_have_mean_zero_and_the_requested_width() {
         let mut rng = Pcg64Mcg::seed_from_u64(5);
         let drawn: Vec<i64> = (0..100_000)
             .map(|_| draw_deviation(&mut rng, 1000))
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_those_of_the_spec_and_none_without() {
+    fn preferences_follow_the_spec() {
         let mut rng = Pcg64Mcg::seed_from_u64(5);
         let plain = ScenarioMatchMode::default();
         let spec = ScenarioMatchMode {

@@ -23,26 +23,26 @@ use throng::wire::{AttributeValue, Encoding};
 use throng::world::{ObjectHashAppExt, PlayerId, Players, StateHashed};
 
 /// Coins with which a player begins.
-pub const COINS: u32 = 100;
+pub const START_COINS: u32 = 100;
 
 /// Wares with which a player begins.
 pub const START_ITEMS: u32 = 2;
 
 /// Wares that a player can carry.
-const WARES_MAX: usize = 8;
+const ITEMS_MAX: usize = 8;
 
 /// Deals in a tick, at most.
-const DEALS_PER_TICK: usize = 8;
+const TRADES_PER_TICK: usize = 8;
 
 /// Coins that one gives in a deal, at most.
 const PRICE_MAX: u32 = 20;
 
 /// The numbers of the attributes in packets and stores.
 const COINS_ID: u16 = 900;
-const WARES_ID: u16 = 901;
+const ITEMS_ID: u16 = 901;
 
 const COINS_ENCODING: Encoding = Encoding::Varint;
-const WARES_ENCODING: Encoding = Encoding::Bytes { max: 200 };
+const ITEMS_ENCODING: Encoding = Encoding::Bytes { max: 200 };
 
 /// What a player has.
 #[derive(Component, Clone, Debug, PartialEq, Eq, MemoryUse)]
@@ -51,32 +51,32 @@ pub struct Inventory {
     pub coins: u32,
     /// Its wares: each the id of the player that began with it in hexadecimal, a dot, and which of its wares it is.
     #[memory(each)]
-    pub wares: Vec<String>,
+    pub items: Vec<String>,
 }
 
 impl Inventory {
     /// What a player has of whom nothing is kept.
     #[must_use]
-    pub fn fresh(player: PlayerId) -> Self {
+    pub fn starting(player: PlayerId) -> Self {
         let ware = |nth| format!("{:x}.{nth}", player.0);
         Self {
-            coins: COINS,
-            wares: (0..START_ITEMS).map(ware).collect(),
+            coins: START_COINS,
+            items: (0..START_ITEMS).map(ware).collect(),
         }
     }
 
     /// What a player has by its record; what it began with when that is new.
     #[must_use]
-    pub fn of(record: &PlayerRecord) -> Self {
+    pub fn from_record(record: &PlayerRecord) -> Self {
         let coins = record.count(COINS_ID, COINS_ENCODING);
-        let wares = record.value(WARES_ID, WARES_ENCODING);
+        let wares = record.value(ITEMS_ID, ITEMS_ENCODING);
         let (Some(coins), Some(AttributeValue::Bytes(wares))) = (coins, wares) else {
-            return Self::fresh(record.player);
+            return Self::starting(record.player);
         };
         let wares = String::from_utf8_lossy(&wares);
         Self {
             coins: u32::try_from(coins).unwrap_or(u32::MAX),
-            wares: wares.split_whitespace().map(str::to_owned).collect(),
+            items: wares.split_whitespace().map(str::to_owned).collect(),
         }
     }
 }
@@ -84,7 +84,7 @@ impl Inventory {
 impl StateHashed for Inventory {
     fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(u64::from(self.coins));
-        hasher.write_bytes(self.wares.join(" ").as_bytes());
+        hasher.write_bytes(self.items.join(" ").as_bytes());
     }
 }
 
@@ -102,24 +102,24 @@ impl TradePlugin {
             spec.to(Audience::OWNER).persistent()
         };
         let coins = spec("coins", COINS_ID, COINS_ENCODING);
-        let wares = spec("wares", WARES_ID, WARES_ENCODING);
+        let wares = spec("wares", ITEMS_ID, ITEMS_ENCODING);
         app.replicate_field(coins, |owner: &Inventory| owner.coins)
             .replicate_field(wares, |owner: &Inventory| {
-                AttributeValue::from(owner.wares.join(" ").as_str())
+                AttributeValue::from(owner.items.join(" ").as_str())
             })
-            .init_resource::<LeftBelongings>()
-            .count_memory::<LeftBelongings>("crowd")
-            .add_observer(lay_aside)
+            .init_resource::<DetachedInventories>()
+            .count_memory::<DetachedInventories>("crowd")
+            .add_observer(store_inventory)
             .hash_component::<Inventory>("belongings")
             .hash_part("belongings_left", |world, hasher| {
-                for (player, left) in &world.resource::<LeftBelongings>().0 {
+                for (player, left) in &world.resource::<DetachedInventories>().0 {
                     hasher.write_u64(player.0);
                     left.hash(hasher);
                 }
             })
             .add_systems(
                 FixedUpdate,
-                (hand_out, deal)
+                (insert_inventories, trade)
                     .chain()
                     .after(CrowdSystems)
                     .in_set(SimSystems::Think),
@@ -129,14 +129,14 @@ impl TradePlugin {
 
 /// What players have who are here and have no object: they watch, say, and are given another one later.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
-struct LeftBelongings(#[memory(each_value)] BTreeMap<PlayerId, Inventory>);
+struct DetachedInventories(#[memory(each_value)] BTreeMap<PlayerId, Inventory>);
 
 /// Keeps what a player has whose object goes, for its next one.
-fn lay_aside(
+fn store_inventory(
     gone: On<Remove<Inventory>>,
     owners: Query<(&PlayerId, &Inventory)>,
     directory: Res<PlayerStore>,
-    mut left: ResMut<LeftBelongings>,
+    mut left: ResMut<DetachedInventories>,
 ) {
     if let Ok((&player, belongings)) = owners.get(gone.entity)
         && directory.is_live(player)
@@ -146,16 +146,16 @@ fn lay_aside(
 }
 
 /// Gives players that came what they have, and those who have a new object what their old one had.
-fn hand_out(
+fn insert_inventories(
     mut loaded: MessageReader<PlayerLoaded>,
     (players, directory): (Res<Players>, Res<PlayerStore>),
-    mut left: ResMut<LeftBelongings>,
+    mut left: ResMut<DetachedInventories>,
     mut commands: Commands,
 ) {
     // What was laid aside of a player who left is older than its record.
     left.0.retain(|&player, _| directory.is_live(player));
     for PlayerLoaded { record, .. } in loaded.read() {
-        left.0.insert(record.player, Inventory::of(record));
+        left.0.insert(record.player, Inventory::from_record(record));
     }
     left.0.retain(|&player, belongings| {
         let Some(entity) = players.entity(player) else {
@@ -167,13 +167,13 @@ fn hand_out(
 }
 
 /// Pairs of players deal.
-fn deal(
+fn trade(
     mut owners: Query<(Entity, &PlayerId, &mut Inventory), With<CrowdMember>>,
     mut transfers: MessageWriter<AtomicSaveRequest>,
     (crowds, directory): (Res<Crowds>, Res<PlayerStore>),
     mut streams: ResMut<RandomStreams>,
 ) {
-    if crowds.resting {
+    if crowds.is_halted {
         return;
     }
     let here = owners.iter().map(|(entity, &player, _)| (player, entity));
@@ -185,20 +185,20 @@ fn deal(
     }
     here.sort_unstable();
     let random = streams.stream("trades");
-    for _ in 0..DEALS_PER_TICK {
+    for _ in 0..TRADES_PER_TICK {
         let mut pick = || here[random.random_range(0..here.len())];
         let (one, other) = (pick(), pick());
         let Ok([(.., mut giver), (.., mut taker)]) = owners.get_many_mut([one.1, other.1]) else {
             continue;
         };
-        exchange(&mut giver, &mut taker, random);
+        trade_between(&mut giver, &mut taker, random);
         let players = [one.0, other.0];
         transfers.write(AtomicSaveRequest { players });
     }
 }
 
 /// One gives coins, and perhaps a ware.
-fn exchange(giver: &mut Inventory, taker: &mut Inventory, random: &mut Pcg64Mcg) {
+fn trade_between(giver: &mut Inventory, taker: &mut Inventory, random: &mut Pcg64Mcg) {
     // What somebody wrote into the store by hand may be too much to hold.
     let room = u32::MAX - taker.coins;
     let coins = random
@@ -207,9 +207,9 @@ fn exchange(giver: &mut Inventory, taker: &mut Inventory, random: &mut Pcg64Mcg)
         .min(room);
     giver.coins -= coins;
     taker.coins += coins;
-    if random.random_bool(0.5) && !giver.wares.is_empty() && taker.wares.len() < WARES_MAX {
-        let nth = random.random_range(0..giver.wares.len());
-        taker.wares.push(giver.wares.swap_remove(nth));
+    if random.random_bool(0.5) && !giver.items.is_empty() && taker.items.len() < ITEMS_MAX {
+        let nth = random.random_range(0..giver.items.len());
+        taker.items.push(giver.items.swap_remove(nth));
     }
 }
 
@@ -220,22 +220,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_hands_stays_as_much_and_fits_its_attribute() {
+    fn trades_conserve_coins_and_items_and_fit_their_encoding() {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let players = [1, u64::from(u32::MAX) * 2, 3, 4].map(PlayerId);
-        let mut owners = players.map(Inventory::fresh);
+        let mut owners = players.map(Inventory::starting);
         for _ in 0..10_000 {
             let giver = random.random_range(0..4);
             let taker = (giver + random.random_range(1..4)) % 4;
             let [giver, taker] = owners.get_disjoint_mut([giver, taker]).unwrap();
-            exchange(giver, taker, &mut random);
-            let value = AttributeValue::from(taker.wares.join(" ").as_str());
-            assert!(WARES_ENCODING.fits(&value) && taker.wares.len() <= WARES_MAX);
+            trade_between(giver, taker, &mut random);
+            let value = AttributeValue::from(taker.items.join(" ").as_str());
+            assert!(ITEMS_ENCODING.fits(&value) && taker.items.len() <= ITEMS_MAX);
         }
         let coins: u32 = owners.iter().map(|owner| owner.coins).sum();
-        let mut wares: Vec<&String> = owners.iter().flat_map(|owner| &owner.wares).collect();
+        let mut wares: Vec<&String> = owners.iter().flat_map(|owner| &owner.items).collect();
         wares.sort_unstable();
         wares.dedup();
-        assert_eq!((coins, wares.len()), (4 * COINS, 4 * START_ITEMS as usize));
+        assert_eq!(
+            (coins, wares.len()),
+            (4 * START_COINS, 4 * START_ITEMS as usize)
+        );
     }
 }

@@ -21,7 +21,7 @@ impl PacketLog {
     }
 
     /// A sink that writes down what it passes on.
-    pub fn before(&self, next: Box<dyn PacketSink>) -> Box<dyn PacketSink> {
+    pub fn wrap(&self, next: Box<dyn PacketSink>) -> Box<dyn PacketSink> {
         Box::new(CapturingSink {
             log: self.clone(),
             next,

@@ -12,7 +12,7 @@ use super::leaks::LeakSummary;
 use super::margin::{Margin, MarginSide};
 use super::report::{ExpectationResult, Report, Verdict};
 use super::schema::{Expectation, Scenario, TickLimit};
-use super::watch::{TickSpan, Watch, Watched};
+use super::tick_checks::{TickChecks, TickSpan, WatchedExpectation};
 use crate::crowd::{SyntheticClients, mirror_errors};
 use throng::aoi::{AoiStats, SceneInterest, validate_views};
 use throng::inbox::Inbox;
@@ -48,13 +48,13 @@ pub(super) struct Evidence<'a> {
 }
 
 /// What was found.
-struct Finding {
+struct CheckResult {
     verdict: Verdict,
     found: String,
 }
 
-impl Finding {
-    fn of(holds: bool, found: impl Into<String>) -> Self {
+impl CheckResult {
+    fn new(holds: bool, found: impl Into<String>) -> Self {
         let verdict = if holds {
             Verdict::Passed
         } else {
@@ -64,7 +64,7 @@ impl Finding {
         Self { verdict, found }
     }
 
-    fn unused(found: impl Into<String>) -> Self {
+    fn not_exercised(found: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::NotExercised,
             found: found.into(),
@@ -72,10 +72,10 @@ impl Finding {
     }
 
     /// Whether nothing was kept that nobody needs any more; known when the world is gone.
-    fn of_leaks(found: Option<&LeakSummary>) -> Self {
+    fn from_leaks(found: Option<&LeakSummary>) -> Self {
         // Without the allocator that tells of its calls none is known.
         let Some(found) = found.filter(|_| allocation_count() > 0) else {
-            return Self::unused("allocations were not tracked");
+            return Self::not_exercised("allocations were not tracked");
         };
         let LeakSummary {
             leaked,
@@ -86,7 +86,7 @@ impl Finding {
         } = found;
         let Some(first) = leaked.iter().chain(growing).next() else {
             if !knows_inlined {
-                return Self::unused(
+                return Self::not_exercised(
                     "the build has no line tables: allocations of inlined functions cannot be named",
                 );
             }
@@ -94,37 +94,41 @@ impl Finding {
                 0 => String::new(),
                 lost => format!("; {lost} small allocations were not tracked"),
             };
-            return Self::of(true, format!("nothing is left{lost}"));
+            return Self::new(true, format!("nothing is left{lost}"));
         };
         let found = format!(
             "{} bytes in {} blocks of {}",
             first.bytes, first.blocks, first.function
         );
-        Self::of(false, found)
+        Self::new(false, found)
     }
 
     fn not_at_rest() -> Self {
-        Self::of(false, "the run did not become idle")
+        Self::new(false, "the run did not become idle")
     }
 }
 
 /// The figures between the ends of a window of time, or of the whole run.
-struct Figures<'a> {
+struct WindowCounters<'a> {
     start: Option<&'a Value>,
     end: &'a Value,
 }
 
-impl Figures<'_> {
+impl WindowCounters<'_> {
     /// A figure, or what it grew.
-    fn of(&self, name: &str) -> Option<f64> {
-        let end = counters::value(self.end, name)?;
+    fn value(&self, name: &str) -> Option<f64> {
+        let end = counters::counter_value(self.end, name)?;
         let start = self.start.filter(|_| counters::only_grows(name));
-        Some(end - start.map_or(0.0, |start| counters::value(start, name).unwrap_or(0.0)))
+        Some(
+            end - start.map_or(0.0, |start| {
+                counters::counter_value(start, name).unwrap_or(0.0)
+            }),
+        )
     }
 
     /// A count; 0 for one that is not there.
     fn count(&self, name: &str) -> u64 {
-        self.of(name).unwrap_or(0.0) as u64
+        self.value(name).unwrap_or(0.0) as u64
     }
 }
 
@@ -133,40 +137,47 @@ pub(super) fn snapshot_ticks(scenario: &Scenario) -> impl Iterator<Item = u64> {
     let spans = scenario
         .expect
         .iter()
-        .map(|expectation| TickSpan::of(expectation, scenario.tick_hz));
+        .map(|expectation| TickSpan::from_expectation(expectation, scenario.tick_hz));
     spans.flat_map(|span| [Some(span.after), span.until].into_iter().flatten())
 }
 
 /// Judges what was not given back, now that the world is gone.
-pub(super) fn judge_leaks(scenario: &Scenario, report: &mut Report, time: TimingChecks) {
+pub(super) fn check_leaks(scenario: &Scenario, report: &mut Report, time: TimingChecks) {
     let expect = scenario.expect.iter().zip(&mut report.expectations);
     for (expectation, of) in expect.filter(|(expectation, _)| **expectation == Expectation::NoLeaks)
     {
-        *of = judged(expectation, Finding::of_leaks(report.leaks.as_ref()), time);
+        *of = expectation_result(
+            expectation,
+            CheckResult::from_leaks(report.leaks.as_ref()),
+            time,
+        );
     }
 }
 
 /// Judges every expectation, now that everything is at rest, and that no cue of the script failed.
-pub(super) fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<ExpectationResult> {
+pub(super) fn check_expectations(
+    scenario: &Scenario,
+    evidence: &Evidence,
+) -> Vec<ExpectationResult> {
     // What cannot be written as JSON has no figures, and no expectation on one holds.
     let last = serde_json::to_value(evidence.report).unwrap_or_default();
-    let watch = evidence.world.resource::<Watch>();
+    let watch = evidence.world.resource::<TickChecks>();
     let report = evidence.report;
     let judge_one = |(nth, expectation): (usize, &Expectation)| {
-        let span = TickSpan::of(expectation, scenario.tick_hz);
-        let figures = Figures {
+        let span = TickSpan::from_expectation(expectation, scenario.tick_hz);
+        let figures = WindowCounters {
             start: evidence.snapshots.get(&span.after),
             end: span
                 .until
                 .and_then(|until| evidence.snapshots.get(&until))
                 .unwrap_or(&last),
         };
-        let (plain, window) = expectation.in_window();
+        let (plain, window) = expectation.split_window();
         let ticks = evidence.report.ticks;
         let finding = if window.is_some() && ticks <= span.after {
-            Finding::unused(format!("the run ended earlier, after tick {ticks}"))
+            CheckResult::not_exercised(format!("the run ended earlier, after tick {ticks}"))
         } else {
-            find(plain, watch.item(nth), &figures, evidence)
+            check_expectation(plain, watch.item(nth), &figures, evidence)
         };
         let margin = match finding.verdict {
             Verdict::NotExercised => None,
@@ -174,7 +185,7 @@ pub(super) fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Expectation
         };
         ExpectationResult {
             margin,
-            ..judged(expectation, finding, evidence.time)
+            ..expectation_result(expectation, finding, evidence.time)
         }
     };
     let expect = || scenario.expect.iter();
@@ -187,13 +198,17 @@ pub(super) fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Expectation
     let mut all: Vec<ExpectationResult> = written.map(judge_one).collect();
     if has_script && !allows && !says {
         let finding = no_script_faults(report);
-        all.push(judged(&Expectation::NoScriptErrors, finding, evidence.time));
+        all.push(expectation_result(
+            &Expectation::NoScriptErrors,
+            finding,
+            evidence.time,
+        ));
     }
     all
 }
 
 /// What is said of the expectations of a run that was interrupted.
-pub(super) fn not_judged(scenario: &Scenario) -> Vec<ExpectationResult> {
+pub(super) fn unchecked_expectations(scenario: &Scenario) -> Vec<ExpectationResult> {
     let not_judged = |expectation: &Expectation| ExpectationResult {
         text: expectation.to_string(),
         holds: None,
@@ -205,15 +220,19 @@ pub(super) fn not_judged(scenario: &Scenario) -> Vec<ExpectationResult> {
 }
 
 /// What was found, unless it is about time and nobody asked for that to be judged.
-fn judged(expectation: &Expectation, finding: Finding, time: TimingChecks) -> ExpectationResult {
-    let (plain, _) = expectation.in_window();
+fn expectation_result(
+    expectation: &Expectation,
+    finding: CheckResult,
+    time: TimingChecks,
+) -> ExpectationResult {
+    let (plain, _) = expectation.split_window();
     let is_judged = match (plain, plain.tick_limit()) {
         (_, Some(limit)) => match time {
             TimingChecks::Never => false,
-            TimingChecks::AsWritten => limit.is_firm,
+            TimingChecks::AsWritten => limit.is_always_checked,
             TimingChecks::Always => true,
         },
-        (Expectation::Counter { name, .. }, _) if counters::is_of_time(name) => {
+        (Expectation::Counter { name, .. }, _) if counters::is_wall_time(name) => {
             time == TimingChecks::Always
         }
         _ => true,
@@ -236,19 +255,19 @@ fn judged(expectation: &Expectation, finding: Finding, time: TimingChecks) -> Ex
     }
 }
 
-fn find(
+fn check_expectation(
     expectation: &Expectation,
-    watched: Option<&Watched>,
-    figures: &Figures,
+    watched: Option<&WatchedExpectation>,
+    figures: &WindowCounters,
     evidence: &Evidence,
-) -> Finding {
+) -> CheckResult {
     let report = evidence.report;
     match expectation {
-        Expectation::ViewsWithinCap => seen(watched, "nobody saw anybody", || {
+        Expectation::ViewsWithinCap => never_happened(watched, "nobody saw anybody", || {
             format!("longest view list {}", report.views.max_list)
         }),
         Expectation::NoObjectOnBlockedTile => {
-            seen(watched, "nobody was there", || "nobody".to_owned())
+            never_happened(watched, "nobody was there", || "nobody".to_owned())
         }
         Expectation::PathsExact { share } => paths_exact(watched, *share),
         Expectation::TickP99UnderMs(_)
@@ -260,54 +279,54 @@ fn find(
             let requested = figures.count("paths.requested");
             let unreachable = figures.count("paths.unreachable");
             match requested {
-                0 => Finding::unused("no path was asked for"),
-                _ => Finding::of(unreachable == 0, format!("{unreachable} of {requested}")),
+                0 => CheckResult::not_exercised("no path was asked for"),
+                _ => CheckResult::new(unreachable == 0, format!("{unreachable} of {requested}")),
             }
         }
         Expectation::MatchesAtLeast(count) => {
             let matches = figures.count("matchmaking.matches");
             if report.matchmaking.queued == 0 {
-                return Finding::unused("no party queued");
+                return CheckResult::not_exercised("no party queued");
             }
-            Finding::of(matches >= *count, format!("{matches} matches"))
+            CheckResult::new(matches >= *count, format!("{matches} matches"))
         }
         Expectation::WaitUnderS(seconds) => {
             // Who waits still has waited, too.
             let longest = report.matchmaking.max_wait_s;
             let longest = longest.max(report.matchmaking.waiting_for_s);
             match report.matchmaking.matches {
-                0 => Finding::unused("no match was made"),
+                0 => CheckResult::not_exercised("no match was made"),
                 _ => {
                     let waiting = report.matchmaking.waiting;
                     let found = format!("{longest:.1} s, {waiting} parties still waiting");
-                    Finding::of(longest < *seconds, found)
+                    CheckResult::new(longest < *seconds, found)
                 }
             }
         }
-        Expectation::TicketsConserved => conserved(evidence.world, report),
+        Expectation::TicketsConserved => check_conserved(evidence.world, report),
         Expectation::BytesPerClientUnder(bytes) => {
-            let seconds = figures.of("clients.mirror_seconds").unwrap_or(0.0);
+            let seconds = figures.value("clients.mirror_seconds").unwrap_or(0.0);
             if seconds <= 0.0 {
-                return Finding::unused("no client received anything");
+                return CheckResult::not_exercised("no client received anything");
             }
-            let found = figures.of("sync.bytes").unwrap_or(0.0) / seconds;
-            Finding::of(found < *bytes, format!("{found:.0} bytes/s"))
+            let found = figures.value("sync.bytes").unwrap_or(0.0) / seconds;
+            CheckResult::new(found < *bytes, format!("{found:.0} bytes/s"))
         }
-        Expectation::NoLeaks => Finding::of_leaks(None),
+        Expectation::NoLeaks => CheckResult::from_leaks(None),
         Expectation::HashIs(hash) => {
-            Finding::of(report.state_hash == *hash, report.state_hash.clone())
+            CheckResult::new(report.state_hash == *hash, report.state_hash.clone())
         }
         Expectation::Counter {
             name,
             at_least,
             at_most,
-        } => match figures.of(name) {
-            None => Finding::unused("the counter is not available here"),
+        } => match figures.value(name) {
+            None => CheckResult::not_exercised("the counter is not available here"),
             Some(found) => {
                 let holds = at_least.is_none_or(|least| found >= least)
                     && at_most.is_none_or(|most| found <= most);
                 // Thousandths; most figures are whole numbers.
-                Finding::of(holds, format!("{}", (found * 1e3).round() / 1e3))
+                CheckResult::new(holds, format!("{}", (found * 1e3).round() / 1e3))
             }
         },
         Expectation::NoScriptErrors => no_script_faults(report),
@@ -315,16 +334,16 @@ fn find(
         // Left out above, and refused by validation within a window.
         Expectation::ScriptFaultsAllowed
         | Expectation::After { .. }
-        | Expectation::Between { .. } => Finding::unused("nothing to judge"),
+        | Expectation::Between { .. } => CheckResult::not_exercised("nothing to judge"),
     }
 }
 
 /// What was found beside what is allowed; `None` for an expectation that is not about one number.
 fn margin(
     expectation: &Expectation,
-    watched: Option<&Watched>,
+    watched: Option<&WatchedExpectation>,
     is_in_window: bool,
-    figures: &Figures,
+    figures: &WindowCounters,
     report: &Report,
 ) -> Option<Margin> {
     let below = |found: f64, limit: f64, unit| Margin::new(found, limit, MarginSide::Below, unit);
@@ -337,20 +356,20 @@ fn margin(
             below(watched?.longest_ms, ms, "ms")
         }
         &Expectation::TicksUnderMs { share, .. } => {
-            let watched = watched.filter(|watched| watched.looked_at > 0)?;
-            let under = 100.0 * watched.under as f64 / watched.looked_at as f64;
+            let watched = watched.filter(|watched| watched.checked > 0)?;
+            let under = 100.0 * watched.below_limit as f64 / watched.checked as f64;
             Margin::new(under, 100.0 * share, MarginSide::AtLeast, "% of ticks")
         }
         &Expectation::BytesPerClientUnder(bytes) => {
-            let seconds = figures.of("clients.mirror_seconds")?;
-            below(figures.of("sync.bytes")? / seconds, bytes, "bytes/s")
+            let seconds = figures.value("clients.mirror_seconds")?;
+            below(figures.value("sync.bytes")? / seconds, bytes, "bytes/s")
         }
         &Expectation::WaitUnderS(seconds) => {
             let parties = &report.matchmaking;
             below(parties.max_wait_s.max(parties.waiting_for_s), seconds, "s")
         }
         &Expectation::MatchesAtLeast(count) => {
-            let found = figures.of("matchmaking.matches")?;
+            let found = figures.value("matchmaking.matches")?;
             Margin::new(found, count as f64, MarginSide::AtLeast, "matches")
         }
         Expectation::Counter {
@@ -358,32 +377,36 @@ fn margin(
             at_least,
             at_most,
         } => {
-            let found = figures.of(name)?;
+            let found = figures.value(name)?;
             // Of two bounds the one that is nearer, by how large it is.
             let least = at_least.map(|least| Margin::new(found, least, MarginSide::AtLeast, ""));
             let most = at_most.map(|most| Margin::new(found, most, MarginSide::AtMost, ""));
             let sides = least.into_iter().chain(most);
-            sides.min_by(|a, b| a.room().total_cmp(&b.room()))?
+            sides.min_by(|a, b| a.headroom().total_cmp(&b.headroom()))?
         }
         _ => return None,
     })
 }
 
 /// What was watched for all the time and should never have happened.
-fn seen(watched: Option<&Watched>, nothing: &str, well: impl FnOnce() -> String) -> Finding {
+fn never_happened(
+    watched: Option<&WatchedExpectation>,
+    nothing: &str,
+    well: impl FnOnce() -> String,
+) -> CheckResult {
     match watched {
-        Some(watched) if watched.looked_at > 0 => {
-            let told = watched.faults.told();
-            Finding::of(told.is_none(), told.unwrap_or_else(well))
+        Some(watched) if watched.checked > 0 => {
+            let told = watched.violations.describe();
+            CheckResult::new(told.is_none(), told.unwrap_or_else(well))
         }
-        _ => Finding::unused(nothing),
+        _ => CheckResult::not_exercised(nothing),
     }
 }
 
-fn paths_exact(watched: Option<&Watched>, asked: Option<f64>) -> Finding {
-    let (checked, found) = watched.map_or((0, 0), |watched| (watched.looked_at, watched.found));
+fn paths_exact(watched: Option<&WatchedExpectation>, asked: Option<f64>) -> CheckResult {
+    let (checked, found) = watched.map_or((0, 0), |watched| (watched.checked, watched.found));
     if found > 0 && (checked as f64) < (asked.unwrap_or(0.0) * found as f64).floor() {
-        return Finding::unused(format!(
+        return CheckResult::not_exercised(format!(
             "only {checked} of {found} paths could be searched anew"
         ));
     }
@@ -392,63 +415,65 @@ fn paths_exact(watched: Option<&Watched>, asked: Option<f64>) -> Finding {
         _ => format!("none of {found} paths could be searched anew"),
     };
     let share = 100.0 * checked as f64 / found.max(1) as f64;
-    seen(watched, &nothing, || {
+    never_happened(watched, &nothing, || {
         format!("a sample of {checked} of {found} ({share:.1} %) searched anew by A*")
     })
 }
 
-fn ticks_under(limit: Option<TickLimit>, watched: Option<&Watched>) -> Finding {
-    let (Some(limit), Some(watched)) = (limit, watched.filter(|watched| watched.looked_at > 0))
+fn ticks_under(limit: Option<TickLimit>, watched: Option<&WatchedExpectation>) -> CheckResult {
+    let (Some(limit), Some(watched)) = (limit, watched.filter(|watched| watched.checked > 0))
     else {
-        return Finding::unused("the run ended before a tick counted");
+        return CheckResult::not_exercised("the run ended before a tick counted");
     };
-    let (under, ticks) = (watched.under, watched.looked_at);
+    let (under, ticks) = (watched.below_limit, watched.checked);
     // Rounded up as a percentile is: of ten ticks, 99 in 100 are all ten.
     let needed = (limit.share * ticks as f64).ceil() as u64;
     let share = 100.0 * under as f64 / ticks as f64;
     let longest = watched.longest_ms;
-    Finding::of(
+    CheckResult::new(
         under >= needed,
         format!("{share:.1} % of {ticks} ticks, longest {longest:.2} ms"),
     )
 }
 
-fn no_script_faults(report: &Report) -> Finding {
+fn no_script_faults(report: &Report) -> CheckResult {
     let faults = report.script_fault_count;
     let ran = match report.script_cues_run {
-        0 if faults == 0 => return Finding::unused("no cue ran"),
+        0 if faults == 0 => return CheckResult::not_exercised("no cue ran"),
         1 => "a cue ran once".to_owned(),
         ran => format!("cues ran {ran} times"),
     };
     match faults {
-        0 => Finding::of(true, ran),
-        1 => Finding::of(false, format!("1 fault, {ran}")),
-        _ => Finding::of(false, format!("{faults} faults, {ran}")),
+        0 => CheckResult::new(true, ran),
+        1 => CheckResult::new(false, format!("1 fault, {ran}")),
+        _ => CheckResult::new(false, format!("{faults} faults, {ran}")),
     }
 }
 
-fn no_idle_cues(report: &Report) -> Finding {
+fn no_idle_cues(report: &Report) -> CheckResult {
     match &report.script_idle_cues[..] {
-        [] if report.script_cues_run == 0 => Finding::unused("no cue ran"),
-        [] => Finding::of(true, "all did something".to_owned()),
-        [first, ..] => Finding::of(false, first.clone()),
+        [] if report.script_cues_run == 0 => CheckResult::not_exercised("no cue ran"),
+        [] => CheckResult::new(true, "all did something".to_owned()),
+        [first, ..] => CheckResult::new(false, first.clone()),
     }
 }
 
-fn mirrors_equal(evidence: &Evidence) -> Finding {
+fn mirrors_equal(evidence: &Evidence) -> CheckResult {
     let (mirrors, errors) = mirror_errors(evidence.world, 1);
     match errors.into_iter().next() {
-        Some(error) => Finding::of(false, error),
-        None if !evidence.at_rest => Finding::not_at_rest(),
-        None if mirrors == 0 => Finding::unused("no client with a mirror was there in the end"),
-        None => Finding::of(true, format!("{mirrors} mirrors")),
+        Some(error) => CheckResult::new(false, error),
+        None if !evidence.at_rest => CheckResult::not_at_rest(),
+        None if mirrors == 0 => {
+            CheckResult::not_exercised("no client with a mirror was there in the end")
+        }
+        None => CheckResult::new(true, format!("{mirrors} mirrors")),
     }
 }
 
-fn views_stable(evidence: &Evidence) -> Finding {
+fn views_stable(evidence: &Evidence) -> CheckResult {
     let world = evidence.world;
     if !evidence.at_rest {
-        return Finding::not_at_rest();
+        return CheckResult::not_at_rest();
     }
     let mut links = 0;
     for (id, scene) in world.resource::<throng::world::Scenes>().iter() {
@@ -458,17 +483,17 @@ fn views_stable(evidence: &Evidence) -> Finding {
         links += interest.views().link_count();
         if let Err(fault) = validate_views(world, scene) {
             let SceneId(id) = id;
-            return Finding::of(false, format!("scene {id}: {fault}"));
+            return CheckResult::new(false, format!("scene {id}: {fault}"));
         }
     }
-    if world.resource::<Watch>().viewers() == 0 {
-        return Finding::unused("nobody with a view was there in the end");
+    if world.resource::<TickChecks>().viewer_count() == 0 {
+        return CheckResult::not_exercised("nobody with a view was there in the end");
     }
-    Finding::of(true, format!("{links} links as they should be"))
+    CheckResult::new(true, format!("{links} links as they should be"))
 }
 
 /// Nothing is lost: every party, message, session and path request is accounted for.
-fn conserved(world: &World, report: &Report) -> Finding {
+fn check_conserved(world: &World, report: &Report) -> CheckResult {
     let inbox = &report.inbox;
     let backlog = world.resource::<Inbox>().backlog() as u64;
     let parties = world.resource::<Matchmaker>().tickets_conserved();
@@ -487,21 +512,21 @@ fn conserved(world: &World, report: &Report) -> Finding {
     let paths = nav.requested == answered + nav.waiting;
     let queued = report.matchmaking.queued;
     if queued + inbox.received + stats.logins + nav.requested == 0 {
-        return Finding::unused("no party, message, login or path request");
+        return CheckResult::not_exercised("no party, message, login or path request");
     }
     let found = format!(
         "{queued} parties, {} messages, {} logins, {} path requests",
         inbox.received, stats.logins, nav.requested
     );
-    Finding::of(parties && messages && logins && paths, found)
+    CheckResult::new(parties && messages && logins && paths, found)
 }
 
 /// Whether nothing waits any more that could still change what clients hold.
-pub(super) fn is_quiet(world: &World) -> bool {
+pub(super) fn is_idle(world: &World) -> bool {
     world.resource::<AoiStats>().queued == 0
         && world.resource::<Inbox>().backlog() == 0
         && world.resource::<NavStats>().waiting == 0
         && world.resource::<SyncStats>().pending_snapshots == 0
         && world.resource::<Outbox>().deferred_bytes() == 0
-        && !world.resource::<SyntheticClients>().is_under_way()
+        && !world.resource::<SyntheticClients>().has_packets_in_flight()
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use throng::sim::SimSystems;
 
 /// A group of the report, the figures in it that only grow while a run lasts, and its other ones.
-type FigureGroup = (&'static str, &'static str, &'static str);
+type CounterGroup = (&'static str, &'static str, &'static str);
 
 /// What the figures of each set are called, and those of ticks.
 const TIMES: &str = "mean_ms p50_ms p99_ms max_ms";
@@ -20,13 +20,13 @@ const MODES: &str = "matchmaking.modes.";
 const TAGS: &str = "tags.";
 
 /// What is known of each mode.
-const OF_MODES: FigureGroup = (
+const MODE_GROUP: CounterGroup = (
     MODES,
     "matches",
     "waiting left_over_players mean_power_gap p95_power_gap max_power_gap mean_wait_s p95_wait_s max_wait_s",
 );
 
-const GROUPS: [FigureGroup; 18] = [
+const GROUPS: [CounterGroup; 18] = [
     (
         "",
         "ticks sim_seconds wall_seconds script_cues_run script_fault_count",
@@ -105,21 +105,21 @@ const GROUPS: [FigureGroup; 18] = [
 ];
 
 /// Figures that are the process's.
-const OF_THE_PROCESS: FigureGroup = ("memory.", "", "rss_bytes peak_rss_bytes grown_bytes");
+const PROCESS_GROUP: CounterGroup = ("memory.", "", "rss_bytes peak_rss_bytes grown_bytes");
 
 /// What each module holds.
-const OF_MODULES: FigureGroup = (
+const MODULE_GROUP: CounterGroup = (
     "memory.by_module.",
     "",
     "aoi crowd directory ecs inbox instance map matchmaking movement nav nav_maps outbox scenario session sim sync world",
 );
 
 /// The names of all figures of a run with these modes of matchmaking and these tags.
-pub(super) fn names<'a>(
+pub(super) fn counter_names<'a>(
     modes: impl IntoIterator<Item = &'a str>,
     tags: impl IntoIterator<Item = &'a str>,
 ) -> Vec<String> {
-    let groups = GROUPS.iter().chain([&OF_THE_PROCESS, &OF_MODULES]);
+    let groups = GROUPS.iter().chain([&PROCESS_GROUP, &MODULE_GROUP]);
     let plain = groups.flat_map(|&(group, growing, others)| {
         let names = growing.split_whitespace().chain(others.split_whitespace());
         names.map(move |name| format!("{group}{name}"))
@@ -128,7 +128,7 @@ pub(super) fn names<'a>(
         let names = TIMES.split(' ');
         names.map(move |name| format!("systems.{}.{name}", set.name()))
     });
-    let (_, growing, others) = OF_MODES;
+    let (_, growing, others) = MODE_GROUP;
     let of_modes = modes.into_iter().flat_map(|mode| {
         let names = growing.split(' ').chain(others.split(' '));
         names.map(move |name| format!("{MODES}{mode}.{name}"))
@@ -141,7 +141,7 @@ pub(super) fn names<'a>(
 pub(super) fn only_grows(name: &str) -> bool {
     if let Some(of_mode) = name.strip_prefix(MODES) {
         let last = of_mode.rsplit_once('.').map_or("", |(_, last)| last);
-        return OF_MODES.1.split(' ').any(|growing| growing == last);
+        return MODE_GROUP.1.split(' ').any(|growing| growing == last);
     }
     GROUPS.iter().any(|(group, growing, _)| {
         let rest = name.strip_prefix(group);
@@ -151,7 +151,7 @@ pub(super) fn only_grows(name: &str) -> bool {
 
 /// Whether a figure of a report, by its way through the JSON, depends on how busy the machine is.
 #[must_use]
-pub fn is_of_time(name: &str) -> bool {
+pub fn is_wall_time(name: &str) -> bool {
     let groups = [
         "tick_ms.",
         "systems.",
@@ -164,7 +164,7 @@ pub fn is_of_time(name: &str) -> bool {
 }
 
 /// A figure of a report in JSON; `None` when it is not known, such as the process's memory where nobody reads it.
-pub(super) fn value(report: &Value, name: &str) -> Option<f64> {
+pub(super) fn counter_value(report: &Value, name: &str) -> Option<f64> {
     if let Some((mode, figure)) = name
         .strip_prefix(MODES)
         .and_then(|of_mode| of_mode.rsplit_once('.'))
@@ -230,26 +230,26 @@ mod tests {
     }
 
     #[test]
-    fn the_names_are_those_of_the_report_and_each_has_its_value() {
+    fn counter_names_are_those_of_the_report() {
         let report = report();
         let mut found = BTreeSet::new();
         numbers(&report, "", &mut found);
         // What a run was asked for is no figure of it.
         assert!(found.remove("seed") && found.remove("threads"));
-        let names: BTreeSet<String> = names(["q.r"], ["t.u"]).into_iter().collect();
+        let names: BTreeSet<String> = counter_names(["q.r"], ["t.u"]).into_iter().collect();
         let differ: Vec<_> = names.symmetric_difference(&found).collect();
         assert!(differ.is_empty(), "{differ:#?}");
         for name in &names {
-            assert!(value(&report, name).is_some(), "{name}");
+            assert!(counter_value(&report, name).is_some(), "{name}");
         }
-        assert_eq!(value(&report, "ticks"), Some(30.0));
-        assert_eq!(value(&report, "memory.rss_bytes"), Some(7.0));
-        assert_eq!(value(&report, "tags.t.u"), Some(3.0));
-        assert_eq!(value(&report, "matchmaking.modes.q.matches"), None);
+        assert_eq!(counter_value(&report, "ticks"), Some(30.0));
+        assert_eq!(counter_value(&report, "memory.rss_bytes"), Some(7.0));
+        assert_eq!(counter_value(&report, "tags.t.u"), Some(3.0));
+        assert_eq!(counter_value(&report, "matchmaking.modes.q.matches"), None);
     }
 
     #[test]
-    fn what_grows_is_told_from_what_is() {
+    fn growing_counters_are_distinguished_from_gauges() {
         for growing in ["ticks", "paths.found", "matchmaking.modes.a.b.matches"] {
             assert!(only_grows(growing), "{growing}");
         }

@@ -50,13 +50,13 @@ pub struct LeakSummary {
 const GROWING_BLOCKS: usize = 64;
 
 /// Begins to follow allocations.
-pub(super) fn begin() {
+pub(super) fn start_tracking() {
     #[cfg(feature = "leak-track")]
     throng::memory::track_leaks();
 }
 
 /// Allocations in `work` are not followed.
-pub(super) fn apart<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn without_tracking<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(feature = "leak-track")]
     return throng::memory::without_leak_tracking(work);
     #[cfg(not(feature = "leak-track"))]
@@ -65,7 +65,7 @@ pub(super) fn apart<T>(work: impl FnOnce() -> T) -> T {
 
 /// Lets everybody leave, closes all scenes, drops the server, and tells what was not given back.
 #[cfg(feature = "leak-track")]
-pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakSummary {
+pub(super) fn find_leaks(mut server: Server, quiet_ticks: u64) -> LeakSummary {
     use std::collections::BTreeMap;
 
     use crate::crowd::SyntheticClients;
@@ -79,13 +79,13 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakSummary {
         bytes: site.bytes,
         thread: site.thread,
         function: site.function().unwrap_or("?").to_owned(),
-        callers: site.functions.iter().take(CALLERS_TOLD).cloned().collect(),
+        callers: site.functions.iter().take(CALLERS_SHOWN).cloned().collect(),
     };
-    clear_out(&mut server);
+    close_sessions_and_scenes(&mut server);
     server.step(quiet_ticks);
     // The clients that the run itself played are gone as well.
     let mut clients = server.world_mut().resource_mut::<SyntheticClients>();
-    clients.forget_mirrors();
+    clients.clear_mirrors();
     let held = without_leak_tracking(allocation_sites);
     drop(server);
     without_leak_tracking(|| {
@@ -105,12 +105,12 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakSummary {
         let growing = of_held.iter().filter(is_growing);
         LeakSummary {
             held_bytes: held.sites.iter().map(|site| site.bytes).sum(),
-            held: of_held.iter().take(SITES_TOLD).map(told).collect(),
-            growing: growing.take(SITES_TOLD).map(told).collect(),
+            held: of_held.iter().take(SITES_SHOWN).map(told).collect(),
+            growing: growing.take(SITES_SHOWN).map(told).collect(),
             outlived_bytes: left.sites.iter().map(|site| site.bytes).sum(),
             leaked: ours(&left.sites)
                 .iter()
-                .take(SITES_TOLD)
+                .take(SITES_SHOWN)
                 .map(told)
                 .collect(),
             lost_blocks: held.dropped,
@@ -121,13 +121,13 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakSummary {
 
 /// Functions that are told of each kind, and callers of each.
 #[cfg(feature = "leak-track")]
-const SITES_TOLD: usize = 10;
+const SITES_SHOWN: usize = 10;
 #[cfg(feature = "leak-track")]
-const CALLERS_TOLD: usize = 12;
+const CALLERS_SHOWN: usize = 12;
 
 /// Ends all sessions and closes all scenes.
 #[cfg(feature = "leak-track")]
-fn clear_out(server: &mut Server) {
+fn close_sessions_and_scenes(server: &mut Server) {
     use throng::session::{LogoutReason, Sessions, disconnect};
     use throng::world::{Scenes, close_scene};
 
@@ -156,7 +156,7 @@ fn clear_out(server: &mut Server) {
 
 /// Nothing is followed in such a build, and who expects anything of it was refused.
 #[cfg(not(feature = "leak-track"))]
-pub(super) fn look_for(server: Server, _quiet_ticks: u64) -> LeakSummary {
+pub(super) fn find_leaks(server: Server, _quiet_ticks: u64) -> LeakSummary {
     drop(server);
     LeakSummary::default()
 }

@@ -8,10 +8,11 @@ use super::read::{read_limited, read_text};
 use super::schema::{MapSource, Scenario, ScenarioScene};
 use super::sources::{self, Source, Sources};
 use super::text::{
-    Outline, ScenarioError, SourceError, ValidationError, ValuePath, closest, one_of,
+    Outline, ScenarioError, SourceError, ValidationError, ValuePath, closest, list_names,
 };
 use super::validate::{
-    Problems, add_tiles, areas_beyond, dead_text, edit_problems, grid_fits, scenes_with_places,
+    ValidationErrors, add_tiles, areas_outside_map, check_grid, edit_problems, scenes_with_paths,
+    unused_entries,
 };
 use super::validate::{validate, validate_all};
 use throng::map::{self, MapError, TileMap, TileRect};
@@ -62,11 +63,11 @@ pub fn load(source: &str) -> Result<LoadedScenario, ScenarioError> {
 /// # Errors
 /// As [`load`], and [`ScenarioError::Parameter`] for a parameter that the scenario has not, or not with such values.
 pub fn load_with(source: &str, set: &[(String, String)]) -> Result<LoadedScenario, ScenarioError> {
-    LoadedScenario::assemble(find(source)?, set)
+    LoadedScenario::assemble(find_source(source)?, set)
 }
 
 /// The text of a scenario, whatever it is called by.
-fn find(source: &str) -> Result<Source, ScenarioError> {
+fn find_source(source: &str) -> Result<Source, ScenarioError> {
     let path = Path::new(source);
     if source == STDIN {
         return Ok(Source {
@@ -103,7 +104,7 @@ fn find(source: &str) -> Result<Source, ScenarioError> {
             .map_or_else(String::new, |name| format!(", did you mean `{name}`?")),
         help: format!(
             "give a file, or one of the built-in scenarios {}",
-            one_of(&names)
+            list_names(&names)
         ),
     })
 }
@@ -151,7 +152,7 @@ impl LoadedScenario {
     /// # Errors
     /// [`ScenarioError::Invalid`] for the first problem.
     pub fn check(&self, attributes: &[&str], behaviours: &Behaviours) -> Result<(), ScenarioError> {
-        self.point_at(validate(&self.scenario, attributes, behaviours))
+        self.locate_result(validate(&self.scenario, attributes, behaviours))
     }
 
     /// Everything that is to be said of the scenario before it is played: what makes no sense, see [`validate_all`], and
@@ -160,11 +161,11 @@ impl LoadedScenario {
     pub fn review(&self, attributes: &[&str], behaviours: &Behaviours) -> ScenarioReview {
         let problems = validate_all(&self.scenario, attributes, behaviours);
         let warnings = if problems.is_empty() {
-            dead_text(&self.scenario, behaviours)
+            unused_entries(&self.scenario, behaviours)
         } else {
             Vec::new()
         };
-        let invalid = |problem| ScenarioError::Invalid(self.mistake(problem));
+        let invalid = |problem| ScenarioError::Invalid(self.locate_error(problem));
         ScenarioReview {
             errors: problems.into_iter().map(invalid).collect(),
             warnings: self.warnings(warnings),
@@ -173,16 +174,16 @@ impl LoadedScenario {
 
     fn warnings(&self, problems: Vec<ValidationError>) -> Vec<SourceError> {
         let shown = problems.into_iter().take(WARNINGS_MAX);
-        shown.map(|problem| *self.mistake(problem)).collect()
+        shown.map(|problem| *self.locate_error(problem)).collect()
     }
 
     /// Points into the text at a problem that was found elsewhere.
     #[must_use]
-    pub fn mistake(&self, problem: ValidationError) -> Box<SourceError> {
-        if let Some(mistake) = self.sources.mistake(&problem) {
+    pub fn locate_error(&self, problem: ValidationError) -> Box<SourceError> {
+        if let Some(mistake) = self.sources.source_error(&problem) {
             return Box::new(mistake);
         }
-        let whole = Outline::new(&self.text).find(&problem.place);
+        let whole = Outline::new(&self.text).find(&problem.path);
         let span = problem.span.clone().map_or(whole.clone(), |part| {
             whole.start + part.start..whole.start + part.end
         });
@@ -205,7 +206,7 @@ impl LoadedScenario {
 
     /// The map files that the scenario names, each where [`map_path`](Self::map_path) finds it.
     pub fn map_files(&self) -> impl Iterator<Item = PathBuf> {
-        let scenes = scenes_with_places(&self.scenario).into_iter();
+        let scenes = scenes_with_paths(&self.scenario).into_iter();
         scenes.filter_map(|(_, scene)| match &scene.map {
             MapSource::File(named) => Some(self.map_path(named)),
             MapSource::Generate(_) => None,
@@ -217,7 +218,7 @@ impl LoadedScenario {
     /// # Errors
     /// [`ScenarioError::Map`], pointing at the scene's `map`.
     pub fn open_map(&self, scene: &ScenarioScene) -> Result<TileMap, ScenarioError> {
-        self.point_at_map(
+        self.locate_map_error(
             scene,
             match &scene.map {
                 MapSource::File(named) => map::load(self.map_path(named)),
@@ -227,26 +228,26 @@ impl LoadedScenario {
     }
 
     /// The tiles of a scene's map, and how many of them are free: of a generated one without what only searches need.
-    fn survey_map(&self, scene: &ScenarioScene) -> Result<(TileRect, u64), ScenarioError> {
+    fn measure_map(&self, scene: &ScenarioScene) -> Result<(TileRect, u64), ScenarioError> {
         match &scene.map {
             MapSource::File(_) => {
                 let map = self.open_map(scene)?;
                 Ok((map.rect(), map.free_count()))
             }
             MapSource::Generate(recipe) => {
-                self.point_at_map(scene, map::measure_recipe(recipe, self.scenario.seed))
+                self.locate_map_error(scene, map::measure_recipe(recipe, self.scenario.seed))
             }
         }
     }
 
     /// Points at a scene's map in the text where it could not be opened.
-    fn point_at_map<T>(
+    fn locate_map_error<T>(
         &self,
         scene: &ScenarioScene,
         opened: Result<T, MapError>,
     ) -> Result<T, ScenarioError> {
         opened.map_err(|error| {
-            let place = scenes_with_places(&self.scenario)
+            let place = scenes_with_paths(&self.scenario)
                 .into_iter()
                 .find(|(_, known)| *known == scene)
                 .map_or_else(ValuePath::root, |(place, _)| place.field("map"));
@@ -263,7 +264,7 @@ impl LoadedScenario {
                     "a relative path is looked up beside the scenario's file, then in the working directory";
                 problem.help = Some(help.to_owned());
             }
-            ScenarioError::Map(self.mistake(problem))
+            ScenarioError::Map(self.locate_error(problem))
         })
     }
 
@@ -283,15 +284,15 @@ impl LoadedScenario {
     #[must_use]
     pub fn review_maps(&self, behaviours: &Behaviours) -> ScenarioReview {
         let (mut errors, mut problems, mut warnings) =
-            (Vec::new(), Problems::default(), Vec::new());
+            (Vec::new(), ValidationErrors::default(), Vec::new());
         let mut seen: Vec<(&MapSource, Option<TileRect>)> = Vec::new();
         let mut tiles = 0;
-        for (place, scene) in scenes_with_places(&self.scenario) {
+        for (place, scene) in scenes_with_paths(&self.scenario) {
             let known = seen.iter().find(|(source, _)| *source == &scene.map);
             let size = if let Some(&(_, size)) = known {
                 size
             } else {
-                let surveyed = self.survey_map(scene);
+                let surveyed = self.measure_map(scene);
                 let surveyed = surveyed.map_err(|error| errors.push(error)).ok();
                 if surveyed.is_some_and(|(_, free_tiles)| free_tiles == 0) {
                     let message = format!("the map of scene `{}` has no free tile", scene.name);
@@ -302,12 +303,12 @@ impl LoadedScenario {
                 size.filter(|&size| problems.check(add_tiles(&mut tiles, &place, size)))
             };
             let Some(size) = size else { continue };
-            problems.check(grid_fits(scene, &place, size).map(drop));
+            problems.check(check_grid(scene, &place, size).map(drop));
             edit_problems(&self.scenario, scene, size, &mut problems);
-            warnings.extend(areas_beyond(&self.scenario, scene, size, behaviours));
+            warnings.extend(areas_outside_map(&self.scenario, scene, size, behaviours));
         }
         let problems = problems.into_vec().into_iter();
-        errors.extend(problems.map(|problem| ScenarioError::Invalid(self.mistake(problem))));
+        errors.extend(problems.map(|problem| ScenarioError::Invalid(self.locate_error(problem))));
         ScenarioReview {
             errors,
             warnings: self.warnings(warnings),
@@ -315,11 +316,11 @@ impl LoadedScenario {
     }
 
     /// Points into the text at what does not make sense there.
-    pub(super) fn point_at<T>(
+    pub(super) fn locate_result<T>(
         &self,
         checked: Result<T, ValidationError>,
     ) -> Result<T, ScenarioError> {
-        checked.map_err(|problem| ScenarioError::Invalid(self.mistake(problem)))
+        checked.map_err(|problem| ScenarioError::Invalid(self.locate_error(problem)))
     }
 }
 
@@ -355,12 +356,12 @@ mod tests {
     }
 
     fn told(error: &ScenarioError) -> String {
-        let mistake = error.mistake().unwrap();
+        let mistake = error.source_error().unwrap();
         format!("{}:{}: {}", mistake.line, mistake.column, mistake.message)
     }
 
     #[test]
-    fn a_built_in_is_found_by_its_name_and_a_slip_is_corrected() {
+    fn built_in_is_found_by_name_and_typos_get_a_suggestion() {
         assert_eq!(load("town").unwrap().scenario.name, "town");
         assert!(
             load("twon")
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_is_looked_up_beside_the_scenario() {
+    fn map_path_is_relative_to_the_scenario() {
         let folder = Folder::new("beside");
         folder.write("small.map", b"type octile\nheight 1\nwidth 3\nmap\n..@\n");
         let scenario = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: File("small.map"))])"#;
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_map_is_shown_where_it_is_named() {
+    fn missing_map_is_reported_at_its_name() {
         let folder = Folder::new("missing");
         let scenario =
             "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\", map: File(\"none.map\"))])";
@@ -398,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipe_that_makes_no_map_is_shown_at_its_field() {
+    fn invalid_recipe_is_reported_at_its_field() {
         let text =
             r#"Scenario(name: "x", scenes: [Scene(name: "a", map: Generate(Random(fill: 2)))])"#;
         let scenario = parse("x.ron", text).unwrap();
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_map_without_a_free_tile_is_warned_of_once() {
+    fn generated_map_without_free_tile_gives_one_warning() {
         let text = r#"Scenario(name: "x", scenes: [
             Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10, fill: 1))),
             Scene(name: "b", map: Generate(Random(width_tiles: 20, height_tiles: 10, fill: 1))),
@@ -433,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_beyond_its_map_is_shown() {
+    fn edit_outside_its_map_is_reported() {
         let text = r#"Scenario(name: "x",
             scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],
             script: [At(t_s: 1, run: Block(rect_tiles: (15, 0, 5, 10))), At(t_s: 1, run: Free(rect_tiles: (15, 0, 6, 10)))])"#;
@@ -453,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_text_or_too_large_are_refused() {
+    fn binary_and_oversized_files_are_refused() {
         let folder = Folder::new("refused");
         let error = load(&folder.write("x.ron", b"Scen\xffario(")).unwrap_err();
         assert_eq!(told(&error), "1:5: expected text in UTF-8, found byte 0xff");

@@ -41,7 +41,7 @@ impl Margin {
 
     /// How far the figure is on the right side, as a share of the limit; below 0 on the wrong one.
     #[must_use]
-    pub fn room(&self) -> f64 {
+    pub fn headroom(&self) -> f64 {
         let room = match self.side {
             MarginSide::Below | MarginSide::AtMost => self.limit - self.found,
             MarginSide::AtLeast => self.found - self.limit,
@@ -60,8 +60,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_above_nothing_on_the_right_side_of_a_limit() {
-        let room = |found, limit, side| Margin::new(found, limit, side, "").room();
+    fn headroom_is_positive_on_the_right_side_of_a_limit() {
+        let room = |found, limit, side| Margin::new(found, limit, side, "").headroom();
         assert_eq!(room(12.5, 50.0, MarginSide::Below), 0.75);
         assert_eq!(room(75.0, 50.0, MarginSide::AtMost), -0.5);
         assert_eq!(room(75.0, 50.0, MarginSide::AtLeast), 0.5);

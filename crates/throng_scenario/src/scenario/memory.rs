@@ -31,12 +31,12 @@ pub struct MemorySummary {
 
 /// What the process held before a run was set up.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MemoryBefore {
+pub(super) struct MemoryBaseline {
     process: Option<ProcessMemory>,
     allocated: [Allocated; SimSystems::ALL.len() + 1],
 }
 
-impl MemoryBefore {
+impl MemoryBaseline {
     /// As it is now.
     pub fn now(process: Option<ProcessMemory>) -> Self {
         Self {
@@ -47,12 +47,12 @@ impl MemoryBefore {
 }
 
 /// The memory as it is now, and where it went since then.
-pub(super) fn memory(
+pub(super) fn memory_summary(
     world: &World,
-    before: &MemoryBefore,
+    before: &MemoryBaseline,
     process: Option<ProcessMemory>,
 ) -> MemorySummary {
-    let now = MemoryBefore::now(process);
+    let now = MemoryBaseline::now(process);
     let (then, process) = (before.process, now.process);
     let names = std::iter::once("outside").chain(SimSystems::ALL.map(SimSystems::name));
     let counted = names.zip(now.allocated.iter().zip(before.allocated));

@@ -30,54 +30,53 @@
 //! | `validate/` | whether a scenario makes sense |
 //! | `watch.rs` | what is watched during a run |
 
-mod battles;
 mod behaviours;
 mod builtin;
 mod capture;
 mod checks;
-mod choose;
 mod counters;
-mod directory;
 mod events;
-mod faults;
+mod external_actions;
 mod json_schema;
 mod leaks;
 mod load;
 mod margin;
+mod matches;
 mod memory;
-mod outside;
+mod player_store;
 mod read;
 pub mod record;
 pub mod report;
 mod runner;
+mod scenario_world;
 mod schema;
 mod script;
+mod script_errors;
+mod selection;
 mod sources;
-mod stage;
 mod text;
+mod tick_checks;
 mod timed_cue;
 mod validate;
-mod watch;
 
-pub use battles::{BattlesStats, ScenarioMatches};
 pub use behaviours::{
     BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours, CueParameters,
 };
 pub use builtin::{BUILT_IN, BuiltIn, TEMPLATE, built_in};
 pub use checks::TimingChecks;
-pub use counters::is_of_time;
-pub use directory::DirectoryFigures;
+pub use counters::is_wall_time;
 pub use events::EventLog;
-pub use faults::ScriptError;
+pub use external_actions::{EXTERNAL_ACTION_BYTES_MAX, EXTERNAL_ACTIONS_MAX, ExternalActionResult};
 pub use json_schema::json_schema;
 pub use leaks::{LeakSummary, LeakedAllocations};
 pub use load::{LoadedScenario, ScenarioReview, load, load_with, parse};
 pub use margin::{Margin, MarginSide};
+pub use matches::{ScenarioMatchStats, ScenarioMatches};
 pub use memory::MemorySummary;
-pub use outside::{ExternalActionResult, OUTSIDE_CUE_BYTES_MAX, OUTSIDE_CUES_MAX};
+pub use player_store::PlayerStoreSummary;
 pub use read::SCENARIO_BYTES_MAX;
 pub use record::RunRecord;
-pub use report::{BuildFigures, ExpectationResult, PathFigures, Report, SessionSummary, Verdict};
+pub use report::{BuildSummary, ExpectationResult, PathSummary, Report, SessionSummary, Verdict};
 pub use runner::{RunOptions, ScenarioRun};
 pub use schema::{
     Action, AudienceName, BehaviourSpec, Class, Cue, CueSpec, Expectation, MapSource,
@@ -86,6 +85,9 @@ pub use schema::{
     ScenarioSettings, SelectionOrder, TickLimit, ViewLinkMode,
 };
 pub use script::ScenarioScript;
+pub use script_errors::ScriptError;
 pub use sources::{Parameter, Sources};
-pub use text::{PathStep, ScenarioError, SourceError, ValidationError, ValuePath, closest, one_of};
+pub use text::{
+    PathStep, ScenarioError, SourceError, ValidationError, ValuePath, closest, list_names,
+};
 pub use validate::{limits, validate, validate_all};

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 use serde::Serialize;
 
-use super::battles::BattlesStats;
-use super::directory::DirectoryFigures;
 use super::leaks::LeakSummary;
 use super::margin::Margin;
+use super::matches::ScenarioMatchStats;
 use super::memory::MemorySummary;
+use super::player_store::PlayerStoreSummary;
 use super::record::RunRecord;
-use super::watch::Watch;
+use super::tick_checks::TickChecks;
 use crate::crowd::{CrowdAuthenticator, SyntheticClients};
 use throng::aoi::AoiStats;
 use throng::inbox::Inbox;
@@ -46,25 +46,25 @@ pub struct Report {
     /// Without those of `start_up`, as in `systems`.
     pub tick_ms: TickTimeSummary,
     /// The ticks of the first second, in which caches are cold and everybody appears; `None` in a shorter run.
-    pub start_up: Option<StartUp>,
+    pub start_up: Option<StartUpSummary>,
     pub systems: BTreeMap<&'static str, SetTimeSummary>,
-    pub objects: ObjectFigures,
+    pub objects: ObjectSummary,
     /// Objects of each tag of the scenario at the end.
     pub tags: BTreeMap<String, u64>,
     pub clients: ClientSummary,
     pub sessions: SessionSummary,
-    pub paths: PathFigures,
-    pub builds: BuildFigures,
-    pub views: ViewFigures,
+    pub paths: PathSummary,
+    pub builds: BuildSummary,
+    pub views: ViewSummary,
     pub sync: SyncSummary,
     pub matchmaking: MatchmakingSummary,
-    pub battles: BattlesStats,
-    pub inbox: InboxFigures,
-    pub outbox: OutboxFigures,
-    pub overload: OverloadFigures,
+    pub battles: ScenarioMatchStats,
+    pub inbox: InboxSummary,
+    pub outbox: OutboxSummary,
+    pub overload: OverloadSummary,
     /// In a run whose players are kept in a store.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub directory: Option<DirectoryFigures>,
+    pub directory: Option<PlayerStoreSummary>,
     pub memory: MemorySummary,
     /// What was not given back, where `NoLeaks` is expected.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ const fn is_zero(count: &u64) -> bool {
 /// Times of whole ticks at the start of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct StartUp {
+pub struct StartUpSummary {
     pub ticks: u64,
     pub mean_ms: f64,
     pub max_ms: f64,
@@ -122,7 +122,7 @@ pub struct SetTimeSummary {
 /// Objects at the end, and the most that there were.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct ObjectFigures {
+pub struct ObjectSummary {
     pub players: u64,
     pub npcs: u64,
     pub other: u64,
@@ -178,7 +178,7 @@ pub struct SessionSummary {
 /// Path requests and their answers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct PathFigures {
+pub struct PathSummary {
     pub requested: u64,
     pub found: u64,
     pub unreachable: u64,
@@ -201,7 +201,7 @@ pub struct PathFigures {
 /// What was made of maps beside the ticks, for paths to be searched on.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct BuildFigures {
+pub struct BuildSummary {
     pub adopted: u64,
     /// Of these, the ones that began with what a map's file holds.
     pub loaded: u64,
@@ -216,7 +216,7 @@ pub struct BuildFigures {
 /// Links between viewers and what they see: how many there are at the end, and what was counted over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct ViewFigures {
+pub struct ViewSummary {
     pub cap: u16,
     pub links: u64,
     pub enters: u64,
@@ -282,13 +282,13 @@ pub struct MatchmakingSummary {
     pub mean_wait_s: f64,
     pub max_wait_s: f64,
     pub waiting_for_s: f64,
-    pub modes: Vec<ModeFigures>,
+    pub modes: Vec<ModeSummary>,
 }
 
 /// One mode of matchmaking.
 #[derive(Clone, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct ModeFigures {
+pub struct ModeSummary {
     pub name: String,
     pub matches: u64,
     pub waiting: u64,
@@ -304,7 +304,7 @@ pub struct ModeFigures {
 /// Messages that clients sent, over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct InboxFigures {
+pub struct InboxSummary {
     pub received: u64,
     pub handled: u64,
     pub refused: u64,
@@ -315,7 +315,7 @@ pub struct InboxFigures {
 /// Packets that left for clients, over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct OutboxFigures {
+pub struct OutboxSummary {
     pub frames: u64,
     pub bytes: u64,
     pub stalls: u64,
@@ -326,7 +326,7 @@ pub struct OutboxFigures {
 /// given up. Levels are 0 for none, 1 updates, 2 enters and paths, 3 logins, 4 time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct OverloadFigures {
+pub struct OverloadSummary {
     pub level: u64,
     pub max_level: u64,
     /// The mean of what a tick cost over what it may.
@@ -398,7 +398,7 @@ impl Report {
 }
 
 /// Players, NPCs and things that there are.
-pub(super) fn count_objects(world: &mut World) -> ObjectFigures {
+pub(super) fn count_objects(world: &mut World) -> ObjectSummary {
     let mut counts = [0u64; 3];
     let mut query = world.query::<&Object>();
     let kinds = world.resource::<ObjectKinds>();
@@ -408,7 +408,7 @@ pub(super) fn count_objects(world: &mut World) -> ObjectFigures {
             .map_or(ObjectCategory::Thing, |kind| kind.class);
         counts[class.index()] += 1;
     }
-    ObjectFigures {
+    ObjectSummary {
         players: counts[0],
         npcs: counts[1],
         other: counts[2],
@@ -444,9 +444,9 @@ pub(super) fn tick_times(
 }
 
 /// The times of the ticks so far, as those of the start; whoever counts on has to forget them.
-pub(super) fn start_up(timings: &TickTimings, ticks: u64) -> StartUp {
+pub(super) fn start_up(timings: &TickTimings, ticks: u64) -> StartUpSummary {
     let tick = timings.tick();
-    StartUp {
+    StartUpSummary {
         ticks,
         mean_ms: tick.mean_ms,
         max_ms: tick.max_ms,
@@ -457,7 +457,7 @@ pub(super) fn clients(world: &World, mirror_seconds: f64) -> ClientSummary {
     let stats = world.resource::<SessionStats>();
     ClientSummary {
         now: world.resource::<Sessions>().len() as u64,
-        mirrors: world.resource::<SyntheticClients>().receiving() as u64,
+        mirrors: world.resource::<SyntheticClients>().receiver_count() as u64,
         peak: stats.peak as u64,
         logins: stats.logins,
         logouts: stats.logouts,
@@ -492,18 +492,18 @@ pub(super) fn sessions(world: &World) -> SessionSummary {
         resumed_by_token: told.resumed,
         possessing: (others.len() - watching) as u64,
         watching: watching as u64,
-        ends_told: told.ends_told,
-        addresses_banned: world.resource::<CrowdAuthenticator>().banned() as u64,
+        ends_told: told.end_notices,
+        addresses_banned: world.resource::<CrowdAuthenticator>().banned_count() as u64,
         bad_messages: stats.bad_messages,
         late_inputs: stats.late_inputs,
         ended: stats.ends,
     }
 }
 
-pub(super) fn paths(world: &World) -> PathFigures {
+pub(super) fn paths(world: &World) -> PathSummary {
     let stats = world.resource::<NavStats>();
-    let ends = world.resource::<Watch>().ends();
-    PathFigures {
+    let ends = world.resource::<TickChecks>().path_failures();
+    PathSummary {
         requested: stats.requested,
         found: stats.found,
         unreachable: stats.unreachable,
@@ -520,9 +520,9 @@ pub(super) fn paths(world: &World) -> PathFigures {
     }
 }
 
-pub(super) fn builds(world: &World) -> BuildFigures {
+pub(super) fn builds(world: &World) -> BuildSummary {
     let stats = world.resource::<Navigator>().build_stats();
-    BuildFigures {
+    BuildSummary {
         adopted: stats.adopted,
         loaded: stats.loaded,
         waited: stats.waited,
@@ -532,11 +532,11 @@ pub(super) fn builds(world: &World) -> BuildFigures {
     }
 }
 
-pub(super) fn views(world: &World, cap: u16) -> ViewFigures {
+pub(super) fn views(world: &World, cap: u16) -> ViewSummary {
     let AoiStats {
         counters, links, ..
     } = *world.resource::<AoiStats>();
-    ViewFigures {
+    ViewSummary {
         cap,
         links,
         enters: counters.enters,
@@ -600,7 +600,7 @@ pub(super) fn matchmaking(world: &World, tick_hz: f64) -> MatchmakingSummary {
     let matchmaker = world.resource::<Matchmaker>();
     for (name, mode) in matchmaker.names().iter().zip(matchmaker.modes()) {
         let stats = mode.stats();
-        all.modes.push(ModeFigures {
+        all.modes.push(ModeSummary {
             name: name.clone(),
             matches: stats.matches,
             waiting: mode.waiting_parties(),
@@ -635,9 +635,9 @@ pub(super) fn matchmaking(world: &World, tick_hz: f64) -> MatchmakingSummary {
     all
 }
 
-pub(super) fn inbox(world: &World, tick_hz: f64) -> InboxFigures {
+pub(super) fn inbox(world: &World, tick_hz: f64) -> InboxSummary {
     let counters = world.resource::<Inbox>().counters();
-    InboxFigures {
+    InboxSummary {
         received: counters.received,
         handled: counters.handled,
         refused: counters.refused,
@@ -646,7 +646,7 @@ pub(super) fn inbox(world: &World, tick_hz: f64) -> InboxFigures {
     }
 }
 
-pub(super) fn overload(world: &World) -> OverloadFigures {
+pub(super) fn overload(world: &World) -> OverloadSummary {
     let overload = world.resource::<Overload>();
     let stats = world.resource::<OverloadStats>();
     let [
@@ -656,7 +656,7 @@ pub(super) fn overload(world: &World) -> OverloadFigures {
         refused_ticks,
         dilated_ticks,
     ] = stats.ticks;
-    OverloadFigures {
+    OverloadSummary {
         level: overload.level().number() as u64,
         max_level: stats.highest.number() as u64,
         load: f64::from(overload.load()),
@@ -672,7 +672,7 @@ pub(super) fn overload(world: &World) -> OverloadFigures {
     }
 }
 
-pub(super) fn outbox(world: &World) -> OutboxFigures {
+pub(super) fn outbox(world: &World) -> OutboxSummary {
     let OutboxStats {
         packets: frames,
         bytes,
@@ -680,7 +680,7 @@ pub(super) fn outbox(world: &World) -> OutboxFigures {
         dropped,
         ..
     } = *world.resource::<OutboxStats>();
-    OutboxFigures {
+    OutboxSummary {
         frames,
         bytes,
         stalls,

@@ -7,25 +7,25 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use serde_json::Value;
 
-use super::battles::{ScenarioMatches, fight, host_battles};
 use super::behaviours::Behaviours;
 use super::capture::PacketLog;
 use super::checks::{self, Evidence, TimingChecks};
-use super::directory::directory;
 use super::events::{self, EventLog};
-use super::faults::ScriptError;
+use super::external_actions::{ExternalActionResult, read_external_action};
 use super::leaks;
 use super::load::LoadedScenario;
-use super::memory::{MemoryBefore, memory};
-use super::outside::{ExternalActionResult, read_cue};
+use super::matches::{ScenarioMatches, host_matches, run_matches};
+use super::memory::{MemoryBaseline, memory_summary};
+use super::player_store::player_store_summary;
 use super::record::{CueText, Recorder};
-use super::report::{self, ObjectFigures, Report, StartUp};
+use super::report::{self, ObjectSummary, Report, StartUpSummary};
+use super::scenario_world::{self, ScenarioWorld};
 use super::schema::{Expectation, Scenario};
-use super::script::{CueDeeds, ScenarioScript, run_script};
-use super::stage::{self, Stage};
+use super::script::{CueCounts, ScenarioScript, run_script};
+use super::script_errors::ScriptError;
 use super::text::{ScenarioError, SourceError, ValidationError, ValuePath};
+use super::tick_checks::{self, TickChecks};
 use super::validate::limits::TICK_HZ_MAX;
-use super::watch::{self, Watch};
 use crate::crowd::{self, ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, halt_crowds};
 use throng::instance::InstanceSystems;
 use throng::map::TileMap;
@@ -44,7 +44,7 @@ const REST_TICKS_MAX: u64 = 4000;
 const SETTLE_TICKS: u64 = 8;
 
 /// Ticks after everybody has left in which what was kept for them is given back.
-const QUIET_TICKS: u64 = 256;
+const LEAK_CHECK_DELAY_TICKS: u64 = 256;
 
 /// Simulated seconds of start-up, whose ticks are timed by themselves.
 const START_UP_S: f64 = 1.0;
@@ -76,13 +76,13 @@ pub struct RunOptions {
     /// Where the figures of every tick go, a line a tick, columns as in [`SAMPLE_COLUMNS`](super::record::SAMPLE_COLUMNS).
     pub csv: Option<Box<dyn Write>>,
     /// Which expectations on wall time are judged.
-    pub time: TimingChecks,
+    pub timing_checks: TimingChecks,
     /// Tells what memory the process has, for the report ([`process_memory`](throng::memory::process_memory)); without it that is
     /// not known.
     pub memory: Option<fn() -> Option<ProcessMemory>>,
     /// Whether clients come from outside, by a transport that `configure` adds: nobody can foresee the tokens of the run's sessions
     /// then. Otherwise they follow from the seed, so that packets are the same in every run.
-    pub outside: bool,
+    pub has_external_clients: bool,
     /// Changes the app before it starts.
     pub configure: Vec<Box<dyn FnOnce(&mut App)>>,
     /// Called with the world when all is judged, before it goes: for what has to be closed.
@@ -96,11 +96,11 @@ pub struct ScenarioRun {
     threads: usize,
     ticks: u64,
     warnings: Vec<SourceError>,
-    time: TimingChecks,
+    timing_checks: TimingChecks,
     memory: Option<fn() -> Option<ProcessMemory>>,
-    memory_before: MemoryBefore,
-    follows_leaks: bool,
-    start_up: Option<StartUp>,
+    memory_before: MemoryBaseline,
+    tracks_leaks: bool,
+    start_up: Option<StartUpSummary>,
     /// When the report is needed as it is then, and what it was.
     snapshot_ticks: BTreeSet<u64>,
     snapshots: BTreeMap<u64, Value>,
@@ -113,7 +113,7 @@ pub struct ScenarioRun {
     peak_objects: u64,
     client_ticks: u64,
     /// Cues from outside that ran before the script ended.
-    ended_cues: u64,
+    actions_before_end: u64,
     seed: u64,
     at_end: Vec<Box<dyn FnOnce(&mut World)>>,
 }
@@ -126,7 +126,7 @@ impl ScenarioRun {
     /// [`ScenarioError`] with the place of what is wrong.
     pub fn new(loaded: LoadedScenario, options: RunOptions) -> Result<Self, ScenarioError> {
         let scenario = &loaded.scenario;
-        let memory_before = MemoryBefore::now(options.memory.and_then(|read| read()));
+        let memory_before = MemoryBaseline::now(options.memory.and_then(|read| read()));
         let seed = options.seed.unwrap_or(scenario.seed);
         // With a rate beyond the limits there is no server; it is refused below, when the app has told its behaviours.
         let is_possible = (1.0..=TICK_HZ_MAX).contains(&scenario.tick_hz);
@@ -139,10 +139,11 @@ impl ScenarioRun {
             .tick_hz(tick_hz)
             .workers(options.threads)
             .timing()
-            .configure(stage::add_authentication)
+            .configure(scenario_world::add_authentication)
             .configure(add_script);
         let attributes = scenario.attributes.clone();
-        builder = builder.configure(move |app| stage::register_attributes(app, &attributes));
+        builder =
+            builder.configure(move |app| scenario_world::register_attributes(app, &attributes));
         if let Some(to) = options.events {
             let log = EventLog::new(to, options.positions);
             builder = builder.configure(move |app| add_events(app, log));
@@ -153,10 +154,10 @@ impl ScenarioRun {
         let mut server = builder.build();
         let world = server.world_mut();
         loaded.check(ATTRIBUTE_NAMES, world.resource::<Behaviours>())?;
-        world.insert_resource(Watch::new(scenario));
+        world.insert_resource(TickChecks::new(scenario));
         world.insert_resource(ScenarioMatches::default());
-        let stand_in = stage::set_up(world, &loaded, options.map)?;
-        if options.outside {
+        let stand_in = scenario_world::set_up(world, &loaded, options.map)?;
+        if options.has_external_clients {
             world.insert_resource(SessionKey::from_entropy());
         }
         world.insert_resource(ScenarioScript::new(&Scenario {
@@ -164,13 +165,15 @@ impl ScenarioRun {
             ..scenario.clone()
         }));
         let warnings = stand_in.warnings.into_iter();
-        let warnings = warnings.map(|problem| *loaded.mistake(problem)).collect();
-        host_battles(world);
+        let warnings = warnings
+            .map(|problem| *loaded.locate_error(problem))
+            .collect();
+        host_matches(world);
         let capture = options.capture.map(PacketLog::new).transpose();
         let capture = capture.map_err(|source| ScenarioError::Capture { source })?;
         let mirrors = world.resource::<SyntheticClients>().sink();
         let sink = match &capture {
-            Some(capture) => capture.before(mirrors),
+            Some(capture) => capture.wrap(mirrors),
             None => mirrors,
         };
         world.resource_mut::<Outbox>().set_sink(sink);
@@ -178,14 +181,14 @@ impl ScenarioRun {
             .ticks
             .unwrap_or_else(|| (scenario.duration_s * scenario.tick_hz).round() as u64);
         let is_wanted = options.record || options.csv.is_some();
-        let recorder = is_wanted.then(|| recorder(&loaded, server.world(), options.csv));
+        let recorder = is_wanted.then(|| start_recorder(&loaded, server.world(), options.csv));
         Ok(Self {
             threads: options.threads.max(1),
             warnings,
-            time: options.time,
+            timing_checks: options.timing_checks,
             memory: options.memory,
             memory_before,
-            follows_leaks: false,
+            tracks_leaks: false,
             start_up: None,
             snapshot_ticks: checks::snapshot_ticks(scenario).collect(),
             snapshots: BTreeMap::new(),
@@ -196,7 +199,7 @@ impl ScenarioRun {
             clock: Stopwatch::start(),
             peak_objects: 0,
             client_ticks: 0,
-            ended_cues: 0,
+            actions_before_end: 0,
             seed,
             at_end: options.at_end,
             server,
@@ -261,15 +264,15 @@ impl ScenarioRun {
             .map(|objects| u64::from(objects.len()))
             .sum();
         self.peak_objects = self.peak_objects.max(objects);
-        self.client_ticks += world.resource::<SyntheticClients>().receiving() as u64;
+        self.client_ticks += world.resource::<SyntheticClients>().receiver_count() as u64;
         let tick = self.tick();
         if let Some(recorder) = &mut self.recorder {
-            leaks::apart(|| recorder.after_tick(self.server.world(), tick))?;
+            leaks::without_tracking(|| recorder.after_tick(self.server.world(), tick))?;
         }
         let is_started = tick == (START_UP_S * self.loaded.scenario.tick_hz).ceil() as u64;
         if is_started && self.loaded.scenario.expect.contains(&Expectation::NoLeaks) {
-            self.follows_leaks = true;
-            leaks::begin();
+            self.tracks_leaks = true;
+            leaks::start_tracking();
         }
         if is_started && tick < self.ticks {
             let mut timings = self.server.world_mut().resource_mut::<TickTimings>();
@@ -280,7 +283,7 @@ impl ScenarioRun {
             }
         }
         if self.snapshot_ticks.contains(&tick) {
-            let figures = leaks::apart(|| serde_json::to_value(self.figures()));
+            let figures = leaks::without_tracking(|| serde_json::to_value(self.snapshot_report()));
             let figures = figures.map_err(io::Error::other)?;
             self.snapshots.insert(tick, figures);
         }
@@ -293,26 +296,26 @@ impl ScenarioRun {
     ///
     /// # Errors
     /// What is wrong with it, in words; nothing happens then. Its tags, scenes and modes are the scenario's.
-    pub fn cue(&mut self, text: &str) -> Result<(), String> {
+    pub fn enqueue_action(&mut self, text: &str) -> Result<(), String> {
         let world = self.server.world_mut();
         let behaviours = world.resource::<Behaviours>();
-        let action = read_cue(behaviours, &self.loaded.scenario, text)?;
+        let action = read_external_action(behaviours, &self.loaded.scenario, text)?;
         let script = world.get_resource_mut::<ScenarioScript>();
         let mut script = script.ok_or("the script has ended")?;
-        script.outside.ask(text, action)
+        script.external.enqueue(text, action)
     }
 
     /// How many cues from outside ran.
     #[must_use]
-    pub fn cues_from_outside(&self) -> u64 {
+    pub fn external_action_count(&self) -> u64 {
         let script = self.server.world().get_resource::<ScenarioScript>();
-        script.map_or(self.ended_cues, |script| script.outside.ran)
+        script.map_or(self.actions_before_end, |script| script.external.run_count)
     }
 
     /// What came of cues from outside since the last time: of the last [`OUTSIDE_CUES_MAX`](super::OUTSIDE_CUES_MAX).
-    pub fn take_cue_outcomes(&mut self) -> Vec<ExternalActionResult> {
+    pub fn take_action_results(&mut self) -> Vec<ExternalActionResult> {
         let script = self.server.world_mut().get_resource_mut::<ScenarioScript>();
-        script.map_or_else(Vec::new, |mut script| script.outside.take_outcomes())
+        script.map_or_else(Vec::new, |mut script| script.external.take_results())
     }
 
     /// Ends the run here: takes the figures, lets everything come to rest, and judges the expectations.
@@ -329,16 +332,16 @@ impl ScenarioRun {
     /// # Errors
     /// When events, hashes or packets could not be written.
     pub fn finish_unless(mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
-        let mut report = leaks::apart(|| self.judge_unless(is_interrupted));
+        let mut report = leaks::without_tracking(|| self.check_unless(is_interrupted));
         let world = self.server.world_mut();
         self.at_end.into_iter().for_each(|end| end(world));
         if let Ok(report) = &mut report
             && report.interrupted.is_none()
-            && self.follows_leaks
+            && self.tracks_leaks
         {
             self.snapshots.clear();
-            report.leaks = Some(leaks::look_for(self.server, QUIET_TICKS));
-            checks::judge_leaks(&self.loaded.scenario, report, self.time);
+            report.leaks = Some(leaks::find_leaks(self.server, LEAK_CHECK_DELAY_TICKS));
+            checks::check_leaks(&self.loaded.scenario, report, self.timing_checks);
         }
         report
     }
@@ -349,11 +352,11 @@ impl ScenarioRun {
         self.at_end.into_iter().for_each(|end| end(world));
     }
 
-    fn judge_unless(&mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
+    fn check_unless(&mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
         if let Some(to) = &mut self.hashes {
             to.flush()?;
         }
-        let mut report = self.figures();
+        let mut report = self.snapshot_report();
         if let Some(recorder) = self.recorder.take() {
             let record = recorder.finish(self.server.world())?;
             report.record = self.is_recorded.then(|| Box::new(record));
@@ -380,39 +383,39 @@ impl ScenarioRun {
         } else if scenario.expect.is_empty() {
             Some(true)
         } else {
-            self.come_to_rest(is_interrupted)
+            self.run_until_idle(is_interrupted)
         };
         let Some(at_rest) = at_rest else {
             report.interrupted = Some(report.ticks);
-            report.expectations = checks::not_judged(&scenario);
+            report.expectations = checks::unchecked_expectations(&scenario);
             return Ok(report);
         };
-        report.expectations = checks::judge(
+        report.expectations = checks::check_expectations(
             &scenario,
             &Evidence {
                 world: self.server.world(),
                 report: &report,
                 snapshots: &self.snapshots,
                 at_rest,
-                time: self.time,
+                time: self.timing_checks,
             },
         );
         Ok(report)
     }
 
     /// The report as of now, without a judgement.
-    fn figures(&mut self) -> Report {
+    fn snapshot_report(&mut self) -> Report {
         let wall_seconds = self.clock.elapsed().as_secs_f64();
         let state_hash = format!("{:016x}", self.server.state_hash());
         let ticks = self.tick();
         let process = self.memory.and_then(|read| read());
-        let memory = memory(self.server.world(), &self.memory_before, process);
-        let from_outside = self.cues_from_outside();
+        let memory = memory_summary(self.server.world(), &self.memory_before, process);
+        let from_outside = self.external_action_count();
         let scenario = &self.loaded.scenario;
         let hz = scenario.tick_hz;
         let mirror_seconds = self.client_ticks as f64 / hz;
-        let script_faults = self.script_faults();
-        let script_idle_cues = self.idle_cues();
+        let script_faults = self.script_errors();
+        let script_idle_cues = self.cues_without_effect();
         let parameters = self.loaded.sources.parameters().iter();
         let parameters = parameters
             .map(|own| (own.name.clone(), own.value.clone()))
@@ -426,7 +429,7 @@ impl ScenarioRun {
         let tags = tags.collect();
         let (tick_ms, systems) = report::tick_times(world.resource::<TickTimings>());
         let script = world.resource::<ScenarioScript>();
-        let (cues_run, (_, fault_count)) = (script.cues_run(), script.faults());
+        let (cues_run, (_, fault_count)) = (script.cues_run(), script.errors());
         Report {
             scenario: scenario.name.clone(),
             seed: self.seed,
@@ -440,7 +443,7 @@ impl ScenarioRun {
             tick_ms,
             start_up: self.start_up,
             systems,
-            objects: ObjectFigures {
+            objects: ObjectSummary {
                 peak: self.peak_objects.max(counted.peak),
                 ..counted
             },
@@ -459,7 +462,7 @@ impl ScenarioRun {
             inbox: report::inbox(world, hz),
             outbox: report::outbox(world),
             overload: report::overload(world),
-            directory: directory(world),
+            directory: player_store_summary(world),
             memory,
             leaks: None,
             record: None,
@@ -473,45 +476,53 @@ impl ScenarioRun {
     }
 
     /// Where a cue stands: file, line and column.
-    fn place_of(&self, cue: usize) -> String {
+    fn cue_location(&self, cue: usize) -> String {
         let place = ValuePath::root().field("script").item(cue).field("run");
-        shown_place(&self.loaded.mistake(ValidationError::new(place, "")))
+        format_location(&self.loaded.locate_error(ValidationError::new(place, "")))
     }
 
     /// The cues that did nothing, each with its place.
-    fn idle_cues(&self) -> Vec<String> {
+    fn cues_without_effect(&self) -> Vec<String> {
         let scenario = &self.loaded.scenario;
         let is_whole = self.tick() as f64 >= (scenario.duration_s * scenario.tick_hz).round();
         let script = self.server.world().resource::<ScenarioScript>();
-        let told = |(cue, deeds): (usize, &CueDeeds)| {
+        let told = |(cue, deeds): (usize, &CueCounts)| {
             let why = match deeds {
-                CueDeeds { ran: 0, .. } if is_whole => "it never ran".to_owned(),
-                CueDeeds { ran: 0, .. } => return None,
-                CueDeeds {
-                    ran: 1,
-                    about: Some(0),
+                CueCounts { run_count: 0, .. } if is_whole => "it never ran".to_owned(),
+                CueCounts { run_count: 0, .. } => return None,
+                CueCounts {
+                    run_count: 1,
+                    object_count: Some(0),
                 } => "it ran once, about nobody".to_owned(),
-                CueDeeds {
-                    ran,
-                    about: Some(0),
+                CueCounts {
+                    run_count: ran,
+                    object_count: Some(0),
                 } => format!("it ran {ran} times, about nobody"),
                 _ => return None,
             };
-            Some(format!("{}: {why}", self.place_of(cue)))
+            Some(format!("{}: {why}", self.cue_location(cue)))
         };
-        script.deeds().iter().enumerate().filter_map(told).collect()
+        script
+            .cue_counts()
+            .iter()
+            .enumerate()
+            .filter_map(told)
+            .collect()
     }
 
     /// What the script could not do, each with the place of its cue.
-    fn script_faults(&self) -> Vec<String> {
-        let (faults, _) = self.server.world().resource::<ScenarioScript>().faults();
+    fn script_errors(&self) -> Vec<String> {
+        let (faults, _) = self.server.world().resource::<ScenarioScript>().errors();
         let told = |fault: &ScriptError| {
             let ScriptError {
-                tick, what, count, ..
+                tick,
+                message: what,
+                count,
+                ..
             } = fault;
             let place = fault
                 .cue
-                .map_or_else(String::new, |cue| format!("{}: ", self.place_of(cue)));
+                .map_or_else(String::new, |cue| format!("{}: ", self.cue_location(cue)));
             let often = match count {
                 1 => String::new(),
                 _ => format!(" ({count} times)"),
@@ -523,7 +534,7 @@ impl ScenarioRun {
 
     /// Nobody does anything any more; ticks until nothing is left to do. Whether that was reached; `None` when it was
     /// interrupted.
-    fn come_to_rest(&mut self, is_interrupted: impl Fn() -> bool) -> Option<bool> {
+    fn run_until_idle(&mut self, is_interrupted: impl Fn() -> bool) -> Option<bool> {
         self.server.set_pace(Pace::AsFastAsPossible);
         self.stop_script();
         let settle = u64::from(self.loaded.scenario.heartbeat_ticks) + SETTLE_TICKS;
@@ -535,9 +546,9 @@ impl ScenarioRun {
             // Every time, since searches that were waiting still give paths.
             halt_crowds(self.server.world_mut());
             self.server.step(1);
-            if !checks::is_quiet(self.server.world()) {
+            if !checks::is_idle(self.server.world()) {
                 quiet_since = None;
-            } else if tick - *quiet_since.get_or_insert(tick) >= settle << self.stretch() {
+            } else if tick - *quiet_since.get_or_insert(tick) >= settle << self.update_stretch() {
                 return Some(true);
             }
         }
@@ -546,20 +557,20 @@ impl ScenarioRun {
 
     /// The script runs no further, and what is watched ends: what is there stays, and goes on.
     pub fn stop_script(&mut self) {
-        self.ended_cues = self.cues_from_outside();
+        self.actions_before_end = self.external_action_count();
         let world = self.server.world_mut();
         #[expect(
             clippy::disallowed_methods,
             reason = "the script ends, so the resource goes for good"
         )]
         world.remove_resource::<ScenarioScript>();
-        world.resource_mut::<Watch>().end();
+        world.resource_mut::<TickChecks>().stop();
         // Who rests is not idle.
         world.resource_mut::<SessionSettings>().idle_timeout_s = 0.0;
     }
 
     /// How often the time in which clients learn something is doubled now.
-    fn stretch(&self) -> u8 {
+    fn update_stretch(&self) -> u8 {
         self.server
             .world()
             .resource::<Overload>()
@@ -567,29 +578,29 @@ impl ScenarioRun {
     }
 }
 
-fn shown_place(mistake: &SourceError) -> String {
+fn format_location(mistake: &SourceError) -> String {
     format!("{}:{}:{}", mistake.file(), mistake.line, mistake.column)
 }
 
 /// A recorder that has seen how the run begins.
-fn recorder(
+fn start_recorder(
     loaded: &LoadedScenario,
     world: &World,
     csv: Option<Box<dyn Write>>,
 ) -> Result<Recorder, ScenarioError> {
     let text_of = |cue: usize| {
         let place = ValuePath::root().field("script").item(cue);
-        let mistake = loaded.mistake(ValidationError::new(place, ""));
+        let mistake = loaded.locate_error(ValidationError::new(place, ""));
         let words = mistake.marked_value().split_whitespace();
         CueText {
-            place: shown_place(&mistake),
+            location: format_location(&mistake),
             text: words.collect::<Vec<_>>().join(" "),
         }
     };
     let cues = (0..loaded.scenario.script.len()).map(text_of).collect();
     let recorder = Recorder::new(loaded.scenario.tick_hz, cues, csv);
     let mut recorder = recorder.map_err(|source| ScenarioError::Csv { source })?;
-    recorder.begin(world);
+    recorder.start(world);
     Ok(recorder)
 }
 
@@ -608,27 +619,27 @@ fn add_script(app: &mut App) {
         if let Some(script) = world.get_resource::<ScenarioScript>() {
             script.hash(hasher);
         }
-        if let Some(stage) = world.get_resource::<Stage>() {
+        if let Some(stage) = world.get_resource::<ScenarioWorld>() {
             stage.hash(world, hasher);
         }
     });
     app.init_resource::<Behaviours>()
-        .init_resource::<Watch>()
-        .count_memory::<Watch>("scenario")
-        .count_memory::<Stage>("scenario")
+        .init_resource::<TickChecks>()
+        .count_memory::<TickChecks>("scenario")
+        .count_memory::<ScenarioWorld>("scenario")
         .count_memory::<ScenarioMatches>("scenario")
         .add_systems(
             FixedUpdate,
             (
                 (
                     run_script.before(InstanceSystems),
-                    fight.after(InstanceSystems),
+                    run_matches.after(InstanceSystems),
                 )
                     .chain()
                     .in_set(SimSystems::Think)
                     .run_if(resource_exists::<ScenarioScript>)
                     .before(crate::crowd::CrowdSystems),
-                watch::watch.in_set(AfterTick),
+                tick_checks::check_tick.in_set(AfterTick),
             ),
         );
 }
@@ -659,11 +670,11 @@ fn add_events(app: &mut App, log: EventLog) {
                 events::log_objects,
                 events::log_views,
                 events::log_matches,
-                events::log_announces,
+                events::log_announcements,
                 events::log_tick_end,
             )
                 .chain()
-                .after(watch::watch)
+                .after(tick_checks::check_tick)
                 .in_set(AfterTick)
                 .run_if(is_open),
         ),

@@ -7,13 +7,13 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::behaviours::Behaviours;
-use super::choose;
-use super::faults::{ScriptError, ScriptErrors, foresee, hindsight};
-use super::outside::ExternalActions;
+use super::external_actions::ExternalActions;
+use super::scenario_world::{self, ScenarioWorld};
 use super::schema::{
     Action, BehaviourSpec, Class, CueSpec, Scenario, ScenarioAnnouncementScope, ScenarioArea,
 };
-use super::stage::{self, Stage};
+use super::script_errors::{ScriptError, ScriptErrors, postcheck, precheck};
+use super::selection;
 use super::timed_cue::{Ticks, TimedCue};
 use crate::crowd::{self, Gather};
 use throng::map::{TileEdit, TilePattern, TileRect, edit_map};
@@ -28,18 +28,18 @@ use throng::world::{Object, ObjectRef, PartyId, Position, TeamId, close_scene};
 pub struct ScenarioScript {
     cues: Vec<TimedCue>,
     /// What came of each of them.
-    deeds: Vec<CueDeeds>,
+    cue_counts: Vec<CueCounts>,
     /// What could not be done, and why; the run goes on.
-    faults: ScriptErrors,
-    pub(super) outside: ExternalActions,
+    errors: ScriptErrors,
+    pub(super) external: ExternalActions,
 }
 
 /// How often a cue ran, and about how many objects in all.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CueDeeds {
-    pub ran: u64,
+pub(super) struct CueCounts {
+    pub run_count: u64,
     /// `None` for one that is about no objects.
-    pub about: Option<u64>,
+    pub object_count: Option<u64>,
 }
 
 impl ScenarioScript {
@@ -48,7 +48,7 @@ impl ScenarioScript {
         let timed = |cue| TimedCue::new(cue, ticks);
         Self {
             cues: scenario.script.iter().map(timed).collect(),
-            deeds: vec![CueDeeds::default(); scenario.script.len()],
+            cue_counts: vec![CueCounts::default(); scenario.script.len()],
             ..Self::default()
         }
     }
@@ -60,24 +60,24 @@ impl ScenarioScript {
 
     /// What could not be done: the first few faults, and how many there were in all.
     #[must_use]
-    pub fn faults(&self) -> (&[ScriptError], u64) {
-        self.faults.all()
+    pub fn errors(&self) -> (&[ScriptError], u64) {
+        self.errors.all()
     }
 
     /// How often cues ran.
     #[must_use]
     pub const fn cues_run(&self) -> u64 {
-        self.faults.cues_run
+        self.errors.cues_run
     }
 
     /// What came of each cue, in their order.
-    pub(super) fn deeds(&self) -> &[CueDeeds] {
-        &self.deeds
+    pub(super) fn cue_counts(&self) -> &[CueCounts] {
+        &self.cue_counts
     }
 
     /// Takes note of something that no cue did.
-    pub(super) fn fault(&mut self, tick: u64, what: String) {
-        self.faults.add(None, tick, what);
+    pub(super) fn add_error(&mut self, tick: u64, what: String) {
+        self.errors.add(None, tick, what);
     }
 }
 
@@ -85,59 +85,61 @@ impl ScenarioScript {
 pub(super) fn run_script(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     // Actions run hooks and cues of the game, which may read the script: the list of cues is moved out, and not the resource.
-    let mut cues = std::mem::take(&mut script(world).cues);
+    let mut cues = std::mem::take(&mut script_mut(world).cues);
     for (nth, cue) in cues.iter_mut().enumerate() {
-        let Some(action) = cue.due(world, tick) else {
+        let Some(action) = cue.poll(world, tick) else {
             continue;
         };
         let (about, fault) = run_action(world, &action);
-        let mut script = script(world);
-        let deeds = &mut script.deeds[nth];
-        deeds.ran += 1;
+        let mut script = script_mut(world);
+        let deeds = &mut script.cue_counts[nth];
+        deeds.run_count += 1;
         if let Some(about) = about {
-            *deeds.about.get_or_insert(0) += about;
+            *deeds.object_count.get_or_insert(0) += about;
         }
-        script.faults.cues_run += 1;
+        script.errors.cues_run += 1;
         if let Some(what) = fault {
-            script.faults.add(Some(nth), tick, what);
+            script.errors.add(Some(nth), tick, what);
         }
     }
-    script(world).cues = cues;
+    script_mut(world).cues = cues;
     loop {
-        let next = script(world).outside.next();
+        let next = script_mut(world).external.next();
         let Some((text, action)) = next else {
             return;
         };
         let (_, fault) = run_action(world, &action);
-        script(world).outside.note(text, tick, fault);
+        script_mut(world).external.record(text, tick, fault);
     }
 }
 
-fn script(world: &mut World) -> Mut<'_, ScenarioScript> {
+fn script_mut(world: &mut World) -> Mut<'_, ScenarioScript> {
     world.resource_mut::<ScenarioScript>()
 }
 
 /// Does what an action says: about how many objects, if it is about any, and what it could not do.
 fn run_action(world: &mut World, action: &Action) -> (Option<u64>, Option<String>) {
-    let chosen = action.who().map(|who| choose::chosen(world, who));
+    let chosen = action
+        .selector()
+        .map(|who| selection::select_objects(world, who));
     let count = chosen.as_ref().map(|chosen| chosen.len() as u64);
     let about = chosen.unwrap_or_default();
-    let foresight = foresee(world, action, &about);
-    let done = perform(world, action, &about);
-    let fault = done.err().or_else(|| hindsight(world, action, &foresight));
+    let foresight = precheck(world, action, &about);
+    let done = apply_action(world, action, &about);
+    let fault = done.err().or_else(|| postcheck(world, action, &foresight));
     (count, fault)
 }
 
-fn perform(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), String> {
+fn apply_action(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     match action {
-        Action::Spawn(crowd) => stage::spawn(world, crowd).map_err(|e| text(&e))?,
+        Action::Spawn(crowd) => scenario_world::spawn_crowd(world, crowd).map_err(|e| text(&e))?,
         Action::SetSceneAttribute {
             scene,
             attribute,
             value,
         } => {
-            for scene in copies(world, scene.as_deref())? {
+            for scene in scene_copies(world, scene.as_deref())? {
                 if !crowd::set_scene_attribute(&mut world.entity_mut(scene), attribute, *value) {
                     return Err(format!("scenes have no attribute `{attribute}`"));
                 }
@@ -146,7 +148,9 @@ fn perform(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), S
         Action::SetBehaviour { tag, behaviour } => set_behaviour(world, tag, behaviour)?,
         Action::Gather { tag, at } => {
             if let Some(scene) = home_of(world, tag) {
-                let at = world.resource::<Stage>().place(world, scene, at);
+                let at = world
+                    .resource::<ScenarioWorld>()
+                    .resolve_area(world, scene, at);
                 crowd::set_behaviour_of(world, tag, &Gather { at }.into());
             }
         }
@@ -167,7 +171,7 @@ fn perform(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), S
         Action::Login { tag, count } => crowd::login_some(world, tag, *count),
         Action::Logout { tag, count } => crowd::logout_some(world, tag, *count),
         Action::OpenScene(scene) => {
-            stage::open_copies(world, scene, Vec2::ONE).map_err(|e| text(&e))?;
+            scenario_world::open_copies(world, scene, Vec2::ONE).map_err(|e| text(&e))?;
         }
         Action::SetLine(line) => world.insert_resource(*line),
         Action::Drain => world.resource_mut::<Sessions>().drain(),
@@ -177,11 +181,11 @@ fn perform(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), S
             crowd::release(world, tag, count).map_err(|e| text(&e))?;
         }
         Action::CloseScene { scene } => {
-            for scene in copies(world, Some(scene))? {
+            for scene in scene_copies(world, Some(scene))? {
                 close_scene(world, scene).map_err(|e| text(&e))?;
             }
         }
-        Action::Game(cue) => play_cue(world, cue)?,
+        Action::Game(cue) => run_game_cue(world, cue)?,
         Action::Despawn { .. }
         | Action::Teleport { .. }
         | Action::SetTeam { .. }
@@ -190,19 +194,19 @@ fn perform(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), S
         | Action::ScaleAttribute { .. }
         | Action::Hide { .. }
         | Action::Announce { .. }
-        | Action::ChangeScene { .. } => perform_on(world, action, about)?,
+        | Action::ChangeScene { .. } => apply_to_objects(world, action, about)?,
         Action::Disconnect { .. }
         | Action::LoginAgain { .. }
         | Action::Kick { .. }
         | Action::Ban { .. }
         | Action::Possess { .. }
-        | Action::Spectate { .. } => perform_on_players(world, action, about)?,
+        | Action::Spectate { .. } => apply_to_players(world, action, about)?,
     }
     Ok(())
 }
 
 /// Does an action that chooses whom it is about; any other does nothing.
-fn perform_on(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), String> {
+fn apply_to_objects(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), String> {
     let Some(tag) = action.tag() else {
         return Ok(());
     };
@@ -212,15 +216,15 @@ fn perform_on(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), 
         Action::SetTeam { team, .. } => crowd::set_team_of(world, all, team.map(TeamId)),
         Action::SetAttribute {
             attribute, value, ..
-        } => change(world, tag, all, attribute, |_| *value)?,
+        } => change_attribute(world, tag, all, attribute, |_| *value)?,
         Action::AddAttribute { attribute, by, .. } => {
             let add = |value: i64| value.saturating_add(*by);
-            change(world, tag, all, attribute, add)?;
+            change_attribute(world, tag, all, attribute, add)?;
         }
         Action::ScaleAttribute { attribute, by, .. } => {
             // The cast saturates; whoever sets the value clamps it to the range.
             let scale = |value: i64| (value as f64 * by).round() as i64;
-            change(world, tag, all, attribute, scale)?;
+            change_attribute(world, tag, all, attribute, scale)?;
         }
         Action::Hide { hidden, .. } => crowd::hide_some(world, all, *hidden),
         Action::Announce { .. } => announce(world, action, all),
@@ -231,7 +235,7 @@ fn perform_on(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), 
 }
 
 /// Does an action that is about players and their clients; any other does nothing.
-fn perform_on_players(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), String> {
+fn apply_to_players(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), String> {
     let done = match action {
         Action::Disconnect { for_s, .. } => {
             let tick_s = world.resource::<Time<Fixed>>().timestep().as_secs_f64();
@@ -269,12 +273,14 @@ fn teleport(
     let Some(scene) = scene_of(world, tag) else {
         return Ok(());
     };
-    let place = world.resource::<Stage>().place(world, scene, to);
+    let place = world
+        .resource::<ScenarioWorld>()
+        .resolve_area(world, scene, to);
     crowd::teleport_some(world, movers, &place).map_err(|error| error.to_string())
 }
 
 /// Changes an attribute of some with a tag.
-fn change(
+fn change_attribute(
     world: &mut World,
     tag: &str,
     all: &[Entity],
@@ -288,14 +294,14 @@ fn change(
 }
 
 /// Does what the game registered.
-fn play_cue(world: &mut World, cue: &CueSpec) -> Result<(), String> {
+fn run_game_cue(world: &mut World, cue: &CueSpec) -> Result<(), String> {
     let draw = world
         .resource_mut::<RandomStreams>()
-        .stream(choose::SCRIPT_STREAM)
+        .stream(selection::SCRIPT_STREAM)
         .next_u64();
     let mut random = Pcg64Mcg::seed_from_u64(draw);
     let behaviours = world.resource::<Behaviours>().clone();
-    behaviours.play(cue, world, &mut random)
+    behaviours.run_cue(cue, world, &mut random)
 }
 
 /// Members of a crowd go to another scene, and see as many as its viewers do.
@@ -305,11 +311,13 @@ fn change_scene(
     to: &str,
     at: &ScenarioArea,
 ) -> Result<(), String> {
-    let entity = named(world, Some(to))?;
-    let place = world.resource::<Stage>().place(world, entity, at);
+    let entity = scene_by_name(world, Some(to))?;
+    let place = world
+        .resource::<ScenarioWorld>()
+        .resolve_area(world, entity, at);
     let moved = crowd::change_scene_of(world, movers, entity, &place);
     // Also when not all of them found room there.
-    stage::give_caps(world, entity, movers);
+    scenario_world::set_view_caps(world, entity, movers);
     moved.map_err(|error| error.to_string())
 }
 
@@ -326,7 +334,7 @@ fn announce(world: &mut World, action: &Action, speakers: &[Entity]) {
         return;
     };
     for &entity in speakers {
-        let Some((from, scope)) = speaker(world, entity, *scope) else {
+        let Some((from, scope)) = announcement_scope(world, entity, *scope) else {
             continue;
         };
         world.write_message(AnnouncementRequest {
@@ -343,7 +351,7 @@ fn announce(world: &mut World, action: &Action, speakers: &[Entity]) {
 }
 
 /// Who speaks, and who is to hear it; `None` when nobody is.
-fn speaker(
+fn announcement_scope(
     world: &World,
     entity: Entity,
     scope: ScenarioAnnouncementScope,
@@ -367,14 +375,14 @@ fn speaker(
     Some((from, scope))
 }
 
-fn named(world: &World, name: Option<&str>) -> Result<Entity, String> {
-    let found = world.resource::<Stage>().scene(world, name);
+fn scene_by_name(world: &World, name: Option<&str>) -> Result<Entity, String> {
+    let found = world.resource::<ScenarioWorld>().scene(world, name);
     found.map_err(|error| error.to_string())
 }
 
 /// The copies of a scene.
-fn copies(world: &World, name: Option<&str>) -> Result<Vec<Entity>, String> {
-    let found = world.resource::<Stage>().copies(world, name);
+fn scene_copies(world: &World, name: Option<&str>) -> Result<Vec<Entity>, String> {
+    let found = world.resource::<ScenarioWorld>().copies(world, name);
     found.map_err(|error| error.to_string())
 }
 
@@ -386,15 +394,15 @@ fn scene_of(world: &World, tag: &str) -> Option<Entity> {
 
 /// The scene in which the first of a tag is; the scenario's first where nobody is.
 fn home_of(world: &World, tag: &str) -> Option<Entity> {
-    scene_of(world, tag).or_else(|| world.resource::<Stage>().scene(world, None).ok())
+    scene_of(world, tag).or_else(|| world.resource::<ScenarioWorld>().scene(world, None).ok())
 }
 
 fn set_behaviour(world: &mut World, tag: &str, behaviour: &BehaviourSpec) -> Result<(), String> {
     let Some(scene) = home_of(world, tag) else {
         return Ok(());
     };
-    let stage = world.resource::<Stage>();
-    let resolved = stage.behaviour(world, scene, behaviour);
+    let stage = world.resource::<ScenarioWorld>();
+    let resolved = stage.resolve_behaviour(world, scene, behaviour);
     let behaviour = resolved.map_err(|error| error.to_string())?;
     crowd::set_behaviour_of(world, tag, &behaviour);
     Ok(())
@@ -418,7 +426,7 @@ fn edit_tiles(world: &mut World, action: &Action) -> Result<(), String> {
         }
         _ => return Ok(()),
     };
-    for scene in copies(world, scene.as_deref())? {
+    for scene in scene_copies(world, scene.as_deref())? {
         edit_map(world, scene, rect, &edit).map_err(|error| error.to_string())?;
     }
     Ok(())

@@ -18,7 +18,7 @@ use super::read::{SCENARIO_BYTES_MAX, read_text};
 use super::schema::{Cue, MapSource, Scenario};
 use super::text::{
     self, BYTE_ORDER_MARK, Outline, PathStep, ScenarioError, SourceError, TextSpan, TokenKind,
-    ValidationError, ValuePath, closest, one_of,
+    ValidationError, ValuePath, closest, list_names,
 };
 use super::validate::limits::INCLUDES_MAX;
 
@@ -47,15 +47,15 @@ struct SourceFile {
     path: Option<PathBuf>,
     text: String,
     /// The text with the values of parameters in the place of their names.
-    read: String,
-    replaced: Vec<Replaced>,
+    expanded: String,
+    replacements: Vec<Replacement>,
     /// How many items of each of [`LISTS`] it has.
     items: [usize; LISTS.len()],
 }
 
 /// A name of a parameter in a text, and its value in the text that is read.
 #[derive(Clone, Debug)]
-struct Replaced {
+struct Replacement {
     name: TextSpan,
     value: TextSpan,
 }
@@ -92,12 +92,12 @@ pub(super) fn assemble(
         .iter()
         .map(|(name, value)| (&**name, &**value))
         .collect();
-    let mut reading = Reading {
+    let mut reading = SourceReader {
         set: &set,
         sources: Sources::default(),
         declared: BTreeSet::new(),
         bytes: 0,
-        under_way: Vec::new(),
+        include_stack: Vec::new(),
     };
     let (scenario, _) = reading.read(source, &BTreeMap::new())?;
     let sources = reading.sources;
@@ -118,7 +118,7 @@ fn unknown_parameter(name: &str, known: &[Parameter]) -> ScenarioError {
         help: if names.is_empty() {
             "the scenario has no `parameters`".to_owned()
         } else {
-            format!("the scenario has {}", one_of(&names))
+            format!("the scenario has {}", list_names(&names))
         },
     }
 }
@@ -136,13 +136,13 @@ impl Sources {
     }
 
     /// Points at a problem in the file in which it is; `None` when no files are known.
-    pub(super) fn mistake(&self, problem: &ValidationError) -> Option<SourceError> {
-        let (file, place) = self.locate(&problem.place)?;
-        let whole = Outline::new(&file.read).find(&place);
+    pub(super) fn source_error(&self, problem: &ValidationError) -> Option<SourceError> {
+        let (file, place) = self.locate(&problem.path)?;
+        let whole = Outline::new(&file.expanded).find(&place);
         let span = problem.span.clone().map_or(whole.clone(), |part| {
             whole.start + part.start..whole.start + part.end
         });
-        Some(file.mistake(span, problem.clone()))
+        Some(file.source_error(span, problem.clone()))
     }
 
     /// The file of a place, and the place as it is in that file.
@@ -176,17 +176,21 @@ impl Sources {
 
 impl SourceFile {
     /// A mistake at bytes of the text that was read, shown in the text as it is written.
-    fn mistake(&self, span: TextSpan, problem: impl Into<(String, Option<String>)>) -> SourceError {
-        SourceError::new(&self.name, &self.text, self.as_written(span), problem)
+    fn source_error(
+        &self,
+        span: TextSpan,
+        problem: impl Into<(String, Option<String>)>,
+    ) -> SourceError {
+        SourceError::new(&self.name, &self.text, self.original_span(span), problem)
     }
 
     /// The bytes of the text as it is written for bytes of the text that was read: of a parameter its name.
-    fn as_written(&self, span: TextSpan) -> TextSpan {
+    fn original_span(&self, span: TextSpan) -> TextSpan {
         let place = |byte: usize, is_end: bool| {
             let before = self
-                .replaced
+                .replacements
                 .partition_point(|replaced| replaced.value.start <= byte);
-            let Some(last) = before.checked_sub(1).map(|last| &self.replaced[last]) else {
+            let Some(last) = before.checked_sub(1).map(|last| &self.replacements[last]) else {
                 return byte;
             };
             if is_end && byte == last.value.start {
@@ -206,17 +210,17 @@ impl SourceFile {
 }
 
 /// The reading of a scenario and of all that it includes.
-struct Reading<'a> {
+struct SourceReader<'a> {
     set: &'a BTreeMap<&'a str, &'a str>,
     sources: Sources,
     /// The names of its parameters.
     declared: BTreeSet<String>,
     bytes: u64,
     /// The files that are being read, each of which includes the next.
-    under_way: Vec<String>,
+    include_stack: Vec<String>,
 }
 
-impl Reading<'_> {
+impl SourceReader<'_> {
     /// Reads a file and all that it includes, and tells which fields these say. `given` are the values that including files
     /// have for parameters.
     fn read(
@@ -230,11 +234,11 @@ impl Reading<'_> {
             .map_or(text.clone(), str::to_owned);
         let mut values = given.clone();
         let mut this = self.replace_parameters(&file, text, &mut values)?;
-        let mut own = text::parse(&file, &this.read).map_err(|error| match error {
+        let mut own = text::parse(&file, &this.expanded).map_err(|error| match error {
             ScenarioError::Syntax(mistake) => {
                 let span = mistake.span.offset()..mistake.span.offset() + mistake.span.len();
                 let said = (mistake.message, mistake.help);
-                ScenarioError::Syntax(Box::new(this.mistake(span, said)))
+                ScenarioError::Syntax(Box::new(this.source_error(span, said)))
             }
             other => other,
         })?;
@@ -248,43 +252,44 @@ impl Reading<'_> {
             own.script.len(),
             own.expect.len(),
         ];
-        if !self.under_way.is_empty() {
-            find_maps(&mut own, path.as_deref());
+        if !self.include_stack.is_empty() {
+            resolve_map_paths(&mut own, path.as_deref());
         }
         let mut said: BTreeSet<String> = BTreeSet::new();
         let mut whole: Option<Scenario> = None;
-        self.under_way.push(identity(path.as_deref(), &file));
+        self.include_stack
+            .push(file_identity(path.as_deref(), &file));
         for (nth, name) in std::mem::take(&mut own.include).iter().enumerate() {
             let at = ValuePath::root().field("include").item(nth);
-            let included = self.included(name, path.as_deref());
+            let included = self.find_included(name, path.as_deref());
             let included = included.map_err(|message| {
-                let span = Outline::new(&this.read).find(&at);
-                ScenarioError::Invalid(Box::new(this.mistake(span, (message, None))))
+                let span = Outline::new(&this.expanded).find(&at);
+                ScenarioError::Invalid(Box::new(this.source_error(span, (message, None))))
             })?;
             let (included, says) = self.read(included, &values)?;
             whole = Some(match whole {
                 None => included,
-                Some(before) => join(before, included, &says),
+                Some(before) => merge(before, included, &says),
             });
             said.extend(says);
         }
-        self.under_way.pop();
-        let outline = Outline::new(&this.read);
+        self.include_stack.pop();
+        let outline = Outline::new(&this.expanded);
         let keys = outline.parts(&ValuePath::root()).into_iter();
         let keys = keys.filter_map(|(key, _)| key);
-        let says = keys.map(|key| outline.words(&key).to_owned()).collect();
+        let says = keys.map(|key| outline.text_at(&key).to_owned()).collect();
         self.sources.files.push(this);
         let whole = match whole {
             None => own,
-            Some(before) => join(before, own, &says),
+            Some(before) => merge(before, own, &says),
         };
         said.extend(says);
         Ok((whole, said))
     }
 
     /// What a file includes by a name: a file beside it, one of the working directory, or a built-in scenario.
-    fn included(&self, name: &str, path: Option<&Path>) -> Result<Source, String> {
-        if self.sources.files.len() + self.under_way.len() >= INCLUDES_MAX {
+    fn find_included(&self, name: &str, path: Option<&Path>) -> Result<Source, String> {
+        if self.sources.files.len() + self.include_stack.len() >= INCLUDES_MAX {
             return Err(format!("expected at most {INCLUDES_MAX} files in all"));
         }
         let beside = path.and_then(Path::parent).map(|folder| folder.join(name));
@@ -308,8 +313,8 @@ impl Reading<'_> {
             }
         };
         if self
-            .under_way
-            .contains(&identity(source.path.as_deref(), &source.file))
+            .include_stack
+            .contains(&file_identity(source.path.as_deref(), &source.file))
         {
             return Err(format!(
                 "`{name}` includes this file, directly or by others"
@@ -333,7 +338,7 @@ impl Reading<'_> {
         let mut declared: Option<TextSpan> = None;
         for (key, value) in outline.parts(&ValuePath::root().field("parameters")) {
             let key = key.unwrap_or_else(|| value.clone());
-            let name = outline.words(&key).trim_matches('"').to_owned();
+            let name = outline.text_at(&key).trim_matches('"').to_owned();
             let first = declared.map_or(key.start, |declared| declared.start);
             declared = Some(first..value.end);
             if !is_name(&name) {
@@ -342,9 +347,9 @@ impl Reading<'_> {
                 );
                 return Err(wrong(key, message));
             }
-            let default = outline.words(&value);
+            let default = outline.text_at(&value);
             let found = match (self.set.get(&*name), values.get(&name)) {
-                (Some(set), _) => literal(&name, set, default)
+                (Some(set), _) => to_literal(&name, set, default)
                     .map_err(|(message, help)| ScenarioError::Parameter { message, help })?,
                 (None, Some(given)) => given.clone(),
                 (None, None) => default.to_owned(),
@@ -355,14 +360,14 @@ impl Reading<'_> {
         let mut this = SourceFile {
             name: file.to_owned(),
             path: None,
-            read: String::with_capacity(text.len()),
+            expanded: String::with_capacity(text.len()),
             text: String::new(),
-            replaced: Vec::new(),
+            replacements: Vec::new(),
             items: [0; LISTS.len()],
         };
         let mut copied = 0;
-        for name in names_in(&outline, declared.as_ref()) {
-            let words = outline.words(&name);
+        for name in parameter_names(&outline, declared.as_ref()) {
+            let words = outline.text_at(&name);
             let Some(value) = values.get(words) else {
                 if declared.is_none() {
                     // Without parameters it is for the reader to say what is wrong.
@@ -373,18 +378,18 @@ impl Reading<'_> {
                     .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
                 return Err(wrong(name, format!("unknown parameter `{words}`{hint}")));
             };
-            this.read += &text[copied..name.start];
-            let start = this.read.len();
-            this.read += value;
+            this.expanded += &text[copied..name.start];
+            let start = this.expanded.len();
+            this.expanded += value;
             copied = name.end;
-            let value = start..this.read.len();
-            this.replaced.push(Replaced { name, value });
-            if this.read.len() as u64 > SCENARIO_BYTES_MAX {
+            let value = start..this.expanded.len();
+            this.replacements.push(Replacement { name, value });
+            if this.expanded.len() as u64 > SCENARIO_BYTES_MAX {
                 break;
             }
         }
-        this.read += &text[copied..];
-        self.bytes += this.read.len() as u64;
+        this.expanded += &text[copied..];
+        self.bytes += this.expanded.len() as u64;
         if self.bytes > SCENARIO_BYTES_MAX {
             return Err(ScenarioError::TooLarge {
                 path: PathBuf::from(file),
@@ -408,7 +413,7 @@ impl Reading<'_> {
 }
 
 /// The words of a text that stand where a value is and can be names of parameters, without those of `parameters` itself.
-fn names_in(outline: &Outline<'_>, declared: Option<&TextSpan>) -> Vec<TextSpan> {
+fn parameter_names(outline: &Outline<'_>, declared: Option<&TextSpan>) -> Vec<TextSpan> {
     let mut names = Vec::new();
     let mut nth = 0;
     while let Some(token) = outline.token(nth) {
@@ -416,7 +421,7 @@ fn names_in(outline: &Outline<'_>, declared: Option<&TextSpan>) -> Vec<TextSpan>
         let next = outline.token(nth).map(|next| next.kind);
         let is_value = token.kind == TokenKind::Word
             && !matches!(next, Some(TokenKind::Mark(b':' | b'(')))
-            && is_name(outline.words(&token.span));
+            && is_name(outline.text_at(&token.span));
         let is_declared = declared
             .is_some_and(|declared| (declared.start..declared.end).contains(&token.span.start));
         if is_value && !is_declared {
@@ -436,7 +441,7 @@ fn is_name(words: &str) -> bool {
 }
 
 /// A value from the command line as it would be written in the file, whose own value is `default`. The error has help.
-fn literal(name: &str, set: &str, default: &str) -> Result<String, (String, String)> {
+fn to_literal(name: &str, set: &str, default: &str) -> Result<String, (String, String)> {
     let is_flag = |words: &str| matches!(words, "true" | "false");
     let (expected, fits) = if default.starts_with('"') {
         return Ok(format!("{set:?}"));
@@ -457,19 +462,19 @@ fn literal(name: &str, set: &str, default: &str) -> Result<String, (String, Stri
 }
 
 /// What tells a file from another, whatever way leads to it.
-fn identity(path: Option<&Path>, file: &str) -> String {
+fn file_identity(path: Option<&Path>, file: &str) -> String {
     let canonical = path.and_then(|path| path.canonicalize().ok());
     canonical.map_or_else(|| file.to_owned(), |path| path.display().to_string())
 }
 
 /// Maps of a file are looked up beside it, wherever it is included.
-fn find_maps(scenario: &mut Scenario, path: Option<&Path>) {
+fn resolve_map_paths(scenario: &mut Scenario, path: Option<&Path>) {
     let Some(folder) = path.and_then(Path::parent) else {
         return;
     };
     let battles = scenario.queues.iter_mut();
     let battles = battles.filter_map(|queue| queue.battle_scene.as_mut());
-    let opened = scenario.script.iter_mut().filter_map(Cue::opens_mut);
+    let opened = scenario.script.iter_mut().filter_map(Cue::opened_scene_mut);
     for scene in scenario.scenes.iter_mut().chain(battles).chain(opened) {
         if let MapSource::File(named) = &mut scene.map {
             let beside = folder.join(&*named);
@@ -481,8 +486,8 @@ fn find_maps(scenario: &mut Scenario, path: Option<&Path>) {
 }
 
 /// Two scenarios as one: the lists of the second behind those of the first, and of the rest what the second says.
-fn join(first: Scenario, second: Scenario, says: &BTreeSet<String>) -> Scenario {
-    fn behind<T>(mut first: Vec<T>, second: Vec<T>) -> Vec<T> {
+fn merge(first: Scenario, second: Scenario, says: &BTreeSet<String>) -> Scenario {
+    fn append<T>(mut first: Vec<T>, second: Vec<T>) -> Vec<T> {
         first.extend(second);
         first
     }
@@ -504,13 +509,13 @@ fn join(first: Scenario, second: Scenario, says: &BTreeSet<String>) -> Scenario 
         heartbeat_ticks: said!(heartbeat_ticks),
         duration_s: said!(duration_s),
         settings: said!(settings),
-        kinds: behind(first.kinds, second.kinds),
-        attributes: behind(first.attributes, second.attributes),
-        scenes: behind(first.scenes, second.scenes),
-        cast: behind(first.cast, second.cast),
-        queues: behind(first.queues, second.queues),
+        kinds: append(first.kinds, second.kinds),
+        attributes: append(first.attributes, second.attributes),
+        scenes: append(first.scenes, second.scenes),
+        cast: append(first.cast, second.cast),
+        queues: append(first.queues, second.queues),
         line: said!(line),
-        script: behind(first.script, second.script),
-        expect: behind(first.expect, second.expect),
+        script: append(first.script, second.script),
+        expect: append(first.expect, second.expect),
     }
 }

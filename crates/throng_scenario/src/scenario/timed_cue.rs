@@ -2,8 +2,8 @@
 
 use bevy_ecs::world::World;
 
-use super::choose;
 use super::schema::{Action, Cue};
+use super::selection;
 use crate::crowd;
 use throng::sim::StateHasher;
 
@@ -16,7 +16,7 @@ pub(super) struct TimedCue {
     every: u64,
     until: u64,
     /// How many times it still runs at most.
-    left: Option<u32>,
+    runs_left: Option<u32>,
     trigger: Trigger,
     action: Action,
 }
@@ -51,7 +51,7 @@ enum Condition {
 
 impl Condition {
     /// The condition of a cue; `None` when it has none.
-    fn of(cue: &Cue) -> Option<Self> {
+    fn from_cue(cue: &Cue) -> Option<Self> {
         Some(match cue {
             Cue::At { .. } | Cue::Every { .. } | Cue::Ramp { .. } => return None,
             Cue::When {
@@ -80,14 +80,14 @@ impl Condition {
         })
     }
 
-    fn holds(&self, world: &World) -> bool {
+    fn is_met(&self, world: &World) -> bool {
         let count_of = |tag| crowd::members(world, tag, None).len();
         match self {
             Self::Attribute {
                 tag,
                 attribute,
                 limits,
-            } => choose::any_has(world, tag, attribute, *limits),
+            } => selection::any_has_attribute(world, tag, attribute, *limits),
             Self::AtMost { tag, count } => count_of(tag) <= *count as usize,
             Self::AtLeast { tag, count } => count_of(tag) >= *count as usize,
         }
@@ -116,7 +116,7 @@ impl TimedCue {
             next: Some(next),
             every: 0,
             until: u64::MAX,
-            left: None,
+            runs_left: None,
             trigger: Trigger::Time,
             action: action.clone(),
         };
@@ -134,7 +134,7 @@ impl TimedCue {
                     next: Some(first).filter(|&first| first <= end(until_s)),
                     every: ticks.between(*t_s),
                     until: end(until_s),
-                    left: *times,
+                    runs_left: *times,
                     ..once(first, run)
                 }
             }
@@ -150,7 +150,7 @@ impl TimedCue {
                     every,
                     until: last,
                     trigger: Trigger::Ramp {
-                        number: run.spread().unwrap_or_default(),
+                        number: run.ramp_count().unwrap_or_default(),
                         steps: last.saturating_sub(first) / every + 1,
                         done: 0,
                     },
@@ -172,11 +172,13 @@ impl TimedCue {
                 ..
             } => Self {
                 until: end(until_s),
-                left: Some(*times),
-                trigger: Condition::of(cue).map_or(Trigger::Time, |condition| Trigger::Condition {
-                    // Nobody is there before the first has come, which is no coming down.
-                    held: matches!(condition, Condition::AtMost { .. }),
-                    condition,
+                runs_left: Some(*times),
+                trigger: Condition::from_cue(cue).map_or(Trigger::Time, |condition| {
+                    Trigger::Condition {
+                        // Nobody is there before the first has come, which is no coming down.
+                        held: matches!(condition, Condition::AtMost { .. }),
+                        condition,
+                    }
                 }),
                 ..once(ticks.at(*from_s), run)
             },
@@ -184,17 +186,20 @@ impl TimedCue {
     }
 
     /// What is to be done in a tick, if anything.
-    pub fn due(&mut self, world: &World, tick: u64) -> Option<Action> {
-        if self.left == Some(0) || self.next.is_none_or(|next| tick < next) || tick > self.until {
+    pub fn poll(&mut self, world: &World, tick: u64) -> Option<Action> {
+        if self.runs_left == Some(0)
+            || self.next.is_none_or(|next| tick < next)
+            || tick > self.until
+        {
             return None;
         }
         let action = match &mut self.trigger {
             Trigger::Condition { condition, held } => {
-                let before = std::mem::replace(held, condition.holds(world));
+                let before = std::mem::replace(held, condition.is_met(world));
                 (*held && !before).then(|| self.action.clone())?
             }
             Trigger::Time => {
-                self.next = following(tick, self.every, self.until);
+                self.next = next_after(tick, self.every, self.until);
                 self.action.clone()
             }
             Trigger::Ramp {
@@ -202,22 +207,22 @@ impl TimedCue {
                 steps,
                 done,
             } => {
-                self.next = following(tick, self.every, self.until);
+                self.next = next_after(tick, self.every, self.until);
                 let share = |steps_done: u64| u64::from(*number) * steps_done / *steps;
                 let before = share(*done);
                 *done += 1;
                 let part = share(*done) - before;
-                (part > 0).then(|| self.action.with_spread(part as u32))?
+                (part > 0).then(|| self.action.with_ramp_count(part as u32))?
             }
         };
-        self.left = self.left.map(|left| left - 1);
+        self.runs_left = self.runs_left.map(|left| left - 1);
         Some(action)
     }
 
     /// Times alone are what a cue was before it had anything else, and leave no other trace in the state hash.
     pub fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(self.next.unwrap_or(u64::MAX));
-        if let Some(left) = self.left {
+        if let Some(left) = self.runs_left {
             hasher.write_u64(u64::from(left));
         }
         match &self.trigger {
@@ -228,7 +233,7 @@ impl TimedCue {
     }
 }
 
-fn following(tick: u64, every: u64, until: u64) -> Option<u64> {
+fn next_after(tick: u64, every: u64, until: u64) -> Option<u64> {
     (every > 0)
         .then_some(tick + every)
         .filter(|&next| next <= until)

@@ -35,7 +35,7 @@ fn with_one_player() -> LeaseTable {
 }
 
 #[test]
-fn a_player_leaves_at_the_moment_its_lease_ends() {
+fn player_leaves_when_its_lease_expires() {
     let mut ledger = with_one_player();
     let until_ms = ledger.lease_valid_until(PLAYER).unwrap();
     ledger.expire(until_ms - 1, |event| panic!("{event:?}"));
@@ -46,7 +46,7 @@ fn a_player_leaves_at_the_moment_its_lease_ends() {
 }
 
 #[test]
-fn a_player_with_an_unsaved_change_is_not_claimed_anew() {
+fn player_with_unsaved_changes_is_not_claimed_again() {
     let mut ledger = with_one_player();
     ledger.release(PLAYER);
     assert!(ledger.next_save_request().is_some());
@@ -60,7 +60,7 @@ fn a_player_with_an_unsaved_change_is_not_claimed_anew() {
 }
 
 #[test]
-fn a_renewal_that_failed_is_tried_again_after_a_second() {
+fn failed_renewal_is_retried_after_a_second() {
     let mut ledger = with_one_player();
     let renews = |ledger: &mut LeaseTable, now_ms| {
         let orders = orders(ledger, now_ms);

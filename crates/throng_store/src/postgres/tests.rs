@@ -296,7 +296,7 @@ fn sessions_of_dead_servers_end_in_seconds() {
 }
 
 #[test]
-fn server_is_a_store() {
+fn postgres_store_conforms() {
     let Some(url) = postgres_url() else { return };
     check_store(|| TestSchema::new(&url).source()).unwrap();
 }
@@ -391,7 +391,7 @@ impl Drop for Pooler {
 }
 
 #[test]
-fn pooler_in_transaction_mode_is_refused_and_in_session_mode_works() {
+fn pooler_in_transaction_mode_is_refused() {
     let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
     for mode in ["session", "transaction"] {

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_taken_out_of_addresses() {
+    fn parameters_are_removed_from_addresses() {
         for (url, rest, value) in [
             ("postgres://a@b/c", "postgres://a@b/c", None),
             (

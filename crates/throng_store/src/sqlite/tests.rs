@@ -62,7 +62,7 @@ fn refused(path: &Path) -> StoreErrorKind {
 }
 
 #[test]
-fn a_file_is_a_store() {
+fn sqlite_store_conforms() {
     let folder = TestFolder::new();
     let mut nth = 0;
     check_store(|| {
@@ -73,7 +73,7 @@ fn a_file_is_a_store() {
 }
 
 #[test]
-fn what_an_operator_sees_is_what_was_saved() {
+fn inspection_shows_the_saved_values() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     filled(&path);
@@ -108,7 +108,7 @@ fn what_an_operator_sees_is_what_was_saved() {
 }
 
 #[test]
-fn an_older_file_is_brought_up_to_date_and_keeps_what_it_holds() {
+fn older_file_is_migrated_and_keeps_its_content() {
     let folder = TestFolder::new();
     for made_by in 0..VERSION {
         let path = folder.file(&format!("{made_by}.db"));
@@ -138,7 +138,7 @@ fn an_older_file_is_brought_up_to_date_and_keeps_what_it_holds() {
 }
 
 #[test]
-fn files_that_are_no_stores_are_told_apart_and_left_as_they_are() {
+fn foreign_files_are_detected_and_left_unchanged() {
     let folder = TestFolder::new();
     let text = folder.file("text.db");
     fs::write(&text, "a list of players\n".repeat(100)).unwrap();
@@ -186,7 +186,7 @@ fn files_that_are_no_stores_are_told_apart_and_left_as_they_are() {
 }
 
 #[test]
-fn a_file_that_another_program_holds_is_locked_and_had_when_it_lets_go() {
+fn file_held_by_another_program_is_locked_until_released() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     let mut store = SqliteStore::open(&path).unwrap();
@@ -203,7 +203,7 @@ fn a_file_that_another_program_holds_is_locked_and_had_when_it_lets_go() {
 }
 
 #[test]
-fn a_full_disk_saves_nothing_and_breaks_nothing() {
+fn full_disk_saves_nothing_and_corrupts_nothing() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     let mut store = SqliteStore::open(&path).unwrap();
@@ -216,7 +216,7 @@ fn a_full_disk_saves_nothing_and_breaks_nothing() {
 }
 
 #[test]
-fn a_corrupted_file_is_found_to_be_and_never_a_panic() {
+fn corrupted_file_is_detected_without_a_panic() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     filled(&path);
@@ -276,12 +276,12 @@ fn a_corrupted_file_is_found_to_be_and_never_a_panic() {
 }
 
 #[test]
-fn a_database_in_memory_is_a_store_as_long_as_its_source_is() {
+fn memory_database_conforms_while_its_source_lives() {
     check_store(|| SqliteSource::new(":memory:")).unwrap();
 }
 
 #[test]
-fn what_was_answered_is_on_disk_by_the_files_settings() {
+fn file_settings_flush_every_commit_to_disk() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     let connection = super::store::connect(&path, true).unwrap();
@@ -301,7 +301,7 @@ fn what_was_answered_is_on_disk_by_the_files_settings() {
 }
 
 #[test]
-fn a_file_that_was_killed_before_its_first_table_is_migrated() {
+fn file_of_a_process_killed_before_its_first_table_is_migrated() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     let connection = Connection::open(&path).unwrap();
@@ -314,7 +314,7 @@ fn a_file_that_was_killed_before_its_first_table_is_migrated() {
 }
 
 #[test]
-fn a_spoilt_record_is_told_apart_from_all_others() {
+fn corrupt_record_affects_no_other_record() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     check_corrupt_records(&mut SqliteSource::new(&path), |player| {
@@ -326,7 +326,7 @@ fn a_spoilt_record_is_told_apart_from_all_others() {
 }
 
 #[test]
-fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_saved() {
+fn corrupt_record_blocks_no_other_login_or_save() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     filled(&path);

@@ -74,7 +74,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn any_bytes_come_back_as_they_were(nth in 0..7usize, bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+        fn any_bytes_read_back_unchanged(nth in 0..7usize, bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             let value = to_sql(ALL[nth], &bytes);
             let value = match value.to_sql().unwrap() {
                 ToSqlOutput::Borrowed(value) => SqlValue::try_from(value).unwrap(),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_can_read_is_written_so() {
+    fn readable_values_are_stored_readably() {
         let owned = |encoding, bytes: &[u8]| match to_sql(encoding, bytes) {
             ToSqlOutput::Borrowed(value) => SqlValue::try_from(value).unwrap(),
             ToSqlOutput::Owned(value) => value,

@@ -26,7 +26,7 @@ fn observed(app: &mut App) -> Vec<(Entity, Entity, bool)> {
 }
 
 #[test]
-fn messages_name_the_entities_of_both_ends_also_of_who_is_gone() {
+fn messages_name_both_entities_including_despawned_ones() {
     let mut app = app();
     let scene = scene(&mut app);
     let [a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
@@ -54,7 +54,7 @@ fn messages_name_the_entities_of_both_ends_also_of_who_is_gone() {
 }
 
 #[test]
-fn an_observer_on_a_viewer_is_told_of_that_viewer_in_order_and_of_no_other() {
+fn viewer_observer_receives_only_its_events_in_order() {
     let mut app = app();
     app.init_resource::<Observed>();
     let scene = scene(&mut app);
@@ -73,7 +73,7 @@ fn an_observer_on_a_viewer_is_told_of_that_viewer_in_order_and_of_no_other() {
 }
 
 #[test]
-fn an_observer_of_all_is_told_what_the_messages_tell() {
+fn global_observer_receives_the_same_as_the_messages() {
     let mut app = app();
     app.init_resource::<Observed>();
     let scene = scene(&mut app);
@@ -91,7 +91,7 @@ fn an_observer_of_all_is_told_what_the_messages_tell() {
 }
 
 #[test]
-fn an_observer_that_despawns_what_it_sees_leaves_the_views_right() {
+fn observer_that_despawns_targets_leaves_views_valid() {
     let mut app = app();
     let scene = scene(&mut app);
     let _all = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
@@ -104,7 +104,7 @@ fn an_observer_that_despawns_what_it_sees_leaves_the_views_right() {
 }
 
 #[test]
-fn views_by_entity_are_those_by_id() {
+fn views_by_entity_match_views_by_id() {
     let mut app = app();
     let (here, there) = (scene(&mut app), scene(&mut app));
     let all: Vec<Entity> = (0..12)
@@ -150,7 +150,7 @@ fn views_by_entity_are_those_by_id() {
 }
 
 #[test]
-fn a_player_and_an_npc_are_spawned_in_a_line_and_see_and_are_seen() {
+fn player_and_npc_bundles_need_no_further_components_to_be_seen() {
     let mut app = app();
     let scene = scene(&mut app);
     let at = Position(Vec2::splat(500.0));
@@ -168,7 +168,7 @@ fn a_player_and_an_npc_are_spawned_in_a_line_and_see_and_are_seen() {
 }
 
 #[test]
-fn a_viewer_that_is_no_object_is_counted_and_one_that_waits_for_its_place_is_not() {
+fn viewer_without_object_is_counted_unless_spawn_is_pending() {
     let mut app = app();
     let scene = scene(&mut app);
     let unplaced = |app: &App| app.world().resource::<AoiStats>().non_objects;
@@ -187,7 +187,7 @@ fn a_viewer_that_is_no_object_is_counted_and_one_that_waits_for_its_place_is_not
 }
 
 #[test]
-fn a_position_outside_of_its_scene_is_counted_each_time_it_is_set() {
+fn position_outside_its_scene_is_counted_each_time() {
     let mut app = app();
     let scene = scene(&mut app);
     let player = player(&mut app, scene, 100.0);

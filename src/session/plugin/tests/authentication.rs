@@ -22,7 +22,7 @@ fn stats(app: &App) -> SessionStats {
 }
 
 #[test]
-fn who_only_says_that_it_is_somebody_is_refused_and_the_one_it_named_plays_on() {
+fn unauthenticated_claim_is_refused_and_its_player_unaffected() {
     let mut app = app();
     let victim = connect(&mut app);
     send(&mut app, victim, ClientMessage::login(7));
@@ -60,7 +60,7 @@ impl Authenticator for Later {
 }
 
 #[test]
-fn the_hook_may_answer_later_from_another_thread_and_says_who_it_is() {
+fn hook_may_reply_later_and_choose_the_player() {
     let mut app = app();
     let later = Later::default();
     app.insert_resource(Authentication::new(later.clone()));
@@ -104,7 +104,7 @@ fn the_hook_may_answer_later_from_another_thread_and_says_who_it_is() {
 }
 
 #[test]
-fn who_is_not_answered_in_time_is_late_and_an_answer_after_that_is_nothing() {
+fn authentication_timeout_ends_the_session_for_good() {
     let mut app = app();
     let later = Later::default();
     app.insert_resource(Authentication::new(later.clone()));
@@ -124,7 +124,7 @@ fn who_is_not_answered_in_time_is_late_and_an_answer_after_that_is_nothing() {
 }
 
 #[test]
-fn sessions_that_never_log_in_end_and_make_room_before_that() {
+fn sessions_without_login_time_out_and_make_room() {
     let mut app = app();
     app.insert_resource(SessionSettings {
         sessions_max: 50,
@@ -151,7 +151,7 @@ fn sessions_that_never_log_in_end_and_make_room_before_that() {
 }
 
 #[test]
-fn one_address_cannot_take_all_places() {
+fn one_address_cannot_take_all_sessions() {
     let mut app = app();
     app.insert_resource(SessionSettings {
         unauthenticated_per_address_max: 3,
@@ -169,7 +169,7 @@ fn one_address_cannot_take_all_places() {
 }
 
 #[test]
-fn a_flood_from_clients_without_a_login_delays_no_honest_message() {
+fn unauthenticated_flood_delays_no_player_message() {
     let mut app = app();
     // Work for a few hundred messages a tick.
     app.insert_resource(InboxSettings {
@@ -198,7 +198,7 @@ fn a_flood_from_clients_without_a_login_delays_no_honest_message() {
 }
 
 #[test]
-fn a_flooder_is_closed_with_a_reason_and_the_polite_wait_no_tick() {
+fn flooding_client_is_closed_and_others_are_not_delayed() {
     let mut app = app();
     app.insert_resource(InboxSettings {
         quota: ClientQuota {

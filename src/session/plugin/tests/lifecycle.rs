@@ -64,7 +64,7 @@ pub(super) fn connect_as_is(app: &mut App) -> ClientId {
 }
 
 #[test]
-fn a_lost_link_keeps_the_object_and_the_token_brings_it_back_once() {
+fn lost_connection_keeps_the_object_and_token_resumes_once() {
     let (mut app, _) = settings(|_| ());
     let first = log_in(&mut app, 7);
     let old = token(&app, first);
@@ -124,7 +124,7 @@ fn a_lost_link_keeps_the_object_and_the_token_brings_it_back_once() {
 }
 
 #[test]
-fn who_does_not_come_back_in_time_is_logged_out_and_its_object_goes() {
+fn overdue_reconnect_logs_out_and_despawns() {
     let (mut app, _) = settings(|settings| settings.reconnect_grace_s = 1.0);
     let client = log_in(&mut app, 7);
     let entity = controls(&app, client).unwrap();
@@ -141,7 +141,7 @@ fn who_does_not_come_back_in_time_is_logged_out_and_its_object_goes() {
 }
 
 #[test]
-fn a_login_of_a_player_whose_link_is_lost_goes_on_with_its_object() {
+fn login_of_a_disconnected_player_keeps_its_object() {
     let (mut app, _) = settings(|_| ());
     let first = log_in(&mut app, 7);
     let entity = controls(&app, first);
@@ -152,7 +152,7 @@ fn a_login_of_a_player_whose_link_is_lost_goes_on_with_its_object() {
 }
 
 #[test]
-fn without_a_time_to_keep_it_a_session_ends_with_its_connection_and_after_its_messages() {
+fn session_without_grace_ends_after_its_last_messages() {
     let (mut app, _) = settings(|settings| settings.reconnect_grace_s = 0.0);
     let first = log_in(&mut app, 7);
     drop_connection(&mut app, first);
@@ -171,7 +171,7 @@ fn without_a_time_to_keep_it_a_session_ends_with_its_connection_and_after_its_me
 }
 
 #[test]
-fn beyond_the_players_there_may_be_they_stand_in_a_line_and_are_told_where() {
+fn players_over_the_limit_are_queued_and_notified() {
     let (mut app, _) = settings(|settings| {
         settings.players_max = 1;
         settings.queue_max = 2;
@@ -199,7 +199,7 @@ fn beyond_the_players_there_may_be_they_stand_in_a_line_and_are_told_where() {
 }
 
 #[test]
-fn so_many_are_admitted_a_tick_and_the_rest_in_the_ticks_that_follow() {
+fn admissions_per_tick_are_limited() {
     let mut app = app();
     let admitted_per_tick_max = 3;
     app.insert_resource(SessionSettings {
@@ -218,7 +218,7 @@ fn so_many_are_admitted_a_tick_and_the_rest_in_the_ticks_that_follow() {
 }
 
 #[test]
-fn who_has_to_load_is_told_nothing_before_it_is_ready_for_that_scene() {
+fn loading_client_receives_no_scene_data_until_ready() {
     let (mut app, scene) = app_with_characters();
     let client = connect_client(app.world_mut(), ConnectionInfo::player(7)).unwrap();
     send(&mut app, client, ClientMessage::login(7));
@@ -257,7 +257,7 @@ fn who_has_to_load_is_told_nothing_before_it_is_ready_for_that_scene() {
 }
 
 #[test]
-fn who_gets_another_object_in_the_same_scene_is_asked_to_be_ready_again_and_plays_on() {
+fn new_object_in_the_same_scene_requires_ready_again() {
     let (mut app, scene) = app_with_characters();
     let client = connect_client(app.world_mut(), ConnectionInfo::player(7)).unwrap();
     send(&mut app, client, ClientMessage::login(7));
@@ -293,7 +293,7 @@ fn who_gets_another_object_in_the_same_scene_is_asked_to_be_ready_again_and_play
 }
 
 #[test]
-fn who_loads_or_idles_for_too_long_is_let_go() {
+fn overlong_loading_or_idling_ends_the_session() {
     let (mut app, _) = settings(|settings| {
         settings.loading_timeout_s = 1.0;
         settings.idle_timeout_s = 2.0;
@@ -321,7 +321,7 @@ fn who_loads_or_idles_for_too_long_is_let_go() {
 }
 
 #[test]
-fn a_drained_server_lets_nobody_in_and_everybody_out_with_a_reason() {
+fn drained_server_refuses_logins_and_closes_all_with_a_reason() {
     let (mut app, _) = settings(|settings| settings.admitted_per_tick_max = 1);
     let clients = [1, 2].map(|player| log_in(&mut app, player));
     let waiting = connect_as(&mut app, 3);

@@ -67,7 +67,7 @@ fn notices(app: &App, client: ClientId) -> Vec<SessionNotice> {
 }
 
 #[test]
-fn who_logs_in_while_logins_are_refused_stands_in_the_line_and_goes_in_in_its_order() {
+fn logins_under_overload_are_queued_and_admitted_in_order() {
     let mut app = app_with_overload(|settings| settings.queue_max = 2);
     let inside = send_login(&mut app, 1);
     assert_eq!(state(&app, inside), Some(SessionState::InWorld));
@@ -107,7 +107,7 @@ fn who_logs_in_while_logins_are_refused_stands_in_the_line_and_goes_in_in_its_or
 }
 
 #[test]
-fn everybody_is_told_how_fast_time_passes_and_who_comes_later_too() {
+fn time_rate_is_sent_to_all_clients_including_later_ones() {
     let mut app = app_with_overload(|_| ());
     let client = send_login(&mut app, 1);
     assert_eq!(run_at_load(&mut app, 100), OverloadLevel::TimeDilated);
@@ -131,7 +131,7 @@ fn everybody_is_told_how_fast_time_passes_and_who_comes_later_too() {
 }
 
 #[test]
-fn who_sends_as_ever_while_time_is_dilated_is_no_flooder() {
+fn steady_sender_is_not_flooding_while_time_is_dilated() {
     let refused = |percent: u64| {
         let mut app = app_with_overload(|_| ());
         app.insert_resource(InboxSettings {

@@ -41,7 +41,7 @@ fn input(seq: u16, motion: InputMotion) -> ClientMessage<'static> {
 }
 
 #[test]
-fn inputs_that_come_twice_late_or_with_numbers_that_run_backwards_change_nothing() {
+fn duplicate_or_outdated_inputs_change_nothing() {
     let (mut app, _) = app_with_characters();
     let (client, _) = logged_in(&mut app, 7);
     let number = |app: &App| inputs(app, client);
@@ -73,7 +73,7 @@ fn inputs_that_come_twice_late_or_with_numbers_that_run_backwards_change_nothing
 }
 
 #[test]
-fn a_login_while_loading_and_a_second_ready_are_refused() {
+fn login_while_loading_and_second_ready_are_refused() {
     let (mut app, scene) = app_with_characters();
     let client = connect_client(app.world_mut(), ConnectionInfo::player(7)).unwrap();
     send(&mut app, client, ClientMessage::login(7));
@@ -151,7 +151,7 @@ fn heal(id: &[u8; 1]) -> ClientMessage<'_> {
 }
 
 #[test]
-fn what_a_client_neither_sees_nor_controls_it_cannot_name() {
+fn objects_out_of_sight_cannot_be_named() {
     let (mut app, client, [own, near, far, moved]) = app_with_neighbours();
     let cases = [
         (near.1, 0, Some(near.0)),
@@ -194,7 +194,7 @@ fn what_a_client_neither_sees_nor_controls_it_cannot_name() {
 }
 
 #[test]
-fn who_controls_nothing_names_nothing_and_moves_nothing() {
+fn client_without_object_cannot_move_or_name_objects() {
     let (mut app, client, [own, near, ..]) = app_with_neighbours();
     app.world_mut().entity_mut(own.0).remove::<ControlledBy>();
     app.update();
@@ -210,7 +210,7 @@ fn who_controls_nothing_names_nothing_and_moves_nothing() {
 }
 
 #[test]
-fn a_client_moves_its_own_object_and_nobody_elses() {
+fn client_moves_only_its_own_object() {
     let (mut app, scene) = app_with_characters();
     let (first, object) = logged_in(&mut app, 7);
     let (second, other) = logged_in(&mut app, 8);

@@ -27,7 +27,7 @@ fn was_refused(app: &App, client: ClientId) -> bool {
 }
 
 #[test]
-fn who_comes_back_before_it_has_an_object_gets_the_one_that_was_meant_for_its_former_number() {
+fn object_for_a_former_client_id_goes_to_the_resumed_client() {
     let mut app = app();
     let first = connect(&mut app);
     send(&mut app, first, ClientMessage::login(7));
@@ -59,7 +59,7 @@ fn who_comes_back_before_it_has_an_object_gets_the_one_that_was_meant_for_its_fo
 }
 
 #[test]
-fn the_mark_of_a_lost_link_is_on_what_is_controlled_and_on_nothing_else() {
+fn reconnect_marker_is_only_on_the_controlled_object() {
     let (mut app, scene) = settings(|_| ());
     let first = log_in(&mut app, 7);
     let of_first = token(&app, first);
@@ -84,7 +84,7 @@ fn the_mark_of_a_lost_link_is_on_what_is_controlled_and_on_nothing_else() {
 }
 
 #[test]
-fn a_token_that_was_lost_with_its_link_is_made_good_by_the_one_before() {
+fn previous_token_is_valid_until_the_new_one_is_confirmed() {
     let (mut app, _) = settings(|_| ());
     let first = log_in(&mut app, 7);
     let old = token(&app, first);
@@ -116,7 +116,7 @@ fn was_refused_after(app: &mut App, player: u64, token: ResumeToken) -> bool {
 }
 
 #[test]
-fn so_many_come_back_in_a_tick_and_the_others_in_those_that_follow() {
+fn resumes_per_tick_are_limited() {
     let (mut app, _) = settings(|settings| settings.resumed_per_tick_max = 2);
     let tokens: Vec<(u64, ResumeToken)> = (0..5)
         .map(|player| {
@@ -143,7 +143,7 @@ fn so_many_come_back_in_a_tick_and_the_others_in_those_that_follow() {
 }
 
 #[test]
-fn logging_in_again_and_again_takes_nobody_elses_turn() {
+fn repeated_login_takes_no_other_admission() {
     let mut app = app();
     let admitted_per_tick_max = 2;
     app.insert_resource(SessionSettings {
@@ -167,7 +167,7 @@ fn logging_in_again_and_again_takes_nobody_elses_turn() {
 }
 
 #[test]
-fn the_hook_is_asked_no_more_than_it_may_be_at_once() {
+fn pending_logins_are_limited() {
     struct Silent(Vec<LoginResponder>);
     impl Authenticator for Silent {
         fn authenticate(&mut self, _: &LoginRequest<'_>, answer: LoginResponder) {
@@ -198,7 +198,7 @@ fn assert_hashed(what: &str, differ: impl Fn(&mut App, bool)) {
 }
 
 #[test]
-fn what_reaches_later_ticks_is_in_the_hash() {
+fn session_state_is_in_the_state_hash() {
     let address = |port| std::net::SocketAddr::from(([127, 0, 0, 1], port));
     assert_hashed("an address", |app, other| {
         let connected = ConnectionInfo::player(7).with_address(address(1 + u16::from(other)));
@@ -247,7 +247,7 @@ fn what_reaches_later_ticks_is_in_the_hash() {
 }
 
 #[test]
-fn another_player_than_that_of_the_connection_does_not_come_back() {
+fn resume_as_another_verified_player_is_refused() {
     let mut app = app();
     let first = connect_as(&mut app, 7);
     send(&mut app, first, ClientMessage::login(7));
@@ -274,7 +274,7 @@ fn another_player_than_that_of_the_connection_does_not_come_back() {
 }
 
 #[test]
-fn the_hook_says_who_may_come_back() {
+fn hook_decides_who_may_resume() {
     struct Banning;
     impl Authenticator for Banning {
         fn authenticate(&mut self, login: &LoginRequest<'_>, answer: LoginResponder) {

@@ -166,7 +166,7 @@ fn refused_transfer_saves_neither_side() {
 }
 
 #[test]
-fn server_whose_name_is_in_use_refuses_logins_until_it_takes_over() {
+fn duplicate_server_name_refuses_logins_until_takeover() {
     let disk = MemoryDisk::default();
     let mut first = game(disk.clone());
     log_in_up_to(&mut first, 2);

@@ -281,20 +281,20 @@ fn trial(seed: u64, trusts: bool) -> PeersChecked {
 }
 
 #[test]
-fn what_servers_show_of_each_others_players_is_never_too_old_nor_goes_back_and_converges() {
+fn remote_players_are_fresh_monotonic_and_converge() {
     for seed in 0..4 {
         trial(seed, false).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
     }
 }
 
 #[test]
-fn a_server_that_takes_whatever_it_is_told_is_found() {
+fn unchecked_peer_records_are_detected_by_the_trial() {
     let found = (0..4).find_map(|seed| trial(seed, true).err());
     assert!(found.is_some());
 }
 
 #[test]
-fn who_looks_at_a_player_is_told_of_its_saves_and_all_are_told_that_it_left() {
+fn subscriber_receives_saves_and_all_servers_receive_departures() {
     let (hub, disk) = (PeerHub::default(), MemoryDisk::default());
     let [mut a, mut b, mut c] = SERVERS.map(|name| server(name, &disk, hub.join(name), HOUR_MS));
     log_in(&mut a, 7);

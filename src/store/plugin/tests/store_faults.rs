@@ -186,7 +186,7 @@ fn check_fault<M: FnOnce()>(
 }
 
 #[test]
-fn a_corrupted_a_foreign_and_a_newer_file_are_told_and_had_once_they_are_mended() {
+fn corrupt_foreign_or_newer_file_is_reported_until_repaired() {
     check_fault("corrupted", StoreErrorKind::Corrupt, |path, _| {
         let connection = Connection::open(&path).unwrap();
         let mode = "PRAGMA journal_mode = DELETE";
@@ -221,7 +221,7 @@ fn a_corrupted_a_foreign_and_a_newer_file_are_told_and_had_once_they_are_mended(
 }
 
 #[test]
-fn a_read_only_and_a_locked_file_are_told_and_had_once_there_is_a_way() {
+fn read_only_or_locked_file_is_reported_until_accessible() {
     check_fault("read_only", StoreErrorKind::ReadOnly, |path, _| {
         let usual = fs::metadata(&path).unwrap().permissions();
         let mut read_only = usual.clone();
@@ -237,7 +237,7 @@ fn a_read_only_and_a_locked_file_are_told_and_had_once_there_is_a_way() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_all_are_had_once_there_is_room() {
+fn full_disk_is_reported_until_space_is_freed() {
     const MANY: u64 = 300;
     let folder = TestFolder::new();
     let path = folder.file("full.db");
@@ -274,7 +274,7 @@ fn a_full_disk_is_told_and_all_are_had_once_there_is_room() {
 }
 
 #[test]
-fn a_file_that_is_locked_while_the_server_runs_delays_saves_alone() {
+fn file_locked_while_running_delays_only_saves() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     write_player_file(&path);
@@ -304,7 +304,7 @@ fn a_file_that_is_locked_while_the_server_runs_delays_saves_alone() {
 }
 
 #[test]
-fn a_store_that_answers_after_the_deadline_is_told_and_what_it_granted_is_given_back() {
+fn late_store_reply_is_logged_and_its_lease_is_released() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
     let ledger = LeaseTableSettings {
         load_timeout_ms: 30,
@@ -346,7 +346,7 @@ fn a_store_that_answers_after_the_deadline_is_told_and_what_it_granted_is_given_
 }
 
 #[test]
-fn a_lease_of_a_dead_server_is_free_once_it_has_run_out() {
+fn lease_of_a_dead_server_is_free_after_expiry() {
     let disk = MemoryDisk::default();
     let mut dead = game(disk.clone());
     log_in(&mut dead, 7);

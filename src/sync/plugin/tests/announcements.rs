@@ -38,7 +38,7 @@ fn receivers(rig: &Rig) -> Vec<(AnnouncementScope, u32)> {
 }
 
 #[test]
-fn an_announcement_reaches_its_scope_and_nobody_else() {
+fn announcement_reaches_only_its_scope() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let object = |rig: &Rig, nth: usize| *rig.app.world().get::<Object>(rig.players[nth]).unwrap();
@@ -89,7 +89,7 @@ fn an_announcement_reaches_its_scope_and_nobody_else() {
 }
 
 #[test]
-fn an_announcement_comes_after_the_snapshot_of_whom_it_is_about_or_not_at_all() {
+fn announcement_follows_its_objects_snapshot_or_is_dropped() {
     let mut rig = Rig::new(10);
     rig.app.insert_resource(SyncSettings {
         enters_per_tick_max: 1,
@@ -117,7 +117,7 @@ fn an_announcement_comes_after_the_snapshot_of_whom_it_is_about_or_not_at_all() 
 }
 
 #[test]
-fn what_is_announced_to_a_client_without_an_object_is_forgotten() {
+fn announcement_to_a_client_without_object_is_dropped() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let (entity, other) = (rig.players[0], rig.players[1]);
@@ -141,7 +141,7 @@ fn what_is_announced_to_a_client_without_an_object_is_forgotten() {
 }
 
 #[test]
-fn a_long_announcement_arrives_whole_and_motions_go_on_after_a_second() {
+fn long_announcement_arrives_whole_and_motions_resume() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let (first, text) = (rig.players[0], "x".repeat(300_000));
@@ -169,7 +169,7 @@ fn a_long_announcement_arrives_whole_and_motions_go_on_after_a_second() {
 }
 
 #[test]
-fn who_comes_to_know_somebody_hears_what_it_says_in_that_tick() {
+fn new_viewer_receives_announcements_of_the_same_tick() {
     let mut rig = Rig::new(10);
     rig.app.insert_resource(SyncSettings {
         bytes_per_client_s: 1_000_000,
@@ -184,7 +184,7 @@ fn who_comes_to_know_somebody_hears_what_it_says_in_that_tick() {
 }
 
 #[test]
-fn who_leaves_unseen_is_not_heard_either() {
+fn announcement_of_an_object_never_seen_is_dropped() {
     let mut rig = Rig::new(10);
     rig.app.insert_resource(SyncSettings {
         enters_per_tick_max: 1,
@@ -202,7 +202,7 @@ fn who_leaves_unseen_is_not_heard_either() {
 }
 
 #[test]
-fn elsewhere_an_announcement_names_nobody() {
+fn announcement_to_another_scene_names_no_object() {
     let mut rig = Rig::new(10);
     let (speaker, listener) = (rig.players[0], rig.players[1]);
     let to = rig.scenes[1];
@@ -222,7 +222,7 @@ fn elsewhere_an_announcement_names_nobody() {
 }
 
 #[test]
-fn what_is_too_much_for_a_tick_is_told_nobody_and_counted() {
+fn announcements_over_the_tick_limit_are_dropped_and_counted() {
     let mut rig = Rig::new(10);
     rig.app.insert_resource(SyncSettings {
         announce_bytes_per_tick: 10,

@@ -22,7 +22,7 @@ fn assign_affiliations(rig: &mut Rig) {
 }
 
 #[test]
-fn each_client_holds_what_its_audiences_are_told_and_nothing_else() {
+fn client_holds_exactly_the_attributes_of_its_audiences() {
     for cap in [10, 2] {
         let mut rig = Rig::new(cap);
         assign_affiliations(&mut rig);
@@ -41,7 +41,7 @@ fn each_client_holds_what_its_audiences_are_told_and_nothing_else() {
 }
 
 #[test]
-fn the_exact_comparison_finds_what_was_learnt_and_is_told_no_more() {
+fn exact_comparison_finds_attributes_of_former_audiences() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare_exactly();
     let (by, of) = (rig.players[0], rig.players[2]);
@@ -55,7 +55,7 @@ fn the_exact_comparison_finds_what_was_learnt_and_is_told_no_more() {
 }
 
 #[test]
-fn the_state_hash_sees_which_links_a_client_knows_and_not_only_how_many() {
+fn state_hash_depends_on_which_objects_a_client_knows() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let before = state_hash(rig.app.world_mut());
@@ -89,7 +89,7 @@ struct Raid {
 struct Threat(u32);
 
 #[test]
-fn an_audience_of_an_embedder_is_told_from_the_tick_on_in_which_somebody_joins_it() {
+fn custom_audience_receives_attributes_from_the_tick_of_joining() {
     let mut rig = Rig::new(10);
     let leaders = rig
         .app
@@ -133,7 +133,7 @@ fn an_audience_of_an_embedder_is_told_from_the_tick_on_in_which_somebody_joins_i
 }
 
 #[test]
-fn audiences_have_names_of_their_own_and_there_are_only_so_many() {
+fn audience_names_are_unique_and_their_number_is_limited() {
     let mut rig = Rig::new(10);
     let mut add = |name| rig.app.register_audience(name, |_: &Raid| Membership::NONE);
     assert!(add("a").is_ok());

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn at_rest_nothing_is_sent() {
+fn idle_world_sends_nothing() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let before = rig.sent();
@@ -12,7 +12,7 @@ fn at_rest_nothing_is_sent() {
 }
 
 #[test]
-fn an_equal_value_written_again_sends_nothing_and_only_owners_learn_what_is_theirs() {
+fn equal_write_sends_nothing_and_owner_values_stay_private() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let before = rig.sent();
@@ -33,7 +33,7 @@ fn an_equal_value_written_again_sends_nothing_and_only_owners_learn_what_is_thei
 }
 
 #[test]
-fn an_id_freed_in_the_middle_of_a_tick_is_not_mistaken_for_its_next_bearer() {
+fn id_freed_in_a_tick_is_not_taken_for_its_next_object() {
     let sets = [
         SimSystems::Think,
         SimSystems::Move,
@@ -59,7 +59,7 @@ fn an_id_freed_in_the_middle_of_a_tick_is_not_mistaken_for_its_next_bearer() {
 }
 
 #[test]
-fn who_comes_and_goes_within_a_tick_is_never_told() {
+fn client_that_leaves_within_its_first_tick_receives_nothing() {
     let within = despawn_between(SyncSystems::UpdateClients, SyncSystems::Collect);
     for mut rig in [despawn_in(SimSystems::Heartbeat), within] {
         rig.join(10, 3);
@@ -73,7 +73,7 @@ fn who_comes_and_goes_within_a_tick_is_never_told() {
 }
 
 #[test]
-fn control_that_was_lost_and_found_begins_anew() {
+fn regained_control_resends_the_scene() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let entity = rig.players[0];
@@ -93,7 +93,7 @@ fn control_that_was_lost_and_found_begins_anew() {
 }
 
 #[test]
-fn a_bit_that_is_no_attributes_changes_nothing() {
+fn unregistered_bit_changes_nothing() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let world = rig.app.world_mut();
@@ -107,7 +107,7 @@ fn a_bit_that_is_no_attributes_changes_nothing() {
 }
 
 #[test]
-fn a_scene_change_is_told_at_once() {
+fn scene_change_is_sent_at_once() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let (entity, to) = (rig.players[1], rig.scenes[1]);
@@ -124,7 +124,7 @@ fn a_scene_change_is_told_at_once() {
 }
 
 #[test]
-fn what_is_marked_every_tick_arrives_in_the_tick_and_what_is_not_marked_never() {
+fn marked_attribute_arrives_in_its_tick_unmarked_one_never() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let (by, of) = (rig.players[0], rig.players[1]);
@@ -137,7 +137,7 @@ fn what_is_marked_every_tick_arrives_in_the_tick_and_what_is_not_marked_never() 
 }
 
 #[test]
-fn a_team_learns_what_is_the_teams_from_the_tick_on_that_somebody_joins_it() {
+fn team_attributes_are_sent_from_the_tick_of_joining() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let (by, of) = (rig.players[0], rig.players[1]);
@@ -150,7 +150,7 @@ fn a_team_learns_what_is_the_teams_from_the_tick_on_that_somebody_joins_it() {
 }
 
 #[test]
-fn no_more_come_to_be_known_in_a_tick_than_may_friends_first() {
+fn new_objects_per_tick_are_limited_and_friends_come_first() {
     let mut rig = Rig::new(10);
     let settings = SyncSettings {
         enters_per_tick_max: 2,
@@ -168,7 +168,7 @@ fn no_more_come_to_be_known_in_a_tick_than_may_friends_first() {
 }
 
 #[test]
-fn who_leaves_before_it_was_told_of_is_never_told_of() {
+fn object_gone_before_its_snapshot_is_never_sent() {
     let mut rig = Rig::new(10);
     let settings = SyncSettings {
         enters_per_tick_max: 1,
@@ -189,7 +189,7 @@ fn who_leaves_before_it_was_told_of_is_never_told_of() {
 }
 
 #[test]
-fn a_walk_costs_few_messages_and_mirrors_stay_near() {
+fn walk_costs_few_messages_and_mirrors_stay_near() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let before = rig.sent();
@@ -219,7 +219,7 @@ fn a_walk_costs_few_messages_and_mirrors_stay_near() {
 }
 
 #[test]
-fn whose_session_ends_is_closed_once() {
+fn ended_session_is_closed_once() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let client = rig.client_of(rig.players[2]);
@@ -237,7 +237,7 @@ fn whose_session_ends_is_closed_once() {
 }
 
 #[test]
-fn no_more_snapshots_are_sent_than_the_byte_budget_has_room_for_and_one_at_least() {
+fn byte_budget_limits_snapshots_to_at_least_one() {
     let mut rig = Rig::new(10);
     rig.app.insert_resource(SyncSettings {
         bytes_per_client_s: 400,
@@ -254,7 +254,7 @@ fn no_more_snapshots_are_sent_than_the_byte_budget_has_room_for_and_one_at_least
 }
 
 #[test]
-fn each_scene_and_each_resume_has_the_next_epoch_and_the_first_is_1() {
+fn epoch_starts_at_1_and_grows_with_each_scene_and_resume() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let (entity, to) = (rig.players[0], rig.scenes[1]);

@@ -13,7 +13,7 @@ fn has_empty_mirror(rig: &Rig, client: ClientId) -> bool {
 }
 
 #[test]
-fn whose_object_is_despawned_is_told_so_and_waits_for_nobody() {
+fn client_is_notified_at_once_when_its_object_despawns() {
     let mut rig = Rig::new(10);
     rig.app.insert_resource(SyncSettings {
         enters_per_tick_max: 1,
@@ -33,7 +33,7 @@ fn whose_object_is_despawned_is_told_so_and_waits_for_nobody() {
 }
 
 #[test]
-fn whose_scene_closes_is_told_so_and_so_is_who_loses_control() {
+fn client_is_notified_of_a_closed_scene_or_lost_control() {
     let mut rig = Rig::new(10);
     let (closed, taken) = (rig.players[1], rig.players[2]);
     let clients = [closed, taken].map(|entity| rig.client_of(entity));
@@ -48,7 +48,7 @@ fn whose_scene_closes_is_told_so_and_so_is_who_loses_control() {
 }
 
 #[test]
-fn who_comes_back_begins_anew() {
+fn regained_control_starts_a_new_scene() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let entity = rig.players[0];
@@ -73,7 +73,7 @@ fn who_comes_back_begins_anew() {
 }
 
 #[test]
-fn who_was_to_begin_with_one_that_goes_in_the_same_tick_is_told_that_the_last_one_is_gone() {
+fn control_of_an_object_despawned_in_the_tick_ends_the_old_one() {
     for (after, before) in [
         (SyncSystems::UpdateClients, SyncSystems::Collect),
         (SyncSystems::Encode, SyncSystems::Assemble),

@@ -228,7 +228,7 @@ fn toggle<C: Component>(object: &mut EntityWorldMut, component: C) {
 proptest! {
     #![proptest_config(draws!(48))]
     #[test]
-    fn mirrors_follow_whatever_happens(
+    fn mirrors_converge_after_any_changes(
         cap in 1..6u16,
         workers in 1..4usize,
         bad in prop_oneof![Just(0u64), Just(40)],

@@ -7,7 +7,7 @@ use super::*;
 use crate::world::PlayerId;
 
 #[test]
-fn who_holds_an_attribute_is_told_that_its_component_is_gone() {
+fn component_removal_is_sent_to_clients_with_its_value() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let (by, of) = (rig.players[0], rig.players[2]);
@@ -32,7 +32,7 @@ fn who_holds_an_attribute_is_told_that_its_component_is_gone() {
 }
 
 #[test]
-fn a_component_that_is_off_for_less_than_a_tick_was_never_gone() {
+fn component_reinserted_within_a_tick_sends_nothing() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let before = rig.sent().deltas;
@@ -43,7 +43,7 @@ fn a_component_that_is_off_for_less_than_a_tick_was_never_gone() {
 }
 
 #[test]
-fn what_is_lost_with_the_object_marks_nobody_elses_slot() {
+fn despawn_leaves_no_mark_in_the_freed_slot() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let gone = rig.players.remove(5);
@@ -55,7 +55,7 @@ fn what_is_lost_with_the_object_marks_nobody_elses_slot() {
 }
 
 #[test]
-fn a_scene_loses_an_attribute_and_so_do_those_who_are_told_unseen() {
+fn scene_attribute_removal_reaches_its_clients() {
     let mut rig = Rig::new(10);
     let (scene, by) = (rig.scenes[0], rig.players[0]);
     rig.app.world_mut().entity_mut(scene).insert(Score(3));
@@ -71,7 +71,7 @@ fn a_scene_loses_an_attribute_and_so_do_those_who_are_told_unseen() {
 }
 
 #[test]
-fn who_comes_back_to_a_team_does_not_keep_what_was_lost_meanwhile() {
+fn rejoining_member_drops_attributes_removed_meanwhile() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let (by, of) = (rig.players[0], rig.players[2]);
@@ -86,7 +86,7 @@ fn who_comes_back_to_a_team_does_not_keep_what_was_lost_meanwhile() {
 }
 
 #[test]
-fn the_comparison_finds_a_client_that_was_not_told() {
+fn comparison_finds_a_missing_removal() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let (by, of) = (rig.players[0], rig.players[2]);
@@ -98,7 +98,7 @@ fn the_comparison_finds_a_client_that_was_not_told() {
 }
 
 #[test]
-fn a_store_is_asked_to_forget_what_is_lost_and_not_what_never_was() {
+fn save_request_removes_only_attributes_that_existed() {
     let mut rig = Rig::new(10);
     // Until all of the beginning is stored.
     (0..400).for_each(|_| rig.app.update());
@@ -130,7 +130,7 @@ fn is_removal_requested(rig: &Rig, entity: Entity) -> bool {
 }
 
 #[test]
-fn what_an_object_lost_before_it_was_a_players_is_no_loss_of_that_player() {
+fn removals_before_a_player_change_are_not_inherited() {
     let mut rig = Rig::new(10);
     let scene = rig.scenes[0];
     let world = rig.app.world_mut();

@@ -399,7 +399,7 @@ proptest! {
     #![proptest_config(draws!(200))]
 
     #[test]
-    fn who_comes_back_has_what_one_has_that_was_never_away(
+    fn resumed_client_matches_one_that_never_left(
         script in steps(),
         loads in any::<bool>(),
         resume_buffer_bytes_max in prop::sample::select(vec![700_u32, 16_384]),
@@ -433,7 +433,7 @@ fn resume_after(ticks: u32, hurt_every: u32) -> (bool, usize) {
 }
 
 #[test]
-fn after_a_short_gap_it_is_told_what_it_missed_and_after_a_long_one_all_anew() {
+fn short_gap_resends_missed_messages_long_gap_the_full_state() {
     assert_eq!(resume_after(4, 4), (true, 1));
     assert_eq!(
         resume_after(150, 1),
@@ -448,7 +448,7 @@ fn after_a_short_gap_it_is_told_what_it_missed_and_after_a_long_one_all_anew() {
 }
 
 #[test]
-fn who_misses_more_announcements_than_are_kept_is_told_that_it_is_behind() {
+fn missed_announcements_over_the_limit_end_the_session() {
     let mut comeback = Comeback::new(false, false, 200);
     (0..10).for_each(|_| comeback.tick());
     comeback.drop_connection(1);
@@ -459,7 +459,7 @@ fn who_misses_more_announcements_than_are_kept_is_told_that_it_is_behind() {
 }
 
 #[test]
-fn a_claim_of_what_was_never_sent_ends_the_session() {
+fn resume_position_never_sent_ends_the_session() {
     let mut comeback = Comeback::new(false, false, 16_384);
     (0..10).for_each(|_| comeback.tick());
     comeback.drop_connection(1);

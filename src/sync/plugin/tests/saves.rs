@@ -11,7 +11,7 @@ fn requests(rig: &mut Rig) -> Vec<SaveRequest> {
 }
 
 #[test]
-fn what_is_to_be_stored_is_asked_for_until_it_is_also_of_who_is_gone() {
+fn save_is_requested_until_stored_even_after_despawn() {
     let mut rig = Rig::new(10);
     rig.app.insert_resource(SyncSettings {
         save_every_ticks: 10,
@@ -68,7 +68,7 @@ proptest! {
     #![proptest_config(draws!())]
 
     #[test]
-    fn who_is_saved_now_is_stored_as_it_is_whatever_clients_were_told(
+    fn save_now_stores_current_values_regardless_of_clients(
         days in days(), save_every_ticks in 1..8_u32
     ) {
         let mut rig = Rig::new(2);

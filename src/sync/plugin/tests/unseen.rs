@@ -29,7 +29,7 @@ fn join(rig: &mut Rig, who: &[usize]) {
 }
 
 #[test]
-fn a_party_learns_of_members_in_other_scenes_and_of_each_only_once() {
+fn party_receives_members_of_other_scenes_once() {
     let mut rig = Rig::new(10);
     join(&mut rig, &[0, 1]);
     rig.rest_and_compare();
@@ -62,7 +62,7 @@ fn a_party_learns_of_members_in_other_scenes_and_of_each_only_once() {
 }
 
 #[test]
-fn a_full_view_keeps_no_party_from_its_members() {
+fn full_view_does_not_hide_party_members() {
     // Each sees one other, so somebody of the party is always out of sight.
     let mut rig = Rig::new(1);
     join(&mut rig, &[0, 2, 4]);
@@ -81,7 +81,7 @@ fn a_full_view_keeps_no_party_from_its_members() {
 }
 
 #[test]
-fn all_in_a_scene_learn_of_the_scene_and_nobody_else() {
+fn scene_attributes_reach_exactly_its_clients() {
     let mut rig = Rig::new(10);
     let [here, there] = rig.scenes;
     rig.app.world_mut().entity_mut(here).insert(Score(3));
@@ -105,7 +105,7 @@ fn all_in_a_scene_learn_of_the_scene_and_nobody_else() {
 }
 
 #[test]
-fn who_bears_something_of_public_interest_is_told_of_unseen_until_it_is_gone() {
+fn public_object_is_sent_unseen_until_it_is_gone() {
     let mut rig = Rig::new(1);
     let carrier = rig.players[5];
     rig.app.world_mut().entity_mut(carrier).insert(Score(8));
@@ -120,7 +120,7 @@ fn who_bears_something_of_public_interest_is_told_of_unseen_until_it_is_gone() {
 }
 
 #[test]
-fn a_scene_that_closes_takes_its_party_members_with_it() {
+fn closed_scene_removes_its_party_members() {
     let mut rig = Rig::new(10);
     join(&mut rig, &[0, 1]);
     let (a, b) = (rig.players[0], rig.players.remove(1));
@@ -135,7 +135,7 @@ fn a_scene_that_closes_takes_its_party_members_with_it() {
 }
 
 #[test]
-fn who_goes_in_the_middle_of_a_tick_is_forgotten_whatever_was_told_of_it() {
+fn unseen_object_despawned_within_a_tick_is_removed() {
     // Each sees one other, and is of the party of all.
     let mut rig = Rig::new(1);
     let after_collecting = despawn_doomed.after(SyncSystems::Collect);
@@ -166,7 +166,7 @@ fn who_goes_in_the_middle_of_a_tick_is_forgotten_whatever_was_told_of_it() {
 }
 
 #[test]
-fn no_more_are_told_of_unseen_in_a_tick_than_may_be() {
+fn unseen_objects_per_tick_are_limited() {
     let mut rig = Rig::new(0);
     rig.app.insert_resource(SyncSettings {
         enters_per_tick_max: 2,
@@ -191,7 +191,7 @@ fn no_more_are_told_of_unseen_in_a_tick_than_may_be() {
 }
 
 #[test]
-fn of_scenes_that_closed_nothing_is_kept() {
+fn closed_scenes_leave_no_state() {
     let mut rig = Rig::new(10);
     for _ in 0..20 {
         let scene = open_scene(rig.app.world_mut(), SceneSpec::default(), ()).unwrap();
@@ -209,7 +209,7 @@ fn of_scenes_that_closed_nothing_is_kept() {
 }
 
 #[test]
-fn an_object_sent_in_full_is_not_sent_as_a_delta_too() {
+fn full_snapshot_excludes_a_delta_in_the_same_tick() {
     let mut is_same_tick = false;
     // The change is sent some ticks after it is made, and who joins learns of the object in full.
     for delay in 0..=12 {

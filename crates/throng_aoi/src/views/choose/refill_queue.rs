@@ -141,7 +141,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn it_behaves_as_a_deque_without_duplicates(ops in prop::collection::vec(op(), 0..80)) {
+        fn refill_queue_matches_a_deque_without_duplicates(ops in prop::collection::vec(op(), 0..80)) {
             let mut queue = RefillQueue::default();
             queue.grow(10);
             let mut model: VecDeque<u32> = VecDeque::new();

@@ -48,7 +48,7 @@ fn seen(views: &SceneViews) -> Vec<u32> {
 }
 
 #[test]
-fn entrants_are_served_from_the_top_class_then_by_id() {
+fn entrants_are_admitted_by_class_then_by_id() {
     let mut views = crowd(3, &[1, 2, 2, 1, 2, 1]);
     assert_eq!(
         step(&mut views, 0),
@@ -57,7 +57,7 @@ fn entrants_are_served_from_the_top_class_then_by_id() {
 }
 
 #[test]
-fn a_full_list_evicts_its_lowest_class_and_of_these_the_largest_id() {
+fn full_list_evicts_the_lowest_class_then_the_largest_id() {
     let mut views = crowd(3, &[1, 2, 2, 2, 2]);
     step(&mut views, 0);
     views.set_traits(
@@ -75,7 +75,7 @@ fn a_full_list_evicts_its_lowest_class_and_of_these_the_largest_id() {
 }
 
 #[test]
-fn equals_do_not_evict_each_other() {
+fn equal_classes_do_not_evict_each_other() {
     let mut views = crowd(2, &[1, 2, 2, 2]);
     step(&mut views, 0);
     let before = seen(&views);
@@ -86,7 +86,7 @@ fn equals_do_not_evict_each_other() {
 }
 
 #[test]
-fn a_free_place_goes_to_somebody_who_was_left_out_in_the_same_tick() {
+fn free_slot_is_refilled_in_the_same_tick() {
     let mut views = crowd(2, &[1, 2, 2, 2]);
     step(&mut views, 0);
     assert_eq!(seen(&views), [1, 2]);
@@ -97,7 +97,7 @@ fn a_free_place_goes_to_somebody_who_was_left_out_in_the_same_tick() {
 }
 
 #[test]
-fn a_free_place_goes_to_a_friend_who_was_refused_before_strangers() {
+fn free_slot_goes_to_a_refused_friend_before_unrelated() {
     let mut views = crowd(2, &[1, 2, 2, 1, 1, 1]);
     step(&mut views, 0);
     assert_eq!(seen(&views), [3, 4]);
@@ -108,7 +108,7 @@ fn a_free_place_goes_to_a_friend_who_was_refused_before_strangers() {
 }
 
 #[test]
-fn a_lowered_cap_drops_the_lowest_and_a_raised_one_brings_them_back() {
+fn lowered_cap_evicts_the_lowest_and_raised_cap_readmits_them() {
     let mut views = crowd(4, &[1, 2, 2, 1, 2]);
     step(&mut views, 0);
     views.set_caps(0, Some(ViewCaps::all(2)));
@@ -120,7 +120,7 @@ fn a_lowered_cap_drops_the_lowest_and_a_raised_one_brings_them_back() {
 }
 
 #[test]
-fn whoever_walks_along_a_border_does_not_flicker() {
+fn walking_along_a_cell_border_does_not_flicker() {
     let mut views = crowd(9, &[1, 2]);
     views.teleport(1, vec2(49.0, 25.0));
     assert_eq!(step(&mut views, 9).len(), 1);
@@ -133,7 +133,7 @@ fn whoever_walks_along_a_border_does_not_flicker() {
 }
 
 #[test]
-fn two_who_cross_a_border_together_keep_seeing_each_other() {
+fn objects_crossing_a_border_together_stay_linked() {
     let mut views = crowd(9, &[1, 2]);
     views.teleport(1, vec2(49.0, 25.0));
     step(&mut views, 9);
@@ -143,7 +143,7 @@ fn two_who_cross_a_border_together_keep_seeing_each_other() {
 }
 
 #[test]
-fn two_who_step_towards_each_other_meet() {
+fn objects_stepping_towards_each_other_are_linked() {
     let mut views = crowd(9, &[1, 2]);
     views.teleport(0, vec2(5.0, 25.0));
     views.teleport(1, vec2(25.0, 25.0));
@@ -154,7 +154,7 @@ fn two_who_step_towards_each_other_meet() {
 }
 
 #[test]
-fn a_viewer_that_moves_and_changes_its_ties_needs_no_look() {
+fn viewer_that_moves_and_changes_relations_needs_no_scan() {
     let mut views = crowd(2, &[1, 2, 2, 3]);
     step(&mut views, 0);
     assert_eq!(seen(&views), [1, 2]);
@@ -171,7 +171,7 @@ fn a_viewer_that_moves_and_changes_its_ties_needs_no_look() {
 }
 
 #[test]
-fn an_id_that_is_reused_between_updates_leaves_before_it_enters() {
+fn reused_id_leaves_before_it_enters() {
     let mut views = crowd(9, &[1, 2]);
     step(&mut views, 9);
     let profile = ViewProfile {
@@ -192,7 +192,7 @@ fn an_id_that_is_reused_between_updates_leaves_before_it_enters() {
 }
 
 #[test]
-fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
+fn out_of_range_ids_are_refused_and_unknown_ids_ignored() {
     let mut views = crowd(9, &[1]);
     let profile = ViewProfile {
         class: ObjectCategory::Npc,
@@ -217,7 +217,7 @@ fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
 }
 
 #[test]
-fn the_check_finds_a_forgotten_refusal() {
+fn validate_finds_a_lost_refusal() {
     let mut views = crowd(1, &[1, 1, 1]);
     step(&mut views, 9);
     views.viewers[0].states[0].refused_lists = 0;
@@ -226,7 +226,7 @@ fn the_check_finds_a_forgotten_refusal() {
 }
 
 #[test]
-fn the_check_finds_a_bit_that_nobody_counted_and_a_place_that_nobody_filled() {
+fn validate_finds_uncounted_bits_and_unfilled_slots() {
     let mut views = crowd(2, &[1, 2, 2, 2]);
     step(&mut views, 9);
     let whole = views.clone();
@@ -242,7 +242,7 @@ fn the_check_finds_a_bit_that_nobody_counted_and_a_place_that_nobody_filled() {
 }
 
 #[test]
-fn of_a_crowd_that_comes_at_once_so_many_look_around_and_the_others_wait() {
+fn full_scans_per_update_are_limited_and_the_rest_queued() {
     let (_, mut views) = scene(ViewLinkMode::Directed);
     views.set_full_scans_max(2);
     for id in 0..9 {
@@ -269,7 +269,7 @@ fn of_a_crowd_that_comes_at_once_so_many_look_around_and_the_others_wait() {
 }
 
 #[test]
-fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
+fn custom_priority_finds_its_best_target_behind_a_crowd() {
     let size_m = (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M);
     let views = SceneViews::with_size(size_m, CELL_M, MARGIN_M, 64);
     let mut views = views
@@ -304,7 +304,7 @@ fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
 }
 
 #[test]
-fn who_aims_at_an_id_beyond_all_is_tied_to_nobody() {
+fn target_id_out_of_range_relates_to_nothing() {
     let mut views = crowd(1, &[1, 2, 2]);
     let target = u32::MAX;
     let traits = ViewTraits {
@@ -319,7 +319,7 @@ fn who_aims_at_an_id_beyond_all_is_tied_to_nobody() {
 }
 
 #[test]
-fn who_aims_at_an_id_beyond_all_looks_no_farther_than_rows_go() {
+fn target_id_out_of_range_does_not_scan_past_the_rows() {
     // From 113 on the columns of a cell are longer than its rows.
     let size_m = (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M);
     let views = SceneViews::with_size(size_m, CELL_M, MARGIN_M, 128);
@@ -348,7 +348,7 @@ fn who_aims_at_an_id_beyond_all_looks_no_farther_than_rows_go() {
 }
 
 #[test]
-fn the_check_finds_a_bit_of_a_slot_that_nobody_has() {
+fn validate_finds_a_bit_of_a_free_slot() {
     let mut views = crowd(2, &[1, 2]);
     step(&mut views, 9);
     views.viewers[0].rows.insert(0, 0, 1 << 9);
@@ -380,7 +380,7 @@ fn peers(cast: &[(ObjectCategory, Option<ViewCaps>, bool)]) -> SceneViews {
 }
 
 #[test]
-fn the_check_finds_a_refusal_that_the_end_which_refused_has_forgotten() {
+fn validate_finds_a_lost_refusal_of_a_pair_end() {
     let one = (ObjectCategory::Player, Some(ViewCaps::all(1)), false);
     let mut views = peers(&[one; 3]);
     assert!(views.visible(0, 1) && !views.visible(2, 0));
@@ -390,7 +390,7 @@ fn the_check_finds_a_refusal_that_the_end_which_refused_has_forgotten() {
 }
 
 #[test]
-fn a_freed_end_of_a_pair_asks_those_who_would_give_up_scenery_for_it() {
+fn freed_pair_end_links_to_viewers_that_list_scenery() {
     let caps = Some(ViewCaps::all(1));
     let of_npcs = Some(ViewCaps {
         players: 0,
@@ -417,7 +417,7 @@ fn a_freed_end_of_a_pair_asks_those_who_would_give_up_scenery_for_it() {
 
 /// Where all are compared, who lost somebody waits for its look: so many looks a tick, however many saw the one that left.
 #[test]
-fn places_of_a_ranking_of_ones_own_are_filled_by_looks() {
+fn custom_priority_slots_are_refilled_by_queued_scans() {
     let mut views = crowd(2, &[1; 9]);
     let caps = Some(ViewCaps::all(2));
     (1..8).for_each(|id| views.set_caps(id, caps));

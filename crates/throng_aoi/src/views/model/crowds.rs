@@ -36,7 +36,7 @@ fn small(sight: ViewLinkMode, caps: &[u16]) -> SceneViews {
 }
 
 #[test]
-fn a_newcomer_among_full_pairs_sees_nobody_until_somebody_leaves() {
+fn viewer_among_full_pairs_sees_nothing_until_one_leaves() {
     let mut views = small(ViewLinkMode::Mutual, &[1, 1, 1]);
     assert_eq!(
         [0, 1, 2].map(|id| seen(&views, id)),
@@ -55,7 +55,7 @@ fn a_newcomer_among_full_pairs_sees_nobody_until_somebody_leaves() {
 }
 
 #[test]
-fn a_pair_counts_as_the_higher_of_its_classes_and_both_ends_must_accept() {
+fn pair_takes_the_higher_class_and_both_ends_must_accept() {
     let mut views = small(ViewLinkMode::Mutual, &[2, 1, 1, 0]);
     assert_eq!(seen(&views, 0), [1, 2]);
     // 2 has picked 1 for its target: for 1 too this goes before seeing 0.
@@ -81,7 +81,7 @@ fn a_pair_counts_as_the_higher_of_its_classes_and_both_ends_must_accept() {
 
 /// A scene at rest in which two may begin, or cease, to see each other, and nothing else changes.
 #[test]
-fn one_change_among_pairs_at_rest_evicts_at_most_two_a_class() {
+fn one_change_evicts_at_most_two_pairs_per_class() {
     let (mut evictions_max, mut links_max) = (0, 0);
     for seed in 0..4_000 {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
@@ -157,7 +157,7 @@ fn bands_of(views: &SceneViews, viewer: u32, count: u32) -> [[usize; 4]; 2] {
 }
 
 #[test]
-fn of_five_thousand_in_one_square_each_sees_its_nearest_band_and_all_see_the_boss() {
+fn crowd_of_5000_sees_the_nearest_band_and_the_boss() {
     let count = 5_000;
     let mut random = Pcg64Mcg::seed_from_u64(5);
     let views = SceneViews::with_size((1_000.0, 1_000.0), 50.0, 5.0, count + 1);
@@ -225,7 +225,7 @@ fn of_five_thousand_in_one_square_each_sees_its_nearest_band_and_all_see_the_bos
 }
 
 #[test]
-fn a_million_changes_of_cell_need_no_more_memory_than_a_tenth_of_them() {
+fn memory_does_not_grow_over_a_million_cell_changes() {
     for sight in [ViewLinkMode::Directed, ViewLinkMode::Mutual] {
         let mut random = Pcg64Mcg::seed_from_u64(6);
         let count = 200;
@@ -267,7 +267,7 @@ fn a_million_changes_of_cell_need_no_more_memory_than_a_tenth_of_them() {
 
 /// The walkers of the benches, in all four ways: the same lists where caps do not bite, the same classes where they do.
 #[test]
-fn the_designs_that_are_measured_beside_see_the_same() {
+fn reference_designs_see_the_same() {
     let count = 300;
     let traits: Vec<ViewTraits> = (0..count)
         .map(|id| ViewTraits {
@@ -325,7 +325,7 @@ fn the_designs_that_are_measured_beside_see_the_same() {
 /// Lists that are full of strangers and friends, of whom many change sides at once, while others come and go: whoever gains
 /// then does so by eviction, and no list is ever over its cap.
 #[test]
-fn many_who_change_sides_at_once_leave_all_lists_within_their_caps() {
+fn mass_team_change_keeps_all_lists_within_their_caps() {
     for seed in 0..60 {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut views =
@@ -375,7 +375,7 @@ fn mates(count: u32) -> SceneViews {
 }
 
 #[test]
-fn a_place_among_mates_that_falls_free_is_filled_without_asking_all_of_them() {
+fn free_slot_among_team_mates_is_refilled_in_few_attempts() {
     let count = 400;
     let mut views = mates(count);
     let before = views.counters();
@@ -391,7 +391,7 @@ fn a_place_among_mates_that_falls_free_is_filled_without_asking_all_of_them() {
 }
 
 #[test]
-fn mates_who_step_into_the_next_cell_together_do_not_all_ask_each_other() {
+fn team_mates_moving_together_make_few_entry_attempts() {
     let count = 400;
     let mut views = mates(count);
     let before = views.counters();
@@ -409,7 +409,7 @@ fn mates_who_step_into_the_next_cell_together_do_not_all_ask_each_other() {
 }
 
 #[test]
-fn nearest_who_refuse_hide_nobody_in_a_later_cell() {
+fn refusing_near_targets_do_not_block_the_next_cell() {
     let (_, mut views) = scene(ViewLinkMode::Mutual);
     for (id, x) in (0..).zip([35.0, 47.0, 36.0, 36.0, 29.0]) {
         add(&mut views, id, vec2(x, 25.0), ViewTraits::default(), 1);
@@ -432,7 +432,7 @@ fn nearest_who_refuse_hide_nobody_in_a_later_cell() {
 }
 
 #[test]
-fn a_viewer_that_scans_before_its_turn_leaves_the_queue() {
+fn viewer_that_scans_early_leaves_the_queue() {
     let (_, mut views) = scene(ViewLinkMode::Directed);
     views.set_full_scans_max(0);
     for id in 0..2 {
@@ -450,7 +450,7 @@ fn a_viewer_that_scans_before_its_turn_leaves_the_queue() {
 }
 
 #[test]
-fn a_teleported_viewer_sees_the_nearest_of_a_crowd() {
+fn teleported_viewer_sees_the_nearest_of_a_crowd() {
     let (_, mut views) = scene(ViewLinkMode::Directed);
     // The nearest are those in the cell beside.
     for (id, x) in (0..).zip([5.0, 41.0, 41.0, 51.0, 51.0]) {

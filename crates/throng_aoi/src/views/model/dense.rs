@@ -210,20 +210,20 @@ fn crowds_of_many_words_are_exact(sight: ViewLinkMode, cells: (u16, u16), count:
 }
 
 #[test]
-fn directed_crowds_of_many_words_are_exact_whoever_comes_and_goes() {
+fn dense_directed_crowds_are_exact_under_churn() {
     crowds_of_many_words_are_exact(ViewLinkMode::Directed, (3, 3), 330);
     crowds_of_many_words_are_exact(ViewLinkMode::Directed, (5, 3), 400);
 }
 
 #[test]
-fn mutual_crowds_of_many_words_are_exact_whoever_comes_and_goes() {
+fn dense_mutual_crowds_are_exact_under_churn() {
     crowds_of_many_words_are_exact(ViewLinkMode::Mutual, (3, 3), 330);
     crowds_of_many_words_are_exact(ViewLinkMode::Mutual, (5, 3), 400);
 }
 
 /// What is held follows who is there, not who ever was.
 #[test]
-fn a_crowd_that_walks_leaves_no_room_behind() {
+fn memory_follows_a_walking_crowd() {
     let (count, cell_m) = (2_000, workload::CELL_M);
     let size_m = (40.0 * cell_m, 3.0 * cell_m);
     let mut random = Pcg64Mcg::seed_from_u64(3);
@@ -269,7 +269,7 @@ fn a_crowd_that_walks_leaves_no_room_behind() {
 }
 
 #[test]
-fn a_cell_that_is_left_holds_nothing_and_neither_does_the_buffer_of_a_mass_move() {
+fn memory_of_left_cells_and_mass_moves_is_freed() {
     let count = 300;
     let views = SceneViews::with_size((20.0 * CELL_M, 20.0 * CELL_M), CELL_M, 0.0, count);
     let mut views = views.expect("a legal scene");

@@ -455,7 +455,7 @@ proptest! {
 
     /// Everything but a removal is noted by id, so it does not matter who reports first.
     #[test]
-    fn the_order_of_calls_within_a_tick_does_not_matter(
+    fn call_order_within_a_tick_does_not_matter(
         cast in prop::collection::vec(insert(), 10..40),
         ticks in prop::collection::vec(prop::collection::vec(change(), 0..12), 1..8),
         looks in 0u32..4,
@@ -490,7 +490,7 @@ proptest! {
     }
 
     #[test]
-    fn workers_change_nothing(
+    fn worker_count_does_not_change_views(
         cast in prop::collection::vec(insert(), 10..40),
         script in prop::collection::vec(op(), 0..120),
         sight in sight(),
@@ -520,7 +520,7 @@ proptest! {
     }
 
     #[test]
-    fn nearby_finds_exactly_those_within_the_radius_and_nearest_the_first_of_them(
+    fn nearby_and_nearest_match_brute_force(
         cast in prop::collection::vec(insert(), 0..40),
         walks in prop::collection::vec(change(), 0..40),
         (x, y) in place(),

@@ -467,7 +467,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn ties_are_found_among_lines_that_come_go_and_change(
+        fn relations_are_found_while_rows_change(
             ops in prop::collection::vec((0usize..40, 0u8..4, prop::array::uniform5(0u32..6)), 0..120),
             me in (0u32..40, prop::array::uniform5(0u32..6)),
             above in 1u8..7,

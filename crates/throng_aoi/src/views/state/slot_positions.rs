@@ -131,7 +131,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn those_who_are_nearer_are_found_by_slot(
+        fn nearer_slots_are_found(
             slots in prop::collection::vec(prop::option::of((-9i8..9, -9i8..9)), 0..150),
             others in 0usize..70,
             here in (-9i8..9, -9i8..9),

@@ -18,13 +18,13 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let mut map = workload::town(SIDE_TILES)?;
     let mut rows = vec![
         build(&map, "planes", Algorithm::JpsBitPrune),
-        build(&map, "table", Algorithm::JpsBitPrunePre).aiming_below(28.0, "ms"),
+        build(&map, "table", Algorithm::JpsBitPrunePre).with_target_below(28.0, "ms"),
         build(&map, "planes + graph", Algorithm::JpsGraph),
     ];
     let edits = if quick { 200 } else { 2_000 };
     for is_beside_wall in [false, true] {
         let ground = if is_beside_wall { "wall" } else { "open" };
-        let times_us = follow(&mut map, is_beside_wall, edits)?;
+        let times_us = time_edits(&mut map, is_beside_wall, edits)?;
         let p99 = times_us.get(edits * 99 / 100).copied().unwrap_or_default();
         let place = if is_beside_wall {
             "beside a wall"
@@ -42,7 +42,10 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
         ));
         let p99 = BenchRow::new("nav", format!("edit planes {ground} p99"), p99, "us")
             .about("The same edits: what 99 of 100 stay within.");
-        rows.extend([median.aiming_below(5.0, "us"), p99.aiming_below(50.0, "us")]);
+        rows.extend([
+            median.with_target_below(5.0, "us"),
+            p99.with_target_below(50.0, "us"),
+        ]);
     }
     Ok(rows)
 }
@@ -61,7 +64,7 @@ fn build(map: &TileMap, what: &str, algorithm: Algorithm) -> BenchRow {
 }
 
 /// How long following the edit of one tile takes, in µs, the least first.
-fn follow(map: &mut TileMap, is_beside_wall: bool, edits: usize) -> Result<Vec<f64>, CliError> {
+fn time_edits(map: &mut TileMap, is_beside_wall: bool, edits: usize) -> Result<Vec<f64>, CliError> {
     let mut random = Pcg64Mcg::seed_from_u64(5);
     let mut nav_map = NavMap::default();
     let mut times_us = Vec::new();

@@ -93,15 +93,15 @@ fn reference_workload(count: usize) -> Result<Vec<BenchRow>, CliError> {
         };
         contenders.push(Contender::new(algorithm.name(), algorithm, nav_map));
     }
-    in_turn(&mut contenders, &map, &queries);
+    alternate_rounds(&mut contenders, &map, &queries);
     let Some((reference, others)) = contenders
         .split_first()
-        .filter(|(astar, _)| astar.is_asked())
+        .filter(|(astar, _)| astar.has_run())
     else {
         return Ok(Vec::new());
     };
     let mut rows = Vec::from(rows_of(reference, None, count));
-    for contender in others.iter().filter(|contender| contender.is_asked()) {
+    for contender in others.iter().filter(|contender| contender.has_run()) {
         rows.extend(rows_of(contender, Some(reference), count));
     }
     Ok(rows)
@@ -127,13 +127,13 @@ fn rows_of(found: &Contender, reference: Option<&Contender>, count: usize) -> [B
     let Some(reference) = reference else {
         return [us, expanded, heap];
     };
-    let wrong = found.wrong(reference);
+    let wrong = found.count_wrong(reference);
     let compared = format!("the lengths of all {count} paths ({wrong} differ)");
     [
-        us.beside_repeated("astar", &reference.round_us)
-            .comparing(compared, wrong == 0),
-        expanded.beside("astar", reference.expanded),
-        heap.beside("astar", reference.heap),
+        us.with_repeated_reference("astar", &reference.round_us)
+            .with_comparison(compared, wrong == 0),
+        expanded.with_reference("astar", reference.expanded),
+        heap.with_reference("astar", reference.heap),
     ]
 }
 
@@ -163,11 +163,11 @@ fn real_map(
         ("graph", Algorithm::JpsGraph),
     ]
     .map(|(with, algorithm)| Contender::new(with, algorithm, prepared(&map, algorithm)));
-    in_turn(&mut contenders, &map, &queries);
+    alternate_rounds(&mut contenders, &map, &queries);
     let asked = contenders
         .iter()
         .zip(aims)
-        .filter(|(found, _)| found.is_asked());
+        .filter(|(found, _)| found.has_run());
     let rows = asked.map(|(found, aim)| {
         let agrees = found.outcomes.iter().zip(&lengths).filter(|(outcome, known)| {
             matches!(outcome, SearchOutcome::Found(path) if known.agrees_with(Some(path.length_tiles())))
@@ -180,11 +180,11 @@ fn real_map(
                 found.name,
                 queries.len()
             ))
-            .comparing(
+            .with_comparison(
                 format!("the lengths of the file ({wrong} differ)"),
                 wrong == 0,
             );
-        aim.map_or(row.clone(), |aim| row.aiming_below(aim, "us"))
+        aim.map_or(row.clone(), |aim| row.with_target_below(aim, "us"))
     });
     Ok(rows.collect())
 }
@@ -223,17 +223,17 @@ impl Contender {
     }
 
     /// Whether it had a round: an interruption leaves some without.
-    const fn is_asked(&self) -> bool {
+    const fn has_run(&self) -> bool {
         !self.round_us.is_empty()
     }
 
-    fn wrong(&self, reference: &Self) -> usize {
+    fn count_wrong(&self, reference: &Self) -> usize {
         let pairs = self.outcomes.iter().zip(&reference.outcomes);
         pairs.filter(|(a, b)| a != b).count()
     }
 
     /// Asks all queries once.
-    fn ask(&mut self, map: &TileMap, queries: &[PathQuery]) {
+    fn run_queries(&mut self, map: &TileMap, queries: &[PathQuery]) {
         self.outcomes.clear();
         let mut waypoints = Vec::new();
         let (mut ns, mut expanded, mut heap) = (0, 0, 0);
@@ -255,13 +255,13 @@ impl Contender {
 }
 
 /// Rounds of all contenders in turn, so that what else the machine does meets all of them.
-fn in_turn(contenders: &mut [Contender], map: &TileMap, queries: &[PathQuery]) {
+fn alternate_rounds(contenders: &mut [Contender], map: &TileMap, queries: &[PathQuery]) {
     for _ in 0..ROUNDS {
         for contender in contenders.iter_mut() {
             if is_interrupted() {
                 return;
             }
-            contender.ask(map, queries);
+            contender.run_queries(map, queries);
         }
     }
 }
@@ -271,10 +271,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reference_workload_has_every_algorithm_and_no_wrong_length() {
+    fn reference_workload_runs_every_algorithm_without_wrong_length() {
         let rows = reference_workload(3).unwrap();
         assert_eq!(rows.len(), 3 * (Algorithm::ALL.len() + 1));
-        assert!(rows.iter().all(|row| !row.is_broken()), "{rows:?}");
+        assert!(rows.iter().all(|row| !row.has_failed()), "{rows:?}");
         let compared = rows.iter().filter(|row| row.agrees == Some(true));
         assert_eq!(compared.count(), Algorithm::ALL.len());
         let spread = rows[0].spread.expect("several rounds");

@@ -44,10 +44,10 @@ pub(super) fn measure(goals: usize) -> Result<BenchRow, CliError> {
     let name = format!("{STARTS} to a goal, shared");
     let a_goal = |us: [f64; ROUNDS]| us.map(|us| us / goals.max(1) as f64);
     Ok(BenchRow::repeated("nav", name, &a_goal(shared_us), "us/goal")
-        .beside_repeated("one each", &a_goal(single_us))
+        .with_repeated_reference("one each", &a_goal(single_us))
         .about(format!(
             "{STARTS} NPCs within {TILES_AWAY_MAX} tiles of one goal: a search that they share, beside one each."
         ))
-        .comparing(format!("all lengths ({wrong} differ)"), wrong == 0)
-        .aiming_ratio(1.0))
+        .with_comparison(format!("all lengths ({wrong} differ)"), wrong == 0)
+        .with_target_ratio(1.0))
 }

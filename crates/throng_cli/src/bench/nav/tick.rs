@@ -69,8 +69,8 @@ pub(super) fn measure(threads: usize) -> Result<BenchRow, CliError> {
                 "A tick in which {REQUESTS} NPCs ask for paths of up to {TILES_APART_MAX} tiles, \
                  on {threads} threads."
             ))
-            .comparing("all requests are answered", is_whole)
-            .aiming_below(AIM_MS, "ms"),
+            .with_comparison("all requests are answered", is_whole)
+            .with_target_below(AIM_MS, "ms"),
     )
 }
 

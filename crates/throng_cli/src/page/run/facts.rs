@@ -28,7 +28,7 @@ pub(super) fn section(run: &PageRun) -> String {
             format!("<code class=\"command\">{}</code>", text(&command)),
         );
     }
-    fact("scenario", text(run.word("scenario")));
+    fact("scenario", text(run.text("scenario")));
     fact(
         "seed",
         run.report
@@ -44,7 +44,7 @@ pub(super) fn section(run: &PageRun) -> String {
     }
     fact(
         "state hash",
-        format!("<code>{}</code>", text(run.word("state_hash"))),
+        format!("<code>{}</code>", text(run.text("state_hash"))),
     );
     fact("threads", run.number("threads").to_string());
     if let Some(machine) = &run.machine {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_as_a_shell_needs_it() {
+    fn words_are_quoted_for_a_shell() {
         assert_eq!(
             ["--seed", "my file", "it's", ""].map(quoted),
             ["--seed", "'my file'", "'it'\\''s'", "''"]

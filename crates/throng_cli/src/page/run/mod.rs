@@ -7,17 +7,17 @@
 //! | `judged.rs` | expectations, and by how much they hold |
 //! | `times.rs` | how long ticks took, and why the slowest did |
 
-mod course;
+mod expectations;
 mod facts;
-mod judged;
+mod timeline;
 mod times;
 
 pub(crate) use facts::flatten;
 use serde_json::Value;
 
 use super::chart::cell_bar;
-use super::figures::{bytes, figure, fixed};
 use super::html::{document, section, table, text};
+use super::numbers::{bytes, figure, fixed};
 use crate::machine::Machine;
 use throng_scenario::RunRecord;
 
@@ -37,17 +37,17 @@ impl PageRun {
     ///
     /// # Errors
     /// What is wrong, in words.
-    pub fn read(json: &str) -> Result<Self, String> {
+    pub fn parse(json: &str) -> Result<Self, String> {
         let report =
             serde_json::from_str(json).map_err(|error| format!("expected JSON: {error}"))?;
-        Self::of(report)
+        Self::from_json(report)
     }
 
     /// Takes it apart.
     ///
     /// # Errors
     /// What is missing, in words.
-    pub fn of(mut report: Value) -> Result<Self, String> {
+    pub fn from_json(mut report: Value) -> Result<Self, String> {
         let expected = "expected what `throng run --json` prints";
         let fields = report
             .as_object_mut()
@@ -80,7 +80,7 @@ impl PageRun {
     }
 
     /// A text of the report.
-    pub fn word(&self, name: &str) -> &str {
+    pub fn text(&self, name: &str) -> &str {
         self.report
             .get(name)
             .and_then(Value::as_str)
@@ -91,9 +91,9 @@ impl PageRun {
 /// The whole page.
 pub(crate) fn page(run: &PageRun) -> String {
     let mut body = head(run);
-    body += &judged::section(run);
+    body += &expectations::section(run);
     if let Some(record) = &run.record {
-        body += &course::section(run, record);
+        body += &timeline::section(run, record);
     }
     body += &times::section(run);
     if let Some(record) = &run.record {
@@ -104,22 +104,22 @@ pub(crate) fn page(run: &PageRun) -> String {
     }
     body += &kinds(run);
     body += &facts::section(run);
-    document(&format!("{}: a run of throng", run.word("scenario")), &body)
+    document(&format!("{}: a run of throng", run.text("scenario")), &body)
 }
 
 /// The name, how it ended, and the figures that one asks for first.
 fn head(run: &PageRun) -> String {
-    let (verdict, class) = judged::verdict(run);
+    let (verdict, class) = expectations::verdict(run);
     // A seed is a name, not an amount.
     let seed = run.report.get("seed").map(Value::to_string);
     format!(
         "<header><p class=\"kicker\">throng · a run</p><h1>{}</h1><p class=\"verdict {class}\">{verdict}</p>\
          <p class=\"seed\">seed {} · {} ticks · {} · state hash <code>{}</code></p></header>\n<ul class=\"tiles\">{}</ul>\n",
-        text(run.word("scenario")),
+        text(run.text("scenario")),
         text(&seed.unwrap_or_default()),
         figure(run.number("ticks")),
         crate::threads(run.number("threads") as usize),
-        text(run.word("state_hash")),
+        text(run.text("state_hash")),
         tiles(run),
     )
 }
@@ -200,7 +200,7 @@ fn grounds(record: &RunRecord) -> String {
         .iter()
         .enumerate()
         .filter(|(_, ground)| ground.looks > 0)
-        .map(|(nth, ground)| super::ground::figures(ground, nth))
+        .map(|(nth, ground)| super::scene_maps::figures(ground, nth))
         .collect();
     if drawn.is_empty() {
         return String::new();
@@ -286,9 +286,9 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_the_numbers_of_the_report_and_no_markup_of_the_scenarios() {
+    fn page_has_the_report_numbers_and_escapes_scenario_texts() {
         let report = played(true);
-        let run = PageRun::of(report.clone()).unwrap();
+        let run = PageRun::from_json(report.clone()).unwrap();
         let page = page(&run);
         assert_eq!(is_well_formed(&page), Ok(()));
         for markup in ["<script>alert", "</title><", "<x>", "<i>\"", "<b>\"keep"] {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_changes_no_hash_and_holds_what_the_report_counts() {
+    fn record_changes_no_hash_and_matches_the_report() {
         let (with, without) = (played(true), played(false));
         assert_eq!(with["state_hash"], without["state_hash"]);
         assert!(without.get("record").is_none());
@@ -358,17 +358,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_run_is_told_and_a_run_without_a_record_is_drawn() {
+    fn invalid_run_is_refused_and_run_without_record_is_drawn() {
         for (bad, expected) in [
             ("[]", "an object"),
             ("{}", "no `scenario`"),
             ("{", "expected JSON"),
         ] {
-            let told = PageRun::read(bad).unwrap_err();
+            let told = PageRun::parse(bad).unwrap_err();
             assert!(told.contains(expected), "{told}");
         }
         let mut bare = played(false);
-        let drawn = page(&PageRun::of(bare.clone()).unwrap());
+        let drawn = page(&PageRun::from_json(bare.clone()).unwrap());
         assert!(is_well_formed(&drawn).is_ok() && drawn.contains("has no record of the run"));
         // One that somebody edited: nothing panics.
         for (name, value) in [
@@ -380,12 +380,12 @@ mod tests {
             bare[name] = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         }
         bare["record"] = serde_json::json!({"tick_hz": 0.0});
-        assert!(PageRun::of(bare.clone()).is_err());
+        assert!(PageRun::from_json(bare.clone()).is_err());
         bare["record"] = serde_json::to_value(RunRecord {
             ticks: 5,
             ..RunRecord::default()
         })
         .unwrap();
-        assert!(is_well_formed(&page(&PageRun::of(bare).unwrap())).is_ok());
+        assert!(is_well_formed(&page(&PageRun::from_json(bare).unwrap())).is_ok());
     }
 }

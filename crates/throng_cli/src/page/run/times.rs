@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::PageRun;
-use super::course::set_class;
-use crate::page::chart::{Plot, bars, cell_bar, digits, marks, uprights};
+use super::timeline::set_class;
+use crate::page::chart::{Plot, bars, cell_bar, digits, marks, vertical_lines};
 use crate::page::explain::reasons;
-use crate::page::figures::{count, figure, fixed};
 use crate::page::html::{self, short, table};
+use crate::page::numbers::{count, figure, fixed};
 use crate::page::scale::Axis;
 use throng::sim::SimSystems;
 use throng_scenario::RunRecord;
@@ -50,14 +50,14 @@ fn histogram(run: &PageRun, bins: &[TimeBin]) -> Plot {
     let most = bins.iter().map(|bin| bin.ticks).max().unwrap_or(0) as f64;
     let axis = Axis::up_to(most, 4);
     let drawn = bins.iter().map(|bin| {
-        let height = axis.place(bin.ticks as f64);
+        let height = axis.position(bin.ticks as f64);
         (place(bin.from_ms), place(bin.to_ms), height)
     });
     let quantiles =
         ["p50", "p99", "max"].map(|name| (name, run.number(&format!("tick_ms.{name}"))));
     let lines: String = quantiles
         .iter()
-        .map(|(name, ms)| uprights(&format!("q-{name}"), [place(*ms)]))
+        .map(|(name, ms)| vertical_lines(&format!("q-{name}"), [place(*ms)]))
         .collect();
     let mut x_marks = Vec::new();
     for power in -3..=5 {

@@ -144,7 +144,7 @@ mod tests {
 
     #[cfg(not(feature = "png"))]
     #[test]
-    fn an_image_without_its_feature_is_an_error_that_names_the_feature() {
+    fn png_without_its_feature_is_an_error_naming_it() {
         let map = TileMap::new(2, 2, false).unwrap();
         let refused = [
             encode(MapFormat::Png, &map).unwrap_err(),
@@ -187,7 +187,7 @@ mod tests {
         #![proptest_config(draws!(256))]
 
         #[test]
-        fn every_format_gives_back_the_map_it_was_given(map in maps()) {
+        fn maps_round_trip_through_every_format(map in maps()) {
             for format in built() {
                 let name = format!("test.{}x{}.{}", map.width(), map.height(), format.extension());
                 let decoded = decode(format, &name, &encode(format, &map).unwrap());
@@ -196,7 +196,7 @@ mod tests {
         }
 
         #[test]
-        fn no_damage_to_a_file_makes_a_decoder_panic(
+        fn damaged_files_never_panic_a_decoder(
             map in maps(),
             mutations in prop::collection::vec((0u8..5, any::<usize>(), any::<u8>()), 1..5),
         ) {
@@ -211,7 +211,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_a_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_bytes_never_panic_a_decoder(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             for format in built() {
                 let _ = decode(format, "noise", &bytes);
                 // Behind a right beginning, so that the noise gets further than the first check.
@@ -223,7 +223,7 @@ mod tests {
         }
 
         #[test]
-        fn a_packed_file_with_any_wrong_byte_is_refused(map in maps(), at in any::<usize>(), change in 1u8..) {
+        fn tmap_file_with_any_wrong_byte_is_refused(map in maps(), at in any::<usize>(), change in 1u8..) {
             let mut bytes = encode(MapFormat::Tmap, &map).unwrap();
             let at = at % bytes.len();
             bytes[at] ^= change;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_tells_its_format_and_an_unknown_one_lists_those_known() {
+    fn extension_selects_the_format_and_unknown_ones_list_all() {
         for format in MapFormat::ALL {
             assert_eq!(
                 MapFormat::of(format!("a/b.c/town.{}", format.extension())).unwrap(),

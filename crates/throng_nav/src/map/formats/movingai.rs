@@ -253,13 +253,13 @@ mod tests {
     }
 
     #[test]
-    fn all_letters_read_as_what_they_stand_for() {
+    fn tile_letters_are_decoded() {
         let map = read("type octile\nheight 2\nwidth 4\nmap\n.G@O\nTWS.\n").unwrap();
         assert_eq!(map, TileMap::from_ascii("..@@\n@@@.").unwrap());
     }
 
     #[test]
-    fn line_ends_order_and_capitals_do_not_matter() {
+    fn line_endings_header_order_and_case_do_not_matter() {
         let expected = TileMap::from_ascii("..@\n@..").unwrap();
         for text in [
             "type octile\nheight 2\nwidth 3\nmap\n..@\n@..",

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_are_read_in_order_with_either_line_end() {
+    fn patches_are_read_in_order_with_lf_and_crlf() {
         let expected = ["..@\n@@.", "."].map(|text| TilePattern::from_ascii(text).unwrap());
         assert_eq!(read(TWO).unwrap(), expected);
         assert_eq!(read(&TWO.replace('\n', "\r\n")).unwrap(), expected);
@@ -114,7 +114,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn no_damage_makes_the_decoder_panic(
+        fn damaged_patches_never_panic_the_decoder(
             changes in prop::collection::vec((any::<prop::sample::Index>(), "[a-z0-9 .@\n]{0,3}", 0usize..4), 1..6),
         ) {
             let mut text = TWO.to_owned();

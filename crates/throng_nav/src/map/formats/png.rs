@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_colour_type_and_depth_reads_as_dark_and_light() {
+    fn all_colour_types_and_depths_decode_to_dark_and_light() {
         use BitDepth::{Eight, Four, One, Sixteen, Two};
         use ColorType::{Grayscale, GrayscaleAlpha, Indexed, Rgb, Rgba};
         let cases: [(ColorType, BitDepth, &[u8]); 11] = [

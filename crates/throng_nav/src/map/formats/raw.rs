@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_or_the_square_root_gives_the_size() {
+    fn size_comes_from_the_name_or_the_square_root() {
         let bytes = [0, 1, 0, 255, 0, 0];
         let wide = decode("a/town.3x2.raw", &bytes).unwrap();
         assert_eq!(wide, TileMap::from_ascii(".@.\n@..").unwrap());
@@ -125,7 +125,7 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn every_byte_that_is_not_zero_is_a_bit(tiles in proptest::collection::vec(proptest::sample::select(vec![0_u8, 0, 1, 127, 128, 255]), 0..=64)) {
+        fn nonzero_bytes_are_blocked_tiles(tiles in proptest::collection::vec(proptest::sample::select(vec![0_u8, 0, 1, 127, 128, 255]), 0..=64)) {
             let bits = (0..).zip(&tiles).map(|(nth, &tile)| u64::from(tile != 0) << nth);
             proptest::prop_assert_eq!(blocked(&tiles), bits.sum::<u64>());
         }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_under_which_the_map_could_not_be_read_back_is_refused() {
+    fn raw_name_that_contradicts_the_map_size_is_refused() {
         let map = TileMap::new(3, 2, false).unwrap();
         assert!(check_name("town.3x2.raw", &map).is_ok());
         assert!(

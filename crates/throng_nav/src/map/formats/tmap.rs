@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_damage_has_an_error_of_its_own() {
+    fn each_kind_of_damage_has_its_own_error() {
         let broken = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = sample();
             change(&mut bytes);
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_a_huge_map_is_refused_before_anything_is_allocated() {
+    fn huge_map_header_is_refused_before_allocating() {
         let mut bytes = sample();
         bytes[8..16].fill(0xFF);
         assert!(matches!(decoded(&bytes), Err(MapError::Size { .. })));
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_back_and_an_edit_drops_them() {
+    fn sections_round_trip_and_an_edit_drops_them() {
         let map = sample_with_sections();
         let bytes = encode(&map).unwrap();
         assert_eq!(&bytes[..8], b"TMAP\x02\0\x02\0");
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_parts_with_a_byte_changed_or_missing_is_refused() {
+    fn section_file_with_a_wrong_or_missing_byte_is_refused() {
         let bytes = encode(&sample_with_sections()).unwrap();
         for length in 0..bytes.len() {
             assert!(decoded(&bytes[..length]).is_err(), "{length}");
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_says_it_is_huge_is_refused() {
+    fn section_with_a_huge_length_is_refused() {
         for length in [17, 1 << 40, u64::MAX - 6, u64::MAX] {
             let mut bytes = encode(&sample_with_sections()).unwrap();
             bytes[80..88].copy_from_slice(&length.to_le_bytes());

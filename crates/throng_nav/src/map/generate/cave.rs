@@ -50,7 +50,7 @@ mod tests {
     use rand_pcg::rand_core::SeedableRng;
 
     #[test]
-    fn the_majority_of_nine_is_counted_for_each_tile() {
+    fn majority_of_nine_matches_a_count_per_tile() {
         let mut rng = Pcg64Mcg::seed_from_u64(4);
         let plane = noise(150, 20, Chance::percent(50), &mut rng);
         for y in 0..20 {

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_map_and_another_seed_another() {
+    fn same_seed_gives_the_same_map_other_seeds_differ() {
         for recipe in recipes() {
             let map = generate(&recipe, 7).unwrap();
             assert_eq!(map, generate(&recipe, 7).unwrap(), "{recipe:?}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_stay_the_same_from_version_to_version() {
+    fn generated_maps_match_golden_fingerprints() {
         let prints = recipes().map(|recipe| generate(&recipe, 7).unwrap().fingerprint());
         assert_eq!(prints, GOLDEN);
     }
@@ -135,7 +135,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_survey_tells_the_size_and_the_free_tiles_of_the_map_that_is_made() {
+    fn measure_recipe_matches_the_generated_map() {
         let solid = MapRecipe::Random(RandomRecipe {
             width_tiles: 70,
             height_tiles: 3,
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn almost_all_of_a_town_is_connected_and_its_middle_is_open() {
+    fn town_is_almost_fully_connected_with_an_open_middle() {
         for (width, height) in [
             (2_000, 2_000),
             (1_000, 1_000),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_towns_gates_are_the_only_ways_through_its_wall() {
+    fn town_gates_are_the_only_openings_in_its_wall() {
         let with_gates = |gates| {
             let recipe = TownRecipe {
                 gates,
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_maze_has_exactly_one_way_between_any_two_places() {
+    fn maze_has_exactly_one_path_between_any_two_cells() {
         for corridor_tiles in [1, 2, 5] {
             let recipe = MazeRecipe {
                 width_tiles: 61,
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_has_the_share_it_was_asked_for() {
+    fn random_map_has_the_requested_fill() {
         for (fill, low, high) in [(0.0, 0, 0), (0.25, 24, 26), (1.0, 100, 100)] {
             let recipe = RandomRecipe {
                 width_tiles: 300,
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_make_no_map_are_refused_by_name() {
+    fn invalid_recipe_values_are_refused_by_field_name() {
         let read = |text: &str| {
             let options = ron::Options::default()
                 .with_default_extension(ron::extensions::Extensions::UNWRAP_VARIANT_NEWTYPES);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn extreme_values_that_are_allowed_make_a_map() {
+    fn extreme_allowed_recipe_values_make_a_map() {
         let big = SIDE_MAX;
         for recipe in [
             MapRecipe::Town(TownRecipe {

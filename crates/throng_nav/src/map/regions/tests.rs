@@ -166,7 +166,7 @@ proptest! {
     #![proptest_config(draws!(192))]
 
     #[test]
-    fn built_regions_are_those_of_a_flood_in_order_of_first_tile(map in maps()) {
+    fn built_regions_match_a_flood_fill_in_tile_order(map in maps()) {
         check(&map, true)?;
     }
 }
@@ -175,7 +175,7 @@ proptest! {
     #![proptest_config(draws!(80))]
 
     #[test]
-    fn edited_regions_are_those_of_a_flood(map in maps(), edits in edits()) {
+    fn edited_regions_match_a_flood_fill(map in maps(), edits in edits()) {
         let (mut map, mut twin) = (map.clone(), map);
         for op in &edits {
             let (rect, edit) = op.on(&map);
@@ -251,7 +251,7 @@ proptest! {
     #![proptest_config(draws!(96))]
 
     #[test]
-    fn edits_and_slices_in_turn_end_in_regions_as_those_built(
+    fn interleaved_edits_and_splits_match_built_regions(
         map in maps(),
         edits in edits(),
         runs_at_once in 0usize..40,
@@ -293,7 +293,7 @@ fn comb() -> (TileMap, TileRect, [IVec2; 2]) {
 }
 
 #[test]
-fn a_large_cut_is_perhaps_one_region_until_it_is_settled() {
+fn large_cut_may_stay_one_region_until_splits_finish() {
     let (mut map, middle, [left, right]) = comb();
     assert!(map.finish_splits(1), "nothing to do");
     map.edit(middle, &TileEdit::Block).unwrap();
@@ -323,7 +323,7 @@ fn a_large_cut_is_perhaps_one_region_until_it_is_settled() {
 }
 
 #[test]
-fn a_region_edited_in_every_tick_is_settled_all_the_same_with_few_numbers() {
+fn splits_finish_under_edits_in_every_tick() {
     let (mut map, middle, [left, right]) = comb();
     map.edit(middle, &TileEdit::Block).unwrap();
     let (mut ticks, mut ids_max) = (0, 0);
@@ -343,7 +343,7 @@ fn a_region_edited_in_every_tick_is_settled_all_the_same_with_few_numbers() {
 }
 
 #[test]
-fn labels_are_as_wide_as_the_number_of_large_regions_needs() {
+fn label_width_follows_the_number_of_large_regions() {
     // Two rows of rooms of 8 × 8 tiles, 64 each, and two rows of rock below.
     let rooms = |across: u32| {
         let is_wall = |x: u32, y: u32| x % 9 == 8 || y % 9 == 8 || y > 17;
@@ -366,7 +366,7 @@ fn labels_are_as_wide_as_the_number_of_large_regions_needs() {
 }
 
 #[test]
-fn regions_change_their_kind_with_the_64th_tile() {
+fn regions_become_large_at_64_tiles() {
     let mut map = TileMap::from_fn(70, 3, |x, y| y != 1 || x == 68).unwrap();
     let kinds = |map: &TileMap| (map.regions.label(0, 1) == SMALL, map.region_count());
     assert_eq!(kinds(&map), (false, 2));
@@ -386,7 +386,7 @@ fn regions_change_their_kind_with_the_64th_tile() {
 }
 
 #[test]
-fn a_small_region_may_be_as_many_runs_as_tiles() {
+fn small_region_may_have_one_run_per_tile() {
     // Columns of 62, 63 and 64 tiles, and a staircase of 63.
     let map = TileMap::from_fn(80, 64, |x, y| match x {
         0 => y >= 62,
@@ -401,7 +401,7 @@ fn a_small_region_may_be_as_many_runs_as_tiles() {
 }
 
 #[test]
-fn numbers_stay_bounded_under_endless_toggling() {
+fn region_ids_stay_bounded_under_endless_toggling() {
     let mut map = random_map(60, 60, 35, 1);
     let mut ids_max = 0;
     for i in 0..2_000u32 {
@@ -415,7 +415,7 @@ fn numbers_stay_bounded_under_endless_toggling() {
 }
 
 #[test]
-fn joined_regions_take_the_number_of_the_largest() {
+fn joined_regions_take_the_id_of_the_largest() {
     let mut map = TileMap::from_fn(60, 4, |x, _| x == 20).unwrap();
     map.edit(TileRect::new(20, 0, 1, 1), &TileEdit::Free)
         .unwrap();

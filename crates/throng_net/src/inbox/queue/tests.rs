@@ -57,7 +57,7 @@ fn a_long_message_is_refused() {
 }
 
 #[test]
-fn nothing_is_kept_of_numbers_that_no_client_has() {
+fn messages_of_unknown_clients_are_refused() {
     let mut queue = queue_with_players(LIMITS, 1);
     for stranger in 2..5_000 {
         let refused = queue.push(ClientId(stranger), &SAY);
@@ -74,7 +74,7 @@ fn nothing_is_kept_of_numbers_that_no_client_has() {
 }
 
 #[test]
-fn every_message_that_came_counts_at_its_place_also_when_it_is_refused() {
+fn refused_messages_are_numbered_in_order_too() {
     let mut queue = queue_with_players(LIMITS, 1);
     let client = ClientId(1);
     let long = [0; CLIENT_MESSAGE_BYTES_MAX + 1];
@@ -92,7 +92,7 @@ fn every_message_that_came_counts_at_its_place_also_when_it_is_refused() {
 }
 
 #[test]
-fn a_new_input_takes_the_place_of_the_oldest_and_never_that_of_anything_else() {
+fn new_input_replaces_only_the_oldest_input() {
     let mut queue = queue_with_players(LIMITS, 1);
     let client = ClientId(1);
     for bytes in [&SAY[..], &[4, 1], &[4, 2], &SAY, &[4, 3], &[4, 4]] {
@@ -105,7 +105,7 @@ fn a_new_input_takes_the_place_of_the_oldest_and_never_that_of_anything_else() {
 }
 
 #[test]
-fn clients_are_served_in_turn_whatever_one_of_them_sends() {
+fn clients_are_served_round_robin() {
     let limits = InboxLimits {
         backlog_max: 1_000,
         client_backlog_max: 100,
@@ -123,7 +123,7 @@ fn clients_are_served_in_turn_whatever_one_of_them_sends() {
 }
 
 #[test]
-fn newcomers_take_a_ninth_where_players_wait_and_all_where_none_does() {
+fn unauthenticated_clients_get_a_ninth_while_players_wait() {
     let limits = InboxLimits {
         backlog_max: 1_000,
         client_backlog_max: 100,
@@ -145,7 +145,7 @@ fn newcomers_take_a_ninth_where_players_wait_and_all_where_none_does() {
 }
 
 #[test]
-fn what_newcomers_may_queue_is_bounded_apart_from_players() {
+fn unauthenticated_backlog_has_its_own_limit() {
     let mut queue = queue_with_players(LIMITS, 1);
     for client in 2..8 {
         queue.open(ClientId(client));
@@ -165,7 +165,7 @@ fn what_newcomers_may_queue_is_bounded_apart_from_players() {
 }
 
 #[test]
-fn who_floods_is_told_of_once_and_nothing_more_of_it_is_accepted() {
+fn flooding_client_is_reported_once_and_then_refused() {
     let limits = InboxLimits {
         quota: ClientQuota {
             messages_per_s: 20,
@@ -194,7 +194,7 @@ fn who_floods_is_told_of_once_and_nothing_more_of_it_is_accepted() {
 }
 
 #[test]
-fn an_ended_connection_is_told_of_behind_its_last_message() {
+fn disconnect_is_reported_after_the_last_message() {
     let mut queue = queue_with_players(LIMITS, 2);
     queue.push(ClientId(1), &SAY).unwrap();
     let mut ended = Vec::new();
@@ -220,7 +220,7 @@ proptest! {
     /// Beside a model with a list a client: nothing is lost, doubled or out of its client's order, no limit is passed, and
     /// no client waits for another's second message.
     #[test]
-    fn what_is_accepted_comes_out_once_and_in_its_clients_order(script in steps()) {
+    fn accepted_messages_come_out_once_in_client_order(script in steps()) {
         let mut queue = MessageQueue::new(LIMITS);
         // By place: the number of its client, which is not given twice, whether that is a player, and what waits.
         let mut model: BTreeMap<u32, (u32, bool, VecDeque<u8>)> = BTreeMap::new();
@@ -283,7 +283,7 @@ proptest! {
 }
 
 #[test]
-fn a_player_with_nothing_waiting_gets_in_however_much_others_have_waiting() {
+fn player_without_backlog_is_accepted_despite_others_backlog() {
     let mut queue = queue_with_players(LIMITS, 5);
     for client in [1, 2, 3].map(ClientId) {
         let sent = (0..4).filter(|_| queue.push(client, &SAY).is_ok());

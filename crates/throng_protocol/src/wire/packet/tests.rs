@@ -63,7 +63,7 @@ fn a_header_has_the_documented_bytes() {
 }
 
 #[test]
-fn a_part_has_the_documented_bytes() {
+fn fragment_has_the_documented_bytes() {
     let long = message(1_000, 3);
     let mut state = ChannelState {
         sequence: 9,
@@ -87,7 +87,7 @@ fn a_part_has_the_documented_bytes() {
 }
 
 #[test]
-fn small_messages_share_one_packet_and_nothing_makes_none() {
+fn small_messages_share_a_packet_and_none_make_no_packet() {
     let mut state = ChannelState::default();
     let messages = vec![message(29, 1); 41];
     let (made, written) = packets(1_200, HEADER, &mut state, &messages);
@@ -99,7 +99,7 @@ fn small_messages_share_one_packet_and_nothing_makes_none() {
 }
 
 #[test]
-fn what_is_too_long_is_counted_and_the_rest_goes() {
+fn oversized_message_is_counted_and_others_are_sent() {
     let unreliable = PacketHeader {
         channel: Channel::Unreliable,
         ..HEADER
@@ -117,7 +117,7 @@ fn what_is_too_long_is_counted_and_the_rest_goes() {
 }
 
 #[test]
-fn numbers_wrap() {
+fn sequence_numbers_wrap() {
     assert!(is_newer(1, 65_535) && !is_newer(65_535, 1) && !is_newer(5, 5));
     assert_eq!(expand_counter(65_530, 3), 65_539);
     assert_eq!(expand_counter(65_539, 65_530), 65_530);
@@ -139,7 +139,7 @@ fn numbers_wrap() {
 }
 
 #[test]
-fn a_greeting_reads_back_and_another_version_is_refused_unread() {
+fn hello_reads_back_and_another_version_is_refused() {
     let hello = Hello {
         client: 300,
         tick_millihertz: 20_000,
@@ -163,7 +163,7 @@ fn a_greeting_reads_back_and_another_version_is_refused_unread() {
 }
 
 #[test]
-fn parts_out_of_line_are_errors_and_leave_nothing_behind() {
+fn misplaced_fragments_are_errors_and_leave_no_state() {
     let mut state = ChannelState::default();
     let long = message(1_400, 1);
     let (first, _) = packets(500, HEADER, &mut state, &[long.clone(), vec![30]]);
@@ -231,7 +231,7 @@ fn parts_out_of_line_are_errors_and_leave_nothing_behind() {
 }
 
 #[test]
-fn a_new_epoch_ends_what_was_pending() {
+fn new_epoch_drops_the_pending_message() {
     let mut state = ChannelState::default();
     let long = message(1_400, 1);
     let (old, _) = packets(500, HEADER, &mut state, std::slice::from_ref(&long));
@@ -250,7 +250,7 @@ proptest! {
     #![proptest_config(draws!())]
 
     #[test]
-    fn packets_of_any_size_give_the_messages_back(
+    fn messages_survive_packets_of_any_size(
         mtu in prop_oneof![Just(500_usize), Just(1_200), Just(65_507), 500..2_000_usize],
         lengths in prop::collection::vec(lengths(), 0..40),
         sequence: u16,
@@ -285,7 +285,7 @@ proptest! {
 
     /// No packet but the last could have taken the first message of the next.
     #[test]
-    fn packets_are_full(lengths in prop::collection::vec(1..600_usize, 1..60)) {
+    fn packets_are_filled_before_the_next_begins(lengths in prop::collection::vec(1..600_usize, 1..60)) {
         let messages: Vec<Vec<u8>> = lengths.iter().map(|&length| message(length, 0)).collect();
         let (packets, _) = packets(600, HEADER, &mut ChannelState::default(), &messages);
         let mut next = messages.iter().map(Vec::len).peekable();
@@ -307,7 +307,7 @@ proptest! {
     }
 
     #[test]
-    fn any_packets_are_taken_or_are_an_error_and_hold_little(
+    fn any_packets_are_accepted_or_an_error_in_bounded_memory(
         packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..12),
         parts in prop::collection::vec((0..3_u8, 0..2_u8, 0..4_000_000_u64, 0..200_u64, 0..300_usize), 0..12),
     ) {
@@ -333,7 +333,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_off_packet_is_never_mistaken_for_the_whole(length in 1_300..6_000_usize, cut: prop::sample::Index) {
+    fn truncated_packet_is_never_taken_for_a_whole_one(length in 1_300..6_000_usize, cut: prop::sample::Index) {
         let (packets, _) = packets(1_200, HEADER, &mut ChannelState::default(), &[message(length, 0)]);
         let cut = cut.index(packets.len());
         let mut reassembler = Reassembler::default();

@@ -6,8 +6,8 @@ use glam::Vec2;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use super::behave::{BehaviourRule, Perception, PerceptionTarget};
-use crate::crowd::place::{CrowdArea, direction};
+use super::rule::{BehaviourRule, Perception, PerceptionTarget};
+use crate::crowd::area::{CrowdArea, random_direction};
 use throng::world::{KindId, StateHashed};
 
 /// How far a frightened individual runs at once, in metres.
@@ -54,7 +54,7 @@ impl BehaviourRule for Patrol {
     const NAME: &'static str = "Patrol";
 
     fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
-        let nth = senses.goals as usize % self.points.len().max(1);
+        let nth = senses.goal_count as usize % self.points.len().max(1);
         self.points.get(nth).copied().map(CrowdArea::Point)
     }
 }
@@ -71,7 +71,7 @@ pub struct Chase {
 impl BehaviourRule for Chase {
     const NAME: &'static str = "Chase";
 
-    fn looks_for(&self) -> Option<PerceptionTarget> {
+    fn perception_target(&self) -> Option<PerceptionTarget> {
         Some(PerceptionTarget {
             kind: self.kind,
             sight_m: self.sight_m,
@@ -79,7 +79,7 @@ impl BehaviourRule for Chase {
     }
 
     fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
-        Some(match senses.nearest {
+        Some(match senses.nearest_target {
             Some(prey) => CrowdArea::Point(prey),
             None => around(senses.home, STROLL_M),
         })
@@ -98,7 +98,7 @@ pub struct Flee {
 impl BehaviourRule for Flee {
     const NAME: &'static str = "Flee";
 
-    fn looks_for(&self) -> Option<PerceptionTarget> {
+    fn perception_target(&self) -> Option<PerceptionTarget> {
         Some(PerceptionTarget {
             kind: self.kind,
             sight_m: self.sight_m,
@@ -106,9 +106,9 @@ impl BehaviourRule for Flee {
     }
 
     fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
-        Some(match senses.nearest {
+        Some(match senses.nearest_target {
             Some(hunter) => {
-                let away = flight(senses.position - hunter, random);
+                let away = flee_offset(senses.position - hunter, random);
                 CrowdArea::Point(senses.position + away)
             }
             None => around(senses.home, STROLL_M),
@@ -127,7 +127,7 @@ impl BehaviourRule for Commute {
     const NAME: &'static str = "Commute";
 
     fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
-        Some(self.between[senses.goals as usize % 2])
+        Some(self.between[senses.goal_count as usize % 2])
     }
 }
 
@@ -156,8 +156,10 @@ const fn around(center: Vec2, radius_m: f32) -> CrowdArea {
 }
 
 /// Away, a little to one side so that it does not run into a corner for ever.
-fn flight(away: Vec2, random: &mut Pcg64Mcg) -> Vec2 {
-    let straight = away.try_normalize().unwrap_or_else(|| direction(random));
+fn flee_offset(away: Vec2, random: &mut Pcg64Mcg) -> Vec2 {
+    let straight = away
+        .try_normalize()
+        .unwrap_or_else(|| random_direction(random));
     let sideways = straight.perp() * random.random_range(-0.7..=0.7f32);
     (straight + sideways).normalize_or_zero() * FLIGHT_M
 }
@@ -179,8 +181,8 @@ mod tests {
         let senses = Perception {
             position: Vec2::splat(50.0),
             home: Vec2::splat(50.0),
-            goals,
-            nearest,
+            goal_count: goals,
+            nearest_target: nearest,
             tick: 0,
             map: &map(),
         };
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patrol_and_a_commute_take_turns() {
+    fn patrol_and_commute_goals_alternate() {
         let points: Arc<[Vec2]> =
             [Vec2::splat(10.25), Vec2::splat(20.25), Vec2::splat(30.25)].into();
         let patrol = Behaviour::from(Patrol {
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn hunters_run_to_their_prey_and_the_prey_runs_away() {
+    fn hunters_chase_and_prey_flees() {
         let other = Vec2::new(55.25, 50.25);
         let kind = KindId(0);
         assert_eq!(

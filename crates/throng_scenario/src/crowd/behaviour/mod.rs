@@ -17,13 +17,13 @@
 //! Invariant: what an individual chooses depends on what it senses and on a generator of its own, made from the seed, its id
 //! and the tick; so neither the order of storage nor the number of threads can show.
 
-mod behave;
 mod built_in;
-mod mind;
+mod rule;
+mod state;
 mod think;
 
-pub use behave::{Behaviour, BehaviourRule, Perception, PerceptionTarget};
 pub use built_in::{Chase, Commute, Flee, Gather, Idle, Patrol, Wander};
+pub use rule::{Behaviour, BehaviourRule, Perception, PerceptionTarget};
 
-pub(super) use mind::BehaviourState;
+pub(super) use state::BehaviourState;
 pub(super) use think::think;

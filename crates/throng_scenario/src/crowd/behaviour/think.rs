@@ -7,9 +7,9 @@ use bevy_time::{Fixed, Time};
 use glam::Vec2;
 use rand::RngExt;
 
-use super::behave::{Behaviour, Perception};
-use super::mind::BehaviourState;
-use crate::crowd::crowds::{LOOK_TICKS, individual_random};
+use super::rule::{Behaviour, Perception};
+use super::state::BehaviourState;
+use crate::crowd::crowds::{PERCEPTION_INTERVAL_TICKS, individual_random};
 use throng::aoi::SceneInterest;
 use throng::map::SceneMap;
 use throng::nav::{NavPath, PathRequest, SearchBudgetClass};
@@ -17,12 +17,12 @@ use throng::sim::{ColumnRows, RandomStreams, SimTick, TableColumn, Workers, chun
 use throng::world::{Object, ObjectId, Position, SceneObjects};
 
 /// So many rows a thread takes at once: whoever looks for somebody takes longer, and mostly stands beside its like.
-const PIECE_ROWS: usize = 256;
+const CHUNK_ROWS: usize = 256;
 
 /// The longest way of the class `Npc`, in metres.
-const NPC_WAY_M: f32 = 20.0;
+const SHORT_PATH_M: f32 = 20.0;
 
-type Thinking = (
+type ThinkerQuery = (
     Entity,
     &'static Object,
     &'static Position,
@@ -32,15 +32,15 @@ type Thinking = (
 );
 
 /// What those of a piece ask for: each one's key, and its way.
-pub(in crate::crowd) type Asked = Vec<(u64, Entity, PathRequest)>;
+pub(in crate::crowd) type ThinkerRequests = Vec<(u64, Entity, PathRequest)>;
 
 /// What those who think read, and nobody writes meanwhile.
 #[derive(SystemParam)]
-pub(in crate::crowd) struct ThinkerSurroundings<'w, 's> {
+pub(in crate::crowd) struct ThinkParams<'w, 's> {
     tick: Res<'w, SimTick>,
     time: Res<'w, Time<Fixed>>,
     streams: Res<'w, RandomStreams>,
-    asking: Query<'w, 's, (), With<PathRequest>>,
+    pending_requests: Query<'w, 's, (), With<PathRequest>>,
     objects: Query<'w, 's, (&'static Object, &'static Position)>,
     scenes: Query<
         'w,
@@ -56,15 +56,15 @@ pub(in crate::crowd) struct ThinkerSurroundings<'w, 's> {
 /// Individuals that have nothing to do, or look around for somebody, choose their next goal: side by side, since what one
 /// chooses depends on no other's choice. Their requests are made by ascending key.
 pub(in crate::crowd) fn think(
-    surroundings: ThinkerSurroundings,
+    surroundings: ThinkParams,
     workers: Res<Workers>,
-    mut individuals: Query<Thinking>,
+    mut individuals: Query<ThinkerQuery>,
     mut commands: Commands,
-    mut asked: Local<Vec<Asked>>,
+    mut asked: Local<Vec<ThinkerRequests>>,
 ) {
     let tables = individuals.contiguous_iter_mut().into_iter().flatten();
-    let mut tables: Vec<ThinkerTable> = tables.map(ThinkerTable::of).collect();
-    let mut rows: Vec<ThinkerRows> = tables.iter_mut().flat_map(ThinkerTable::pieces).collect();
+    let mut tables: Vec<ThinkerTable> = tables.map(ThinkerTable::new).collect();
+    let mut rows: Vec<ThinkerRows> = tables.iter_mut().flat_map(ThinkerTable::chunks).collect();
     if asked.len() < rows.len().max(1) {
         asked.resize_with(rows.len().max(1), Vec::new);
     }
@@ -87,7 +87,7 @@ struct ThinkerTable<'w> {
     positions: &'w [Position],
     behaviours: &'w [Behaviour],
     paths: Option<&'w [NavPath]>,
-    minds: TableColumn<'w, BehaviourState>,
+    states: TableColumn<'w, BehaviourState>,
 }
 
 /// Some of its rows.
@@ -97,7 +97,7 @@ struct ThinkerRows<'a> {
     positions: &'a [Position],
     behaviours: &'a [Behaviour],
     paths: Option<&'a [NavPath]>,
-    minds: ColumnRows<'a, BehaviourState>,
+    states: ColumnRows<'a, BehaviourState>,
 }
 
 /// One that thinks.
@@ -110,8 +110,8 @@ struct Thinker<'a> {
 }
 
 impl<'w> ThinkerTable<'w> {
-    fn of(
-        (entities, objects, positions, behaviours, paths, minds): <Thinking as ContiguousQueryData>::Contiguous<'w, '_>,
+    fn new(
+        (entities, objects, positions, behaviours, paths, minds): <ThinkerQuery as ContiguousQueryData>::Contiguous<'w, '_>,
     ) -> Self {
         Self {
             entities,
@@ -119,31 +119,31 @@ impl<'w> ThinkerTable<'w> {
             positions,
             behaviours,
             paths,
-            minds: TableColumn::of(minds),
+            states: TableColumn::of(minds),
         }
     }
 
-    fn pieces(&mut self) -> impl Iterator<Item = ThinkerRows<'_>> {
+    fn chunks(&mut self) -> impl Iterator<Item = ThinkerRows<'_>> {
         let (mut entities, mut objects) = (self.entities, self.objects);
         let (mut positions, mut behaviours) = (self.positions, self.behaviours);
-        let (mut paths, mut minds) = (self.paths, self.minds.rows());
-        chunks(entities.len(), PIECE_ROWS, move |rows| ThinkerRows {
+        let (mut paths, mut minds) = (self.paths, self.states.rows());
+        chunks(entities.len(), CHUNK_ROWS, move |rows| ThinkerRows {
             entities: entities.split_off(..rows).unwrap_or_default(),
             objects: objects.split_off(..rows).unwrap_or_default(),
             positions: positions.split_off(..rows).unwrap_or_default(),
             behaviours: behaviours.split_off(..rows).unwrap_or_default(),
             paths: paths.as_mut().and_then(|paths| paths.split_off(..rows)),
-            minds: minds.take_first(rows),
+            states: minds.take_first(rows),
         })
     }
 }
 
 impl ThinkerRows<'_> {
     /// All of them for whom it is time.
-    fn think(&mut self, surroundings: &ThinkerSurroundings, asked: &mut Asked) {
+    fn think(&mut self, surroundings: &ThinkParams, asked: &mut ThinkerRequests) {
         let tick = surroundings.tick.0;
         for row in 0..self.entities.len() {
-            if self.minds.get(row).next_tick > tick {
+            if self.states.get(row).next_decision_tick > tick {
                 continue;
             }
             let thinker = Thinker {
@@ -153,7 +153,7 @@ impl ThinkerRows<'_> {
                 behaviour: &self.behaviours[row],
                 path: self.paths.map(|paths| &paths[row]),
             };
-            if let Some(way) = choose(surroundings, &thinker, self.minds.get_mut(row)) {
+            if let Some(way) = choose_goal(surroundings, &thinker, self.states.get_mut(row)) {
                 asked.push((thinker.object.key(), thinker.entity, way));
             }
         }
@@ -161,8 +161,8 @@ impl ThinkerRows<'_> {
 }
 
 /// What one chooses, and the way that it asks for; nothing where there is no map.
-fn choose(
-    surroundings: &ThinkerSurroundings,
+fn choose_goal(
+    surroundings: &ThinkParams,
     &Thinker {
         entity,
         object,
@@ -180,7 +180,7 @@ fn choose(
         let (object, at) = surroundings.objects.get(other).ok()?;
         Some((object.kind(), at.0))
     };
-    let seen = behaviour.looks_for().zip(interest);
+    let seen = behaviour.perception_target().zip(interest);
     let seen = seen.and_then(|(wanted, interest)| {
         // Whoever was teleported since is known where it was.
         let is_there = |at: Vec2| at.distance(position) <= wanted.sight_m;
@@ -189,43 +189,44 @@ fn choose(
         let nearest = views.nearest(position, wanted.sight_m, is_wanted)?;
         find(nearest).map(|(_, at)| at)
     });
-    mind.next_tick = tick + LOOK_TICKS;
+    mind.next_decision_tick = tick + PERCEPTION_INTERVAL_TICKS;
     // Whoever has asked waits for the way.
-    let is_walking =
-        || path.is_some_and(|path| !path.is_empty()) || surroundings.asking.contains(entity);
+    let is_walking = || {
+        path.is_some_and(|path| !path.is_empty()) || surroundings.pending_requests.contains(entity)
+    };
     if seen.is_none() && is_walking() {
         return None;
     }
     let seed = surroundings.streams.seed();
     let mut random = individual_random(seed, 2 << 32, object.key(), tick);
-    if seen.is_none() && !mind.resting && mind.goals > 0 {
+    if seen.is_none() && !mind.is_resting && mind.goal_count > 0 {
         let hz = (1.0 / surroundings.time.timestep().as_secs_f64()) as f32;
-        mind.resting = true;
-        mind.next_tick = tick + (random.random_range(0.5..4.0f32) * hz) as u64;
+        mind.is_resting = true;
+        mind.next_decision_tick = tick + (random.random_range(0.5..4.0f32) * hz) as u64;
         return None;
     }
-    mind.resting = false;
+    mind.is_resting = false;
     let senses = Perception {
         position,
         home: mind.home,
-        goals: mind.goals,
-        nearest: seen,
+        goal_count: mind.goal_count,
+        nearest_target: seen,
         tick,
         map,
     };
     let Some(goal) = behaviour.next_goal(&senses, &mut random) else {
-        mind.next_tick = tick + 10 * LOOK_TICKS;
+        mind.next_decision_tick = tick + 10 * PERCEPTION_INTERVAL_TICKS;
         return None;
     };
-    mind.goals = mind.goals.wrapping_add(1);
+    mind.goal_count = mind.goal_count.wrapping_add(1);
     // Where it goes already needs no second search.
     let same = path.is_some_and(|path| path.goal() == Some(map.tile_at(goal)));
-    (!same && map.tile_at(goal) != map.tile_at(position)).then(|| way(position, goal))
+    (!same && map.tile_at(goal) != map.tile_at(position)).then(|| path_request_to(position, goal))
 }
 
 /// The request for a way: a short one is searched sooner.
-fn way(position: Vec2, goal: Vec2) -> PathRequest {
-    let is_short = goal.distance(position) <= NPC_WAY_M;
+fn path_request_to(position: Vec2, goal: Vec2) -> PathRequest {
+    let is_short = goal.distance(position) <= SHORT_PATH_M;
     let class = if is_short {
         SearchBudgetClass::Short
     } else {

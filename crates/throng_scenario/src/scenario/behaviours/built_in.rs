@@ -7,7 +7,7 @@ use super::parameters::{BehaviourParameters, BehaviourSite};
 use crate::crowd::{Chase, Commute, Flee, Gather, Idle, Patrol, Wander};
 use crate::scenario::schema::ScenarioArea;
 use crate::scenario::text::ValidationError;
-use crate::scenario::validate::at_most;
+use crate::scenario::validate::check_at_most;
 use crate::scenario::validate::limits::POINTS_MAX;
 
 /// They stand still.
@@ -59,7 +59,7 @@ impl BehaviourParameters for PatrolParameters {
             ));
         }
         let place = site.place().field("points");
-        at_most(&place, "items", self.points.len(), POINTS_MAX)?;
+        check_at_most(&place, "items", self.points.len(), POINTS_MAX)?;
         let points = self.points.into_iter().enumerate();
         let points = points.map(|(nth, point)| site.point(&place.item(nth), point));
         Ok(Patrol {

@@ -55,5 +55,5 @@ pub trait CueParameters: DeserializeOwned {
     ///
     /// # Errors
     /// What could not be done, in words: the report lists it among the faults of the script.
-    fn play(self, world: &mut World, random: &mut Pcg64Mcg) -> Result<(), String>;
+    fn run(self, world: &mut World, random: &mut Pcg64Mcg) -> Result<(), String>;
 }

@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 
 use crate::crowd::{BehaviourRule, CrowdArea};
 use crate::scenario::schema::ScenarioArea;
-use crate::scenario::text::{ValidationError, ValuePath, closest, one_of};
+use crate::scenario::text::{ValidationError, ValuePath, closest, list_names};
 use crate::scenario::validate::limits::METRES_MAX;
-use crate::scenario::validate::{check_area, metres, within};
+use crate::scenario::validate::{check_area, check_metres, check_range};
 use throng::world::{KindId, ObjectKinds};
 
 /// The parameters of a behaviour as scenarios write them: `Guard(radius_m: 5, intruders: "player")`. The name in front is
@@ -60,7 +60,7 @@ pub trait BehaviourParameters: DeserializeOwned {
 /// Where in a scenario a behaviour stands, and in which scene it is to run. Its checks give errors that point at the field.
 #[derive(Clone, Debug)]
 pub struct BehaviourSite<'a> {
-    pub(in crate::scenario) place: ValuePath,
+    pub(in crate::scenario) path: ValuePath,
     pub(in crate::scenario) kinds: &'a ObjectKinds,
     /// What areas in metres are multiplied by, where another map stands in for the scene's own.
     pub(in crate::scenario) scale: Vec2,
@@ -71,26 +71,26 @@ impl BehaviourSite<'_> {
     /// Where the behaviour stands in the scenario.
     #[must_use]
     pub const fn place(&self) -> &ValuePath {
-        &self.place
+        &self.path
     }
 
     /// A problem with a field of the behaviour.
     #[must_use]
     pub fn problem(&self, field: &'static str, message: impl Into<String>) -> ValidationError {
-        ValidationError::new(self.place.field(field), message)
+        ValidationError::new(self.path.field(field), message)
     }
 
     /// Checks that a field is within a range; NaN is within none.
     ///
     /// # Errors
     /// A [`ValidationError`] that names the range.
-    pub fn within<T: PartialOrd + Display>(
+    pub fn check_range<T: PartialOrd + Display>(
         &self,
         field: &'static str,
         found: T,
         range: RangeInclusive<T>,
     ) -> Result<(), ValidationError> {
-        within(&self.place.field(field), found, range)
+        check_range(&self.path.field(field), found, range)
     }
 
     /// Checks that a field is a length, in metres: neither negative nor far beyond any map.
@@ -98,7 +98,7 @@ impl BehaviourSite<'_> {
     /// # Errors
     /// A [`ValidationError`] that names the range.
     pub fn length_m(&self, field: &'static str, found: f32) -> Result<f32, ValidationError> {
-        self.within(field, found, 0.0..=METRES_MAX)?;
+        self.check_range(field, found, 0.0..=METRES_MAX)?;
         Ok(found)
     }
 
@@ -109,7 +109,7 @@ impl BehaviourSite<'_> {
     pub fn kind(&self, field: &'static str, name: &str) -> Result<KindId, ValidationError> {
         self.kinds.find(name).ok_or_else(|| {
             let known: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
-            unknown(self.place.field(field), "kind", name, &known)
+            unknown_name(self.path.field(field), "kind", name, &known)
         })
     }
 
@@ -118,7 +118,7 @@ impl BehaviourSite<'_> {
     /// # Errors
     /// A [`ValidationError`] at the coordinate that is no number, or far beyond any map.
     pub fn point(&self, place: &ValuePath, found: Vec2) -> Result<Vec2, ValidationError> {
-        metres(place, found)?;
+        check_metres(place, found)?;
         Ok(found * self.scale)
     }
 
@@ -137,7 +137,7 @@ impl BehaviourSite<'_> {
 }
 
 /// An unknown name, with the closest of the known ones, or all of them.
-pub(super) fn unknown(
+pub(super) fn unknown_name(
     place: ValuePath,
     what: &str,
     found: &str,
@@ -152,7 +152,7 @@ pub(super) fn unknown(
             let mut names = known.to_vec();
             names.sort_unstable();
             ValidationError::new(place, format!("unknown {what} `{found}`"))
-                .with_help(format!("the known names are {}", one_of(&names)))
+                .with_help(format!("the known names are {}", list_names(&names)))
         }
     }
 }

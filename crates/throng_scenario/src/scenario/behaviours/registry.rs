@@ -11,7 +11,7 @@ use super::built_in::{
     PatrolParameters, WanderParameters,
 };
 use super::cues::CueParameters;
-use super::parameters::{BehaviourParameters, BehaviourSite, unknown};
+use super::parameters::{BehaviourParameters, BehaviourSite, unknown_name};
 use crate::crowd::{Behaviour, BehaviourRule};
 use crate::scenario::schema::{BehaviourSpec, CueSpec};
 use crate::scenario::text::{ValidationError, ValuePath, parameters};
@@ -19,17 +19,17 @@ use crate::scenario::text::{ValidationError, ValuePath, parameters};
 /// The behaviours that scenarios may name, the built-in ones from the start, and the cues of a game's own.
 #[derive(Resource, Clone, Debug)]
 pub struct Behaviours {
-    behaviours: BTreeMap<&'static str, ReadBehaviour>,
+    behaviours: BTreeMap<&'static str, BehaviourReader>,
     cues: BTreeMap<&'static str, GameCue>,
 }
 
-type ReadBehaviour = fn(&str, &BehaviourSite<'_>) -> Result<Behaviour, ValidationError>;
+type BehaviourReader = fn(&str, &BehaviourSite<'_>) -> Result<Behaviour, ValidationError>;
 
 /// What is done with a cue's text.
 #[derive(Clone, Copy, Debug)]
 struct GameCue {
     check: fn(&str, &BehaviourSite<'_>) -> Result<(), ValidationError>,
-    play: fn(&str, &mut World, &mut Pcg64Mcg) -> Result<(), String>,
+    run: fn(&str, &mut World, &mut Pcg64Mcg) -> Result<(), String>,
 }
 
 impl Default for Behaviours {
@@ -53,14 +53,15 @@ impl Behaviours {
     /// Lets scenarios name a behaviour, by its [`BehaviourRule::NAME`]. One that was registered under the same name before, a
     /// built-in one say, is replaced.
     pub fn register<T: BehaviourParameters>(&mut self) {
-        self.behaviours.insert(T::Behaviour::NAME, read::<T>);
+        self.behaviours
+            .insert(T::Behaviour::NAME, read_behaviour::<T>);
     }
 
     /// Lets scenarios name a cue, by its [`CueParameters::NAME`]. One that was registered under the same name before is
     /// replaced.
     pub fn register_cue<T: CueParameters>(&mut self) {
-        let (check, play) = (check_cue::<T>, play_cue::<T>);
-        self.cues.insert(T::NAME, GameCue { check, play });
+        let (check, play) = (check_cue_text::<T>, run_cue_text::<T>);
+        self.cues.insert(T::NAME, GameCue { check, run: play });
     }
 
     /// The names of behaviours, in alphabetical order.
@@ -79,11 +80,11 @@ impl Behaviours {
     ) -> Result<Behaviour, ValidationError> {
         let name = parameters::name(spec.text()).ok_or_else(|| {
             let message = "expected a behaviour, such as `Wander(radius_m: 5)`";
-            ValidationError::new(site.place.clone(), message)
+            ValidationError::new(site.path.clone(), message)
         })?;
         let Some(read) = self.behaviours.get(name) else {
             let known: Vec<&str> = self.names().collect();
-            return Err(unknown(site.place.clone(), "behaviour", name, &known));
+            return Err(unknown_name(site.path.clone(), "behaviour", name, &known));
         };
         read(spec.text(), site)
     }
@@ -92,14 +93,14 @@ impl Behaviours {
     ///
     /// # Errors
     /// A [`ValidationError`] at the name that is unknown (with the closest one that is known), or at the parameter that is wrong.
-    pub(in crate::scenario) fn check(
+    pub(in crate::scenario) fn check_cue(
         &self,
         cue: &CueSpec,
         site: &BehaviourSite<'_>,
     ) -> Result<(), ValidationError> {
         let name = parameters::name(cue.text()).ok_or_else(|| {
             let message = "expected a cue of the game's own, such as `Storm(damage: 5)`";
-            ValidationError::new(site.place.clone(), message)
+            ValidationError::new(site.path.clone(), message)
         })?;
         let Some(known) = self.cues.get(name) else {
             let names: Vec<&str> = self.cues.keys().copied().collect();
@@ -107,9 +108,9 @@ impl Behaviours {
                 let message = format!("unknown cue `{name}`: this program has none of its own");
                 let help =
                     "a game registers its cues with `register_cue`, and plays its scenarios itself";
-                return Err(ValidationError::new(site.place.clone(), message).with_help(help));
+                return Err(ValidationError::new(site.path.clone(), message).with_help(help));
             }
-            return Err(unknown(site.place.clone(), "cue", name, &names));
+            return Err(unknown_name(site.path.clone(), "cue", name, &names));
         };
         (known.check)(cue.text(), site)
     }
@@ -118,7 +119,7 @@ impl Behaviours {
     ///
     /// # Errors
     /// What could not be done, in words.
-    pub(in crate::scenario) fn play(
+    pub(in crate::scenario) fn run_cue(
         &self,
         cue: &CueSpec,
         world: &mut World,
@@ -127,33 +128,33 @@ impl Behaviours {
         let name = parameters::name(cue.text()).unwrap_or_default();
         let known = self.cues.get(name);
         let known = known.ok_or_else(|| format!("unknown cue `{name}`"))?;
-        (known.play)(cue.text(), world, random)
+        (known.run)(cue.text(), world, random)
     }
 }
 
-fn check_cue<T: CueParameters>(
+fn check_cue_text<T: CueParameters>(
     text: &str,
     site: &BehaviourSite<'_>,
 ) -> Result<(), ValidationError> {
-    let written: T = parameters::read(text, &site.place)?;
+    let written: T = parameters::read(text, &site.path)?;
     written.check(site)
 }
 
-fn play_cue<T: CueParameters>(
+fn run_cue_text<T: CueParameters>(
     text: &str,
     world: &mut World,
     random: &mut Pcg64Mcg,
 ) -> Result<(), String> {
     let written = parameters::read::<T>(text, &ValuePath::root());
     let written = written.map_err(|problem| problem.message)?;
-    written.play(world, random)
+    written.run(world, random)
 }
 
-fn read<T: BehaviourParameters>(
+fn read_behaviour<T: BehaviourParameters>(
     text: &str,
     site: &BehaviourSite<'_>,
 ) -> Result<Behaviour, ValidationError> {
-    let written: T = parameters::read(text, &site.place)?;
+    let written: T = parameters::read(text, &site.path)?;
     written.resolve(site).map(Behaviour::from)
 }
 

@@ -185,7 +185,7 @@ pub(super) enum LogNumber {
 }
 
 /// -1 for 0, -2 for 1 and so on.
-const fn below_zero(number: u64) -> LogNumber {
+const fn synthetic_number(number: u64) -> LogNumber {
     LogNumber::Synthetic(-1 - (number & i64::MAX as u64) as i64)
 }
 
@@ -193,7 +193,7 @@ impl From<TicketParty> for LogNumber {
     fn from(party: TicketParty) -> Self {
         match party {
             TicketParty::Real(party) => Self::Real(u64::from(party.0)),
-            TicketParty::Synthetic(number) => below_zero(u64::from(number)),
+            TicketParty::Synthetic(number) => synthetic_number(u64::from(number)),
         }
     }
 }
@@ -202,7 +202,7 @@ impl From<TicketPlayer> for LogNumber {
     fn from(player: TicketPlayer) -> Self {
         match player {
             TicketPlayer::Real(player) => Self::Real(player.0),
-            TicketPlayer::Synthetic(number) => below_zero(number),
+            TicketPlayer::Synthetic(number) => synthetic_number(number),
         }
     }
 }

@@ -22,7 +22,7 @@ use std::io::{self, Write};
 
 use self::line::{Blocked, Event, EventLine};
 pub(super) use self::tickets::log_matches;
-use super::stage::Stage;
+use super::scenario_world::ScenarioWorld;
 use bevy_ecs::prelude::*;
 use throng::aoi::GridCell;
 use throng::aoi::ViewEvent;
@@ -42,15 +42,15 @@ use throng::world::{
 /// Writes what happens.
 #[derive(Resource)]
 pub struct EventLog {
-    to: Box<dyn Write + Send + Sync>,
-    positions: bool,
-    known: BTreeMap<ObjectRef, Known>,
-    failed: Option<io::Error>,
+    writer: Box<dyn Write + Send + Sync>,
+    logs_positions: bool,
+    logged: BTreeMap<ObjectRef, LoggedObject>,
+    error: Option<io::Error>,
 }
 
 /// What was logged of an object last.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Known {
+struct LoggedObject {
     team: Option<u32>,
     hidden: bool,
     cap: Option<u16>,
@@ -80,10 +80,10 @@ impl EventLog {
     #[must_use]
     pub fn new(to: Box<dyn Write + Send + Sync>, positions: bool) -> Self {
         Self {
-            to,
-            positions,
-            known: BTreeMap::new(),
-            failed: None,
+            writer: to,
+            logs_positions: positions,
+            logged: BTreeMap::new(),
+            error: None,
         }
     }
 
@@ -92,11 +92,11 @@ impl EventLog {
     /// # Errors
     /// The first error of writing; nothing was written after it.
     pub fn finish(mut self) -> io::Result<()> {
-        self.failed.map_or_else(|| self.to.flush(), Err)
+        self.error.map_or_else(|| self.writer.flush(), Err)
     }
 
     fn write(&mut self, tick: u64, scene: Option<SceneId>, event: Event) {
-        if self.failed.is_some() {
+        if self.error.is_some() {
             return;
         }
         let line = EventLine {
@@ -104,8 +104,8 @@ impl EventLog {
             tick,
             scene: scene.map(|scene| scene.0),
         };
-        let written = serde_json::to_writer(&mut self.to, &line).map_err(io::Error::from);
-        self.failed = written.and_then(|()| self.to.write_all(b"\n")).err();
+        let written = serde_json::to_writer(&mut self.writer, &line).map_err(io::Error::from);
+        self.error = written.and_then(|()| self.writer.write_all(b"\n")).err();
     }
 }
 
@@ -115,7 +115,7 @@ pub(in crate::scenario) fn log_scenes(
     tick: Res<SimTick>,
     mut opened: MessageReader<SceneOpened>,
     scenes: Query<(&SimScene, Option<&SceneMap>, Option<&SceneAoiSettings>)>,
-    stage: Option<Res<Stage>>,
+    stage: Option<Res<ScenarioWorld>>,
 ) {
     let tick = tick.0;
     for opened in opened.read() {
@@ -250,9 +250,9 @@ pub(in crate::scenario) fn log_spawns(
         let kind = kinds.get(object.kind());
         let team = team.map(|team| team.0);
         let cap = viewer.map(|viewer| viewer.caps.players);
-        log.known.insert(
+        log.logged.insert(
             object.reference(),
-            Known {
+            LoggedObject {
                 team,
                 hidden: false,
                 cap,
@@ -312,7 +312,7 @@ pub(in crate::scenario) fn log_edits(
 }
 
 fn log_despawn(log: &mut EventLog, tick: u64, object: Object) {
-    log.known.remove(&object.reference());
+    log.logged.remove(&object.reference());
     let event = Event::Despawn {
         id: object.id().0,
         generation: object.generation().0,
@@ -393,13 +393,13 @@ pub(in crate::scenario) fn log_objects(
             .get(object.scene_entity())
             .ok()
             .and_then(|i| i.views().cell(object.id().0));
-        let now = Known {
+        let now = LoggedObject {
             team: team.map(|team| team.0),
             hidden: viewable.is_some_and(|viewable| viewable.hidden),
             cap: viewer.map(|viewer| viewer.caps.players),
             cell,
         };
-        let known = log.known.entry(object.reference()).or_default();
+        let known = log.logged.entry(object.reference()).or_default();
         let before = std::mem::replace(known, now);
         if before == now {
             continue;
@@ -481,7 +481,7 @@ pub(in crate::scenario) fn log_views(
 }
 
 /// What was announced, and how many were told.
-pub(in crate::scenario) fn log_announces(
+pub(in crate::scenario) fn log_announcements(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     mut announced: MessageReader<AnnouncementSent>,
@@ -509,7 +509,7 @@ pub(in crate::scenario) fn log_tick_end(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     let hash = format!("{:016x}", state_hash(world).fold());
     let mut all: Vec<(Object, glam::Vec2)> = Vec::new();
-    if world.resource::<EventLog>().positions {
+    if world.resource::<EventLog>().logs_positions {
         let mut query = world.query::<(&Object, &Position)>();
         let objects = query.iter(world);
         all.extend(objects.map(|(object, position)| (*object, position.0)));
@@ -537,7 +537,7 @@ mod tests {
     use throng::world::{SceneSpec, WorldPlugin, open_scene};
 
     #[test]
-    fn what_came_late_has_a_line_with_its_scene_and_how_late_it_was() {
+    fn late_builds_are_logged_with_scene_and_delay() {
         let (mut app, (mut read, written)) = (App::new(), io::pipe().unwrap());
         app.add_plugins((bevy_time::TimePlugin, WorldPlugin))
             .insert_resource(EventLog::new(Box::new(written), false))

@@ -40,7 +40,7 @@ pub(in crate::scenario) fn log_matches(
         names.get(usize::from(mode.0)).map_or("", String::as_str)
     };
     for TicketQueued { ticket } in queued.read() {
-        write(ticket_line(ticket, name(ticket.mode)));
+        write(ticket_event(ticket, name(ticket.mode)));
     }
     for cancelled in cancelled.read() {
         let party = cancelled.party.into();
@@ -93,7 +93,7 @@ pub(in crate::scenario) fn log_matches(
     }
 }
 
-fn ticket_line<'a>(ticket: &Ticket, mode: &'a str) -> Event<'a> {
+fn ticket_event<'a>(ticket: &Ticket, mode: &'a str) -> Event<'a> {
     let wishes = ticket.preferences.as_deref().cloned().unwrap_or_default();
     Event::Ticket {
         party: ticket.party.into(),

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 pub(super) struct Docs {
     types: BTreeMap<String, String>,
     /// Of a struct's field, of a variant, and of a variant's field: the owner of the last is `Enum::Variant`.
-    parts: BTreeMap<(String, String), String>,
+    members: BTreeMap<(String, String), String>,
 }
 
 impl Docs {
     /// Reads sources as rustfmt writes them: a field or variant a line, with its comment above it.
-    pub fn of(sources: &[&str]) -> Self {
+    pub fn parse(sources: &[&str]) -> Self {
         let mut docs = Self::default();
         for source in sources {
             docs.read(source);
@@ -21,14 +21,14 @@ impl Docs {
     }
 
     /// What is said of a type.
-    pub fn of_type(&self, name: &str) -> Option<&str> {
+    pub fn type_doc(&self, name: &str) -> Option<&str> {
         self.types.get(name).map(String::as_str)
     }
 
     /// What is said of a field or a variant.
-    pub fn of_part(&self, owner: &str, name: &str) -> Option<&str> {
+    pub fn member_doc(&self, owner: &str, name: &str) -> Option<&str> {
         let part = (owner.to_owned(), name.to_owned());
-        self.parts.get(&part).map(String::as_str)
+        self.members.get(&part).map(String::as_str)
     }
 
     fn read(&mut self, source: &str) {
@@ -48,7 +48,7 @@ impl Docs {
                 renamed = name.and_then(|rest| rest.split('"').next()).or(renamed);
                 continue;
             }
-            let text = plain(&said);
+            let text = plain_text(&said);
             said.clear();
             let declared = line
                 .strip_prefix("pub struct ")
@@ -67,11 +67,13 @@ impl Docs {
                 (0, _) => owner = None,
                 _ if name.is_empty() => {}
                 (4, _) => {
-                    self.parts.insert((of_type.clone(), name.to_owned()), text);
+                    self.members
+                        .insert((of_type.clone(), name.to_owned()), text);
                     variant = line.ends_with('{').then(|| format!("{of_type}::{name}"));
                 }
                 (8, Some(variant)) => {
-                    self.parts.insert((variant.clone(), name.to_owned()), text);
+                    self.members
+                        .insert((variant.clone(), name.to_owned()), text);
                 }
                 _ => {}
             }
@@ -87,7 +89,7 @@ fn first_word(text: &str) -> &str {
 }
 
 /// Lines of a comment as one text, without the targets of links.
-fn plain(lines: &[&str]) -> String {
+fn plain_text(lines: &[&str]) -> String {
     let mut rest = lines.join(" ");
     let mut text = String::new();
     while let Some((before, after)) = rest.split_once("](") {
@@ -106,17 +108,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_and_variants_are_found_with_what_stands_above_them() {
+    fn fields_and_variants_are_found_with_their_comments() {
         let source = "/// A thing.\n#[serde(rename = \"Thing\")]\npub struct Other {\n    /// Its [size](throng::Size),\n    /// in metres.\n    pub size_m: f32,\n}\n\npub enum Way {\n    /// Up.\n    Up,\n    /// Far.\n    Far {\n        /// How far.\n        #[serde(default)]\n        by_m: f32,\n    },\n}\n";
-        let docs = Docs::of(&[source]);
-        assert_eq!(docs.of_type("Thing"), Some("A thing."));
+        let docs = Docs::parse(&[source]);
+        assert_eq!(docs.type_doc("Thing"), Some("A thing."));
         assert_eq!(
-            docs.of_part("Thing", "size_m"),
+            docs.member_doc("Thing", "size_m"),
             Some("Its size, in metres.")
         );
-        assert_eq!(docs.of_part("Way", "Up"), Some("Up."));
-        assert_eq!(docs.of_part("Way", "Far"), Some("Far."));
-        assert_eq!(docs.of_part("Way::Far", "by_m"), Some("How far."));
-        assert_eq!(docs.of_part("Way", "by_m"), None);
+        assert_eq!(docs.member_doc("Way", "Up"), Some("Up."));
+        assert_eq!(docs.member_doc("Way", "Far"), Some("Far."));
+        assert_eq!(docs.member_doc("Way::Far", "by_m"), Some("How far."));
+        assert_eq!(docs.member_doc("Way", "by_m"), None);
     }
 }

@@ -30,20 +30,20 @@ use docs::Docs;
 const SOURCES: [&str; 9] = [
     include_str!("../schema/area.rs"),
     include_str!("../schema/attribute.rs"),
-    include_str!("../schema/cast.rs"),
+    include_str!("../schema/crowd.rs"),
     include_str!("../schema/expect.rs"),
     include_str!("../schema/mod.rs"),
     include_str!("../schema/parameter.rs"),
     include_str!("../schema/queue.rs"),
     include_str!("../schema/script.rs"),
-    include_str!("../schema/who.rs"),
+    include_str!("../schema/selector.rs"),
 ];
 
 /// The JSON Schema (draft 2020-12) of a scenario, with what is said of every field of its
 /// types. Behaviours and the cues of a game's own are only known to be there.
 #[must_use]
 pub fn json_schema() -> Value {
-    let docs = Docs::of(&SOURCES);
+    let docs = Docs::parse(&SOURCES);
     let mut definitions = trace::definitions::<Scenario>();
     for (name, definition) in &mut definitions {
         describe(name, definition, &docs);
@@ -75,31 +75,31 @@ pub fn json_schema() -> Value {
 
 /// The types whose fields all have defaults, with these.
 fn defaults() -> [(&'static str, Value); 7] {
-    fn of<T: Default + Serialize>(name: &'static str) -> (&'static str, Value) {
+    fn default_of<T: Default + Serialize>(name: &'static str) -> (&'static str, Value) {
         (name, serde_json::to_value(T::default()).unwrap_or_default())
     }
     [
-        of::<Scenario>("Scenario"),
-        of::<ScenarioScene>("Scene"),
-        of::<ScenarioCrowd>("Crowd"),
-        of::<ScenarioMatchMode>("Queue"),
-        of::<ScenarioAttribute>("Attribute"),
-        of::<ScenarioSettings>("Settings"),
-        of::<CrowdNetworkConditions>("LineSpec"),
+        default_of::<Scenario>("Scenario"),
+        default_of::<ScenarioScene>("Scene"),
+        default_of::<ScenarioCrowd>("Crowd"),
+        default_of::<ScenarioMatchMode>("Queue"),
+        default_of::<ScenarioAttribute>("Attribute"),
+        default_of::<ScenarioSettings>("Settings"),
+        default_of::<CrowdNetworkConditions>("LineSpec"),
     ]
 }
 
 /// Puts into a definition what its type's source says.
 fn describe(name: &str, definition: &mut Value, docs: &Docs) {
-    say(definition, docs.of_type(name));
+    set_description(definition, docs.type_doc(name));
     if let Some(properties) = definition.get_mut("properties") {
-        describe_fields(properties, |field| docs.of_part(name, field));
+        describe_fields(properties, |field| docs.member_doc(name, field));
     }
     let variants = definition.get_mut("oneOf").and_then(Value::as_array_mut);
     for variant in variants.into_iter().flatten() {
         if let Some(text) = variant.get("const").and_then(Value::as_str) {
-            let said = docs.of_part(name, text);
-            say(variant, said);
+            let said = docs.member_doc(name, text);
+            set_description(variant, said);
             continue;
         }
         let object = variant.get_mut("properties").and_then(Value::as_object_mut);
@@ -108,19 +108,19 @@ fn describe(name: &str, definition: &mut Value, docs: &Docs) {
         };
         let (text, owner) = (text.clone(), format!("{name}::{text}"));
         if let Some(properties) = fields.get_mut("properties") {
-            describe_fields(properties, |field| docs.of_part(&owner, field));
+            describe_fields(properties, |field| docs.member_doc(&owner, field));
         }
-        say(variant, docs.of_part(name, &text));
+        set_description(variant, docs.member_doc(name, &text));
     }
 }
 
 fn describe_fields<'a>(properties: &mut Value, of: impl Fn(&str) -> Option<&'a str>) {
     for (field, value) in properties.as_object_mut().into_iter().flatten() {
-        say(value, of(field));
+        set_description(value, of(field));
     }
 }
 
-fn say(value: &mut Value, said: Option<&str>) {
+fn set_description(value: &mut Value, said: Option<&str>) {
     if let (Some(object), Some(said)) = (value.as_object_mut(), said) {
         object.insert("description".to_owned(), said.into());
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_built_in_scenario_is_as_the_schema_says() {
+    fn every_built_in_scenario_matches_the_schema() {
         let root = json_schema();
         for built_in in BUILT_IN {
             let scenario = parse(built_in.name, built_in.text).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_variant_and_every_field_of_the_schemas_types_is_described() {
+    fn every_variant_and_field_of_the_schema_is_described() {
         let root = json_schema();
         let of = |pointer: &str| root.pointer(pointer).and_then(Value::as_object).unwrap();
         for name in [

@@ -17,14 +17,14 @@ const READINGS_MAX: usize = 10_000;
 pub(super) fn definitions<T: DeserializeOwned>() -> BTreeMap<&'static str, Value> {
     let mut trace = Trace::default();
     for _ in 0..READINGS_MAX {
-        trace.more = false;
+        trace.has_more = false;
         let mut schema = Value::Null;
         let read = T::deserialize(Tracer {
             trace: &mut trace,
             schema: &mut schema,
         });
         debug_assert!(read.is_ok(), "{:?}", read.err());
-        if read.is_err() || !trace.more {
+        if read.is_err() || !trace.has_more {
             break;
         }
     }
@@ -42,7 +42,7 @@ struct Trace {
     /// The enums that are being read, one in the other.
     open: Vec<&'static str>,
     /// Whether this reading passed by something that is left to see.
-    more: bool,
+    has_more: bool,
     /// The field that is read.
     field: &'static str,
 }
@@ -175,7 +175,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let (value, mut items) = self.items(1, visitor)?;
+        let (value, mut items) = self.read_items(1, visitor)?;
         *items.0 = json!({ "type": "array", "items": items.1.pop() });
         Ok(value)
     }
@@ -185,7 +185,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         length: usize,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let (value, items) = self.items(length, visitor)?;
+        let (value, items) = self.read_items(length, visitor)?;
         *items.0 = tuple(items.1);
         Ok(value)
     }
@@ -238,7 +238,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         let mut left = (0..variants.len()).filter(|nth| !is_inner && is_left(self.trace, nth));
         let nth = left.next().unwrap_or_default();
         self.trace.open.push(name);
-        let before = std::mem::replace(&mut self.trace.more, false);
+        let before = std::mem::replace(&mut self.trace.has_more, false);
         let mut schema = Value::Null;
         let value = visitor.visit_enum(TracedVariant {
             trace: &mut *self.trace,
@@ -248,15 +248,15 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         let trace = self.trace;
         trace.open.pop();
         if is_inner {
-            trace.more = before;
+            trace.has_more = before;
             *self.schema = reference(name);
             return Ok(value);
         }
         trace.enums.entry(name).or_default().insert(nth, schema);
-        if !trace.more {
+        if !trace.has_more {
             trace.done.entry(name).or_default().insert(nth);
         }
-        trace.more = before || (0..variants.len()).any(|nth| is_left(trace, &nth));
+        trace.has_more = before || (0..variants.len()).any(|nth| is_left(trace, &nth));
         *self.schema = reference(name);
         Ok(value)
     }
@@ -268,7 +268,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
 
 impl<'a> Tracer<'a> {
     /// Reads so many items, and gives what they were with where that is to be said.
-    fn items<'de, V: Visitor<'de>>(
+    fn read_items<'de, V: Visitor<'de>>(
         self,
         length: usize,
         visitor: V,
@@ -357,7 +357,7 @@ struct TracedVariant<'a> {
 
 impl TracedVariant<'_> {
     /// Says what is in the brackets of the variant.
-    fn holds(schema: &mut Value, name: &str, inner: Value) {
+    fn set_content(schema: &mut Value, name: &str, inner: Value) {
         let mut properties = Map::new();
         properties.insert(name.to_owned(), inner);
         *schema = object(properties);
@@ -392,7 +392,7 @@ impl<'de> VariantAccess<'de> for TracedVariant<'_> {
             trace: self.trace,
             schema: &mut inner,
         })?;
-        Self::holds(self.schema, self.name, inner);
+        Self::set_content(self.schema, self.name, inner);
         Ok(value)
     }
 
@@ -403,7 +403,7 @@ impl<'de> VariantAccess<'de> for TracedVariant<'_> {
             schemas: Vec::new(),
         };
         let value = visitor.visit_seq(&mut items)?;
-        Self::holds(self.schema, self.name, tuple(items.schemas));
+        Self::set_content(self.schema, self.name, tuple(items.schemas));
         Ok(value)
     }
 
@@ -413,7 +413,7 @@ impl<'de> VariantAccess<'de> for TracedVariant<'_> {
         visitor: V,
     ) -> Result<V::Value, Error> {
         let (value, schema) = self.trace.fields(fields, visitor)?;
-        Self::holds(self.schema, self.name, schema);
+        Self::set_content(self.schema, self.name, schema);
         Ok(value)
     }
 }

@@ -60,7 +60,7 @@ impl TickBucket {
 /// All ticks of a run.
 #[derive(Clone, Debug)]
 pub(super) struct TickBuckets {
-    all: Vec<TickBucket>,
+    buckets: Vec<TickBucket>,
     bucket_ticks: u64,
     buckets_max: usize,
     cues: usize,
@@ -71,7 +71,7 @@ impl TickBuckets {
     pub fn new(buckets_max: usize, cues: usize) -> Self {
         debug_assert!(buckets_max >= 2 && buckets_max.is_multiple_of(2));
         Self {
-            all: Vec::with_capacity(buckets_max),
+            buckets: Vec::with_capacity(buckets_max),
             bucket_ticks: 1,
             buckets_max,
             cues,
@@ -83,33 +83,33 @@ impl TickBuckets {
         self.bucket_ticks
     }
 
-    pub fn all(&self) -> &[TickBucket] {
-        &self.all
+    pub fn buckets(&self) -> &[TickBucket] {
+        &self.buckets
     }
 
     pub fn add(&mut self, sample: &TickSample) {
         let is_full = self
-            .all
+            .buckets
             .last()
             .is_none_or(|last| last.ticks == self.bucket_ticks);
         if is_full {
-            if self.all.len() == self.buckets_max {
-                self.halve();
+            if self.buckets.len() == self.buckets_max {
+                self.merge_pairs();
             }
-            self.all.push(TickBucket::new(self.cues));
+            self.buckets.push(TickBucket::new(self.cues));
         }
-        if let Some(last) = self.all.last_mut() {
+        if let Some(last) = self.buckets.last_mut() {
             last.add(sample);
         }
     }
 
-    fn halve(&mut self) {
-        for nth in 0..self.all.len() / 2 {
-            let (front, back) = self.all.split_at_mut(2 * nth + 1);
+    fn merge_pairs(&mut self) {
+        for nth in 0..self.buckets.len() / 2 {
+            let (front, back) = self.buckets.split_at_mut(2 * nth + 1);
             front[2 * nth].merge(&back[0]);
-            self.all.swap(nth, 2 * nth);
+            self.buckets.swap(nth, 2 * nth);
         }
-        self.all.truncate(self.all.len() / 2);
+        self.buckets.truncate(self.buckets.len() / 2);
         self.bucket_ticks *= 2;
     }
 }
@@ -123,21 +123,21 @@ mod tests {
     proptest! {
         /// Held against the plain list of all ticks, cut into buckets of the size that came out.
         #[test]
-        fn buckets_are_bounded_and_hold_every_tick_once_in_its_order(
+        fn buckets_are_bounded_and_hold_every_tick_once_in_order(
             times in prop::collection::vec(0.01f64..100.0, 0..300),
             half in 1usize..5,
         ) {
             let mut buckets = TickBuckets::new(2 * half, 2);
             for (nth, &ms) in times.iter().enumerate() {
-                buckets.add(&TickSample::of_time(ms, vec![nth % 3]));
+                buckets.add(&TickSample::with_tick_ms(ms, vec![nth % 3]));
             }
-            prop_assert!(buckets.all().len() <= 2 * half);
+            prop_assert!(buckets.buckets().len() <= 2 * half);
             prop_assert!(buckets.bucket_ticks().is_power_of_two());
             let size = buckets.bucket_ticks() as usize;
             let expected: Vec<&[f64]> = times.chunks(size).collect();
-            prop_assert_eq!(buckets.all().len(), expected.len());
+            prop_assert_eq!(buckets.buckets().len(), expected.len());
             let mut cues = [0, 0];
-            for (bucket, ticks) in buckets.all().iter().zip(expected) {
+            for (bucket, ticks) in buckets.buckets().iter().zip(expected) {
                 prop_assert_eq!(bucket.ticks as usize, ticks.len());
                 let sum: f64 = ticks.iter().sum();
                 prop_assert!((bucket.sums[0] - sum).abs() < 1e-9 * sum.max(1.0));

@@ -22,13 +22,13 @@
 //! ticks, in no tick's time.
 
 mod buckets;
-mod ground;
 mod recorder;
 mod sample;
+mod scenes;
 mod times;
 
-pub use ground::GroundRecord;
 pub use recorder::{CueRecord, RunRecord, SlowestTick};
 pub(super) use recorder::{CueText, Recorder};
 pub use sample::{ColumnKind, SAMPLE_COLUMNS, SampleColumn};
+pub use scenes::SceneRecord;
 pub use times::TimeBin;

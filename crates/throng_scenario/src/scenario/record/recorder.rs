@@ -7,10 +7,10 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::buckets::{BUCKETS_MAX, TickBuckets};
-use super::ground::{GroundRecord, GroundWatch};
 use super::sample::{COLUMNS, ColumnKind, SAMPLE_COLUMNS, TickSample, totals};
+use super::scenes::{SceneRecord, SceneRecorder};
 use super::times::{TimeBin, TimeCounts};
-use crate::scenario::script::{CueDeeds, ScenarioScript};
+use crate::scenario::script::{CueCounts, ScenarioScript};
 
 /// The slowest ticks that are kept.
 const SLOWEST_MAX: usize = 10;
@@ -19,7 +19,7 @@ const SLOWEST_MAX: usize = 10;
 const CUES_MAX: usize = 24;
 
 /// Simulated time between two looks at where everybody is.
-const LOOK_EVERY_S: f64 = 0.5;
+const SAMPLE_INTERVAL_S: f64 = 0.5;
 
 /// A run tick by tick, as far as it was kept: what a page is drawn from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub struct RunRecord {
     /// The slowest ticks, the slowest first, those of the start left out.
     pub slowest: Vec<SlowestTick>,
     /// The first scenes of the run.
-    pub grounds: Vec<GroundRecord>,
+    pub grounds: Vec<SceneRecord>,
 }
 
 /// A cue, and when it ran.
@@ -81,23 +81,23 @@ pub struct SlowestTick {
 /// What is told of a cue before a run.
 #[derive(Clone, Debug, Default)]
 pub(in crate::scenario) struct CueText {
-    pub place: String,
+    pub location: String,
     pub text: String,
 }
 
 /// Keeps a run.
 pub(in crate::scenario) struct Recorder {
     tick_hz: f64,
-    look_every: u64,
+    sample_every: u64,
     csv: Option<Box<dyn Write>>,
     cues: Vec<CueText>,
     /// How often each cue had run before the tick.
-    cues_ran: Vec<u64>,
-    before: [f64; COLUMNS],
+    cue_runs: Vec<u64>,
+    previous_totals: [f64; COLUMNS],
     buckets: TickBuckets,
     start_up_ticks: u64,
     since_start: SinceStart,
-    grounds: GroundWatch,
+    scenes: SceneRecorder,
 }
 
 /// What leaves out the start of a run.
@@ -138,26 +138,26 @@ impl Recorder {
         mut csv: Option<Box<dyn Write>>,
     ) -> io::Result<Self> {
         if let Some(csv) = &mut csv {
-            TickSample::write_head(csv)?;
+            TickSample::write_header(csv)?;
         }
         Ok(Self {
             tick_hz,
-            look_every: ((LOOK_EVERY_S * tick_hz).round() as u64).max(1),
+            sample_every: ((SAMPLE_INTERVAL_S * tick_hz).round() as u64).max(1),
             csv,
-            cues_ran: vec![0; cues.len()],
-            before: [0.0; COLUMNS],
+            cue_runs: vec![0; cues.len()],
+            previous_totals: [0.0; COLUMNS],
             buckets: TickBuckets::new(BUCKETS_MAX, cues.len().min(CUES_MAX)),
             cues,
             start_up_ticks: 0,
             since_start: SinceStart::default(),
-            grounds: GroundWatch::default(),
+            scenes: SceneRecorder::default(),
         })
     }
 
     /// Takes down what was before the first tick, so that it is counted in none.
-    pub fn begin(&mut self, world: &World) {
-        self.before = totals(world, 0);
-        self.grounds.look(world);
+    pub fn start(&mut self, world: &World) {
+        self.previous_totals = totals(world, 0);
+        self.scenes.sample(world);
     }
 
     /// Takes down the tick that was just done.
@@ -166,21 +166,21 @@ impl Recorder {
     /// When its line cannot be written.
     pub fn after_tick(&mut self, world: &World, tick: u64) -> io::Result<()> {
         let script = world.get_resource::<ScenarioScript>();
-        let deeds = script.map_or(&[][..], ScenarioScript::deeds);
+        let deeds = script.map_or(&[][..], ScenarioScript::cue_counts);
         let mut cues = Vec::new();
-        for (nth, (ran, deeds)) in self.cues_ran.iter_mut().zip(deeds).enumerate() {
-            if deeds.ran > *ran {
-                *ran = deeds.ran;
+        for (nth, (ran, deeds)) in self.cue_runs.iter_mut().zip(deeds).enumerate() {
+            if deeds.run_count > *ran {
+                *ran = deeds.run_count;
                 cues.push(nth);
             }
         }
         let now = totals(world, script.map_or(0, ScenarioScript::cues_run));
-        let sample = TickSample::between(tick, &self.before, now, cues);
-        self.before = now;
+        let sample = TickSample::between(tick, &self.previous_totals, now, cues);
+        self.previous_totals = now;
         self.buckets.add(&sample);
         self.since_start.add(&sample);
-        if tick.is_multiple_of(self.look_every) {
-            self.grounds.look(world);
+        if tick.is_multiple_of(self.sample_every) {
+            self.scenes.sample(world);
         }
         match &mut self.csv {
             Some(csv) => sample.write_line(self.tick_hz, csv),
@@ -203,12 +203,12 @@ impl Recorder {
             csv.flush()?;
         }
         let script = world.get_resource::<ScenarioScript>();
-        let deeds = script.map_or(&[][..], ScenarioScript::deeds);
+        let deeds = script.map_or(&[][..], ScenarioScript::cue_counts);
         let cues = self.cues.into_iter().zip(deeds).take(CUES_MAX).enumerate();
         let cues = cues
             .map(|(nth, (text, deeds))| cue_record(nth, text, deeds, &self.buckets))
             .collect();
-        let all = self.buckets.all();
+        let all = self.buckets.buckets();
         let mean = |column: usize| {
             let means = all
                 .iter()
@@ -224,7 +224,7 @@ impl Recorder {
         } = self.since_start;
         let slow_tick = |sample: TickSample| SlowestTick {
             tick: sample.tick,
-            figures: named(sample.values.iter().copied()),
+            figures: by_column(sample.values.iter().copied()),
             cues: sample.cues,
         };
         Ok(RunRecord {
@@ -244,29 +244,29 @@ impl Recorder {
                 .map(|bucket| rounded(bucket.longest_ms))
                 .collect(),
             tick_times: times.bins(),
-            means: named(sums.iter().map(|sum| sum / counted as f64)),
+            means: by_column(sums.iter().map(|sum| sum / counted as f64)),
             cues,
-            more_cues: (self.cues_ran.len() as u64).saturating_sub(CUES_MAX as u64),
+            more_cues: (self.cue_runs.len() as u64).saturating_sub(CUES_MAX as u64),
             slowest: slowest.into_iter().map(slow_tick).collect(),
-            grounds: self.grounds.finish(world),
+            grounds: self.scenes.finish(world),
         })
     }
 }
 
-fn cue_record(nth: usize, text: CueText, deeds: &CueDeeds, buckets: &TickBuckets) -> CueRecord {
+fn cue_record(nth: usize, text: CueText, deeds: &CueCounts, buckets: &TickBuckets) -> CueRecord {
     let ran = |(place, count): (usize, u32)| (count > 0).then_some((place, count));
-    let counts = buckets.all().iter().map(|bucket| bucket.cues[nth]);
+    let counts = buckets.buckets().iter().map(|bucket| bucket.cues[nth]);
     CueRecord {
-        place: text.place,
+        place: text.location,
         text: text.text,
-        ran: deeds.ran,
-        about: deeds.about,
+        ran: deeds.run_count,
+        about: deeds.object_count,
         buckets: counts.enumerate().filter_map(ran).collect(),
     }
 }
 
 /// Figures by the names of their columns; times rounded, counts as they are.
-fn named(values: impl Iterator<Item = f64>) -> BTreeMap<String, f64> {
+fn by_column(values: impl Iterator<Item = f64>) -> BTreeMap<String, f64> {
     let columns = SAMPLE_COLUMNS.iter().zip(values);
     columns
         .map(|(column, value)| {
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slowest_ticks_are_kept_in_their_order_and_the_start_is_forgotten() {
+    fn slowest_ticks_are_kept_in_order_without_start_up() {
         let mut since = SinceStart::default();
         for (tick, ms) in [5.0, 9.0, 1.0, 9.0, 7.0]
             .into_iter()
@@ -298,7 +298,7 @@ mod tests {
             .take(50)
             .enumerate()
         {
-            let mut sample = TickSample::of_time(ms, Vec::new());
+            let mut sample = TickSample::with_tick_ms(ms, Vec::new());
             sample.tick = tick as u64;
             since.add(&sample);
         }

@@ -111,7 +111,7 @@ impl TickSample {
 
     /// A tick that took a time, and of which nothing else is known.
     #[cfg(test)]
-    pub fn of_time(ms: f64, cues: Vec<usize>) -> Self {
+    pub fn with_tick_ms(ms: f64, cues: Vec<usize>) -> Self {
         let mut values = [0.0; COLUMNS];
         values[0] = ms;
         Self {
@@ -141,7 +141,7 @@ impl TickSample {
     }
 
     /// The line of the names.
-    pub fn write_head(to: &mut impl Write) -> io::Result<()> {
+    pub fn write_header(to: &mut impl Write) -> io::Result<()> {
         write!(to, "tick,time_s")?;
         for column in SAMPLE_COLUMNS {
             write!(to, ",{}", column.name)?;
@@ -195,7 +195,7 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
         nav.waiting,
         parties,
         world.resource::<Overload>().level().number() as u64,
-        world.resource::<SyntheticClients>().receiving() as u64,
+        world.resource::<SyntheticClients>().receiver_count() as u64,
         told.logins,
         told.logouts,
         views.counters.enters,
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happens_is_counted_a_tick_and_what_is_there_is_told_as_it_is() {
+    fn counts_are_per_tick_and_gauges_are_current() {
         let mut before = [0.0; COLUMNS];
         let mut now = [5.0; COLUMNS];
         before.fill(2.0);
@@ -245,7 +245,7 @@ mod tests {
         }
         assert_eq!(sample.tick_ms(), 1.5);
         let mut text = Vec::new();
-        TickSample::write_head(&mut text).unwrap();
+        TickSample::write_header(&mut text).unwrap();
         sample.write_line(20.0, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         let fields = |line: &str| line.split(',').count();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sets_stand_in_their_order_behind_the_tick() {
+    fn set_columns_follow_the_tick_in_order() {
         let names = SAMPLE_COLUMNS[1..10].iter().map(|column| column.name);
         let expected = SimSystems::STEPS
             .iter()

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Bins in which times are twice as long as in those eight before.
-const BINS_AN_OCTAVE: f64 = 8.0;
+const BINS_PER_OCTAVE: f64 = 8.0;
 
 /// From a microsecond to 16 s.
 const BINS: usize = 24 * 8 + 1;
@@ -42,18 +42,18 @@ impl Default for TimeCounts {
     }
 }
 
-fn bin_of(ms: f64) -> usize {
+fn bin_index(ms: f64) -> usize {
     let octaves = (ms.max(SHORTEST_MS) / SHORTEST_MS).log2();
-    ((octaves * BINS_AN_OCTAVE) as usize).min(BINS - 1)
+    ((octaves * BINS_PER_OCTAVE) as usize).min(BINS - 1)
 }
 
-fn start_of(bin: usize) -> f64 {
-    SHORTEST_MS * (bin as f64 / BINS_AN_OCTAVE).exp2()
+fn bin_start_ms(bin: usize) -> f64 {
+    SHORTEST_MS * (bin as f64 / BINS_PER_OCTAVE).exp2()
 }
 
 impl TimeCounts {
     pub fn add(&mut self, ms: f64) {
-        let count = &mut self.counts[bin_of(ms)];
+        let count = &mut self.counts[bin_index(ms)];
         *count = count.saturating_add(1);
         self.ticks += 1;
         self.min_ms = self.min_ms.min(ms);
@@ -78,7 +78,7 @@ impl TimeCounts {
             seen >= rank
         });
         let Some(bin) = bin else { return 0.0 };
-        (start_of(bin) * start_of(bin + 1))
+        (bin_start_ms(bin) * bin_start_ms(bin + 1))
             .sqrt()
             .clamp(self.min_ms, self.max_ms)
     }
@@ -92,8 +92,8 @@ impl TimeCounts {
             return Vec::new();
         };
         let bin = |nth: usize| TimeBin {
-            from_ms: start_of(nth),
-            to_ms: start_of(nth + 1),
+            from_ms: bin_start_ms(nth),
+            to_ms: bin_start_ms(nth + 1),
             ticks: u64::from(self.counts[nth]),
         };
         (first..=last).map(bin).collect()
@@ -108,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantile_is_within_a_bin_of_the_sorted_times_and_merging_loses_nothing(
+        fn quantiles_are_within_a_bin_and_merging_is_lossless(
             times in prop::collection::vec(0.002f64..9_000.0, 1..200),
             cut in 0usize..200,
             share in 0.01f64..1.0,
@@ -130,12 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn one_tick_is_its_own_median_and_none_has_none() {
+    fn single_tick_is_its_own_median() {
         let mut counts = TimeCounts::default();
         assert_eq!((counts.quantile_ms(0.5), counts.bins().len()), (0.0, 0));
         counts.add(12.345);
         assert_eq!(counts.quantile_ms(0.5), 12.345);
         counts.add(f64::MAX);
-        assert_eq!(counts.bins().len(), BINS - bin_of(12.345));
+        assert_eq!(counts.bins().len(), BINS - bin_index(12.345));
     }
 }

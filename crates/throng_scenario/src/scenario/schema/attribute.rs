@@ -42,7 +42,7 @@ impl Default for ScenarioAttribute {
 impl ScenarioAttribute {
     /// All that an encoding can write, as far as attributes are whole numbers; `None` for one that writes bytes.
     #[must_use]
-    pub const fn range_of(encoding: Encoding) -> Option<(i64, i64)> {
+    pub const fn encoding_range(encoding: Encoding) -> Option<(i64, i64)> {
         match encoding {
             Encoding::U8 => Some((0, u8::MAX as i64)),
             Encoding::U16 => Some((0, u16::MAX as i64)),
@@ -58,7 +58,7 @@ impl ScenarioAttribute {
     /// The least and the greatest value.
     #[must_use]
     pub const fn bounds(&self) -> (i64, i64) {
-        match (self.range, Self::range_of(self.encoding)) {
+        match (self.range, Self::encoding_range(self.encoding)) {
             (Some((min, max)), _) if min <= max => (min, max),
             (_, Some(all)) => all,
             (_, None) => (0, 0),
@@ -88,7 +88,7 @@ pub enum AudienceName {
 impl AudienceName {
     /// What it names.
     #[must_use]
-    pub const fn audience(self) -> Audience {
+    pub const fn to_audience(self) -> Audience {
         match self {
             Self::Owner => Audience::OWNER,
             Self::Party => Audience::PARTY,

@@ -6,7 +6,7 @@ use serde::de::value::EnumAccessDeserializer;
 use serde::de::{EnumAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::bare::OptionalBrackets;
+use super::optional_brackets::OptionalBrackets;
 use throng::sim::SimSystems;
 
 /// Ticks at the start that no expectation on time counts unless it says so: caches are cold, and everybody appears.
@@ -137,7 +137,7 @@ pub struct TickLimit {
     /// Simulated seconds at the start that are left out.
     pub warm_up_s: f64,
     /// Whether it is judged without being asked for.
-    pub is_firm: bool,
+    pub is_always_checked: bool,
 }
 
 impl Expectation {
@@ -146,7 +146,7 @@ impl Expectation {
 
     /// What is expected, without its window of time, and the window, seconds: from its start to its end, if it has one.
     #[must_use]
-    pub fn in_window(&self) -> (&Self, Option<(f64, Option<f64>)>) {
+    pub fn split_window(&self) -> (&Self, Option<(f64, Option<f64>)>) {
         match self {
             Self::After { t_s, expect } => (expect, Some((*t_s, None))),
             Self::Between {
@@ -166,7 +166,7 @@ impl Expectation {
             ms,
             share: P99,
             warm_up_s: WARM_UP_S,
-            is_firm: false,
+            is_always_checked: false,
         };
         match *self {
             Self::TickP99UnderMs(ms) => Some(on_request(None, ms)),
@@ -181,7 +181,7 @@ impl Expectation {
                 ms,
                 share,
                 warm_up_s,
-                is_firm: true,
+                is_always_checked: true,
             }),
             _ => None,
         }
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_carry_their_values() {
+    fn expectation_texts_contain_their_values() {
         for (text, words) in [
             ("SetP99UnderMs(View, 10)", "view p99 under 10 ms"),
             ("MatchesAtLeast(7)", "at least 7 matches"),
@@ -337,7 +337,7 @@ mod tests {
             assert_eq!(read(text).as_ref(), Ok(&bare), "{text}");
         }
         let after = read("After(t_s: 1, expect: PathsExact)").unwrap();
-        assert_eq!(after.in_window(), (&bare, Some((1.0, None))));
+        assert_eq!(after.split_window(), (&bare, Some((1.0, None))));
         let error = read("TicksUnderMs").unwrap_err().to_string();
         assert!(error.contains("`ms`"), "{error}");
         let error = read("PathsExact(shre: 1)").unwrap_err().to_string();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn expectations_round_trip() {
         for text in [
             "ViewsStable",
             "PathsExact(share: 0.5)",
@@ -358,10 +358,10 @@ mod tests {
     }
 
     #[test]
-    fn time_is_firm_only_where_that_is_written() {
+    fn only_ticks_under_ms_is_always_checked() {
         let firm = |text| {
             let limit = read(text).unwrap().tick_limit();
-            limit.map(|limit| limit.is_firm)
+            limit.map(|limit| limit.is_always_checked)
         };
         assert_eq!(firm("TickP99UnderMs(50)"), Some(false));
         assert_eq!(firm("TicksUnderMs(ms: 50)"), Some(true));

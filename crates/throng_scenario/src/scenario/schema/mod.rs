@@ -17,22 +17,22 @@
 
 mod area;
 mod attribute;
-mod bare;
-mod cast;
+mod crowd;
 mod expect;
+mod optional_brackets;
 mod parameter;
 mod queue;
 mod script;
-mod who;
+mod selector;
 
 pub use area::ScenarioArea;
 pub use attribute::{AudienceName, ScenarioAttribute};
-pub use cast::{BehaviourSpec, CueSpec, ScenarioCrowd};
+pub use crowd::{BehaviourSpec, CueSpec, ScenarioCrowd};
 pub use expect::{Expectation, TickLimit};
 pub use parameter::ParameterValue;
 pub use queue::ScenarioMatchMode;
 pub use script::{Action, Class, Cue, ScenarioAnnouncementScope};
-pub use who::{ObjectCondition, SelectionOrder};
+pub use selector::{ObjectCondition, SelectionOrder};
 
 pub(super) use script::ObjectSelector;
 

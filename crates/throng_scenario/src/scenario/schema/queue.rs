@@ -87,7 +87,7 @@ impl Default for ScenarioMatchMode {
 impl ScenarioMatchMode {
     /// The rules under this queue's own name.
     #[must_use]
-    pub fn named_rules(&self) -> MatchModeSettings {
+    pub fn mode_settings(&self) -> MatchModeSettings {
         let mut rules = self.rules.clone();
         rules.set_name(&self.mode);
         rules

@@ -117,7 +117,7 @@ impl Cue {
     }
 
     /// The scene that the cue opens.
-    pub(in crate::scenario) const fn opens_mut(&mut self) -> Option<&mut ScenarioScene> {
+    pub(in crate::scenario) const fn opened_scene_mut(&mut self) -> Option<&mut ScenarioScene> {
         match self.action_mut() {
             Action::OpenScene(scene) => Some(scene),
             _ => None,
@@ -532,7 +532,7 @@ const fn yes() -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scenario) struct ObjectSelector<'a> {
     /// Whether they are the players who are there, and not all that bear the tag.
-    pub is_of_clients: bool,
+    pub is_clients_only: bool,
     pub tag: &'a str,
     pub count: Option<u32>,
     pub pick: SelectionOrder,
@@ -547,7 +547,7 @@ impl Action {
             Self::Login { count, .. }
             | Self::Logout { count, .. }
             | Self::Release { count, .. } => *count,
-            _ => self.who().and_then(|who| who.count),
+            _ => self.selector().and_then(|who| who.count),
         }
     }
 
@@ -560,20 +560,20 @@ impl Action {
             | Self::Login { tag, .. }
             | Self::Logout { tag, .. }
             | Self::Release { tag, .. } => Some(tag),
-            _ => self.who().map(|who| who.tag),
+            _ => self.selector().map(|who| who.tag),
         }
     }
 
     /// Whether this action is about players, and not about all objects.
-    pub(in crate::scenario) const fn is_of_players(&self) -> bool {
+    pub(in crate::scenario) const fn is_about_players(&self) -> bool {
         matches!(
             self,
             Self::Login { .. } | Self::Logout { .. } | Self::Release { .. }
-        ) || self.is_of_clients()
+        ) || self.selects_clients()
     }
 
     /// Whether this action chooses among the players who are there.
-    const fn is_of_clients(&self) -> bool {
+    const fn selects_clients(&self) -> bool {
         matches!(
             self,
             Self::Disconnect { .. }
@@ -586,12 +586,12 @@ impl Action {
     }
 
     /// To whom this action is done, for those that choose among objects.
-    pub(in crate::scenario) fn who(&self) -> Option<ObjectSelector<'_>> {
+    pub(in crate::scenario) fn selector(&self) -> Option<ObjectSelector<'_>> {
         macro_rules! who_of {
             ($($variant:ident)*) => {
                 match self {
                     $(Self::$variant { tag, count, pick, only, .. } => Some(ObjectSelector {
-                        is_of_clients: self.is_of_clients(),
+                        is_clients_only: self.selects_clients(),
                         tag,
                         count: *count,
                         pick: *pick,
@@ -608,7 +608,7 @@ impl Action {
     }
 
     /// The number that a [`Cue::Ramp`] spreads; `None` for actions without one, or that leave it out.
-    pub(in crate::scenario) const fn spread(&self) -> Option<u32> {
+    pub(in crate::scenario) const fn ramp_count(&self) -> Option<u32> {
         match self {
             Self::Spawn(crowd) => Some(crowd.count),
             Self::Despawn { count, .. }
@@ -620,7 +620,7 @@ impl Action {
     }
 
     /// The same action with another such number.
-    pub(in crate::scenario) fn with_spread(&self, number: u32) -> Self {
+    pub(in crate::scenario) fn with_ramp_count(&self, number: u32) -> Self {
         let mut action = self.clone();
         match &mut action {
             Self::Spawn(crowd) => crowd.count = number,

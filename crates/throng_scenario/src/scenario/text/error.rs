@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use thiserror::Error;
 
-use super::place::ValidationError;
+use super::value_path::ValidationError;
 
 /// Why a scenario could not be used.
 #[derive(Debug, Error, Diagnostic)]
@@ -79,7 +79,7 @@ pub enum ScenarioError {
 impl ScenarioError {
     /// The place in a scenario's text, when the error has one.
     #[must_use]
-    pub fn mistake(&self) -> Option<&SourceError> {
+    pub fn source_error(&self) -> Option<&SourceError> {
         match self {
             Self::Syntax(mistake) | Self::Invalid(mistake) | Self::Map(mistake) => Some(mistake),
             Self::NotFound { .. }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_told_as_a_whole_and_a_word_as_it_is() {
+    fn marked_value_is_the_whole_value_or_word() {
         let text = r#"[At(t_s: 1, run: Say("a)\")é")), Sharp]"#;
         let value = |span: Range<usize>| {
             let mistake = SourceError::new("t.ron", text, span, ("m".to_owned(), None));

@@ -12,13 +12,13 @@
 mod error;
 mod outline;
 pub(super) mod parameters;
-mod place;
 mod suggest;
 mod syntax;
+mod value_path;
 
 pub use error::{ScenarioError, SourceError};
-pub use place::{PathStep, ValidationError, ValuePath};
-pub use suggest::{closest, one_of};
+pub use suggest::{closest, list_names};
+pub use value_path::{PathStep, ValidationError, ValuePath};
 
 pub(super) use outline::{BYTE_ORDER_MARK, Outline, TextSpan, TokenKind};
 pub(super) use syntax::{parse, parse_action};

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::place::{PathStep, ValuePath};
+use super::value_path::{PathStep, ValuePath};
 
 /// What some editors put in front of a text.
 pub const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -137,7 +137,7 @@ impl<'a> Outline<'a> {
     }
 
     /// What a span says.
-    pub fn words(&self, span: &TextSpan) -> &'a str {
+    pub fn text_at(&self, span: &TextSpan) -> &'a str {
         self.text.get(span.clone()).unwrap_or_default()
     }
 
@@ -155,7 +155,7 @@ impl<'a> Outline<'a> {
         let colon = self.tokens.get(index.checked_sub(1)?)?;
         let name = self.tokens.get(index.checked_sub(2)?)?;
         (colon.kind == TokenKind::Mark(b':') && name.kind == TokenKind::Word)
-            .then(|| self.words(&name.span))
+            .then(|| self.text_at(&name.span))
     }
 
     /// The part of a value that a step names. A bracket with a single unnamed value, as in `Some(…)` or
@@ -173,7 +173,7 @@ impl<'a> Outline<'a> {
                             PathStep::Field(name) => value
                                 .key
                                 .as_ref()
-                                .is_some_and(|key| self.words(key) == name),
+                                .is_some_and(|key| self.text_at(key) == name),
                             PathStep::Item(index) => value.index == index,
                         }
                 });
@@ -399,7 +399,7 @@ Scenario(
 
     fn shown(place: &ValuePath) -> &'static str {
         let outline = Outline::new(TEXT);
-        outline.words(&outline.find(place))
+        outline.text_at(&outline.find(place))
     }
 
     #[test]
@@ -425,7 +425,7 @@ Scenario(
     }
 
     #[test]
-    fn what_is_not_written_down_is_shown_by_what_is_around_it() {
+    fn missing_value_is_shown_by_its_parent() {
         let scene = ValuePath::root().field("scenes").item(0);
         assert_eq!(shown(&scene.field("cell_m")), "Scene");
         assert_eq!(shown(&ValuePath::root().field("scenes").item(9)), "[");
@@ -433,18 +433,20 @@ Scenario(
     }
 
     #[test]
-    fn the_innermost_bracket_around_a_byte_is_found() {
+    fn innermost_bracket_around_a_byte_is_found() {
         let outline = Outline::new(TEXT);
         let byte = TEXT.find("width_tiles").unwrap();
         assert_eq!(
-            outline.group_around(byte).map(|span| outline.words(&span)),
+            outline
+                .group_around(byte)
+                .map(|span| outline.text_at(&span)),
             Some("Town")
         );
         assert_eq!(outline.group_around(0), None);
     }
 
     #[test]
-    fn deep_nesting_costs_no_stack() {
+    fn deep_nesting_uses_no_stack() {
         let text = "Scenario(a: ".to_owned() + &"[".repeat(1 << 20);
         assert_eq!(Outline::new(&text).root_head(), Some("Scenario"));
     }
@@ -453,7 +455,7 @@ Scenario(
         #![proptest_config(draws!())]
 
         #[test]
-        fn any_text_has_an_outline_within_it(text in "[a-c0-9é:,()\\[\\]{}\"'#!/*r\\\\ \n.-]{0,60}", byte in 0_usize..70) {
+        fn any_text_has_an_outline_in_its_bounds(text in "[a-c0-9é:,()\\[\\]{}\"'#!/*r\\\\ \n.-]{0,60}", byte in 0_usize..70) {
             let outline = Outline::new(&text);
             for token in &outline.tokens {
                 prop_assert!(text.get(token.span.clone()).is_some_and(|words| !words.is_empty()));

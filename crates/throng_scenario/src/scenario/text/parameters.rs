@@ -4,8 +4,8 @@
 use serde::de::DeserializeOwned;
 
 use super::outline::{Outline, TextSpan};
-use super::place::{ValidationError, ValuePath};
 use super::syntax::read_value;
+use super::value_path::{ValidationError, ValuePath};
 
 /// Its name; `None` when it begins with none.
 pub fn name(text: &str) -> Option<&str> {
@@ -44,7 +44,7 @@ pub fn read<T: DeserializeOwned>(text: &str, place: &ValuePath) -> Result<T, Val
 fn name_span(text: &str) -> Option<TextSpan> {
     let outline = Outline::new(text);
     let span = outline.root_span();
-    let words = outline.words(&span);
+    let words = outline.text_at(&span);
     words
         .starts_with(|first: char| first.is_alphabetic() || first == '_')
         .then_some(span)
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_by_its_brackets_whatever_its_name() {
+    fn value_is_read_by_its_brackets_for_any_name() {
         let expected = Named {
             count: 3,
             size_m: Some(1.5),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_before_the_name_however_long_moves_nothing() {
+    fn comment_before_the_name_moves_no_span() {
         let comment = format!("/* {} */ ", "long ".repeat(20_000));
         let text = format!("{comment}Any(count: 3, sise_m: 4)");
         let problem = read::<Named>(&text, &ValuePath::root()).unwrap_err();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_pointed_at() {
+    fn error_span_is_the_wrong_value() {
         let (message, words) = told("Any(count: 3, sise_m: 4)");
         assert_eq!(words, "sise_m");
         assert!(message.contains("did you mean `size_m`?"), "{message}");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_pointed_at_by_the_name() {
+    fn missing_field_is_reported_at_the_name() {
         #[derive(Debug, Deserialize)]
         struct Needy {
             #[expect(dead_code, reason = "it is missing")]

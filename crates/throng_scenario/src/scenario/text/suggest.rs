@@ -39,7 +39,7 @@ const LENGTH_MAX: usize = 64;
 
 /// Lists names as "`a`, `b` or `c`", the first twenty of them.
 #[must_use]
-pub fn one_of<S: AsRef<str>>(names: &[S]) -> String {
+pub fn list_names<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN_MAX: usize = 20;
     let quoted: Vec<String> = names
         .iter()
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_those_of_single_corrections() {
+    fn distance_counts_single_corrections() {
         assert_eq!(steps("", "abc"), 3);
         assert_eq!(steps("abc", "abc"), 0);
         assert_eq!(steps("abc", "acb"), 1);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_corrected_and_another_word_is_not() {
+    fn typo_gets_a_suggestion_and_another_word_does_not() {
         let known = ["view_cap", "npc_cap", "name"];
         assert_eq!(closest("view_capp", known), Some("view_cap"));
         assert_eq!(closest("nmae", known), Some("name"));
@@ -107,10 +107,10 @@ mod tests {
     }
 
     #[test]
-    fn names_are_listed_in_words() {
-        assert_eq!(one_of::<&str>(&[]), "none");
-        assert_eq!(one_of(&["a"]), "`a`");
-        assert_eq!(one_of(&["a", "b", "c"]), "`a`, `b` or `c`");
-        assert!(one_of(&["x"; 30]).ends_with("`x` and 10 more"));
+    fn names_are_listed_with_or() {
+        assert_eq!(list_names::<&str>(&[]), "none");
+        assert_eq!(list_names(&["a"]), "`a`");
+        assert_eq!(list_names(&["a", "b", "c"]), "`a`, `b` or `c`");
+        assert!(list_names(&["x"; 30]).ends_with("`x` and 10 more"));
     }
 }

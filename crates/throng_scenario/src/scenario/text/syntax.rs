@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::error::{ScenarioError, SourceError};
 use super::outline::{BYTE_ORDER_MARK, Outline, TextSpan, TokenKind};
 
-use super::suggest::{closest, one_of};
+use super::suggest::{closest, list_names};
 use crate::scenario::schema::{Action, Scenario};
 
 /// Steps down into a scenario that the reader takes at most, since each costs stack. A bracket is one to four of them, a
@@ -30,7 +30,7 @@ pub(in crate::scenario) fn parse(file: &str, text: &str) -> Result<Scenario, Sce
     };
     let outline = Outline::new(text);
     if outline.root_head() != Some("Scenario") {
-        let found = match outline.words(&outline.root_span()) {
+        let found = match outline.text_at(&outline.root_span()) {
             "" => "nothing".to_owned(),
             words => format!("`{}`", shortened(words)),
         };
@@ -53,7 +53,7 @@ pub(in crate::scenario) fn parse_action(text: &str) -> Result<Action, String> {
 pub(super) fn read_value<T: DeserializeOwned>(
     text: &str,
     outline: &Outline<'_>,
-) -> Result<T, Explained> {
+) -> Result<T, ReadError> {
     let options = ron::Options::default()
         .with_default_extension(Extensions::UNWRAP_NEWTYPES)
         .with_default_extension(Extensions::UNWRAP_VARIANT_NEWTYPES)
@@ -65,13 +65,13 @@ pub(super) fn read_value<T: DeserializeOwned>(
 }
 
 /// What the reader meant.
-pub(super) struct Explained {
+pub(super) struct ReadError {
     pub span: TextSpan,
     pub message: String,
     pub help: Option<String>,
 }
 
-impl Explained {
+impl ReadError {
     fn new(span: TextSpan, message: String) -> Self {
         Self {
             span,
@@ -81,7 +81,7 @@ impl Explained {
     }
 }
 
-fn explain(outline: &Outline, text: &str, error: &SpannedError) -> Explained {
+fn explain(outline: &Outline, text: &str, error: &SpannedError) -> ReadError {
     let reached = byte_of(text, error.span.end);
     match &error.code {
         Error::NoSuchStructField {
@@ -97,18 +97,18 @@ fn explain(outline: &Outline, text: &str, error: &SpannedError) -> Explained {
             let of = outer
                 .as_ref()
                 .map_or_else(String::new, |outer| format!(" of `{outer}`"));
-            unknown(
+            unknown_name(
                 outline.word_before(reached, found),
                 &format!("variant `{}`{of}", shortened(found)),
                 found,
                 expected,
             )
         }
-        Error::ExpectedDifferentStructName { expected, found } => Explained::new(
+        Error::ExpectedDifferentStructName { expected, found } => ReadError::new(
             outline.word_before(reached, found),
             format!("expected `{expected}(`, found `{}`", shortened(found)),
         ),
-        Error::DuplicateStructField { field, .. } => Explained::new(
+        Error::DuplicateStructField { field, .. } => ReadError::new(
             outline.word_before(reached, field),
             format!("the field `{field}` is given twice"),
         ),
@@ -119,23 +119,23 @@ fn explain(outline: &Outline, text: &str, error: &SpannedError) -> Explained {
             let span = outline
                 .group_around(reached)
                 .unwrap_or_else(|| outline.root_span());
-            Explained::new(span, format!("the field `{field}`{of} is missing"))
+            ReadError::new(span, format!("the field `{field}`{of} is missing"))
         }
         Error::ExpectedDifferentLength { expected, found } => {
             let span = outline
                 .group_around(reached)
                 .unwrap_or_else(|| outline.root_span());
-            Explained::new(span, format!("expected {expected}, found {found}"))
+            ReadError::new(span, format!("expected {expected}, found {found}"))
         }
         Error::IntegerOutOfBounds => out_of_range(outline, reached),
-        Error::ExceededRecursionLimit => Explained::new(
+        Error::ExceededRecursionLimit => ReadError::new(
             outline
                 .token_before(reached)
                 .and_then(|token| outline.token(token))
                 .map_or(0..0, |token| token.span.clone()),
             "the brackets are nested too deep".to_owned(),
         ),
-        Error::ExpectedStringEnd => Explained::new(
+        Error::ExpectedStringEnd => ReadError::new(
             outline
                 .token_from(reached)
                 .and_then(|token| outline.token(token))
@@ -147,14 +147,14 @@ fn explain(outline: &Outline, text: &str, error: &SpannedError) -> Explained {
         | Error::NoSuchExtension(_)
         | Error::Message(_) => {
             let start = byte_of(text, error.span.start);
-            Explained::new(
+            ReadError::new(
                 start..reached.max(start),
                 lower_first(&error.code.to_string()),
             )
         }
         code => match expected_words(code) {
             Some(expected) => wrong_token(outline, text, reached, &expected),
-            None => Explained::new(reached..reached, lower_first(&code.to_string())),
+            None => ReadError::new(reached..reached, lower_first(&code.to_string())),
         },
     }
 }
@@ -165,7 +165,7 @@ fn unknown_field(
     expected: &[&str],
     found: &str,
     outer: Option<&str>,
-) -> Explained {
+) -> ReadError {
     let span = outline.word_before(reached, found);
     let next = outline
         .token_from(span.end)
@@ -177,9 +177,9 @@ fn unknown_field(
             "expected the fields at once, as in `{outer}({first}: …)`, found `{}(`",
             shortened(found)
         );
-        return Explained::new(span, message);
+        return ReadError::new(span, message);
     }
-    unknown(
+    unknown_name(
         span,
         &format!("field `{}`", shortened(found)),
         found,
@@ -188,25 +188,25 @@ fn unknown_field(
 }
 
 /// An unknown name: the closest known one, or all of them.
-fn unknown(span: TextSpan, what: &str, found: &str, known: &[&str]) -> Explained {
+fn unknown_name(span: TextSpan, what: &str, found: &str, known: &[&str]) -> ReadError {
     match closest(found, known.iter().copied()) {
-        Some(name) => Explained::new(span, format!("unknown {what}, did you mean `{name}`?")),
-        None => Explained {
+        Some(name) => ReadError::new(span, format!("unknown {what}, did you mean `{name}`?")),
+        None => ReadError {
             span,
             message: format!("unknown {what}"),
-            help: Some(format!("expected {}", one_of(known))),
+            help: Some(format!("expected {}", list_names(known))),
         },
     }
 }
 
-fn out_of_range(outline: &Outline, reached: usize) -> Explained {
+fn out_of_range(outline: &Outline, reached: usize) -> ReadError {
     let Some((index, token)) = outline
         .token_before(reached)
         .and_then(|index| Some((index, outline.token(index)?)))
     else {
-        return Explained::new(0..0, "a number is out of range".to_owned());
+        return ReadError::new(0..0, "a number is out of range".to_owned());
     };
-    let words = outline.words(&token.span);
+    let words = outline.text_at(&token.span);
     let field = outline
         .field_before(index)
         .map_or_else(String::new, |field| format!(" for `{field}`"));
@@ -216,28 +216,28 @@ fn out_of_range(outline: &Outline, reached: usize) -> Explained {
     } else {
         format!("`{}` is out of range{field}", shortened(words))
     };
-    Explained::new(token.span.clone(), message)
+    ReadError::new(token.span.clone(), message)
 }
 
 /// The reader stopped at a token that is not what it needed.
-fn wrong_token(outline: &Outline, text: &str, reached: usize, expected: &str) -> Explained {
+fn wrong_token(outline: &Outline, text: &str, reached: usize, expected: &str) -> ReadError {
     let Some(index) = outline.token_from(reached) else {
         let Some(span) = outline.group_around(text.len()) else {
-            return Explained::new(
+            return ReadError::new(
                 text.len()..text.len(),
                 format!("expected {expected}, found the end of the file"),
             );
         };
         let message = format!(
             "expected a closing bracket for `{}`, found the end of the file",
-            outline.words(&span)
+            outline.text_at(&span)
         );
-        return Explained::new(span, message);
+        return ReadError::new(span, message);
     };
     let span = outline
         .token(index)
         .map_or(reached..reached, |token| token.span.clone());
-    let words = shortened(outline.words(&span));
+    let words = shortened(outline.text_at(&span));
     let field = outline
         .field_before(index)
         .map_or_else(String::new, |field| format!(" for `{field}`"));
@@ -247,7 +247,7 @@ fn wrong_token(outline: &Outline, text: &str, reached: usize, expected: &str) ->
     } else {
         expected
     };
-    Explained::new(span, format!("expected {expected}{field}, found `{words}`"))
+    ReadError::new(span, format!("expected {expected}{field}, found `{words}`"))
 }
 
 /// What the reader needed, in words; `None` for errors that are about something else.
@@ -282,11 +282,11 @@ impl Outline<'_> {
     /// The last token that says `found` among those that begin before a byte. Only a few are looked at: the reader
     /// has just read it.
     fn word_before(&self, byte: usize, found: &str) -> TextSpan {
-        const LOOKS: usize = 4;
+        const TOKENS_BACK_MAX: usize = 4;
         let last = self.token_before(byte).unwrap_or(0);
-        (0..LOOKS)
+        (0..TOKENS_BACK_MAX)
             .filter_map(|back| self.token(last.checked_sub(back)?))
-            .find(|token| self.words(&token.span) == found)
+            .find(|token| self.text_at(&token.span) == found)
             .or_else(|| self.token(last))
             .map_or(0..0, |token| token.span.clone())
     }
@@ -339,7 +339,7 @@ mod tests {
     /// `line:column: message`, the words underlined, and the help.
     fn told(text: &str) -> (String, String, Option<String>) {
         let error = parse("t.ron", text).unwrap_err();
-        let mistake = error.mistake().unwrap();
+        let mistake = error.source_error().unwrap();
         let span: Range<usize> = mistake.span.offset()..mistake.span.offset() + mistake.span.len();
         let said = format!("{}:{}: {}", mistake.line, mistake.column, mistake.message);
         (said, text[span].to_owned(), mistake.help.clone())
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_of_the_style_guide_reads_as_printed() {
+    fn style_guide_sample_is_parsed() {
         let text = r#"
 // 800 attackers rush one gate that opens and closes; paths must stay exact, no tick over budget.
 Scenario(
@@ -454,7 +454,7 @@ Scenario(
     }
 
     #[test]
-    fn missing_and_doubled_fields_are_told() {
+    fn missing_and_duplicate_fields_are_reported() {
         check(
             "Scenario(script: [At(run: Despawn(tag: \"a\"))])",
             "1:19: the field `t_s` of `At` is missing",
@@ -515,7 +515,7 @@ Scenario(
     }
 
     #[test]
-    fn the_built_in_scenarios_read() {
+    fn built_in_scenarios_are_parsed() {
         for built_in in BUILT_IN {
             assert!(
                 LoadedScenario::from_text(built_in.name, built_in.text)
@@ -612,7 +612,7 @@ Scenario(
         #![proptest_config(draws!(1000))]
 
         #[test]
-        fn no_mutation_panics_and_every_error_lies_in_the_text(
+        fn mutated_texts_never_panic_and_error_spans_are_in_bounds(
             which in 0..BUILT_IN.len(),
             changes in prop::collection::vec(change(), 1..4),
         ) {
@@ -620,7 +620,7 @@ Scenario(
             let outcome = LoadedScenario::from_text("t.ron", &text)
                 .and_then(|loaded| loaded.check(&["health"], &Behaviours::default()));
             if let Err(error) = outcome {
-                let mistake = error.mistake().expect("errors in a text have a place");
+                let mistake = error.source_error().expect("errors in a text have a place");
                 let lines: Vec<&str> = text.split('\n').collect();
                 prop_assert!((1..=lines.len()).contains(&mistake.line));
                 prop_assert!((1..=lines[mistake.line - 1].chars().count() + 1).contains(&mistake.column));

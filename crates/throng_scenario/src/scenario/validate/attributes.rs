@@ -2,34 +2,36 @@
 
 use std::ops::RangeInclusive;
 
-use super::bounds::{at_most, distinct, known, name, within};
+use super::bounds::{check_at_most, check_distinct, check_known, check_name_text, check_range};
 use super::names::Names;
-use crate::crowd::{ATTRIBUTE_NAMES, OWN_ATTRIBUTES_MAX, SCENE_ATTRIBUTE_NAMES, attribute_range};
+use crate::crowd::{
+    ATTRIBUTE_NAMES, CUSTOM_ATTRIBUTES_MAX, SCENE_ATTRIBUTE_NAMES, attribute_range,
+};
 use crate::scenario::schema::{Scenario, ScenarioAttribute};
 use crate::scenario::text::{ValidationError, ValuePath};
 
-pub(super) fn attributes(scenario: &Scenario) -> Result<(), ValidationError> {
+pub(super) fn check_attributes(scenario: &Scenario) -> Result<(), ValidationError> {
     let place = ValuePath::root().field("attributes");
     let own = &scenario.attributes;
-    at_most(&place, "items", own.len(), OWN_ATTRIBUTES_MAX)?;
+    check_at_most(&place, "items", own.len(), CUSTOM_ATTRIBUTES_MAX)?;
     for (index, attribute) in own.iter().enumerate() {
         check_attribute(&place.item(index), attribute)?;
     }
     let names = own.iter().map(|attribute| attribute.name.as_str());
-    distinct(&place, "attribute", "name", names)
+    check_distinct(&place, "attribute", "name", names)
 }
 
 fn check_attribute(
     place: &ValuePath,
     attribute: &ScenarioAttribute,
 ) -> Result<(), ValidationError> {
-    name(&place.field("name"), "attribute", &attribute.name)?;
+    check_name_text(&place.field("name"), "attribute", &attribute.name)?;
     let found = attribute.name.as_str();
     if ATTRIBUTE_NAMES.contains(&found) || SCENE_ATTRIBUTE_NAMES.contains(&found) {
         let message = format!("expected another name for the attribute: `{found}` is built in");
         return Err(ValidationError::new(place.field("name"), message));
     }
-    let Some((least, greatest)) = ScenarioAttribute::range_of(attribute.encoding) else {
+    let Some((least, greatest)) = ScenarioAttribute::encoding_range(attribute.encoding) else {
         let message = "expected an encoding of numbers: U8, U16, U32, Varint, Zigzag or F32";
         return Err(ValidationError::new(place.field("encoding"), message));
     };
@@ -40,11 +42,11 @@ fn check_attribute(
     }
     if let Some((min, max)) = attribute.range {
         let place = place.field("range");
-        within(&place.item(0), min, least..=greatest)?;
-        within(&place.item(1), max, min..=greatest)?;
+        check_range(&place.item(0), min, least..=greatest)?;
+        check_range(&place.item(1), max, min..=greatest)?;
     }
     let (min, max) = attribute.bounds();
-    within(&place.field("start"), attribute.start, min..=max)
+    check_range(&place.field("start"), attribute.start, min..=max)
 }
 
 /// An attribute that objects have.
@@ -53,7 +55,7 @@ pub(super) fn check_name(
     attribute: &str,
     names: &Names,
 ) -> Result<(), ValidationError> {
-    known(
+    check_known(
         &place.field("attribute"),
         "attribute",
         attribute,

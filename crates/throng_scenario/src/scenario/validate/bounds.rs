@@ -7,10 +7,10 @@ use glam::Vec2;
 
 use super::limits::{METRES_MAX, NAME_CHARS_MAX};
 use crate::scenario::text::{ValidationError, ValuePath};
-use crate::scenario::text::{closest, one_of};
+use crate::scenario::text::{closest, list_names};
 
 /// A number within its range; NaN is within none.
-pub(in crate::scenario) fn within<T>(
+pub(in crate::scenario) fn check_range<T>(
     place: &ValuePath,
     found: T,
     range: RangeInclusive<T>,
@@ -30,16 +30,21 @@ where
 }
 
 /// A position that is finite and not far beyond any map.
-pub(in crate::scenario) fn metres(place: &ValuePath, found: Vec2) -> Result<(), ValidationError> {
+pub(in crate::scenario) fn check_metres(
+    place: &ValuePath,
+    found: Vec2,
+) -> Result<(), ValidationError> {
     found
         .to_array()
         .into_iter()
         .enumerate()
-        .try_for_each(|(axis, value)| within(&place.item(axis), value, -METRES_MAX..=METRES_MAX))
+        .try_for_each(|(axis, value)| {
+            check_range(&place.item(axis), value, -METRES_MAX..=METRES_MAX)
+        })
 }
 
 /// The far corner is not before the near one.
-pub(in crate::scenario) fn ordered(
+pub(in crate::scenario) fn check_ordered(
     place: &ValuePath,
     min: Vec2,
     max: Vec2,
@@ -55,7 +60,7 @@ pub(in crate::scenario) fn ordered(
 }
 
 /// A list or text that is not too long.
-pub(in crate::scenario) fn at_most(
+pub(in crate::scenario) fn check_at_most(
     place: &ValuePath,
     what: &str,
     found: usize,
@@ -71,7 +76,7 @@ pub(in crate::scenario) fn at_most(
 }
 
 /// A name that is there and not too long.
-pub(in crate::scenario) fn name(
+pub(in crate::scenario) fn check_name_text(
     place: &ValuePath,
     what: &str,
     found: &str,
@@ -82,11 +87,11 @@ pub(in crate::scenario) fn name(
             format!("expected a name for the {what}, found none"),
         ));
     }
-    at_most(place, "characters", found.chars().count(), NAME_CHARS_MAX)
+    check_at_most(place, "characters", found.chars().count(), NAME_CHARS_MAX)
 }
 
 /// No name twice; the second is the one that is wrong.
-pub(in crate::scenario) fn distinct<'a>(
+pub(in crate::scenario) fn check_distinct<'a>(
     place: &ValuePath,
     what: &str,
     field: &'static str,
@@ -107,7 +112,7 @@ pub(in crate::scenario) fn distinct<'a>(
 }
 
 /// A name that is among the known ones.
-pub(in crate::scenario) fn known(
+pub(in crate::scenario) fn check_known(
     place: &ValuePath,
     what: &str,
     found: &str,
@@ -122,7 +127,7 @@ pub(in crate::scenario) fn known(
             format!("unknown {what} `{found}`, did you mean `{name}`?"),
         ),
         None => ValidationError::new(place.clone(), format!("unknown {what} `{found}`")).with_help(
-            format!("the known names are {}", one_of(&Vec::from_iter(known))),
+            format!("the known names are {}", list_names(&Vec::from_iter(known))),
         ),
     })
 }

@@ -5,20 +5,25 @@ use std::collections::BTreeSet;
 use glam::Vec2;
 
 use super::areas::check_area;
-use super::bounds::{at_most, known, within};
+use super::bounds::{check_at_most, check_known, check_range};
 use super::limits::{
     CROWD_RATE_MAX, CROWDS_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX, PARTY_SIZE_MAX,
     SPEED_M_S_MAX,
 };
 use super::names::Names;
-use super::problems::Problems;
+use super::problems::ValidationErrors;
 use crate::scenario::behaviours::BehaviourSite;
 use crate::scenario::schema::{BehaviourSpec, Scenario, ScenarioCrowd};
 use crate::scenario::text::{ValidationError, ValuePath};
 
-pub(super) fn cast(scenario: &Scenario, names: &Names, problems: &mut Problems) {
+pub(super) fn check_crowds(scenario: &Scenario, names: &Names, problems: &mut ValidationErrors) {
     let place = ValuePath::root().field("cast");
-    if !problems.check(at_most(&place, "items", scenario.cast.len(), CROWDS_MAX)) {
+    if !problems.check(check_at_most(
+        &place,
+        "items",
+        scenario.cast.len(),
+        CROWDS_MAX,
+    )) {
         return;
     }
     let mut total = 0_u64;
@@ -31,7 +36,7 @@ pub(super) fn cast(scenario: &Scenario, names: &Names, problems: &mut Problems) 
             return;
         }
         crowd_problems(&place, crowd, names, &names.scenes, problems);
-        let counted = count(&place, crowd, scenario, &mut total, &mut in_scenes);
+        let counted = count_objects(&place, crowd, scenario, &mut total, &mut in_scenes);
         if !problems.check(counted) {
             // Every crowd that follows is too many as well.
             return;
@@ -40,7 +45,7 @@ pub(super) fn cast(scenario: &Scenario, names: &Names, problems: &mut Problems) 
 }
 
 /// Counts the objects of one more crowd, in the whole cast and in its scene.
-fn count(
+fn count_objects(
     place: &ValuePath,
     crowd: &ScenarioCrowd,
     scenario: &Scenario,
@@ -79,7 +84,7 @@ pub(super) fn check_crowd(
     names: &Names,
     scenes: &BTreeSet<&str>,
 ) -> Result<(), ValidationError> {
-    Problems::first(|problems| crowd_problems(place, crowd, names, scenes, problems))
+    ValidationErrors::first(|problems| crowd_problems(place, crowd, names, scenes, problems))
 }
 
 fn crowd_problems(
@@ -87,27 +92,31 @@ fn crowd_problems(
     crowd: &ScenarioCrowd,
     names: &Names,
     scenes: &BTreeSet<&str>,
-    problems: &mut Problems,
+    problems: &mut ValidationErrors,
 ) {
     let tag_chars = crowd.tag.chars().count();
-    problems.check(at_most(
+    problems.check(check_at_most(
         &place.field("tag"),
         "characters",
         tag_chars,
         NAME_CHARS_MAX,
     ));
-    problems.check(known(
+    problems.check(check_known(
         &place.field("kind"),
         "kind",
         &crowd.kind,
         &names.kinds,
     ));
-    problems.check(within(&place.field("count"), crowd.count, 0..=OBJECTS_MAX));
+    problems.check(check_range(
+        &place.field("count"),
+        crowd.count,
+        0..=OBJECTS_MAX,
+    ));
     if let Some(scene) = &crowd.scene {
-        problems.check(known(&place.field("scene"), "scene", scene, scenes));
+        problems.check(check_known(&place.field("scene"), "scene", scene, scenes));
     }
     problems.check(check_area(&place.field("at"), &crowd.at));
-    problems.check(within(
+    problems.check(check_range(
         &place.field("party_size"),
         crowd.party_size,
         0..=PARTY_SIZE_MAX,
@@ -124,7 +133,7 @@ fn crowd_problems(
         ("messages_per_s", crowd.messages_per_s, OBJECT_RATE_MAX),
         ("churn_per_s", crowd.churn_per_s, CROWD_RATE_MAX),
     ] {
-        problems.check(within(&place.field(field), found, 0.0..=limit));
+        problems.check(check_range(&place.field(field), found, 0.0..=limit));
     }
 }
 
@@ -134,7 +143,7 @@ pub(super) fn check_behaviour(
     names: &Names,
 ) -> Result<(), ValidationError> {
     let site = BehaviourSite {
-        place: place.clone(),
+        path: place.clone(),
         kinds: names.object_kinds,
         scale: Vec2::ONE,
         size_m: Vec2::ONE,

@@ -1,6 +1,6 @@
 //! Whether expectations make sense.
 
-use super::bounds::within;
+use super::bounds::check_range;
 use super::limits::DURATION_S_MAX;
 use crate::scenario::counters;
 use crate::scenario::schema::{Expectation, Scenario};
@@ -14,20 +14,22 @@ pub(super) fn check_expectation(
     match expectation {
         Expectation::WaitUnderS(limit)
         | Expectation::TickP99UnderMs(limit)
-        | Expectation::BytesPerClientUnder(limit) => within(&place.item(0), *limit, 0.0..=f64::MAX),
-        Expectation::SetP99UnderMs(_, limit) => within(&place.item(1), *limit, 0.0..=f64::MAX),
+        | Expectation::BytesPerClientUnder(limit) => {
+            check_range(&place.item(0), *limit, 0.0..=f64::MAX)
+        }
+        Expectation::SetP99UnderMs(_, limit) => check_range(&place.item(1), *limit, 0.0..=f64::MAX),
         Expectation::TicksUnderMs {
             ms,
             share,
             warm_up_s,
             ..
         } => {
-            within(&place.field("ms"), *ms, 0.0..=f64::MAX)?;
-            within(&place.field("share"), *share, 0.0..=1.0)?;
-            within(&place.field("warm_up_s"), *warm_up_s, 0.0..=DURATION_S_MAX)
+            check_range(&place.field("ms"), *ms, 0.0..=f64::MAX)?;
+            check_range(&place.field("share"), *share, 0.0..=1.0)?;
+            check_range(&place.field("warm_up_s"), *warm_up_s, 0.0..=DURATION_S_MAX)
         }
         Expectation::PathsExact { share: Some(share) } => {
-            within(&place.field("share"), *share, 0.0..=1.0)
+            check_range(&place.field("share"), *share, 0.0..=1.0)
         }
         Expectation::HashIs(hash) => check_hash(&place.item(0), hash),
         Expectation::Counter {
@@ -39,7 +41,7 @@ pub(super) fn check_expectation(
             check_bounds(place, *at_least, *at_most)
         }
         Expectation::After { t_s, expect } => {
-            within(&place.field("t_s"), *t_s, 0.0..=DURATION_S_MAX)?;
+            check_range(&place.field("t_s"), *t_s, 0.0..=DURATION_S_MAX)?;
             check_watched(&place.field("expect"), expect, scenario)
         }
         Expectation::Between {
@@ -47,8 +49,8 @@ pub(super) fn check_expectation(
             until_s,
             expect,
         } => {
-            within(&place.field("from_s"), *from_s, 0.0..=DURATION_S_MAX)?;
-            within(&place.field("until_s"), *until_s, *from_s..=DURATION_S_MAX)?;
+            check_range(&place.field("from_s"), *from_s, 0.0..=DURATION_S_MAX)?;
+            check_range(&place.field("until_s"), *until_s, *from_s..=DURATION_S_MAX)?;
             check_watched(&place.field("expect"), expect, scenario)
         }
         Expectation::NoLeaks if !cfg!(feature = "leak-track") => Err(ValidationError::new(
@@ -86,7 +88,7 @@ fn check_counter(
 ) -> Result<(), ValidationError> {
     let queues = scenario.queues.iter().map(|queue| queue.mode.as_str());
     let others = scenario.settings.matchmaking.modes.iter();
-    let known = counters::names(
+    let known = counters::counter_names(
         queues.chain(others.map(|mode| mode.name())),
         scenario.tags(),
     );
@@ -128,7 +130,7 @@ fn check_bounds(
 ) -> Result<(), ValidationError> {
     for (field, bound) in [("at_least", at_least), ("at_most", at_most)] {
         if let Some(bound) = bound {
-            within(&place.field(field), bound, f64::MIN..=f64::MAX)?;
+            check_range(&place.field(field), bound, f64::MIN..=f64::MAX)?;
         }
     }
     match (at_least, at_most) {

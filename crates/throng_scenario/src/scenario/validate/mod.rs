@@ -24,46 +24,46 @@
 //!
 //! Invariant: a scenario that passes asks for no more objects, scenes, cues or time than the limits allow.
 
+mod area_bounds;
 mod areas;
 mod attributes;
 mod bounds;
-mod choose;
 mod crowds;
-mod dead;
 mod expect;
-mod fits;
 pub mod limits;
+mod map_sizes;
 mod names;
 mod problems;
 mod queues;
-mod reach;
 mod scenes;
 mod script;
+mod selection;
 mod sessions;
+mod unused;
 
+pub(super) use area_bounds::areas_outside_map;
 pub(super) use areas::check_area;
-pub(super) use bounds::{at_most, metres, within};
-pub(super) use dead::dead_text;
-pub(super) use fits::{
-    add_tiles, edit_problems, edits_fit, grid_fits, scenes_with_places, with_scaled_edits,
+pub(super) use bounds::{check_at_most, check_metres, check_range};
+pub(super) use map_sizes::{
+    add_tiles, check_edits, check_grid, edit_problems, scenes_with_paths, with_scaled_edits,
 };
 pub(super) use names::Names;
-pub(super) use problems::Problems;
-pub(super) use reach::areas_beyond;
+pub(super) use problems::ValidationErrors;
+pub(super) use unused::unused_entries;
 
 use super::behaviours::Behaviours;
 use super::schema::{Action, Scenario};
 use super::text::{ValidationError, ValuePath};
-use bounds::{distinct, name};
-use crowds::cast;
+use bounds::{check_distinct, check_name_text};
+use crowds::check_crowds;
 use expect::check_expectation;
 use limits::{
     CUES_MAX, DURATION_S_MAX, EXPECTATIONS_MAX, HEARTBEAT_TICKS_MAX, KINDS_MAX, SPILL_BYTES_MAX,
     TICK_HZ_MAX,
 };
 use queues::{check_modes, check_queues};
-use scenes::scenes;
-use script::{check_action, check_cue, check_line};
+use scenes::check_scenes;
+use script::{check_action, check_cue, check_network};
 use sessions::check_sessions;
 use throng::wire::{MTU_MAX_BYTES, MTU_MIN_BYTES};
 use throng::world::{ObjectKinds, ViewRange};
@@ -90,26 +90,31 @@ pub fn validate_all(
     attributes: &[&str],
     behaviours: &Behaviours,
 ) -> Vec<ValidationError> {
-    let kinds = kinds_of(scenario);
-    let names = Names::of(scenario, &kinds, attributes, behaviours);
-    let mut problems = Problems::default();
+    let kinds = object_kinds(scenario);
+    let names = Names::new(scenario, &kinds, attributes, behaviours);
+    let mut problems = ValidationErrors::default();
     check_whole(scenario, &mut problems);
-    problems.check(attributes::attributes(scenario));
-    scenes(scenario, &mut problems);
-    cast(scenario, &names, &mut problems);
+    problems.check(attributes::check_attributes(scenario));
+    check_scenes(scenario, &mut problems);
+    check_crowds(scenario, &names, &mut problems);
     check_queues(scenario, &names, &mut problems);
     check_modes(scenario, &mut problems);
     let root = ValuePath::root();
-    problems.check(check_line(&root.field("line"), scenario.line));
+    problems.check(check_network(&root.field("line"), scenario.line));
     let place = root.field("script");
-    if problems.check(at_most(&place, "items", scenario.script.len(), CUES_MAX)) {
+    if problems.check(check_at_most(
+        &place,
+        "items",
+        scenario.script.len(),
+        CUES_MAX,
+    )) {
         for (index, cue) in scenario.script.iter().enumerate() {
             problems.check(check_cue(&place.item(index), cue, &names));
         }
     }
     let place = root.field("expect");
     let count = scenario.expect.len();
-    if problems.check(at_most(&place, "items", count, EXPECTATIONS_MAX)) {
+    if problems.check(check_at_most(&place, "items", count, EXPECTATIONS_MAX)) {
         for (index, expectation) in scenario.expect.iter().enumerate() {
             let place = place.item(index);
             problems.check(check_expectation(&place, expectation, scenario));
@@ -119,14 +124,14 @@ pub fn validate_all(
 }
 
 /// Whether an action makes sense beside those of a scenario; what is wrong in words.
-pub(super) fn check_extra(
+pub(super) fn check_external_action(
     scenario: &Scenario,
     action: &Action,
     attributes: &[&str],
     behaviours: &Behaviours,
 ) -> Result<(), String> {
-    let kinds = kinds_of(scenario);
-    let names = Names::of(scenario, &kinds, attributes, behaviours);
+    let kinds = object_kinds(scenario);
+    let names = Names::new(scenario, &kinds, attributes, behaviours);
     let checked = check_action(&ValuePath::root(), action, &names);
     checked.map_err(|problem| match problem.help {
         Some(help) => format!("{}; {help}", problem.message),
@@ -135,29 +140,38 @@ pub(super) fn check_extra(
 }
 
 /// The scenario as a whole, its kinds and its settings.
-fn check_whole(scenario: &Scenario, problems: &mut Problems) {
+fn check_whole(scenario: &Scenario, problems: &mut ValidationErrors) {
     let root = ValuePath::root();
-    problems.check(name(&root.field("name"), "scenario", &scenario.name));
-    problems.check(within(
+    problems.check(check_name_text(
+        &root.field("name"),
+        "scenario",
+        &scenario.name,
+    ));
+    problems.check(check_range(
         &root.field("tick_hz"),
         scenario.tick_hz,
         1.0..=TICK_HZ_MAX,
     ));
-    problems.check(within(
+    problems.check(check_range(
         &root.field("heartbeat_ticks"),
         scenario.heartbeat_ticks,
         1..=HEARTBEAT_TICKS_MAX,
     ));
-    problems.check(within(
+    problems.check(check_range(
         &root.field("duration_s"),
         scenario.duration_s,
         0.0..=DURATION_S_MAX,
     ));
     let kinds = root.field("kinds");
-    if problems.check(at_most(&kinds, "items", scenario.kinds.len(), KINDS_MAX)) {
+    if problems.check(check_at_most(
+        &kinds,
+        "items",
+        scenario.kinds.len(),
+        KINDS_MAX,
+    )) {
         for (index, kind) in scenario.kinds.iter().enumerate() {
             let place = kinds.item(index);
-            problems.check(name(&place.field("name"), "kind", &kind.name));
+            problems.check(check_name_text(&place.field("name"), "kind", &kind.name));
             if kind.visibility == ViewRange::Far(0) {
                 problems.add(ValidationError::new(
                     place.field("visibility"),
@@ -166,15 +180,15 @@ fn check_whole(scenario: &Scenario, problems: &mut Problems) {
             }
         }
         let names = scenario.kinds.iter().map(|kind| kind.name.as_str());
-        problems.check(distinct(&kinds, "kind", "name", names));
+        problems.check(check_distinct(&kinds, "kind", "name", names));
     }
     let packets = root.field("settings").field("outbox");
-    problems.check(within(
+    problems.check(check_range(
         &packets.field("mtu_bytes"),
         scenario.settings.outbox.mtu_bytes,
         MTU_MIN_BYTES..=MTU_MAX_BYTES,
     ));
-    problems.check(within(
+    problems.check(check_range(
         &packets.field("spill_client_bytes_max"),
         scenario.settings.outbox.spill_client_bytes_max,
         0..=SPILL_BYTES_MAX,
@@ -184,7 +198,7 @@ fn check_whole(scenario: &Scenario, problems: &mut Problems) {
 }
 
 /// The kinds of objects with those of the scenario, as far as it may have them.
-fn kinds_of(scenario: &Scenario) -> ObjectKinds {
+fn object_kinds(scenario: &Scenario) -> ObjectKinds {
     let mut kinds = ObjectKinds::default();
     for kind in scenario.kinds.iter().take(KINDS_MAX) {
         kinds.register(kind.clone());
@@ -219,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_needs_no_more_than_a_name() {
+    fn scenario_needs_only_a_name() {
         assert_eq!(told(""), "ok");
         assert_eq!(
             validate(&Scenario::default(), &[], &Behaviours::default())
@@ -230,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_must_be_finite_and_in_range() {
+    fn non_finite_and_out_of_range_numbers_are_refused() {
         for (fields, place) in [
             ("tick_hz: 0", "tick_hz"),
             ("tick_hz: NaN", "tick_hz"),
@@ -328,13 +342,13 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_are_told_in_the_order_of_the_fields() {
+    fn all_errors_are_reported_in_field_order() {
         let text = "Scenario(name: \"\", tick_hz: 0, scenes: [Scene(name: \"a\", tile_m: 0)], cast: [
             Crowd(kind: \"nobody\", party_size: 9), Crowd(speed_m_s: -1)], queues: [Queue(regions: 99)],
             script: [At(t_s: -1, run: Despawn(tag: \"x\"))], expect: [TickP99UnderMs(-1), WaitUnderS(-1)])";
         let scenario = parse("t.ron", text).unwrap();
         let problems = validate_all(&scenario, &[], &Behaviours::default());
-        let places: Vec<String> = problems.iter().map(|p| p.place.to_string()).collect();
+        let places: Vec<String> = problems.iter().map(|p| p.path.to_string()).collect();
         let expected = [
             "name",
             "tick_hz",
@@ -355,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn expectations_must_have_something_to_say() {
+    fn invalid_expectations_are_refused() {
         for (expectation, problem) in [
             (
                 "Counter(name: \"paths.found\")",
@@ -410,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn names_must_exist() {
+    fn unknown_names_are_refused() {
         assert_eq!(
             with_crowd("kind: \"playr\""),
             "cast[0].kind: unknown kind `playr`, did you mean `player`?"
@@ -456,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_the_script_brings_may_be_used() {
+    fn names_defined_by_the_script_may_be_used() {
         let fields = "scenes: [Scene(name: \"a\")], kinds: [ObjectKind(name: \"wolf\")], script: [
             At(t_s: 1, run: Spawn(tag: \"pack\", kind: \"wolf\")), At(t_s: 2, run: OpenScene(name: \"b\")),
             At(t_s: 3, run: ChangeScene(tag: \"pack\", to: \"b\")), At(t_s: 4, run: CloseScene(scene: \"b\"))]";
@@ -464,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn names_must_differ() {
+    fn duplicate_names_are_refused() {
         assert!(
             told("scenes: [Scene(name: \"a\"), Scene(name: \"a\")]")
                 .starts_with("scenes[1].name: ")
@@ -473,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_must_have_tiles() {
+    fn empty_edits_are_refused() {
         assert!(
             with_action("Free(rect_tiles: (1, 1, 0, 5))").starts_with("script[0].run.rect_tiles: ")
         );
@@ -488,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_needs_a_scene_with_room_for_it() {
+    fn crowd_needs_a_scene_with_room_for_it() {
         assert!(told("cast: [Crowd()]").starts_with("cast[0]: expected a scene"));
         let fields = "scenes: [Scene(name: \"a\", max_objects: 10)], cast: [Crowd(count: 6), Crowd(count: 5)]";
         assert!(

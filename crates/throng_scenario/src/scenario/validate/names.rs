@@ -26,7 +26,7 @@ pub(in crate::scenario) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn of(
+    pub(super) fn new(
         scenario: &'a Scenario,
         object_kinds: &'a ObjectKinds,
         attributes: &[&'a str],

@@ -7,9 +7,9 @@ const PROBLEMS_MAX: usize = 50;
 
 /// What is wrong with a scenario, in the order of its fields; the first fifty.
 #[derive(Debug, Default)]
-pub(in crate::scenario) struct Problems(Vec<ValidationError>);
+pub(in crate::scenario) struct ValidationErrors(Vec<ValidationError>);
 
-impl Problems {
+impl ValidationErrors {
     /// The first problem that a check of many parts finds.
     pub fn first(check: impl FnOnce(&mut Self)) -> Result<(), ValidationError> {
         let mut problems = Self::default();

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::bounds::{at_most, distinct, known, name, within};
+use super::bounds::{check_at_most, check_distinct, check_known, check_name_text, check_range};
 use super::limits::{
     CROWD_RATE_MAX, DURATION_S_MAX, OBJECTS_MAX, QUEUES_MAX, RATING_MAX, TICK_HZ_MAX,
 };
 use super::names::Names;
-use super::problems::Problems;
+use super::problems::ValidationErrors;
 use super::scenes::check_scene;
 use crate::crowd::REGIONS_MAX;
 use crate::scenario::schema::{Scenario, ScenarioMatchMode};
@@ -15,16 +15,21 @@ use crate::scenario::text::{ValidationError, ValuePath};
 use throng::matchmaking::{MatchModeSettings, ModeError};
 
 /// The queues.
-pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Problems) {
+pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut ValidationErrors) {
     let place = ValuePath::root().field("queues");
-    if !problems.check(at_most(&place, "items", scenario.queues.len(), QUEUES_MAX)) {
+    if !problems.check(check_at_most(
+        &place,
+        "items",
+        scenario.queues.len(),
+        QUEUES_MAX,
+    )) {
         return;
     }
     for (index, queue) in scenario.queues.iter().enumerate() {
         queue_problems(&place.item(index), queue, names, scenario.tick_hz, problems);
     }
     let modes = scenario.queues.iter().map(|queue| queue.mode.as_str());
-    problems.check(distinct(&place, "queue", "mode", modes));
+    problems.check(check_distinct(&place, "queue", "mode", modes));
     let mut crowds = BTreeSet::new();
     for (index, queue) in scenario.queues.iter().enumerate() {
         let Some(tag) = &queue.crowd else { continue };
@@ -52,13 +57,13 @@ pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Pr
 }
 
 /// The modes of the settings, in which only embedders queue; their names must differ from those of the queues.
-pub(super) fn check_modes(scenario: &Scenario, problems: &mut Problems) {
+pub(super) fn check_modes(scenario: &Scenario, problems: &mut ValidationErrors) {
     let place = ValuePath::root()
         .field("settings")
         .field("matchmaking")
         .field("modes");
     let modes = &scenario.settings.matchmaking.modes;
-    if !problems.check(at_most(&place, "items", modes.len(), QUEUES_MAX)) {
+    if !problems.check(check_at_most(&place, "items", modes.len(), QUEUES_MAX)) {
         return;
     }
     let mut names: BTreeSet<&str> = scenario
@@ -68,7 +73,7 @@ pub(super) fn check_modes(scenario: &Scenario, problems: &mut Problems) {
         .collect();
     for (index, mode) in modes.iter().enumerate() {
         let place = place.item(index);
-        problems.check(name(&place.field("name"), "queue", mode.name()));
+        problems.check(check_name_text(&place.field("name"), "queue", mode.name()));
         if !names.insert(mode.name()) {
             let message = format!(
                 "expected a different name for each queue, found `{}` twice",
@@ -103,9 +108,9 @@ fn queue_problems(
     queue: &ScenarioMatchMode,
     names: &Names,
     tick_hz: f64,
-    problems: &mut Problems,
+    problems: &mut ValidationErrors,
 ) {
-    problems.check(name(&place.field("mode"), "queue", &queue.mode));
+    problems.check(check_name_text(&place.field("mode"), "queue", &queue.mode));
     let rules = place.field("rules");
     let named = queue.rules.name();
     if named != queue.rules.default_name() && named != queue.mode {
@@ -119,7 +124,7 @@ fn queue_problems(
     party_problems(place, queue, problems);
     if let Some(tag) = &queue.crowd {
         let place = place.field("crowd");
-        let is_known = problems.check(known(&place, "tag", tag, &names.tags));
+        let is_known = problems.check(check_known(&place, "tag", tag, &names.tags));
         if is_known && !names.player_tags.contains(tag.as_str()) {
             let message = format!("expected a crowd of players, but `{tag}` has none");
             problems.add(ValidationError::new(place, message));
@@ -130,11 +135,15 @@ fn queue_problems(
         ("leaves_per_s", queue.leaves_per_s, CROWD_RATE_MAX),
         ("return_share", queue.return_share, 1.0),
     ] {
-        problems.check(within(&place.field(field), found, 0.0..=limit));
+        problems.check(check_range(&place.field(field), found, 0.0..=limit));
     }
     for (field, found) in [("battle_s", queue.battle_s), ("rest_s", queue.rest_s)] {
         let found = f64::from(found);
-        problems.check(within(&place.field(field), found, 0.0..=DURATION_S_MAX));
+        problems.check(check_range(
+            &place.field(field),
+            found,
+            0.0..=DURATION_S_MAX,
+        ));
     }
     if let Some(scene) = &queue.battle_scene {
         let place = place.field("battle_scene");
@@ -147,19 +156,19 @@ fn queue_problems(
 }
 
 /// What the parties that come by themselves are made of.
-fn party_problems(place: &ValuePath, queue: &ScenarioMatchMode, problems: &mut Problems) {
-    problems.check(within(
+fn party_problems(place: &ValuePath, queue: &ScenarioMatchMode, problems: &mut ValidationErrors) {
+    problems.check(check_range(
         &place.field("parties"),
         queue.parties,
         0..=OBJECTS_MAX,
     ));
-    problems.check(within(
+    problems.check(check_range(
         &place.field("parties_per_s"),
         queue.parties_per_s,
         0.0..=CROWD_RATE_MAX,
     ));
     let rating_max = i32::try_from(RATING_MAX).unwrap_or(i32::MAX);
-    problems.check(within(
+    problems.check(check_range(
         &place.field("skill_mean"),
         queue.skill_mean,
         0..=rating_max,
@@ -169,11 +178,15 @@ fn party_problems(place: &ValuePath, queue: &ScenarioMatchMode, problems: &mut P
         ("power_per_player", queue.power_per_player),
         ("power_deviation", queue.power_deviation),
     ] {
-        problems.check(within(&place.field(field), found, 0..=RATING_MAX));
+        problems.check(check_range(&place.field(field), found, 0..=RATING_MAX));
     }
     let (low, high) = queue.levels;
-    problems.check(within(&place.field("levels").item(1), high, low..=u16::MAX));
-    problems.check(within(
+    problems.check(check_range(
+        &place.field("levels").item(1),
+        high,
+        low..=u16::MAX,
+    ));
+    problems.check(check_range(
         &place.field("avoid_share"),
         queue.avoid_share,
         0.0..=1.0,
@@ -189,7 +202,7 @@ fn party_problems(place: &ValuePath, queue: &ScenarioMatchMode, problems: &mut P
             ));
         }
     }
-    problems.check(within(
+    problems.check(check_range(
         &place.field("regions"),
         queue.regions,
         0..=REGIONS_MAX,
@@ -209,13 +222,13 @@ mod tests {
         );
         let scenario = parse("s.ron", &text).unwrap_or_else(|error| panic!("{error}"));
         validate(&scenario, &[], &crate::scenario::Behaviours::default()).map_or_else(
-            |problem| format!("{}: {}", problem.place, problem.message),
+            |problem| format!("{}: {}", problem.path, problem.message),
             |()| String::new(),
         )
     }
 
     #[test]
-    fn what_parties_are_made_of_is_within_its_range() {
+    fn party_values_are_in_their_range() {
         assert_eq!(
             with_queue(
                 "levels: (3, 60), avoid_share: 1, role_weights: (0, 1, 0, 0, 0), regions: 32, rest_s: 0, leaves_per_s: 3, return_share: 0.5"
@@ -244,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_that_queues_is_one_of_players_and_in_one_queue() {
+    fn queueing_crowd_has_players_and_one_queue() {
         assert_eq!(
             with_queue("crowd: \"plyers\""),
             "queues[0].crowd: unknown tag `plyers`, did you mean `players`?"

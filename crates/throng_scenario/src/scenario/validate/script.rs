@@ -4,8 +4,7 @@ use glam::Vec2;
 
 use super::areas::check_area;
 use super::attributes::{check_name, check_value};
-use super::bounds::{at_most, known, within};
-use super::choose::check_who;
+use super::bounds::{check_at_most, check_known, check_range};
 use super::crowds::{check_behaviour, check_crowd};
 use super::limits::{
     DURATION_S_MAX, FACTOR_MAX, METRES_MAX, OBJECTS_MAX, PARTY_SIZE_MAX, PERIOD_S_MIN,
@@ -13,13 +12,14 @@ use super::limits::{
 };
 use super::names::Names;
 use super::scenes::check_scene;
-use crate::crowd::{CrowdNetworkConditions, LINE_MS_MAX, SCENE_ATTRIBUTE_NAMES};
+use super::selection::check_selector;
+use crate::crowd::{CrowdNetworkConditions, DELAY_MS_MAX, SCENE_ATTRIBUTE_NAMES};
 use crate::scenario::behaviours::BehaviourSite;
 use crate::scenario::schema::{Action, Cue, CueSpec, ScenarioAnnouncementScope, ScenarioCrowd};
 use crate::scenario::text::{ValidationError, ValuePath};
 use throng::map::{TilePattern, TileRect};
 
-pub(super) fn check_line(
+pub(super) fn check_network(
     place: &ValuePath,
     line: CrowdNetworkConditions,
 ) -> Result<(), ValidationError> {
@@ -29,20 +29,16 @@ pub(super) fn check_line(
         ("reorder", line.reorder),
         ("share", line.share),
     ] {
-        within(&place.field(name), share, 0.0..=1.0)?;
+        check_range(&place.field(name), share, 0.0..=1.0)?;
     }
     for (name, ms) in [("delay_ms", line.delay_ms), ("jitter_ms", line.jitter_ms)] {
-        within(&place.field(name), ms, 0..=LINE_MS_MAX)?;
+        check_range(&place.field(name), ms, 0..=DELAY_MS_MAX)?;
     }
     Ok(())
 }
 
 /// Each step of a ramp is a crowd of its own, of which a rate or a party would be another than of the whole.
-fn check_little_by_little(
-    place: &ValuePath,
-    crowd: &ScenarioCrowd,
-    steps: f64,
-) -> Result<(), ValidationError> {
+fn check_ramp(place: &ValuePath, crowd: &ScenarioCrowd, steps: f64) -> Result<(), ValidationError> {
     let receiving = f64::from(crowd.clients) * f64::from(crowd.count) / steps;
     for (field, is_wrong) in [
         ("clients", crowd.clients > 0.0 && receiving < 0.5),
@@ -71,14 +67,14 @@ pub(super) fn check_cue(
             until_s,
             every_s,
         } => {
-            if run.spread().is_none() {
+            if run.ramp_count().is_none() {
                 let message = "expected an action with a `count` to spread: `Spawn`, `Despawn`, `Login`, `Logout`, \
                                `Queue` or `Cancel`";
                 return Err(ValidationError::new(place.field("run"), message));
             }
             if let Action::Spawn(crowd) = run {
                 let steps = ((until_s - from_s) / every_s).floor() + 1.0;
-                check_little_by_little(&place.field("run"), crowd, steps)?;
+                check_ramp(&place.field("run"), crowd, steps)?;
             }
         }
         Cue::When {
@@ -88,9 +84,9 @@ pub(super) fn check_cue(
             at_least,
             ..
         } => {
-            known(&place.field("tag"), "tag", tag, &names.tags)?;
+            check_known(&place.field("tag"), "tag", tag, &names.tags)?;
             check_name(place, attribute, names)?;
-            one_of_two(
+            check_exactly_one(
                 place,
                 ("below", below.is_some()),
                 ("at_least", at_least.is_some()),
@@ -102,8 +98,8 @@ pub(super) fn check_cue(
             at_least,
             ..
         } => {
-            known(&place.field("tag"), "tag", tag, &names.tags)?;
-            one_of_two(
+            check_known(&place.field("tag"), "tag", tag, &names.tags)?;
+            check_exactly_one(
                 place,
                 ("at_most", at_most.is_some()),
                 ("at_least", at_least.is_some()),
@@ -114,7 +110,7 @@ pub(super) fn check_cue(
 }
 
 /// A condition has one limit.
-fn one_of_two(
+fn check_exactly_one(
     place: &ValuePath,
     (first, has_first): (&'static str, bool),
     (second, has_second): (&'static str, bool),
@@ -139,11 +135,11 @@ fn check_times(place: &ValuePath, cue: &Cue) -> Result<(), ValidationError> {
         Cue::At { .. } | Cue::Ramp { .. } => None,
     };
     if let Some(times) = times {
-        within(&place.field("times"), times, 1..=u32::MAX)?;
+        check_range(&place.field("times"), times, 1..=u32::MAX)?;
     }
     let (from_s, until_s) = match cue {
         Cue::At { t_s, .. } => {
-            return within(&place.field("t_s"), *t_s, 0.0..=DURATION_S_MAX);
+            return check_range(&place.field("t_s"), *t_s, 0.0..=DURATION_S_MAX);
         }
         Cue::Every {
             t_s,
@@ -151,7 +147,7 @@ fn check_times(place: &ValuePath, cue: &Cue) -> Result<(), ValidationError> {
             until_s,
             ..
         } => {
-            within(&place.field("t_s"), *t_s, PERIOD_S_MIN..=DURATION_S_MAX)?;
+            check_range(&place.field("t_s"), *t_s, PERIOD_S_MIN..=DURATION_S_MAX)?;
             (*from_s, *until_s)
         }
         Cue::Ramp {
@@ -160,7 +156,7 @@ fn check_times(place: &ValuePath, cue: &Cue) -> Result<(), ValidationError> {
             every_s,
             ..
         } => {
-            within(
+            check_range(
                 &place.field("every_s"),
                 *every_s,
                 PERIOD_S_MIN..=DURATION_S_MAX,
@@ -174,9 +170,9 @@ fn check_times(place: &ValuePath, cue: &Cue) -> Result<(), ValidationError> {
             from_s, until_s, ..
         } => (*from_s, *until_s),
     };
-    within(&place.field("from_s"), from_s, 0.0..=DURATION_S_MAX)?;
+    check_range(&place.field("from_s"), from_s, 0.0..=DURATION_S_MAX)?;
     until_s.map_or(Ok(()), |until_s| {
-        within(&place.field("until_s"), until_s, from_s..=DURATION_S_MAX)
+        check_range(&place.field("until_s"), until_s, from_s..=DURATION_S_MAX)
     })
 }
 
@@ -185,10 +181,10 @@ pub(super) fn check_action(
     action: &Action,
     names: &Names,
 ) -> Result<(), ValidationError> {
-    if let Some(who) = action.who() {
-        check_who(place, who, names)?;
+    if let Some(who) = action.selector() {
+        check_selector(place, who, names)?;
     } else if let Some(tag) = action.tag() {
-        known(&place.field("tag"), "tag", tag, &names.tags)?;
+        check_known(&place.field("tag"), "tag", tag, &names.tags)?;
     }
     match action {
         Action::Spawn(crowd) => check_spawn(place, crowd, names),
@@ -199,7 +195,7 @@ pub(super) fn check_action(
         Action::AddAttribute { attribute, .. } => check_name(place, attribute, names),
         Action::ScaleAttribute { attribute, by, .. } => {
             check_name(place, attribute, names)?;
-            within(&place.field("by"), *by, -FACTOR_MAX..=FACTOR_MAX)
+            check_range(&place.field("by"), *by, -FACTOR_MAX..=FACTOR_MAX)
         }
         Action::Game(cue) => {
             // The name stands within the brackets of `Game`.
@@ -210,7 +206,7 @@ pub(super) fn check_action(
         } => {
             check_changed_scene(place, scene.as_deref(), names)?;
             let attributes = SCENE_ATTRIBUTE_NAMES.iter().copied().collect();
-            known(
+            check_known(
                 &place.field("attribute"),
                 "attribute of scenes",
                 attribute,
@@ -219,9 +215,9 @@ pub(super) fn check_action(
         }
         Action::Announce { scope, text, .. } => {
             if let ScenarioAnnouncementScope::Radius(radius_m) = scope {
-                within(&place.field("scope").item(0), *radius_m, 0.0..=METRES_MAX)?;
+                check_range(&place.field("scope").item(0), *radius_m, 0.0..=METRES_MAX)?;
             }
-            at_most(&place.field("text"), "bytes", text.len(), TEXT_BYTES_MAX)
+            check_at_most(&place.field("text"), "bytes", text.len(), TEXT_BYTES_MAX)
         }
         Action::SetBehaviour { behaviour, .. } => {
             check_behaviour(&place.field("behaviour"), behaviour, names)
@@ -231,18 +227,18 @@ pub(super) fn check_action(
         | Action::Free { .. }
         | Action::Toggle { .. }
         | Action::Paint { .. } => check_edit(place, action, names),
-        Action::Queue { .. } | Action::Cancel { .. } => check_queueing(place, action, names),
-        Action::SetLine(line) => check_line(place, *line),
+        Action::Queue { .. } | Action::Cancel { .. } => check_queue_action(place, action, names),
+        Action::SetLine(line) => check_network(place, *line),
         Action::OpenScene(scene) => check_scene(place, scene),
         Action::CloseScene { scene } => {
-            known(&place.field("scene"), "scene", scene, &names.all_scenes)
+            check_known(&place.field("scene"), "scene", scene, &names.all_scenes)
         }
         Action::ChangeScene { to, at, .. } => {
-            known(&place.field("to"), "scene", to, &names.all_scenes)?;
+            check_known(&place.field("to"), "scene", to, &names.all_scenes)?;
             check_area(&place.field("at"), at)
         }
         Action::Disconnect { .. } | Action::Possess { .. } | Action::Spectate { .. } => {
-            check_on_players(place, action, names)
+            check_player_action(place, action, names)
         }
         Action::Despawn { .. }
         | Action::Hide { .. }
@@ -259,7 +255,7 @@ pub(super) fn check_action(
 }
 
 /// Checks an action about parties in a queue; any other is fine.
-fn check_queueing(
+fn check_queue_action(
     place: &ValuePath,
     action: &Action,
     names: &Names,
@@ -270,30 +266,32 @@ fn check_queueing(
             parties,
             size,
         } => {
-            known(&place.field("mode"), "queue", mode, &names.modes)?;
-            within(&place.field("parties"), *parties, 0..=OBJECTS_MAX)?;
+            check_known(&place.field("mode"), "queue", mode, &names.modes)?;
+            check_range(&place.field("parties"), *parties, 0..=OBJECTS_MAX)?;
             size.map_or(Ok(()), |size| {
-                within(&place.field("size"), size, 1..=PARTY_SIZE_MAX)
+                check_range(&place.field("size"), size, 1..=PARTY_SIZE_MAX)
             })
         }
-        Action::Cancel { mode, .. } => known(&place.field("mode"), "queue", mode, &names.modes),
+        Action::Cancel { mode, .. } => {
+            check_known(&place.field("mode"), "queue", mode, &names.modes)
+        }
         _ => Ok(()),
     }
 }
 
 /// Checks an action that is about players and something else; any other is fine.
-fn check_on_players(
+fn check_player_action(
     place: &ValuePath,
     action: &Action,
     names: &Names,
 ) -> Result<(), ValidationError> {
     match action {
         Action::Disconnect { for_s, .. } => {
-            within(&place.field("for_s"), *for_s, 0.0..=DURATION_S_MAX)
+            check_range(&place.field("for_s"), *for_s, 0.0..=DURATION_S_MAX)
         }
-        Action::Possess { of, .. } => known(&place.field("of"), "tag", of, &names.tags),
+        Action::Possess { of, .. } => check_known(&place.field("of"), "tag", of, &names.tags),
         Action::Spectate { follow, .. } => {
-            known(&place.field("follow"), "tag", follow, &names.tags)
+            check_known(&place.field("follow"), "tag", follow, &names.tags)
         }
         _ => Ok(()),
     }
@@ -321,12 +319,12 @@ fn check_edit(place: &ValuePath, action: &Action, names: &Names) -> Result<(), V
 
 fn check_game_cue(place: &ValuePath, cue: &CueSpec, names: &Names) -> Result<(), ValidationError> {
     let site = BehaviourSite {
-        place: place.clone(),
+        path: place.clone(),
         kinds: names.object_kinds,
         scale: Vec2::ONE,
         size_m: Vec2::ONE,
     };
-    names.behaviours.check(cue, &site)
+    names.behaviours.check_cue(cue, &site)
 }
 
 fn check_spawn(
@@ -347,7 +345,7 @@ fn check_changed_scene(
     names: &Names,
 ) -> Result<(), ValidationError> {
     match scene {
-        Some(scene) => known(&place.field("scene"), "scene", scene, &names.all_scenes),
+        Some(scene) => check_known(&place.field("scene"), "scene", scene, &names.all_scenes),
         None if names.scenes.is_empty() => Err(ValidationError::new(
             place.clone(),
             "expected a scene to change, found none in `scenes`",
@@ -393,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_cues_must_be_in_order_and_conditions_have_one_limit() {
+    fn cue_times_are_ordered_and_conditions_have_one_limit() {
         let run = "run: Despawn(tag: \"mob\", count: 1)";
         for good in [
             format!("Every(t_s: 1, times: 3, {run})"),
@@ -466,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn those_whom_a_cue_is_about_must_be_possible() {
+    fn impossible_cue_selectors_are_refused() {
         let only = |only: &str| format!("At(t_s: 1, run: Despawn(tag: \"mob\", only: [{only}]))");
         for (condition, place, message) in [
             (
@@ -514,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_befalls_players_must_be_possible() {
+    fn impossible_player_actions_are_refused() {
         let at = |action: &str| format!("At(t_s: 1, run: {action})");
         for good in [
             "Disconnect(tag: \"people\", for_s: 0)",
@@ -558,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_attributes_must_be_in_their_range() {
+    fn attribute_values_outside_their_range_are_refused() {
         let set = |attribute: &str, value: i64| {
             let cue = format!(
                 "At(t_s: 1, run: SetAttribute(tag: \"mob\", attribute: \"{attribute}\", value: {value}))"
@@ -583,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_of_a_scenarios_own_must_make_sense() {
+    fn invalid_scenario_attributes_are_refused() {
         for (attributes, place, message) in [
             ("Attribute()", "[0].name", "expected a name"),
             (

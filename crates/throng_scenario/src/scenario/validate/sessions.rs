@@ -1,6 +1,6 @@
 //! How clients are let in, kept and let go.
 
-use super::bounds::within;
+use super::bounds::check_range;
 use super::limits::DURATION_S_MAX;
 use crate::scenario::text::{ValidationError, ValuePath};
 use throng::session::SessionSettings;
@@ -22,7 +22,7 @@ pub(super) fn check_sessions(
             settings.queue_position_interval_s,
         ),
     ] {
-        within(
+        check_range(
             &place.field(field),
             f64::from(seconds),
             0.0..=DURATION_S_MAX,
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_places_of_sessions_must_make_sense() {
+    fn invalid_session_times_and_slots_are_refused() {
         assert_eq!(
             told("reconnect_grace_s: 3, players_max: 9, reserved_slots: (0, 4, 0, 5)"),
             "ok"

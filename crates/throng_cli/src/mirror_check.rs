@@ -1,0 +1,285 @@
+//! What a client holds beside what the server holds: asked over a connection of its own, on loopback, for tests.
+//!
+//! A client sends its mirror as the packet that would make one like it; the server makes it, and compares that with its world. A
+//! question is a line; that about a mirror has so many bytes behind it as it says. The answer is a line.
+//!
+//! | question | answer |
+//! |---|---|
+//! | `rest` | `resting`, once the crowds were told to stand still, for good |
+//! | `mirror PLAYER BYTES` | `same`, `differs: ` and in what, or `away` where the player has no session |
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use bevy_ecs::prelude::*;
+
+use super::CliError;
+use throng::session::Sessions;
+use throng::sync::{AttributeValues, Mirror, compare_mirror};
+use throng::wire::{
+    Channel, Hello, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, PacketHeader, tick_millihertz,
+    write_attribute, write_controlled_object, write_scene, write_snapshot_header,
+    write_unseen_header,
+};
+use throng::world::PlayerId;
+
+/// Questions that wait for the next tick, at most.
+const REQUESTS_MAX: usize = 64;
+
+/// How long either end waits for the other.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A question, and where its answer goes.
+struct MirrorCheckRequest {
+    query: MirrorCheckQuery,
+    reply: SyncSender<String>,
+}
+
+enum MirrorCheckQuery {
+    Halt,
+    Mirror(PlayerId, Vec<u8>),
+}
+
+/// The server's end.
+pub(super) struct MirrorCheckServer {
+    requests: Receiver<MirrorCheckRequest>,
+    pub address: SocketAddr,
+}
+
+impl MirrorCheckServer {
+    /// Answers questions that come to an address of this machine from now on.
+    pub fn listen(address: SocketAddr) -> Result<Self, CliError> {
+        let named =
+            |what: &dyn std::fmt::Display| CliError::new(format!("--truth {address}: {what}"));
+        if !address.ip().is_loopback() {
+            return Err(named(
+                &"expected a loopback address: the mirror check has no authentication",
+            ));
+        }
+        let listener = TcpListener::bind(address).map_err(|error| named(&error))?;
+        let address = listener.local_addr().map_err(|error| named(&error))?;
+        let (ask, asked) = sync_channel(REQUESTS_MAX);
+        thread::spawn(move || {
+            // One after the other: whoever asks is a test.
+            for stream in listener.incoming().flatten() {
+                if let Err(error) = serve_connection(&stream, &ask) {
+                    tracing::debug!(%error, "mirror check reply not sent");
+                }
+            }
+        });
+        Ok(Self {
+            requests: asked,
+            address,
+        })
+    }
+
+    /// Answers what was asked since the last tick. Whether somebody asked that the world comes to rest.
+    pub fn handle_requests(&self, world: &World) -> bool {
+        let mut rests = false;
+        for MirrorCheckRequest {
+            query: what,
+            reply: answer,
+        } in self.requests.try_iter().take(REQUESTS_MAX)
+        {
+            let text = match what {
+                MirrorCheckQuery::Halt => {
+                    rests = true;
+                    "resting".to_owned()
+                }
+                MirrorCheckQuery::Mirror(player, packet) => compare_packet(world, player, &packet),
+            };
+            // Nobody waits for it any more, where it cannot be sent.
+            let _ = answer.try_send(text);
+        }
+        rests
+    }
+}
+
+fn compare_packet(world: &World, player: PlayerId, packet: &[u8]) -> String {
+    let Some(client) = world.resource::<Sessions>().client_of(player) else {
+        return "away".to_owned();
+    };
+    let mut mirror = Mirror::default();
+    let taken = mirror.receive(packet).map_err(|error| error.to_string());
+    match taken.and_then(|()| compare_mirror(world, client, &mirror)) {
+        Ok(()) => "same".to_owned(),
+        Err(what) => format!("differs: {}", what.replace('\n', " ")),
+    }
+}
+
+/// Hears questions until there are no more, and has them answered in their order.
+fn serve_connection(stream: &TcpStream, ask: &SyncSender<MirrorCheckRequest>) -> io::Result<()> {
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    let mut reader = BufReader::new(stream);
+    thread::scope(|scope| {
+        let (answer, answered) = sync_channel(REQUESTS_MAX);
+        scope.spawn(move || {
+            for text in answered {
+                // Whoever asked is gone, and the next question ends it.
+                let _: io::Result<()> = writeln!(&*stream, "{text}");
+            }
+        });
+        while let Some(what) = read_query(&mut reader)? {
+            let answer = answer.clone();
+            if ask
+                .send(MirrorCheckRequest {
+                    query: what,
+                    reply: answer,
+                })
+                .is_err()
+            {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The next question; none at the end.
+fn read_query(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<MirrorCheckQuery>> {
+    let mut line = String::new();
+    if reader.by_ref().take(100).read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+    match line.split_whitespace().collect::<Vec<_>>()[..] {
+        ["rest"] => Ok(Some(MirrorCheckQuery::Halt)),
+        ["mirror", player, length] => {
+            let player = player.parse().map_err(|_| invalid())?;
+            let length = length.parse().map_err(|_| invalid())?;
+            if length > MESSAGE_BYTES_MAX {
+                return Err(invalid());
+            }
+            let mut packet = vec![0; length];
+            reader.read_exact(&mut packet)?;
+            Ok(Some(MirrorCheckQuery::Mirror(PlayerId(player), packet)))
+        }
+        _ => Err(invalid()),
+    }
+}
+
+/// The client's end.
+pub(super) struct MirrorCheckClient {
+    stream: BufReader<TcpStream>,
+}
+
+impl MirrorCheckClient {
+    pub fn connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            stream: BufReader::new(stream),
+        })
+    }
+
+    /// Asks that the world comes to rest.
+    pub fn request_halt(&mut self) -> io::Result<String> {
+        self.stream.get_mut().write_all(b"rest\n")?;
+        self.read_reply()
+    }
+
+    /// What the server says of what players hold, in their order.
+    pub fn compare(&mut self, held: &[(u64, &Mirror)]) -> io::Result<Vec<String>> {
+        let mut answers = Vec::with_capacity(held.len());
+        // No more than it takes without an answer.
+        for some in held.chunks(REQUESTS_MAX / 2) {
+            let mut questions = Vec::new();
+            for (player, mirror) in some {
+                let packet = mirror_packet(mirror);
+                writeln!(questions, "mirror {player} {}", packet.len())?;
+                questions.extend(packet);
+            }
+            self.stream.get_mut().write_all(&questions)?;
+            for _ in some {
+                answers.push(self.read_reply()?);
+            }
+        }
+        Ok(answers)
+    }
+
+    fn read_reply(&mut self) -> io::Result<String> {
+        let mut answer = String::new();
+        self.stream.read_line(&mut answer)?;
+        Ok(answer.trim_end().to_owned())
+    }
+}
+
+/// The packet that makes a mirror like this one.
+fn mirror_packet(mirror: &Mirror) -> Vec<u8> {
+    let header = PacketHeader {
+        channel: Channel::Reliable,
+        epoch: 1,
+        sequence: 0,
+        tick: mirror.tick() as u16,
+        input: 0,
+    };
+    let mut bytes = header.to_bytes().to_vec();
+    let hello = Hello {
+        client: 0,
+        tick_millihertz: tick_millihertz(mirror.tick_s()),
+        tick: mirror.tick(),
+        mtu_bytes: MTU_DEFAULT_BYTES as u32,
+    };
+    hello.write(&mut bytes);
+    if let Some(scene) = mirror.scene() {
+        write_scene(&mut bytes, scene, mirror.size_m());
+    }
+    if let Some((id, generation)) = mirror.controlled_object() {
+        write_controlled_object(&mut bytes, id, generation);
+    }
+    let write_all = |bytes: &mut Vec<u8>, attributes: &AttributeValues| {
+        for (id, value) in attributes.iter() {
+            write_attribute(bytes, id, value);
+        }
+    };
+    for id in mirror.ids() {
+        if let Some(object) = mirror.object(id) {
+            let (generation, kind) = (object.generation, object.kind);
+            let count = object.attributes.len() as u16;
+            write_snapshot_header(&mut bytes, id, generation, kind, object.motion, count);
+            write_all(&mut bytes, &object.attributes);
+        }
+    }
+    for (of, remote) in mirror.unseen_objects() {
+        write_unseen_header(&mut bytes, of, remote.kind, remote.attributes.len() as u16);
+        write_all(&mut bytes, &remote.attributes);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng::sync::compare_mirror_exactly;
+    use throng::wire::ClientId;
+    use throng_scenario::testing::TestServer;
+
+    #[test]
+    fn mirror_packet_restores_an_equal_mirror() {
+        let mut server = TestServer::builder().crowd(30).build();
+        server.record_sent();
+        server.step(60);
+        let client = ClientId(1);
+        let mut mirror = Mirror::default();
+        for packet in server.sent_to(client) {
+            mirror.receive(&packet).unwrap();
+        }
+        assert!(mirror.ids().len() > 1);
+        let packet = mirror_packet(&mirror);
+        let mut again = Mirror::default();
+        again.receive(&packet).unwrap();
+        assert_eq!(mirror_packet(&again), packet);
+        assert_eq!(
+            (again.ids(), again.controlled_object()),
+            (mirror.ids(), mirror.controlled_object())
+        );
+        let told = |mirror| compare_mirror_exactly(server.world(), client, mirror);
+        assert_eq!(told(&again), told(&mirror));
+        assert!(told(&Mirror::default()).is_err());
+    }
+}

@@ -1,0 +1,137 @@
+//! Expectations, and by how much they hold.
+
+use serde_json::Value;
+
+use super::PageRun;
+use crate::page::chart::cell_bar;
+use crate::page::html::{self, table, text};
+use crate::page::numbers::{count, figure};
+use throng_scenario::{Margin, MarginSide};
+
+/// How a run ended, in a sentence, and the class of its colour.
+pub(super) fn verdict(run: &PageRun) -> (String, &'static str) {
+    if let Some(tick) = run.report["interrupted"].as_u64() {
+        return (
+            format!("Interrupted after tick {tick}: nothing was judged"),
+            "open",
+        );
+    }
+    let expected = expectations(run);
+    let of = |word: &str| expected.iter().filter(|one| one["verdict"] == word).count() as u64;
+    let (broken, unused, holds) = (of("broken"), of("not_exercised"), of("holds"));
+    match (broken, unused) {
+        (0, 0) if expected.is_empty() => ("Nothing was expected of it".to_owned(), "open"),
+        (0, 0) if holds == 0 => {
+            let all = count(expected.len() as u64, "expectation");
+            (format!("{all} not judged"), "open")
+        }
+        (0, 0) => (format!("{} held", count(holds, "expectation")), "good"),
+        (0, unused) => (
+            format!("{} not exercised", count(unused, "expectation")),
+            "bad",
+        ),
+        (broken, _) => (format!("{} broken", count(broken, "expectation")), "bad"),
+    }
+}
+
+fn expectations(run: &PageRun) -> &[Value] {
+    run.report["expectations"]
+        .as_array()
+        .map_or(&[], Vec::as_slice)
+}
+
+/// The table of expectations, and what the script could not do.
+pub(super) fn section(run: &PageRun) -> String {
+    let expected = expectations(run);
+    let rows: Vec<Vec<String>> = expected.iter().map(row).collect();
+    let mut body = if rows.is_empty() {
+        "<p class=\"none\">The scenario expects nothing.</p>".to_owned()
+    } else {
+        format!(
+            "<div class=\"judged\">{}</div>",
+            table(&["expected", "verdict", "found", "room"], &rows)
+        )
+    };
+    for (name, word) in [
+        ("script_faults", "Script fault"),
+        ("script_idle_cues", "Idle cue"),
+    ] {
+        let told = run.report[name].as_array().into_iter().flatten();
+        for line in told.filter_map(Value::as_str) {
+            body += &format!("<p class=\"fault\"><b>{word}:</b> {}</p>", text(line));
+        }
+    }
+    let about = "What the scenario expects of a run, what was found, and how far from the limit that is: the bar is the \
+                 figure, the mark the limit.";
+    html::section("expected", "Expectations", about, &body)
+}
+
+fn row(judged: &Value) -> Vec<String> {
+    let word = |name: &str| judged[name].as_str().unwrap_or_default();
+    let (mark, class) = match word("verdict") {
+        "holds" => ("holds", "good"),
+        "broken" => ("broken", "bad"),
+        "not_exercised" => ("not exercised", "bad"),
+        "slow_here" => ("slow here", "open"),
+        _ => ("not judged", "open"),
+    };
+    let margin: Option<Margin> = serde_json::from_value(judged["margin"].clone()).ok();
+    vec![
+        text(word("text")),
+        format!("<span class=\"chip {class}\">{mark}</span>"),
+        text(word("found")),
+        margin.as_ref().map_or_else(String::new, headroom),
+    ]
+}
+
+/// By how much a figure is on the right side of its limit, with a bar.
+fn headroom(margin: &Margin) -> String {
+    let Margin {
+        found,
+        limit,
+        side,
+        unit,
+    } = margin;
+    let end = found.max(*limit) * 1.1;
+    if !found.is_finite() || end <= 0.0 {
+        return String::new();
+    }
+    let is_over = margin.headroom() < 0.0;
+    let class = if is_over { "over" } else { "within" };
+    let percent = figure((margin.headroom().abs() * 100.0).round());
+    let words = match (side, is_over) {
+        (_, true) => format!("beyond it by {percent} %"),
+        (MarginSide::AtLeast, false) => format!("{percent} % more"),
+        (MarginSide::Below | MarginSide::AtMost, false) => format!("{percent} % to spare"),
+    };
+    let of = match side {
+        MarginSide::AtLeast => "of at least",
+        MarginSide::Below | MarginSide::AtMost => "of",
+    };
+    format!(
+        "{}<small>{} {of} {} {}: {words}</small>",
+        cell_bar(class, found / end, Some(limit / end)),
+        figure(*found),
+        figure(*limit),
+        text(unit),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headroom_is_shown_on_both_sides_of_a_limit() {
+        let told = |found, limit, side| headroom(&Margin::new(found, limit, side, "ms"));
+        let below = told(12.5, 50.0, MarginSide::Below);
+        assert!(
+            below.contains("12.5 of 50 ms: 75 % to spare") && below.contains("within"),
+            "{below}"
+        );
+        assert!(told(75.0, 50.0, MarginSide::AtMost).contains("beyond it by 50 %"));
+        assert!(told(60.0, 50.0, MarginSide::AtLeast).contains("60 of at least 50 ms: 20 % more"));
+        assert_eq!(told(f64::NAN, 1.0, MarginSide::Below), "");
+        assert_eq!(told(0.0, 0.0, MarginSide::AtMost), "");
+    }
+}

@@ -1,0 +1,437 @@
+//! A film of a run: pictures of the crowd one after the other, as an animated PNG.
+//!
+//! A pixel is the number of its colour, and a picture after the first holds no more than the pixels that differ from those of the
+//! one before, the others see-through. So a file is small, and memory is that of three pictures however long the run is.
+//!
+//! Cost: O(pixels + objects) a picture, between ticks.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use bevy_ecs::prelude::*;
+use glam::UVec2;
+use png::{BitDepth, BlendOp, ColorType, EncodingError};
+
+use super::crowd::{COLORS, CrowdStyle, NEUTRAL, WALLS, drawn_objects, largest_scene};
+use super::legend::{self, Legend};
+use super::overlay::Overlay;
+use super::{OUTLINE, outlined_diamond};
+use crate::CliError;
+use crate::image::{Color, FREE};
+use crate::picture::Swatch;
+use throng::map::{SceneMap, TileMap};
+use throng::world::ObjectKinds;
+
+/// Pixels of the map's longer side.
+const SIDE_PX: u32 = 640;
+
+/// Pictures in a film, at most.
+const FRAMES_MAX: u64 = 120;
+
+/// Pictures in a second of the film.
+const FRAMES_PER_S: u16 = 10;
+
+/// Tenths of a second that the last picture stays.
+const LAST_TENTHS: u16 = 15;
+
+/// Shades from free to blocked ground.
+const SHADES: usize = 8;
+
+/// Tiles that are looked at along each side of a pixel, at most.
+const SAMPLES_MAX: u32 = 4;
+
+/// Pixels of a letter's dots.
+const LETTER_PX: u32 = 2;
+
+/// The number of the colour that lets the picture before show.
+const CLEAR: u8 = 0;
+
+/// A film that is being made.
+pub(crate) struct Animation<W: Write> {
+    path: PathBuf,
+    title: String,
+    tick_hz: f64,
+    /// Or why there are no more pictures.
+    writer: Result<png::Writer<W>, EncodingError>,
+    /// Ticks from a picture to the next.
+    frame_ticks: u64,
+    frames: u32,
+    written: u32,
+    /// The room of the map; the legend is below it.
+    map_px: UVec2,
+    size: UVec2,
+    scene: Option<Entity>,
+    map: AnimationMap,
+    style: CrowdStyle,
+    palette: Vec<Color>,
+    /// The picture that is drawn, and the last one that was written.
+    now: Vec<u8>,
+    last: Vec<u8>,
+}
+
+/// The map of a scene, scaled to fit.
+#[derive(Default)]
+struct AnimationMap {
+    /// Of which scene it is, after how many edits.
+    scene_and_edits: Option<(Entity, u64)>,
+    /// The numbers of the colours of a whole picture without anybody.
+    pixels: Vec<u8>,
+    /// Pixels a metre.
+    scale: f32,
+}
+
+impl<W: Write> Animation<W> {
+    /// Begins a film of a run of so many ticks with the crowd as it is. It follows the scene that has the most objects, and
+    /// another one when that is closed.
+    pub(crate) fn start(
+        to: W,
+        path: &Path,
+        world: &World,
+        title: String,
+        (ticks, tick_hz): (u64, f64),
+    ) -> Self {
+        let scene = largest_scene(world);
+        let map = scene.and_then(|scene| world.get::<SceneMap>(scene));
+        let map_px = map.map_or(UVec2::new(SIDE_PX, SIDE_PX / 2), |map| {
+            fit(map.tiles(), UVec2::splat(SIDE_PX))
+        });
+        let seen = scene.map_or_else(Vec::new, |scene| drawn_objects(world, scene));
+        let kinds = world.resource::<ObjectKinds>();
+        let mut looks = CrowdStyle::empty(kinds);
+        looks.count(&seen, kinds);
+        let width = map_px.x.max(super::WIDTH_MIN);
+        let legend = new_legend("-", &title, 0.0, &looks, kinds);
+        let (_, band) = legend::draw(&legend, width, LETTER_PX);
+        // A line more than it begins with, since kinds and teams may come.
+        let size = UVec2::new(width, map_px.y + band + legend::line_px(LETTER_PX));
+        let every = (ticks.div_ceil(FRAMES_MAX - 1))
+            .max((tick_hz / f64::from(FRAMES_PER_S)).round() as u64)
+            .max(1);
+        let pictures = (ticks / every + 1) as u32;
+        let palette = palette();
+        let pixels = (size.x * size.y) as usize;
+        let mut film = Self {
+            path: path.to_owned(),
+            title,
+            tick_hz,
+            writer: header(to, size, pictures, &palette),
+            frame_ticks: every,
+            frames: pictures,
+            written: 0,
+            map_px,
+            size,
+            scene,
+            map: AnimationMap::default(),
+            style: looks,
+            palette,
+            now: vec![CLEAR; pixels],
+            last: vec![CLEAR; pixels],
+        };
+        film.after_tick(world, 0);
+        film
+    }
+
+    /// Adds a picture, if it is time for one. When one could not be written there are no more.
+    pub(crate) fn after_tick(&mut self, world: &World, tick: u64) {
+        let is_due = tick.is_multiple_of(self.frame_ticks) && self.written < self.frames;
+        if is_due && self.writer.is_ok() {
+            self.draw(world, tick);
+            self.write();
+        }
+    }
+
+    /// Ends the film.
+    ///
+    /// # Errors
+    /// When it, or one of its pictures, could not be written.
+    pub(crate) fn finish(mut self) -> Result<(), CliError> {
+        // Of a run that was stopped: the file has said how many there are, so the last one stays.
+        while self.writer.is_ok() && self.written < self.frames {
+            self.write();
+        }
+        let (path, size) = (self.path.display(), self.size);
+        let finished = self.writer.and_then(png::Writer::finish);
+        finished.map_err(|error| CliError::new(format!("could not write {path}: {error}")))?;
+        tracing::info!(file = %path, width = size.x, height = size.y, "animation written");
+        Ok(())
+    }
+
+    /// Draws the crowd as it is; without a scene, what was there last.
+    fn draw(&mut self, world: &World, tick: u64) {
+        let is_open = self
+            .scene
+            .is_some_and(|scene| world.get::<SceneMap>(scene).is_some());
+        if !is_open {
+            self.scene = largest_scene(world);
+        }
+        let found = self
+            .scene
+            .and_then(|scene| Some((scene, world.get::<SceneMap>(scene)?)));
+        let Some((scene, map)) = found else {
+            if self.written == 0 {
+                self.now.fill(color_index(&self.palette, legend::GROUND));
+            }
+            return;
+        };
+        let blank = color_index(&self.palette, legend::GROUND);
+        self.map.update(scene, map, (self.map_px, self.size), blank);
+        self.now.copy_from_slice(&self.map.pixels);
+        let kinds = world.resource::<ObjectKinds>();
+        let seen = drawn_objects(world, scene);
+        self.style.count(&seen, kinds);
+        let mut overlay = Overlay::default();
+        for figure in self.style.draw_order(&seen) {
+            let (swatch, color) = self.style.style_of(figure, kinds);
+            let at = figure.at_m * self.map.scale;
+            match swatch {
+                // So small, an outline would be most of it.
+                Swatch::Square => overlay.square(at, 1.75, color),
+                Swatch::Diamond => outlined_diamond(&mut overlay, at, 6.0, color),
+                _ => overlay.disc(at, 2.2, color),
+            }
+            self.draw_overlay(&mut overlay, self.map_px.y);
+        }
+        let size = map.size_m();
+        let facts = format!("{} x {} m, {} objects", size.x, size.y, seen.len());
+        let seconds = tick as f64 / self.tick_hz;
+        let legend = new_legend(&facts, &self.title, seconds, &self.style, kinds);
+        let (band, _) = legend::draw(&legend, self.size.x, LETTER_PX);
+        overlay.append_below(band, self.map_px.y);
+        self.draw_overlay(&mut overlay, self.size.y);
+    }
+
+    /// Lays marks over the picture, as far down as this.
+    fn draw_overlay(&mut self, overlay: &mut Overlay, bottom: u32) {
+        let width = self.size.x;
+        for (y, x, color) in overlay.drain() {
+            if y < bottom && x < width {
+                self.now[(y * width + x) as usize] = color_index(&self.palette, color);
+            }
+        }
+    }
+
+    /// Writes what differs from the picture before.
+    fn write(&mut self) {
+        let Ok(writer) = &mut self.writer else { return };
+        let is_first = self.written == 0;
+        let (low, high) = if is_first {
+            (UVec2::ZERO, self.size)
+        } else {
+            changed_rect(&self.last, &self.now, self.size.x as usize)
+        };
+        let mut numbers = Vec::with_capacity(((high - low).x * (high - low).y) as usize);
+        for y in low.y..high.y {
+            let row = (y * self.size.x) as usize;
+            let places = row + low.x as usize..row + high.x as usize;
+            let pixels = self.now[places.clone()].iter().zip(&self.last[places]);
+            numbers.extend(pixels.map(|(now, last)| if now == last { CLEAR } else { *now }));
+        }
+        self.written += 1;
+        let is_last = self.written == self.frames;
+        if let Err(error) = append(writer, (low, high), &numbers, is_last) {
+            self.writer = Err(error);
+        }
+        self.last.copy_from_slice(&self.now);
+    }
+}
+
+impl AnimationMap {
+    /// Draws the map anew if it is another one, or was edited.
+    fn update(&mut self, scene: Entity, map: &SceneMap, (room, size): (UVec2, UVec2), blank: u8) {
+        if self.scene_and_edits == Some((scene, map.version())) {
+            return;
+        }
+        self.scene_and_edits = Some((scene, map.version()));
+        let tiles = map.tiles();
+        let px = fit(tiles, room);
+        let tiles_a_pixel = tiles.width() as f32 / px.x as f32;
+        self.scale = 1.0 / (tiles_a_pixel * map.tile_m());
+        self.pixels.clear();
+        self.pixels.resize((size.x * size.y) as usize, blank);
+        let samples = (tiles_a_pixel.ceil() as u32).clamp(1, SAMPLES_MAX);
+        let place = |pixel: u32, nth: u32| {
+            let along = pixel as f32 + (nth as f32 + 0.5) / samples as f32;
+            (along * tiles_a_pixel) as i32
+        };
+        for y in 0..px.y {
+            for x in 0..px.x {
+                let looks = (0..samples * samples)
+                    .map(|nth| (place(x, nth % samples), place(y, nth / samples)));
+                let blocked = looks.filter(|&(x, y)| tiles.is_blocked(x, y)).count();
+                let shade = blocked * (SHADES - 1) / (samples * samples) as usize;
+                self.pixels[(y * size.x + x) as usize] = 1 + shade as u8;
+            }
+        }
+    }
+}
+
+/// Pixels of a map that is scaled to fit in some: a whole number of them a tile where it is enlarged.
+fn fit(map: &TileMap, room: UVec2) -> UVec2 {
+    let tiles = UVec2::new(map.width(), map.height());
+    let enlarged = (room / tiles).min_element();
+    if enlarged > 0 {
+        return tiles * enlarged.min(super::SCALE_MAX);
+    }
+    let scale = (room.as_vec2() / tiles.as_vec2()).min_element();
+    let px = (tiles.as_vec2() * scale).as_uvec2();
+    px.clamp(UVec2::ONE, room)
+}
+
+/// The smallest box with all pixels that differ; one pixel if none does. Its end lies outside.
+fn changed_rect(last: &[u8], now: &[u8], width: usize) -> (UVec2, UVec2) {
+    let (mut low, mut high) = (UVec2::MAX, UVec2::ZERO);
+    let rows = last.chunks_exact(width).zip(now.chunks_exact(width));
+    for (y, (last, now)) in rows.enumerate().filter(|(_, (last, now))| last != now) {
+        let differs = |x: &usize| last[*x] != now[*x];
+        let (Some(first), Some(end)) = ((0..width).find(differs), (0..width).rfind(differs)) else {
+            continue;
+        };
+        low = low.min(UVec2::new(first as u32, y as u32));
+        high = high.max(UVec2::new(end as u32 + 1, y as u32 + 1));
+    }
+    if high == UVec2::ZERO {
+        return (UVec2::ZERO, UVec2::ONE);
+    }
+    (low, high)
+}
+
+fn new_legend(
+    facts: &str,
+    title: &str,
+    seconds: f64,
+    looks: &CrowdStyle,
+    kinds: &ObjectKinds,
+) -> Legend {
+    Legend {
+        title: format!("{title}, {seconds:.1} s"),
+        facts: vec![facts.to_owned()],
+        marks: looks.legend(kinds),
+    }
+}
+
+/// All colours, each under its number.
+fn palette() -> Vec<Color> {
+    let mixed = |shade: usize| {
+        let part = shade as f32 / (SHADES - 1) as f32;
+        let channel = |nth: usize| {
+            let (free, wall) = (f32::from(FREE[nth]), f32::from(WALLS[nth]));
+            (free + (wall - free) * part).round() as u8
+        };
+        [channel(0), channel(1), channel(2)]
+    };
+    let clear = std::iter::once([0; 3]);
+    let marks = COLORS.into_iter().chain([NEUTRAL, OUTLINE, super::CASING]);
+    (clear.chain((0..SHADES).map(mixed)))
+        .chain(marks)
+        .chain([legend::INK, legend::GREY])
+        .collect()
+}
+
+/// The number of a colour.
+fn color_index(palette: &[Color], color: Color) -> u8 {
+    let mut drawn = palette.iter().skip(1);
+    let place = drawn.position(|known| *known == color);
+    debug_assert!(place.is_some(), "{color:?} is in no palette");
+    1 + place.unwrap_or_default() as u8
+}
+
+/// What writes the pictures, behind the head of the file.
+fn header<W: Write>(
+    to: W,
+    size: UVec2,
+    pictures: u32,
+    palette: &[Color],
+) -> Result<png::Writer<W>, EncodingError> {
+    let mut encoder = png::Encoder::new(to, size.x, size.y);
+    encoder.set_color(ColorType::Indexed);
+    encoder.set_depth(BitDepth::Eight);
+    encoder.set_palette(palette.concat());
+    // Of all colours the first alone is see-through.
+    encoder.set_trns(vec![0]);
+    encoder.set_filter(png::Filter::NoFilter);
+    encoder.set_animated(pictures, 0)?;
+    encoder.set_frame_delay(1, FRAMES_PER_S)?;
+    encoder.set_blend_op(BlendOp::Over)?;
+    encoder.write_header()
+}
+
+/// Appends a picture: what is in a box.
+fn append<W: Write>(
+    writer: &mut png::Writer<W>,
+    (low, high): (UVec2, UVec2),
+    numbers: &[u8],
+    is_last: bool,
+) -> Result<(), EncodingError> {
+    if is_last {
+        writer.set_frame_delay(LAST_TENTHS, 10)?;
+    }
+    // In this order, since each is checked against the other.
+    writer.reset_frame_position()?;
+    writer.set_frame_dimension(high.x - low.x, high.y - low.y)?;
+    writer.set_frame_position(low.x, low.y)?;
+    writer.write_image_data(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng::world::Scenes;
+
+    #[test]
+    fn frame_holds_only_changed_pixels() {
+        let last = vec![1; 5 * 4];
+        let mut now = last.clone();
+        assert_eq!(changed_rect(&last, &now, 5), (UVec2::ZERO, UVec2::ONE));
+        (now[5 + 3], now[2 * 5 + 1]) = (2, 2);
+        let (low, high) = (UVec2::new(1, 1), UVec2::new(4, 3));
+        assert_eq!(changed_rect(&last, &now, 5), (low, high));
+    }
+
+    /// A film of five seconds without a scene, stopped after two pictures.
+    fn stopped(to: impl Write) -> Result<(), CliError> {
+        let mut world = World::new();
+        world.init_resource::<Scenes>();
+        world.init_resource::<ObjectKinds>();
+        let (path, length) = (Path::new("a.png"), (100, 20.0));
+        let mut film = Animation::start(to, path, &world, "a".into(), length);
+        film.after_tick(&world, 2);
+        film.finish()
+    }
+
+    #[test]
+    fn stopped_animation_has_all_announced_frames() {
+        let mut bytes = Vec::new();
+        assert!(stopped(&mut bytes).is_ok());
+        let decoder = png::Decoder::new(std::io::Cursor::new(&bytes));
+        let mut reader = decoder.read_info().unwrap();
+        assert_eq!(reader.info().animation_control.unwrap().num_frames, 51);
+        let mut picture = vec![0; reader.output_buffer_size().unwrap()];
+        for _ in 0..51 {
+            reader.next_frame(&mut picture).unwrap();
+        }
+        assert!(reader.next_frame(&mut picture).is_err());
+    }
+
+    #[test]
+    fn unwritable_animation_is_reported_at_its_end() {
+        for room in [0, 100, 1_000] {
+            let told = stopped(&mut vec![0; room][..]).unwrap_err();
+            let told = format!("{told:?}");
+            assert!(told.contains("could not write a.png"), "{told}");
+        }
+    }
+
+    #[test]
+    fn maps_of_any_shape_fit() {
+        let room = UVec2::new(640, 300);
+        for (width, height, expected) in [
+            (100, 100, UVec2::new(300, 300)),
+            (2_000, 1_000, UVec2::new(600, 300)),
+            (64_000, 1, UVec2::new(640, 1)),
+            (3, 2, UVec2::new(192, 128)),
+        ] {
+            let map = TileMap::new(width, height, true).unwrap();
+            assert_eq!(fit(&map, room), expected, "{width} x {height}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Where individuals appear and go: areas, and free spots in them.
+
+use glam::{IVec2, Vec2};
+use rand::{Rng, RngExt};
+
+use throng::map::{RegionId, TileMap};
+use throng::sim::StateHasher;
+use throng::world::StateHashed;
+
+/// Random spots tried before the nearest free one is taken.
+const RANDOM_TRIES: u32 = 32;
+
+/// How far the nearest free spot may be, in tiles.
+const NEAREST_TILES_MAX: u32 = 4096;
+
+/// An area of a scene, in metres.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CrowdArea {
+    /// Everything between two corners.
+    Rect {
+        /// The top left corner, in metres.
+        min: Vec2,
+        /// The bottom right corner, in metres.
+        max: Vec2,
+    },
+    /// Everything at `radius` from a centre, give or take half the width.
+    Ring {
+        /// The centre, in metres.
+        center: Vec2,
+        /// The radius of the middle of the ring, in metres.
+        radius: f32,
+        /// From the inner edge to the outer, in metres.
+        width: f32,
+    },
+    /// One spot, in metres.
+    Point(Vec2),
+}
+
+impl CrowdArea {
+    /// A random point of the area; it need not be free, nor in the scene.
+    pub fn point(&self, random: &mut impl Rng) -> Vec2 {
+        let mut unit = || random.random_range(0.0..=1.0f32);
+        match *self {
+            Self::Rect { min, max } => min + (max - min) * Vec2::new(unit(), unit()),
+            Self::Ring {
+                center,
+                radius,
+                width,
+            } => {
+                let distance = radius + width * (unit() - 0.5);
+                center + random_direction(random) * distance
+            }
+            Self::Point(point) => point,
+        }
+    }
+
+    /// The middle of the area, in metres; that of a ring lies outside of it.
+    #[must_use]
+    pub fn centre(&self) -> Vec2 {
+        match *self {
+            Self::Rect { min, max } => (min + max) / 2.0,
+            Self::Ring { center, .. } => center,
+            Self::Point(point) => point,
+        }
+    }
+
+    /// Whether a point lies in the area, or within `slack_m` metres of it to each side.
+    #[must_use]
+    pub fn contains(&self, point: Vec2, slack_m: f32) -> bool {
+        match *self {
+            Self::Rect { min, max } => {
+                let slack = Vec2::splat(slack_m);
+                point.cmpge(min - slack).all() && point.cmple(max + slack).all()
+            }
+            Self::Ring {
+                center,
+                radius,
+                width,
+            } => (point.distance(center) - radius).abs() <= width / 2.0 + slack_m,
+            Self::Point(own) => own.distance(point) <= slack_m,
+        }
+    }
+
+    /// Whether a point is in the area; a ring counts with all that it surrounds.
+    #[must_use]
+    pub fn surrounds(&self, point: Vec2) -> bool {
+        match *self {
+            Self::Rect { min, max } => point.cmpge(min).all() && point.cmple(max).all(),
+            Self::Ring {
+                center,
+                radius,
+                width,
+            } => point.distance(center) <= radius + width / 2.0,
+            Self::Point(spot) => point == spot,
+        }
+    }
+
+    /// A random free tile of the area in this region of the map; or, where none is found soon, the free tile of the region
+    /// nearest to a random point of it. `None` when the region has no tile near.
+    pub fn free_tile(
+        &self,
+        map: &TileMap,
+        tile_m: f32,
+        region: RegionId,
+        random: &mut impl Rng,
+    ) -> Option<IVec2> {
+        let last = IVec2::new(map.width() as i32 - 1, map.height() as i32 - 1);
+        let mut tile = |place: &Self| (place.point(random) / tile_m).floor().as_ivec2();
+        for _ in 0..RANDOM_TRIES {
+            let tile = tile(self);
+            if map.is_in_region(tile, region) {
+                return Some(tile);
+            }
+        }
+        map.nearest_in_region(
+            tile(self).clamp(IVec2::ZERO, last),
+            NEAREST_TILES_MAX,
+            region,
+        )
+    }
+}
+
+impl StateHashed for CrowdArea {
+    /// The whole area: two areas with the same middle are two.
+    fn hash(&self, hasher: &mut StateHasher) {
+        let (tag, floats) = match *self {
+            Self::Rect { min, max } => (0, [min.x, min.y, max.x, max.y]),
+            Self::Ring {
+                center,
+                radius,
+                width,
+            } => (1, [center.x, center.y, radius, width]),
+            Self::Point(point) => (2, [point.x, point.y, 0.0, 0.0]),
+        };
+        hasher.write_u64(tag);
+        floats.into_iter().for_each(|float| hasher.write_f32(float));
+    }
+}
+
+/// A random unit vector, drawn without trigonometry so that it is the same on every platform.
+pub fn random_direction(random: &mut impl Rng) -> Vec2 {
+    loop {
+        let point = Vec2::new(
+            random.random_range(-1.0..=1.0f32),
+            random.random_range(-1.0..=1.0f32),
+        );
+        let length_squared = point.length_squared();
+        if (0.01..=1.0).contains(&length_squared) {
+            return point / length_squared.sqrt();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_pcg::Pcg64Mcg;
+
+    #[test]
+    fn points_lie_in_their_area() {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let ring = CrowdArea::Ring {
+            center: Vec2::splat(50.0),
+            radius: 20.0,
+            width: 4.0,
+        };
+        let rect = CrowdArea::Rect {
+            min: Vec2::new(1.0, 2.0),
+            max: Vec2::new(3.0, 8.0),
+        };
+        for _ in 0..200 {
+            let point = ring.point(&mut random);
+            let distance = point.distance(Vec2::splat(50.0));
+            assert!((17.9..=22.1).contains(&distance), "{distance}");
+            assert!(ring.contains(point, 0.1));
+            let point = rect.point(&mut random);
+            assert!(rect.contains(point, 0.1) && CrowdArea::Point(point).contains(point, 0.1));
+            assert!(
+                point.cmpge(Vec2::new(1.0, 2.0)).all() && point.cmple(Vec2::new(3.0, 8.0)).all()
+            );
+        }
+    }
+
+    #[test]
+    fn points_outside_an_area_are_not_in_it() {
+        let (center, slack_m) = (Vec2::splat(50.0), 0.5);
+        let ring = CrowdArea::Ring {
+            center,
+            radius: 20.0,
+            width: 4.0,
+        };
+        assert!(!ring.contains(center, slack_m) && !ring.contains(Vec2::new(73.0, 50.0), slack_m));
+        let rect = CrowdArea::Rect {
+            min: Vec2::ZERO,
+            max: Vec2::new(9.0, 3.0),
+        };
+        assert!(!rect.contains(Vec2::new(5.0, 4.0), slack_m));
+        assert!(!CrowdArea::Point(center).contains(Vec2::splat(51.0), slack_m));
+    }
+
+    #[test]
+    fn free_tile_is_in_the_region_even_if_the_area_is_not() {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let map = TileMap::from_ascii("..@..\n..@..\n..@.@").unwrap();
+        let left = map.region(IVec2::ZERO).unwrap();
+        let right_side = CrowdArea::Rect {
+            min: Vec2::new(3.0, 0.0),
+            max: Vec2::new(5.0, 3.0),
+        };
+        for _ in 0..20 {
+            let tile = right_side.free_tile(&map, 1.0, left, &mut random).unwrap();
+            assert_eq!(map.region(tile), Some(left));
+        }
+        let outside = CrowdArea::Point(Vec2::splat(1e9));
+        assert!(outside.free_tile(&map, 1.0, left, &mut random).is_some());
+    }
+}

@@ -1,0 +1,29 @@
+//! What an individual remembers.
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+
+use throng::sim::StateHasher;
+use throng::world::StateHashed;
+
+/// The state of mind of an individual.
+#[derive(Component, Clone, Copy, Debug, PartialEq)]
+pub(in crate::crowd) struct BehaviourState {
+    /// Where it began.
+    pub home: Vec2,
+    /// The tick at which it looks again whether there is something to do.
+    pub next_decision_tick: u64,
+    /// How many goals it has had.
+    pub goal_count: u32,
+    /// Whether it rests between two goals.
+    pub is_resting: bool,
+}
+
+impl StateHashed for BehaviourState {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_f32(self.home.x);
+        hasher.write_f32(self.home.y);
+        hasher.write_u64(self.next_decision_tick << 1 | u64::from(self.is_resting));
+        hasher.write_u64(u64::from(self.goal_count));
+    }
+}

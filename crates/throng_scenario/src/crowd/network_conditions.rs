@@ -1,0 +1,222 @@
+//! A simulated bad line between the server and some of the synthetic clients.
+//!
+//! Packets of the unreliable channel are lost, come twice, late or in another order. Those of the reliable one come late, but
+//! all, once and in order: that is what a transport makes of them. Decided by the seed alone.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bevy_ecs::prelude::*;
+use foldhash::fast::FixedState;
+use rand::{Rng, RngExt};
+use serde::{Deserialize, Serialize};
+
+use throng::memory::MemoryUse;
+use throng::outbox::PacketBuffer;
+use throng::sim::StateHasher;
+use throng::wire::{Channel, ClientId, PacketHeader, WireReader};
+
+/// The most of a line's delay and of its jitter, in milliseconds.
+pub const DELAY_MS_MAX: u32 = 10_000;
+
+/// How bad a line is.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename = "LineSpec", default, deny_unknown_fields)]
+pub struct CrowdNetworkConditions {
+    /// The share of unreliable packets that are lost, 0 to 1.
+    pub loss: f32,
+    /// The share of unreliable packets that come twice, 0 to 1.
+    pub duplicate: f32,
+    /// The share of unreliable packets that later ones overtake, 0 to 1.
+    pub reorder: f32,
+    /// How long packets are under way, in milliseconds.
+    pub delay_ms: u32,
+    /// By how much longer, at most, in milliseconds.
+    pub jitter_ms: u32,
+    /// How much it takes, in bytes a second, packet headers included; 0 is any amount. What is too much is dropped if it may be,
+    /// waits otherwise, and a client for which too much waits is logged out and comes back.
+    pub bytes_per_s: u32,
+    /// The share of clients that have such a line, 0 to 1; the others have a perfect one.
+    pub share: f32,
+}
+
+impl CrowdNetworkConditions {
+    /// Puts into the state hash what decides on the server: how narrow lines are, and whose. What happens to packets behind
+    /// the tick is no part of its state.
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.bytes_per_s));
+        hasher.write_f32(self.share);
+    }
+
+    /// What a client's line takes in a tick, if that is limited.
+    pub(super) fn bytes_per_tick(&self, client: ClientId, tick_s: f64) -> Option<u32> {
+        let is_narrow = self.bytes_per_s > 0 && self.applies_to(client);
+        is_narrow.then(|| (f64::from(self.bytes_per_s) * tick_s).ceil() as u32)
+    }
+
+    fn applies_to(&self, client: ClientId) -> bool {
+        // The golden ratio spreads any share evenly over the clients.
+        (f64::from(client.0) * 0.618_033_988_749_895).fract() < f64::from(self.share)
+    }
+}
+
+/// What is under way.
+#[derive(Debug, Default, MemoryUse)]
+pub(super) struct InFlightPackets {
+    /// By the tick in which it arrives, and the order in which it set out.
+    #[memory(each_value)]
+    in_flight: BTreeMap<(u64, u64), (ClientId, Vec<u8>)>,
+    /// When the last reliable packet of each client arrives.
+    last_reliable_arrival: HashMap<ClientId, u64, FixedState>,
+    sent: u64,
+}
+
+impl InFlightPackets {
+    /// Whether nothing is under way.
+    pub fn is_empty(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    /// Takes the packets that set out in this tick, and leaves those that arrive in it.
+    pub fn transfer(
+        &mut self,
+        spec: &CrowdNetworkConditions,
+        tick: u64,
+        tick_s: f64,
+        random: &mut impl Rng,
+        frames: &mut PacketBuffer,
+    ) {
+        if spec.share <= 0.0 && self.is_empty() {
+            return;
+        }
+        let mut arriving = PacketBuffer::default();
+        for (client, packet) in frames.iter() {
+            if spec.applies_to(client) {
+                self.send(spec, (tick, tick_s), random, client, packet);
+            } else if self.last_reliable_arrival.contains_key(&client) {
+                // The line became a good one: what is under way arrives first all the same.
+                self.send(
+                    &CrowdNetworkConditions::default(),
+                    (tick, tick_s),
+                    random,
+                    client,
+                    packet,
+                );
+            } else {
+                arriving.push(client, |bytes| bytes.extend_from_slice(packet));
+            }
+        }
+        let later = self.in_flight.split_off(&(tick + 1, 0));
+        for (client, packet) in std::mem::replace(&mut self.in_flight, later).into_values() {
+            arriving.push(client, |bytes| bytes.extend_from_slice(&packet));
+        }
+        self.last_reliable_arrival.retain(|_, until| *until > tick);
+        *frames = arriving;
+    }
+
+    fn send(
+        &mut self,
+        spec: &CrowdNetworkConditions,
+        (tick, tick_s): (u64, f64),
+        random: &mut impl Rng,
+        client: ClientId,
+        packet: &[u8],
+    ) {
+        let jitter_ms = random.random_range(0..=spec.jitter_ms.min(DELAY_MS_MAX));
+        let under_way_ms = spec.delay_ms.min(DELAY_MS_MAX) + jitter_ms;
+        let mut arrives = tick + (f64::from(under_way_ms) / 1e3 / tick_s).round() as u64;
+        let header = PacketHeader::read(&mut WireReader::new(packet));
+        if header.is_ok_and(|header| header.channel == Channel::Unreliable) {
+            // Always as many draws, so that what happens to one packet does not shift what happens to the next.
+            let [lost, twice, late] = [spec.loss, spec.duplicate, spec.reorder]
+                .map(|share| random.random_bool(f64::from(share.clamp(0.0, 1.0))));
+            let behind = random.random_range(1..=3);
+            if late {
+                arrives += behind;
+            }
+            if twice {
+                self.schedule(arrives + behind, client, packet);
+            }
+            if lost {
+                return;
+            }
+        } else {
+            let until = self.last_reliable_arrival.entry(client).or_insert(0);
+            arrives = arrives.max(*until);
+            *until = arrives;
+        }
+        self.schedule(arrives, client, packet);
+    }
+
+    fn schedule(&mut self, arrives: u64, client: ClientId, packet: &[u8]) {
+        self.sent += 1;
+        self.in_flight
+            .insert((arrives, self.sent), (client, packet.to_vec()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+
+    fn packet(channel: Channel, sequence: u16) -> Vec<u8> {
+        let header = PacketHeader {
+            channel,
+            epoch: 0,
+            sequence,
+            tick: 0,
+            input: 0,
+        };
+        header.to_bytes().to_vec()
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn reliable_packets_all_arrive_in_order(
+            seed: u64, loss in 0.0..1.0f32, duplicate in 0.0..1.0f32, delay_ms in 0..300u32, jitter_ms in 0..300u32,
+        ) {
+            let bad = CrowdNetworkConditions { loss, duplicate, reorder: 0.5, delay_ms, jitter_ms, bytes_per_s: 0, share: 1.0 };
+            let (mut lines, mut random) = (InFlightPackets::default(), Pcg64Mcg::seed_from_u64(seed));
+            let mut arrived: [Vec<u16>; 2] = Default::default();
+            for tick in 0..200u64 {
+                let mut frames = PacketBuffer::default();
+                if tick < 100 {
+                    for channel in [Channel::Reliable, Channel::Unreliable] {
+                        frames.push(ClientId(7), |bytes| bytes.extend(packet(channel, tick as u16)));
+                    }
+                }
+                // It becomes a good line in between, with packets under way.
+                let spec = if (40..60).contains(&tick) { CrowdNetworkConditions::default() } else { bad };
+                lines.transfer(&spec, tick, 0.05, &mut random, &mut frames);
+                for (_, packet) in frames.iter() {
+                    let header = PacketHeader::read(&mut WireReader::new(packet)).unwrap();
+                    arrived[usize::from(header.channel == Channel::Unreliable)].push(header.sequence);
+                    let good = (40..60).contains(&header.sequence);
+                    let delay = if good { 0 } else { u64::from(delay_ms / 50) };
+                    prop_assert!(u64::from(header.sequence) + delay <= tick);
+                }
+            }
+            prop_assert!(lines.is_empty());
+            prop_assert_eq!(&arrived[0], &(0..100).collect::<Vec<u16>>());
+            prop_assert!(arrived[1].len() <= 200);
+        }
+    }
+
+    #[test]
+    fn network_conditions_apply_to_their_share_of_clients() {
+        let spec = CrowdNetworkConditions {
+            share: 0.3,
+            ..CrowdNetworkConditions::default()
+        };
+        let bad = (0..1000)
+            .filter(|&client| spec.applies_to(ClientId(client)))
+            .count();
+        assert!((295..=305).contains(&bad), "{bad}");
+        assert!(!CrowdNetworkConditions::default().applies_to(ClientId(0)));
+    }
+}

@@ -1,0 +1,539 @@
+//! Battles: which queues open which scenes for their matches, and what fighters do there.
+//!
+//! ```text
+//! [instance]  scene opens ──▶ players of crowds are moved there and chase each other ──▶ home, as they were
+//!             └▶ bodies for synthetic players, which chase too and leave at their queue's rate
+//! ```
+//! Scenes, ways in and home, and the questions for players in place of those who left are the
+//! [instances'](throng::instance); here stands only what a scenario adds to them.
+//!
+//! Invariants: who is moved is the object that stood at home; only its team and what it does are others while it
+//! fights. Nobody is in two battles, since nobody has a seat in two instances.
+//!
+//! Limits: [`UNSEEN_FROM`] battles have a scene at once, and as many as
+//! [`InstanceSettings`](throng::instance::InstanceSettings) lets if real players fight. Further ones are counted and
+//! fought unseen, where everybody is.
+//!
+//! Cost: O(players of the battles that begin or end), and O(parties and players of crowds that fight) in a tick in which
+//! one leaves or a battle ends.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::message::MessageCursor;
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use rand::Rng;
+
+use super::scenario_world::{self, ScenarioWorld};
+use super::schema::{ScenarioArea, ScenarioMatchMode};
+use super::script::ScenarioScript;
+use crate::crowd::{
+    Behaviour, Chase, CrowdSpec, move_individual, send_home, set_behaviour, spawn_individual,
+};
+use throng::aoi::ViewCaps;
+use throng::instance::{
+    InstanceEnded, InstanceError, InstanceHost, InstanceId, InstanceModes, InstanceMoveFailed,
+    InstanceOpened, InstancePartyJoined, InstancePlayerEntered, InstancePlayerLeft,
+    InstancePlayerReturned, InstanceRefused, InstanceRules, InstanceStats, Instances, Leaver,
+    PlayerHome, leave_instance,
+};
+use throng::matchmaking::{Match, Matchmaker, ModeId, Ticket, TicketParty, TicketPlayer};
+use throng::memory::MemoryUse;
+use throng::movement::Walker;
+use throng::sim::{RandomStreams, SimTick, StateHasher};
+use throng::world::{ObjectKinds, PlayerId, StateHashed, TeamId, WorldError, despawn_object};
+
+/// Battles that have a scene at once, when nobody is to be moved there; further ones are fought unseen.
+const MATCH_SCENES_MAX: usize = 64;
+
+/// How far fighters look for each other, metres.
+const SIGHT_M: f32 = 15.0;
+
+/// How fast those walk who are there for the battle alone, metres a second.
+const SPEED_M_S: f32 = 4.0;
+
+/// What a scenario adds to the instances in which its battles are fought.
+#[derive(Resource, Debug, Default, MemoryUse)]
+pub struct ScenarioMatches {
+    stats: ScenarioMatchStats,
+    /// The bodies of synthetic players, by their battle.
+    #[memory(each_value)]
+    characters: BTreeMap<InstanceId, Vec<(TicketPlayer, Entity)>>,
+    /// What players of crowds were before their battle, and are again after it.
+    saved_states: BTreeMap<PlayerId, (Option<TeamId>, Option<Behaviour>)>,
+    /// Parties that are due to leave, a queue; below 1 after each tick.
+    pending_leaves: Vec<f64>,
+    /// Battles that were fought unseen.
+    without_scene: u64,
+    cursors: MatchCursors,
+}
+
+/// What was read of the messages of instances.
+#[derive(Debug, Default, MemoryUse)]
+struct MatchCursors {
+    refused: MessageCursor<InstanceRefused>,
+    move_failed: MessageCursor<InstanceMoveFailed>,
+    returned: MessageCursor<InstancePlayerReturned>,
+    left: MessageCursor<InstancePlayerLeft>,
+    ended: MessageCursor<InstanceEnded>,
+    opened: MessageCursor<InstanceOpened>,
+    joined: MessageCursor<InstancePartyJoined>,
+    entered: MessageCursor<InstancePlayerEntered>,
+}
+
+/// What became of battles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct ScenarioMatchStats {
+    /// Battles that had a scene of their own.
+    pub opened: u64,
+    /// Battles without one, since as many as there may be were being fought.
+    pub unseen: u64,
+    /// Players of crowds who were moved to a battle.
+    pub moved: u64,
+    /// Those of them who were moved home after it.
+    pub returned: u64,
+    /// Those of them who were in it no more: they had logged out, or a script took them away.
+    pub lost: u64,
+    /// Players who left their battle.
+    pub left: u64,
+    /// Players who joined a running battle.
+    pub joined: u64,
+}
+
+impl ScenarioMatches {
+    /// What became of battles so far.
+    #[must_use]
+    pub const fn stats(&self) -> ScenarioMatchStats {
+        self.stats
+    }
+
+    /// Feeds what is remembered of fighters to the state hash.
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.saved_states.len() as u64);
+        for (player, (team, behaviour)) in &self.saved_states {
+            hasher.write_u64(player.0);
+            hasher.write_u64(team.map_or(u64::MAX, |team| u64::from(team.0)));
+            hasher.write_u64(u64::from(behaviour.is_some()));
+            if let Some(behaviour) = behaviour {
+                behaviour.hash(hasher);
+            }
+        }
+        for (instance, bodies) in &self.characters {
+            hasher.write_u64(instance.0);
+            hasher.write_u64(bodies.len() as u64);
+            for (player, _) in bodies {
+                player.hash_state(&mut |word| hasher.write_u64(word));
+            }
+        }
+        self.pending_leaves
+            .iter()
+            .for_each(|due| hasher.write_u64(due.to_bits()));
+    }
+}
+
+/// Opens the scene of a queue's battles, and moves players of crowds there and home.
+struct MatchHost {
+    queue: ScenarioMatchMode,
+}
+
+impl InstanceHost for MatchHost {
+    fn open(
+        &self,
+        world: &mut World,
+        found: &Match,
+        running: usize,
+    ) -> Result<Entity, InstanceError> {
+        let mut players = found.groups.iter().flatten().flat_map(|t| &t.members);
+        let nobody_is_moved = players.all(|player| player.real().is_none());
+        if nobody_is_moved && running >= MATCH_SCENES_MAX {
+            return Err(InstanceError::Declined);
+        }
+        let scene = self.queue.battle_scene.as_ref();
+        let scene = scene.ok_or(InstanceError::Declined)?;
+        scenario_world::open_single(world, scene, Vec2::ONE)
+            .map_err(|error| InstanceError::Host(error.to_string()))
+    }
+
+    fn admit(
+        &self,
+        world: &mut World,
+        scene: Entity,
+        _: usize,
+        player: Entity,
+    ) -> Result<(), WorldError> {
+        let at =
+            world
+                .resource::<ScenarioWorld>()
+                .resolve_area(world, scene, &ScenarioArea::default());
+        move_individual(world, player, scene, &at)
+    }
+
+    fn send_home(
+        &self,
+        world: &mut World,
+        player: Entity,
+        _: &PlayerHome,
+    ) -> Result<(), WorldError> {
+        send_home(world, player).map(drop)
+    }
+}
+
+/// The queues with a battle scene are played in instances.
+pub(super) fn host_matches(world: &mut World) {
+    let queues = world.resource::<ScenarioWorld>().scenario.queues.clone();
+    for queue in queues {
+        if queue.battle_scene.is_none() {
+            continue;
+        }
+        let rules = InstanceRules {
+            duration_s: f64::from(queue.battle_s),
+            seat_reserved_s: 0.0,
+            backfill_attempts_max: 1,
+            ends_when_empty: false,
+            ..InstanceRules::default()
+        };
+        let mut modes = world.resource_mut::<InstanceModes>();
+        modes.host(&queue.mode.clone(), rules, MatchHost { queue });
+    }
+}
+
+/// Battles begin and end, and whoever leaves one is replaced.
+pub(super) fn run_matches(world: &mut World) {
+    // Objects come and go meanwhile, and what observes them may read the figures: these stay in the world.
+    let mut resource = world.resource_mut::<ScenarioMatches>();
+    let stats = resource.stats;
+    let mut battles = std::mem::replace(
+        &mut *resource,
+        ScenarioMatches {
+            stats,
+            ..ScenarioMatches::default()
+        },
+    );
+    let tick = world.resource::<SimTick>().0;
+    let mut faults = collect_refusals(world, &mut battles);
+    restore_returned_players(world, &mut battles, tick);
+    faults.extend(start_fighting(world, &mut battles, tick));
+    leave_matches(world, &mut battles);
+    let InstanceStats {
+        opened,
+        entered,
+        returned,
+        lost,
+        left,
+        joined,
+        ..
+    } = *world.resource::<InstanceStats>();
+    battles.stats = ScenarioMatchStats {
+        opened,
+        unseen: battles.without_scene,
+        moved: entered,
+        returned,
+        lost,
+        left,
+        joined,
+    };
+    *world.resource_mut::<ScenarioMatches>() = battles;
+    if let Some(mut script) = world.get_resource_mut::<ScenarioScript>() {
+        let told = faults.into_iter();
+        told.for_each(|what| script.add_error(tick, what));
+    }
+}
+
+fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> Vec<M> {
+    let messages = world.resource::<Messages<M>>();
+    cursor.read(messages).cloned().collect()
+}
+
+/// Counts the battles that have no scene, and tells what went wrong.
+fn collect_refusals(world: &World, battles: &mut ScenarioMatches) -> Vec<String> {
+    let mut faults = Vec::new();
+    for refused in unread(world, &mut battles.cursors.refused) {
+        match refused.error {
+            InstanceError::TooMany { .. } | InstanceError::Declined => battles.without_scene += 1,
+            error => faults.push(format!("match {}: {error}", refused.match_id)),
+        }
+    }
+    for fault in unread(world, &mut battles.cursors.move_failed) {
+        let (player, what) = (fault.player.0, fault.error);
+        faults.push(match fault.is_returning {
+            true => format!("player {player} was not moved back: {what}"),
+            false => format!("player {player} was not moved in: {what}"),
+        });
+    }
+    faults
+}
+
+/// Who is home again is what it was before; who is gone is forgotten.
+fn restore_returned_players(world: &mut World, battles: &mut ScenarioMatches, tick: u64) {
+    let left = unread(world, &mut battles.cursors.left);
+    let ended = unread(world, &mut battles.cursors.ended);
+    for InstancePlayerReturned { player, entity, .. } in
+        unread(world, &mut battles.cursors.returned)
+    {
+        if let Some(scene) = scenario_world::scene_of(world, entity) {
+            scenario_world::set_view_caps(world, scene, &[entity]);
+        }
+        let Some((team, behaviour)) = battles.saved_states.remove(&player) else {
+            continue;
+        };
+        if let Some(behaviour) = behaviour {
+            set_behaviour(world, entity, &behaviour, tick + 1);
+        }
+        set_team(world, entity, team);
+    }
+    for ended in &ended {
+        // Their objects went with the scene.
+        battles.characters.remove(&ended.instance);
+    }
+    if !(left.is_empty() && ended.is_empty()) {
+        // Not all are told of who are gone: whoever loses its object in the tick in which its battle ends is only
+        // counted, and who could not be moved home is in a fault.
+        let seats = world.resource::<Instances>();
+        battles
+            .saved_states
+            .retain(|&player, _| seats.instance_of(player).is_some());
+    }
+}
+
+/// Whoever entered a battle fights: those of crowds as they came, synthetic players in bodies made for it.
+fn start_fighting(world: &mut World, battles: &mut ScenarioMatches, tick: u64) -> Vec<String> {
+    let mut faults = Vec::new();
+    for InstanceOpened { instance, .. } in unread(world, &mut battles.cursors.opened) {
+        let running = world.resource::<Instances>().get(instance);
+        let sides = running.map(|running| running.lineup().sides().clone());
+        for (side, tickets) in sides.into_iter().flatten().enumerate() {
+            for ticket in &tickets {
+                faults.extend(spawn_characters(world, battles, instance, side, ticket));
+            }
+        }
+    }
+    for joined in unread(world, &mut battles.cursors.joined) {
+        let InstancePartyJoined {
+            instance,
+            side,
+            ticket,
+        } = joined;
+        faults.extend(spawn_characters(world, battles, instance, side, &ticket));
+    }
+    for entered in unread(world, &mut battles.cursors.entered) {
+        let InstancePlayerEntered {
+            player,
+            entity,
+            side,
+            ..
+        } = entered;
+        let before = (
+            world.get::<TeamId>(entity).copied(),
+            world.get::<Behaviour>(entity).cloned(),
+        );
+        battles.saved_states.insert(player, before);
+        if let Some(scene) = scenario_world::scene_of(world, entity) {
+            scenario_world::set_view_caps(world, scene, &[entity]);
+        }
+        set_behaviour(world, entity, &chase_behaviour(world), tick + 1);
+        set_team(world, entity, Some(team_of(side)));
+    }
+    faults
+}
+
+const fn team_of(side: usize) -> TeamId {
+    TeamId(side as u32 + 1)
+}
+
+fn chase_behaviour(world: &World) -> Behaviour {
+    let kind = world.resource::<ObjectKinds>().find("player");
+    Behaviour::from(Chase {
+        kind: kind.unwrap_or_default(),
+        sight_m: SIGHT_M,
+    })
+}
+
+/// Spawns bodies for the synthetic players of a ticket in the scene of their battle. The first error, if any.
+fn spawn_characters(
+    world: &mut World,
+    battles: &mut ScenarioMatches,
+    instance: InstanceId,
+    side: usize,
+    ticket: &Ticket,
+) -> Option<String> {
+    let scene = world.resource::<Instances>().get(instance)?.scene();
+    let (stage, behaviour) = (world.resource::<ScenarioWorld>(), chase_behaviour(world));
+    let kind = world.resource::<ObjectKinds>().find("player");
+    let at = stage.resolve_area(world, scene, &ScenarioArea::default());
+    let body = CrowdSpec {
+        team: Some(team_of(side)),
+        behaviour,
+        speed_m_s: SPEED_M_S,
+        caps: stage.caps(scene).unwrap_or(ViewCaps {
+            players: 0,
+            npcs: 0,
+            things: 0,
+        }),
+        ..CrowdSpec::new("", kind.unwrap_or_default(), 1, scene, at)
+    };
+    let mut fault = None;
+    for &player in &ticket.members {
+        let TicketPlayer::Synthetic(number) = player else {
+            continue;
+        };
+        match spawn_individual(world, &body, number, Walker) {
+            Ok(entity) => battles
+                .characters
+                .entry(instance)
+                .or_default()
+                .push((player, entity)),
+            Err(error) => {
+                fault.get_or_insert_with(|| format!("player {player} was not moved in: {error}"));
+            }
+        }
+    }
+    fault
+}
+
+/// Parties without a home leave their battles at each queue's rate.
+fn leave_matches(world: &mut World, battles: &mut ScenarioMatches) {
+    let scenario = &world.resource::<ScenarioWorld>().scenario;
+    let hz = scenario.tick_hz;
+    let rates: Vec<(String, f64)> = scenario
+        .queues
+        .iter()
+        .map(|queue| (queue.mode.clone(), f64::from(queue.leaves_per_s)))
+        .collect();
+    battles.pending_leaves.resize(rates.len(), 0.0);
+    for (nth, (mode, per_s)) in rates.into_iter().enumerate() {
+        battles.pending_leaves[nth] += per_s / hz;
+        let Some(mode) = world.resource::<Matchmaker>().mode_by_name(&mode) else {
+            continue;
+        };
+        while battles.pending_leaves[nth] >= 1.0 {
+            battles.pending_leaves[nth] -= 1.0;
+            if !leave_one_match(world, battles, mode) {
+                battles.pending_leaves[nth] %= 1.0;
+            }
+        }
+    }
+}
+
+/// A random synthetic party of a mode leaves its battle; whether there is one.
+fn leave_one_match(world: &mut World, battles: &mut ScenarioMatches, mode: ModeId) -> bool {
+    let draw = world
+        .resource_mut::<RandomStreams>()
+        .stream("battles")
+        .next_u64();
+    let mut of_mode: Vec<(InstanceId, TicketParty)> = Vec::new();
+    for (id, instance) in world.resource::<Instances>().iter() {
+        if instance.lineup().mode() == mode {
+            let parties = instance.lineup().sides().iter().flatten();
+            let free = parties.filter(|ticket| ticket.party.real().is_none());
+            of_mode.extend(free.map(|ticket| (id, ticket.party)));
+        }
+    }
+    if of_mode.is_empty() {
+        return false;
+    }
+    let (id, party) = of_mode[(draw % of_mode.len() as u64) as usize];
+    let lineup = world.resource::<Instances>().get(id).map(|of| of.lineup());
+    let parties = lineup
+        .into_iter()
+        .flat_map(|lineup| lineup.sides())
+        .flatten();
+    let gone: Vec<TicketPlayer> = parties
+        .filter(|ticket| ticket.party == party)
+        .flat_map(|ticket| ticket.members.clone())
+        .collect();
+    if let Some(bodies) = battles.characters.get_mut(&id) {
+        for (_, body) in bodies.extract_if(.., |(player, _)| gone.contains(player)) {
+            // It is gone when a script has closed its scene.
+            let _ = despawn_object(world, body);
+        }
+    }
+    leave_instance(world, id, Leaver::Party(party))
+}
+
+fn set_team(world: &mut World, entity: Entity, team: Option<TeamId>) {
+    let Ok(mut entity) = world.get_entity_mut(entity) else {
+        return;
+    };
+    match team {
+        Some(team) => entity.insert(team),
+        None => entity.remove::<TeamId>(),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::LoadedScenario;
+    use super::super::runner::{RunOptions, ScenarioRun};
+    use super::*;
+
+    /// Half of the players log out in any tick, so that some do so when their battles end, and come back at once.
+    const CHURN: &str = r#"Scenario(name: "churn", seed: 3,
+        scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)))],
+        cast: [Crowd(tag: "guests", kind: "player", count: 24, behaviour: Wander(radius_m: 9))],
+        queues: [Queue(mode: "duel", rules: Groups(group_size: 1), crowd: "guests", battle_s: 0.2, rest_s: 0,
+            battle_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
+        script: [Every(t_s: 0.05, from_s: 1, run: Logout(tag: "guests", count: 2)),
+            Every(t_s: 0.05, from_s: 1, run: Login(tag: "guests", count: 2))],
+    )"#;
+
+    #[test]
+    fn saved_states_are_removed_after_the_match() {
+        let loaded = LoadedScenario::from_text("churn.ron", CHURN).unwrap();
+        let options = RunOptions {
+            ticks: Some(200),
+            ..RunOptions::default()
+        };
+        let mut run = ScenarioRun::new(loaded, options).unwrap();
+        let mut remembered = 0;
+        for _ in 0..199 {
+            assert!(run.step().unwrap());
+            let world = run.server().world();
+            let seats = world.resource::<Instances>();
+            let before = &world.resource::<ScenarioMatches>().saved_states;
+            remembered += before.len();
+            for player in before.keys() {
+                assert!(
+                    seats.instance_of(*player).is_some(),
+                    "{player:?} has no seat"
+                );
+            }
+        }
+        let stats = *run.server().world().resource::<InstanceStats>();
+        assert!(remembered > 0);
+        assert!(stats.lost > 0 && stats.returned > 0, "{stats:?}");
+    }
+
+    #[test]
+    fn match_states_are_in_the_state_hash() {
+        let hash = |battles: &ScenarioMatches| {
+            let mut hasher = StateHasher::default();
+            battles.hash(&mut hasher);
+            hasher.finish()
+        };
+        let fighters = [
+            (None, None),
+            (Some(TeamId(1)), None),
+            (None, Some(crate::crowd::Idle.into())),
+        ];
+        let fighters = fighters.map(|fighter| ScenarioMatches {
+            saved_states: BTreeMap::from([(PlayerId(1), fighter)]),
+            ..ScenarioMatches::default()
+        });
+        let entity = Entity::PLACEHOLDER;
+        let bodies = [1, 2].map(|player| ScenarioMatches {
+            characters: BTreeMap::from([(
+                InstanceId(1),
+                vec![(TicketPlayer::Real(PlayerId(player)), entity)],
+            )]),
+            ..ScenarioMatches::default()
+        });
+        let due = ScenarioMatches {
+            pending_leaves: vec![0.5],
+            ..ScenarioMatches::default()
+        };
+        let nothing = ScenarioMatches::default();
+        let all = fighters.iter().chain(&bodies).chain([&due, &nothing]);
+        let hashes: std::collections::BTreeSet<_> = all.map(hash).collect();
+        assert_eq!(hashes.len(), 7);
+    }
+}

@@ -1,0 +1,596 @@
+//! A scenario's scenes, crowds and queues, put on a server.
+
+use std::sync::Arc;
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+
+use super::behaviours::{BehaviourSite, Behaviours, area_in_metres};
+use super::load::LoadedScenario;
+use super::schema::{self, Cue, MapSource, Scenario, ScenarioArea};
+use super::text::{ScenarioError, ValidationError, ValuePath};
+use super::validate::limits::GRID_CELLS_MAX;
+use super::validate::{
+    add_tiles, areas_outside_map, check_edits, check_grid, scenes_with_paths, with_scaled_edits,
+};
+use crate::crowd::{
+    Behaviour, CUSTOM_ATTRIBUTES_MAX, CrowdArea, CrowdAuthenticator, CrowdSpec,
+    CustomAttributeAppExt, CustomAttributeSpec, PartyArrivals, Weather, add_crowd,
+};
+use throng::aoi::{SceneAoiSettings, ViewCaps, Viewer};
+use throng::map::{MapRecipe, SceneMap, TileMap};
+use throng::matchmaking::{MatchModeSettings, Matchmaker};
+use throng::memory::MemoryUse;
+use throng::nav::NavSettings;
+use throng::outbox::OutboxSettings;
+use throng::session::{Authentication, SessionKey};
+use throng::sim::{LoadMeasure, RandomStreams, SimSettings, StateHasher};
+use throng::sync::Audience;
+use throng::world::{
+    GuildId, KindId, Object, ObjectKinds, SceneSpec, SimScene, TeamId, WorldError, open_scene,
+};
+
+/// What a running scenario keeps of its file: names of scenes, and maps that were read before the first tick.
+#[derive(Resource, Debug)]
+pub(super) struct ScenarioWorld {
+    pub scenario: Scenario,
+    /// In the order in which they opened; a closed one stays until its name opens again.
+    scenes: Vec<OpenedScene>,
+    /// How many times a scene was opened, copies not counted.
+    open_count: u64,
+    /// Every map that the scenario can ever open, so that no tick waits for a file. Scenes with the same map share it.
+    maps: Vec<ScenarioMap>,
+}
+
+/// What a map that stands in for the first scene's changes, and what is to be said of the maps.
+#[derive(Debug)]
+pub(super) struct MapSubstitute {
+    /// What areas in metres are multiplied by in the first scene.
+    scale: Vec2,
+    /// The script with its edits of that scene in the tiles of the map that stands in.
+    pub script: Vec<Cue>,
+    /// Areas that reach beyond their maps.
+    pub warnings: Vec<ValidationError>,
+}
+
+#[derive(Debug)]
+struct ScenarioMap {
+    source: MapSource,
+    name: String,
+    map: Arc<TileMap>,
+}
+
+#[derive(Debug)]
+struct OpenedScene {
+    name: String,
+    entity: Entity,
+    /// What areas in metres are multiplied by, where another map stands in for the scene's own.
+    scale: Vec2,
+    caps: ViewCaps,
+    map: String,
+    /// Cells of its interest grid.
+    cells: u64,
+    /// Its copies, and nothing else, have the same number.
+    open_number: u64,
+}
+
+/// Why a scene or a crowd of a scenario cannot be put on the server.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ScenarioWorldError {
+    /// A scene that is not open, or not any more.
+    #[error("scene `{0}` is not open")]
+    NotOpen(String),
+    /// A scene whose map was not read before the run.
+    #[error("scene `{0}` has no map")]
+    NoMap(String),
+    /// A scene whose grid cannot be laid over its map, or a behaviour that is none.
+    #[error(transparent)]
+    Invalid(#[from] ValidationError),
+    /// The grids of all open scenes would take too much memory.
+    #[error(
+        "expected at most {GRID_CELLS_MAX} grid cells in all open scenes, found {cells}: use larger cells"
+    )]
+    TooManyCells {
+        /// With the scene that was to open.
+        cells: u64,
+    },
+    /// What the world refuses.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+impl ScenarioWorld {
+    /// Reads all maps. `instead` stands in for the first scene's.
+    pub fn prepare(
+        loaded: &LoadedScenario,
+        instead: Option<(String, TileMap)>,
+        behaviours: &Behaviours,
+    ) -> Result<(Self, MapSubstitute), ScenarioError> {
+        let mut warnings = Vec::new();
+        let mut maps: Vec<ScenarioMap> = Vec::new();
+        let mut tiles = 0;
+        let replaced = loaded.scenario.scenes.first().filter(|_| instead.is_some());
+        for (place, scene) in scenes_with_paths(&loaded.scenario) {
+            let known = maps.iter().find(|known| known.source == scene.map);
+            let size = match known {
+                Some(known) => known.map.rect(),
+                None => {
+                    let map = Arc::new(loaded.open_map(scene)?);
+                    let size = map.rect();
+                    loaded.locate_result(add_tiles(&mut tiles, &place, size))?;
+                    maps.push(ScenarioMap {
+                        source: scene.map.clone(),
+                        name: map_source_name(&scene.map),
+                        map,
+                    });
+                    size
+                }
+            };
+            match (&instead, replaced) {
+                (Some((_, map)), Some(first)) if first.map == scene.map => {
+                    loaded.locate_result(check_grid(scene, &place, map.rect()))?;
+                    if first.name == scene.name {
+                        // Its edits are scaled with its areas. Those of other scenes that get the map are not, and are
+                        // told when their time comes and they do not fit.
+                        let scaled = with_scaled_edits(&loaded.scenario, size, map.rect());
+                        loaded.locate_result(check_edits(&scaled, scene, map.rect()))?;
+                    }
+                }
+                _ => {
+                    loaded.locate_result(check_grid(scene, &place, size))?;
+                    loaded.locate_result(check_edits(&loaded.scenario, scene, size))?;
+                }
+            }
+            // Areas are scaled with a map that stands in, so what reaches beyond the one does so with the other.
+            warnings.extend(areas_outside_map(&loaded.scenario, scene, size, behaviours));
+        }
+        let mut stand_in = MapSubstitute {
+            scale: Vec2::ONE,
+            script: loaded.scenario.script.clone(),
+            warnings,
+        };
+        if let (Some((name, map)), Some(first)) = (instead, loaded.scenario.scenes.first()) {
+            let size = |map: &TileMap| Vec2::new(map.width() as f32, map.height() as f32);
+            let own = maps.iter().find(|known| known.source == first.map);
+            if let Some(own) = own {
+                stand_in.scale = size(&map) / size(&own.map);
+                let scaled = with_scaled_edits(&loaded.scenario, own.map.rect(), map.rect());
+                stand_in.script = scaled.script;
+            }
+            // In front, so that it is found first; scenes that open later with the same source get it too.
+            maps.insert(
+                0,
+                ScenarioMap {
+                    source: first.map.clone(),
+                    name,
+                    map: Arc::new(map),
+                },
+            );
+        }
+        Ok((
+            Self {
+                scenario: loaded.scenario.clone(),
+                scenes: Vec::new(),
+                open_count: 0,
+                maps,
+            },
+            stand_in,
+        ))
+    }
+
+    /// The open scene of this name, the newest first; without a name, of that of the scenario's first scene.
+    ///
+    /// # Errors
+    /// [`StageError::NotOpen`].
+    pub fn scene(&self, world: &World, name: Option<&str>) -> Result<Entity, ScenarioWorldError> {
+        let first = self.scenario.scenes.first();
+        let name = name
+            .or(first.map(|scene| scene.name.as_str()))
+            .unwrap_or_default();
+        let mut newest_first = self
+            .scenes
+            .iter()
+            .rev()
+            .filter(|opened| opened.name == name);
+        newest_first
+            .find(|opened| world.get_entity(opened.entity).is_ok())
+            .map(|opened| opened.entity)
+            .ok_or_else(|| ScenarioWorldError::NotOpen(name.to_owned()))
+    }
+
+    /// The open scene of this name as [`Stage::scene`] finds it, with all its copies that are still open, in their order.
+    ///
+    /// # Errors
+    /// [`StageError::NotOpen`].
+    pub fn copies(
+        &self,
+        world: &World,
+        name: Option<&str>,
+    ) -> Result<Vec<Entity>, ScenarioWorldError> {
+        let newest = self.scene(world, name)?;
+        let opening = |opened: &&OpenedScene| opened.entity == newest;
+        let opening = self
+            .scenes
+            .iter()
+            .find(opening)
+            .map(|opened| opened.open_number);
+        let same = self.scenes.iter();
+        let same = same.filter(|opened| Some(opened.open_number) == opening);
+        let open = same.filter(|opened| world.get_entity(opened.entity).is_ok());
+        Ok(open.map(|opened| opened.entity).collect())
+    }
+
+    /// Puts into the state hash what names of scenes mean, and what is made of those who come to them.
+    pub fn hash(&self, world: &World, hasher: &mut StateHasher) {
+        for opened in &self.scenes {
+            let scene = world.get::<SimScene>(opened.entity);
+            hasher.write_bytes(opened.name.as_bytes());
+            hasher.write_u64(scene.map_or(u64::MAX, |scene| u64::from(scene.id().0)));
+            hasher.write_f32(opened.scale.x);
+            hasher.write_f32(opened.scale.y);
+            let caps = [opened.caps.players, opened.caps.npcs, opened.caps.things];
+            caps.into_iter()
+                .for_each(|cap| hasher.write_u64(u64::from(cap)));
+        }
+    }
+
+    /// What the event log calls the map of a scene: its file, or the sort of map that was generated.
+    pub fn map_name(&self, scene: Entity) -> Option<&str> {
+        self.scenes
+            .iter()
+            .find(|opened| opened.entity == scene)
+            .map(|opened| opened.map.as_str())
+    }
+
+    /// The caps of viewers in a scene.
+    pub fn caps(&self, scene: Entity) -> Option<ViewCaps> {
+        self.scenes
+            .iter()
+            .find(|opened| opened.entity == scene)
+            .map(|opened| opened.caps)
+    }
+
+    /// An area of a scene, in metres.
+    pub fn resolve_area(&self, world: &World, scene: Entity, area: &ScenarioArea) -> CrowdArea {
+        let (scale, size_m) = self.scale_and_size(world, scene);
+        area_in_metres(area, scale, size_m)
+    }
+
+    /// What areas in metres are multiplied by in a scene, and its size.
+    fn scale_and_size(&self, world: &World, scene: Entity) -> (Vec2, Vec2) {
+        let opened = self.scenes.iter().find(|opened| opened.entity == scene);
+        let map = world.get::<SceneMap>(scene);
+        (
+            opened.map_or(Vec2::ONE, |opened| opened.scale),
+            map.map_or(Vec2::ZERO, SceneMap::size_m),
+        )
+    }
+
+    /// A behaviour with its areas in metres and its kinds resolved.
+    ///
+    /// # Errors
+    /// [`StageError::Invalid`] for one that validation would have refused.
+    pub fn resolve_behaviour(
+        &self,
+        world: &World,
+        scene: Entity,
+        behaviour: &schema::BehaviourSpec,
+    ) -> Result<Behaviour, ScenarioWorldError> {
+        let (scale, size_m) = self.scale_and_size(world, scene);
+        let site = BehaviourSite {
+            path: ValuePath::root().field("behaviour"),
+            kinds: world.resource::<ObjectKinds>(),
+            scale,
+            size_m,
+        };
+        let behaviours = world.resource::<Behaviours>();
+        Ok(behaviours.resolve(behaviour, &site)?)
+    }
+}
+
+/// What reports call a map.
+fn map_source_name(source: &MapSource) -> String {
+    match source {
+        MapSource::File(path) => path.display().to_string(),
+        MapSource::Generate(recipe) => match recipe {
+            MapRecipe::Town(_) => "town",
+            MapRecipe::Cave(_) => "cave",
+            MapRecipe::Maze(_) => "maze",
+            MapRecipe::Rooms(_) => "rooms",
+            MapRecipe::Random(_) => "random",
+        }
+        .to_owned(),
+    }
+}
+
+/// The kind of this name; validation has seen to it that there is one.
+fn kind_id(world: &World, name: &str) -> KindId {
+    world
+        .resource::<ObjectKinds>()
+        .find(name)
+        .unwrap_or_default()
+}
+
+/// Players of crowds are known by name, unless whoever runs the scenario has another hook.
+pub(super) fn add_authentication(app: &mut App) {
+    let world = app.world_mut();
+    let authenticator = world.get_resource_or_init::<CrowdAuthenticator>().clone();
+    world.insert_resource(Authentication::new(authenticator));
+}
+
+/// Puts everything that is there from the start on the server. Gives the script as it is to be run, and warnings.
+pub(super) fn set_up(
+    world: &mut World,
+    loaded: &LoadedScenario,
+    map: Option<(String, TileMap)>,
+) -> Result<MapSubstitute, ScenarioError> {
+    let (stage, stand_in) = ScenarioWorld::prepare(loaded, map, world.resource::<Behaviours>())?;
+    let Scenario {
+        settings,
+        kinds,
+        heartbeat_ticks,
+        tick_hz,
+        queues,
+        line,
+        ..
+    } = &loaded.scenario;
+    world.insert_resource(SimSettings {
+        heartbeat_ticks: *heartbeat_ticks,
+    });
+    world.insert_resource(settings.view.clone());
+    world.insert_resource(*line);
+    world.insert_resource(NavSettings {
+        time_searches: true,
+        ..settings.nav.clone()
+    });
+    world.insert_resource(settings.inbox.clone());
+    let mut overload = settings.overload.clone();
+    if overload.measure == LoadMeasure::Auto {
+        // At any pace a run is the same.
+        overload.measure = LoadMeasure::Off;
+    }
+    world.insert_resource(overload);
+    // What clients are told is the same in every run.
+    let seed = world.resource::<RandomStreams>().seed();
+    world.insert_resource(SessionKey::seeded(seed));
+    world.insert_resource(settings.session.clone());
+    world.insert_resource(settings.sync.clone());
+    world.insert_resource(OutboxSettings {
+        mtu_bytes: settings.outbox.mtu_bytes,
+        spill_client_bytes_max: settings.outbox.spill_client_bytes_max,
+        ..OutboxSettings::default()
+    });
+    for kind in kinds {
+        world.resource_mut::<ObjectKinds>().register(kind.clone());
+    }
+    let modes: Vec<MatchModeSettings> = queues
+        .iter()
+        .map(schema::ScenarioMatchMode::mode_settings)
+        .chain(settings.matchmaking.modes.clone())
+        .collect();
+    let matchmaker = Matchmaker::new(&modes, *tick_hz).map_err(|error| {
+        ScenarioError::Invalid(loaded.locate_error(ValidationError::new(
+            ValuePath::root().field("queues"),
+            error.to_string(),
+        )))
+    })?;
+    world.insert_resource(matchmaker);
+    for queue in queues {
+        world.resource_mut::<PartyArrivals>().open(queue.clone());
+    }
+    world.insert_resource(stage);
+    let scenario = &loaded.scenario;
+    for (nth, scene) in scenario.scenes.iter().enumerate() {
+        let place = ValuePath::root().field("scenes").item(nth);
+        let scale = if nth == 0 { stand_in.scale } else { Vec2::ONE };
+        open_copies(world, scene, scale).map_err(|error| error_at(loaded, place, &error))?;
+    }
+    for (nth, crowd) in scenario.cast.iter().enumerate() {
+        let place = ValuePath::root().field("cast").item(nth);
+        spawn_crowd(world, crowd).map_err(|error| error_at(loaded, place, &error))?;
+    }
+    Ok(stand_in)
+}
+
+/// Registers the scenario's own attributes with an app that is not started yet. What cannot be registered is refused when
+/// the scenario is checked.
+pub(super) fn register_attributes(app: &mut App, attributes: &[schema::ScenarioAttribute]) {
+    for attribute in attributes.iter().take(CUSTOM_ATTRIBUTES_MAX) {
+        let (min, max) = attribute.bounds();
+        let audience = attribute.audience.iter().map(|name| name.to_audience());
+        let registered = app.register_custom_attribute(CustomAttributeSpec {
+            name: attribute.name.clone(),
+            encoding: attribute.encoding,
+            audience: audience.reduce(Audience::or).unwrap_or(Audience::OWNER),
+            cadence: attribute.cadence,
+            min,
+            max,
+            start: attribute.start,
+        });
+        if let Err(error) = registered {
+            tracing::warn!(%error, "scenario attribute not registered: clients will not receive it");
+        }
+    }
+}
+
+fn error_at(
+    loaded: &LoadedScenario,
+    place: ValuePath,
+    error: &ScenarioWorldError,
+) -> ScenarioError {
+    ScenarioError::Invalid(loaded.locate_error(ValidationError::new(place, error.to_string())))
+}
+
+/// Opens a scene of the scenario with all its copies.
+pub(super) fn open_copies(
+    world: &mut World,
+    scene: &schema::ScenarioScene,
+    scale: Vec2,
+) -> Result<(), ScenarioWorldError> {
+    world.resource_mut::<ScenarioWorld>().open_count += 1;
+    (1..=scene.copies).try_for_each(|nth| open_copy(world, scene, nth, scale).map(drop))
+}
+
+/// Opens a scene of the scenario, without copies.
+pub(super) fn open_single(
+    world: &mut World,
+    scene: &schema::ScenarioScene,
+    scale: Vec2,
+) -> Result<Entity, ScenarioWorldError> {
+    world.resource_mut::<ScenarioWorld>().open_count += 1;
+    open_copy(world, scene, 1, scale)
+}
+
+/// Opens a copy of a scene, counted from 1.
+fn open_copy(
+    world: &mut World,
+    scene: &schema::ScenarioScene,
+    nth: u32,
+    scale: Vec2,
+) -> Result<Entity, ScenarioWorldError> {
+    let stage = world.resource::<ScenarioWorld>();
+    let Some(known) = stage.maps.iter().find(|known| known.source == scene.map) else {
+        return Err(ScenarioWorldError::NoMap(scene.name.clone()));
+    };
+    let (map_name, map) = (
+        known.name.clone(),
+        SceneMap::new(known.map.clone(), scene.tile_m),
+    );
+    let spec = SceneSpec {
+        name: match nth {
+            1 => scene.name.clone(),
+            _ => format!("{} {nth}", scene.name),
+        },
+        size_m: map.size_m(),
+        max_objects: scene.max_objects,
+    };
+    let interest = SceneAoiSettings {
+        cell_m: scene.cell_m,
+        margin_m: scene.margin_m(),
+        view_link_mode: scene.sight,
+    };
+    let place = ValuePath::root();
+    let cells = check_grid(scene, &place, map.tiles().rect())?;
+    let is_open = |opened: &&OpenedScene| world.get_entity(opened.entity).is_ok();
+    let others: u64 = stage
+        .scenes
+        .iter()
+        .filter(is_open)
+        .map(|opened| opened.cells)
+        .sum();
+    if others + cells > GRID_CELLS_MAX {
+        return Err(ScenarioWorldError::TooManyCells {
+            cells: others + cells,
+        });
+    }
+    // Observers of scenes run here, and may read the stage.
+    let entity = open_scene(world, spec, (map, interest, Weather::default()))?;
+    let caps = ViewCaps {
+        players: scene.view_cap,
+        npcs: scene.npc_cap,
+        things: scene.thing_cap,
+    };
+    // A name that opens again has only one open scene at a time worth finding; battles would pile up otherwise.
+    let opened = world.resource::<ScenarioWorld>().scenes.iter();
+    let closed: Vec<Entity> = opened
+        .map(|opened| opened.entity)
+        .filter(|&opened| opened != entity && world.get_entity(opened).is_err())
+        .collect();
+    let mut stage = world.resource_mut::<ScenarioWorld>();
+    stage
+        .scenes
+        .retain(|opened| !closed.contains(&opened.entity));
+    let opening = stage.open_count;
+    stage.scenes.push(OpenedScene {
+        name: scene.name.clone(),
+        entity,
+        scale,
+        caps,
+        map: map_name,
+        cells,
+        open_number: opening,
+    });
+    Ok(entity)
+}
+
+/// The scene that an object is in.
+pub(super) fn scene_of(world: &World, entity: Entity) -> Option<Entity> {
+    world.get::<Object>(entity).map(Object::scene_entity)
+}
+
+/// Whoever of these is in the scene sees as many as the scene says; caps are a scene's, and do not travel.
+pub(super) fn set_view_caps(world: &mut World, scene: Entity, arrived: &[Entity]) {
+    let Some(caps) = world.resource::<ScenarioWorld>().caps(scene) else {
+        return;
+    };
+    for &entity in arrived {
+        let is_here = world
+            .get::<Object>(entity)
+            .is_some_and(|object| object.scene_entity() == scene);
+        if is_here && let Some(mut viewer) = world.get_mut::<Viewer>(entity) {
+            viewer.set_if_neq(Viewer { caps, ..*viewer });
+        }
+    }
+}
+
+/// A crowd of the scenario in one of its scenes, resolved.
+fn crowd_spec(
+    world: &World,
+    crowd: &schema::ScenarioCrowd,
+    scene: Entity,
+) -> Result<CrowdSpec, ScenarioWorldError> {
+    let stage = world.resource::<ScenarioWorld>();
+    let caps = stage.caps(scene).unwrap_or(ViewCaps {
+        players: 0,
+        npcs: 0,
+        things: 0,
+    });
+    let at = stage.resolve_area(world, scene, &crowd.at);
+    Ok(CrowdSpec {
+        team: crowd.team.map(TeamId),
+        guild: crowd.guild.map(GuildId),
+        party_size: crowd.party_size,
+        behaviour: stage.resolve_behaviour(world, scene, &crowd.behaviour)?,
+        speed_m_s: crowd.speed_m_s,
+        attributes_per_s: crowd.attributes_per_s,
+        client_share: crowd.clients,
+        messages_per_s: crowd.messages_per_s,
+        churn_per_s: crowd.churn_per_s,
+        sends_inputs: crowd.inputs,
+        admission: crowd.admission,
+        caps,
+        ..CrowdSpec::new(
+            crowd.tag.clone(),
+            kind_id(world, &crowd.kind),
+            crowd.count,
+            scene,
+            at,
+        )
+    })
+}
+
+/// Adds a crowd of the scenario, in each copy of its scene.
+pub(super) fn spawn_crowd(
+    world: &mut World,
+    crowd: &schema::ScenarioCrowd,
+) -> Result<(), ScenarioWorldError> {
+    let scenes = world
+        .resource::<ScenarioWorld>()
+        .copies(world, crowd.scene.as_deref())?;
+    for scene in scenes {
+        let spec = crowd_spec(world, crowd, scene)?;
+        add_crowd(world, spec)?;
+    }
+    Ok(())
+}
+
+impl MemoryUse for ScenarioWorld {
+    fn heap_bytes(&self) -> usize {
+        // What a scene shares is counted with the scenes' maps.
+        let own = self.maps.iter().map(|of| &of.map);
+        let own = own.filter(|map| Arc::strong_count(map) == 1);
+        own.map(|map| size_of::<TileMap>() + map.memory().total_bytes())
+            .sum()
+    }
+}

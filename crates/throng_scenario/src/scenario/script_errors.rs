@@ -1,0 +1,335 @@
+//! Cues that could not do what they say: foreseen before they run, found after, and kept with their place.
+//!
+//! A cue is always run, and does what it can; what is here only tells. So nothing in it changes what is simulated.
+
+use bevy_ecs::prelude::*;
+use tracing::info;
+
+use super::scenario_world::{self, ScenarioWorld};
+use super::schema::{Action, ScenarioAnnouncementScope, ScenarioArea, ScenarioCrowd};
+use super::selection::candidates;
+use crate::crowd::{self, CrowdArea, SyntheticClients};
+use throng::map::SceneMap;
+use throng::matchmaking::Matchmaker;
+use throng::session::{ControlledBy, Sessions};
+use throng::world::{Object, PartyId, Position, SceneObjects, SimScene};
+
+/// Faults that are kept word for word.
+const SCRIPT_ERRORS_MAX: usize = 20;
+
+/// How often cues ran, and which of them could not do what they say.
+#[derive(Debug, Default)]
+pub(super) struct ScriptErrors {
+    errors: Vec<ScriptError>,
+    error_count: u64,
+    /// How often cues ran.
+    pub cues_run: u64,
+}
+
+/// A cue that could not do what it says, or something in a battle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptError {
+    /// Which cue of the script it is, from 0; none for what no cue did.
+    pub cue: Option<usize>,
+    /// When it failed first.
+    pub tick: u64,
+    /// What it could not do then, and why.
+    pub message: String,
+    /// How often it failed in all.
+    pub count: u64,
+}
+
+impl ScriptErrors {
+    /// Takes note of a fault. Those of one cue are kept as one, with the words of the first.
+    pub fn add(&mut self, cue: Option<usize>, tick: u64, what: String) {
+        info!(cue, tick, error = what, "script action failed");
+        self.error_count += 1;
+        let known = self.errors.iter_mut().find(|kept| match cue {
+            Some(_) => kept.cue == cue,
+            None => kept.cue.is_none() && kept.message == what,
+        });
+        if let Some(known) = known {
+            known.count += 1;
+        } else if self.errors.len() < SCRIPT_ERRORS_MAX {
+            self.errors.push(ScriptError {
+                cue,
+                tick,
+                message: what,
+                count: 1,
+            });
+        }
+    }
+
+    /// The first few, and how often any cue failed.
+    pub fn all(&self) -> (&[ScriptError], u64) {
+        (&self.errors, self.error_count)
+    }
+}
+
+/// What was known of an action before it was done.
+#[derive(Debug, Default)]
+pub(super) struct Precheck {
+    /// What it will not be able to do.
+    warning: Option<String>,
+    /// Who is to be moved.
+    movers: Vec<Entity>,
+    /// The scene of the first with the tag, by which the area of a teleport is meant.
+    scene: Option<Entity>,
+}
+
+/// Looks at what an action is about to do, to those of whom it is `about`.
+pub(super) fn precheck(world: &World, action: &Action, about: &[Entity]) -> Precheck {
+    let mut foresight = Precheck::default();
+    match action {
+        Action::Login { tag, count } => {
+            let (away, there) = count_players(world, tag);
+            foresight.warning = too_few(*count, away, || match away + there {
+                0 => format!("no player with the tag `{tag}`"),
+                _ => format!("{away} logged-out players with the tag `{tag}`"),
+            });
+        }
+        Action::Logout { tag, count } => {
+            let (away, there) = count_players(world, tag);
+            foresight.warning = too_few(*count, there, || match away + there {
+                0 => format!("no player with the tag `{tag}`"),
+                _ => format!("{there} logged-in players with the tag `{tag}`"),
+            });
+        }
+        Action::Release { tag, count } => {
+            let elsewhere = crowd::count_possessing(world, tag) as u64;
+            foresight.warning = too_few(*count, elsewhere, || {
+                format!("{elsewhere} possessing or spectating players with the tag `{tag}`")
+            });
+        }
+        Action::Drain | Action::Reopen => foresight.warning = already_done(world, action),
+        Action::SetBehaviour { tag, .. } | Action::Gather { tag, .. } => {
+            // Those who come later do it as well.
+            let crowds = world.resource::<crowd::Crowds>();
+            let mut tagged = crowds.with_tag(tag).filter_map(|id| crowds.spec(id));
+            if !tagged.any(|spec| spec.count > 0) {
+                foresight.warning = Some(format!("tag `{tag}` matches no object"));
+            }
+        }
+        Action::Cancel { mode, parties } => {
+            let matchmaker = world.resource::<Matchmaker>();
+            let id = matchmaker.mode_by_name(mode);
+            let waiting = id.map_or(0, |id| {
+                matchmaker.modes()[usize::from(id.0)].queue().len() as u64
+            });
+            foresight.warning = too_few(Some(*parties), waiting, || {
+                format!("{waiting} parties queued in `{mode}`")
+            });
+        }
+        Action::Spawn(crowd) => {
+            foresight.movers = crowd::members(world, &crowd.tag, None);
+            foresight.warning = no_room(world, crowd);
+        }
+        _ => {}
+    }
+    if let Some(who) = action.selector() {
+        foresight.movers = about.to_vec();
+        let first = crowd::members(world, who.tag, Some(1));
+        foresight.scene = first
+            .first()
+            .and_then(|&first| scenario_world::scene_of(world, first));
+        // Of whom a condition holds is for the run to tell, nobody among it.
+        if who.only.is_empty() {
+            let there = candidates(world, who, who.count).len() as u64;
+            let (tag, whom) = (
+                who.tag,
+                if who.is_clients_only {
+                    " and a client"
+                } else {
+                    ""
+                },
+            );
+            foresight.warning = too_few(who.count, there, || match there {
+                0 => format!("no object with the tag `{tag}`{whom}"),
+                _ => format!("{there} objects with the tag `{tag}`{whom}"),
+            });
+        }
+    }
+    let of_values =
+        || value_out_of_range(action).or_else(|| no_receivers(world, action, &foresight.movers));
+    foresight.warning = foresight.warning.or_else(of_values);
+    foresight
+}
+
+/// What an action that was done did not do; `None` when all is well.
+pub(super) fn postcheck(world: &World, action: &Action, foresight: &Precheck) -> Option<String> {
+    if foresight.warning.is_some() {
+        return foresight.warning.clone();
+    }
+    let stage = world.resource::<ScenarioWorld>();
+    let area = |scene: Entity, area: &ScenarioArea| stage.resolve_area(world, scene, area);
+    match action {
+        Action::Teleport { to, .. } => {
+            let place = area(foresight.scene?, to);
+            let mut scenes: Vec<Entity> = foresight
+                .movers
+                .iter()
+                .filter_map(|&mover| scenario_world::scene_of(world, mover))
+                .collect();
+            scenes.dedup();
+            scenes
+                .into_iter()
+                .find_map(|scene| outside_area(world, &foresight.movers, scene, &place))
+        }
+        Action::ChangeScene { to, at, .. } => {
+            let scene = stage.scene(world, Some(to)).ok()?;
+            outside_area(world, &foresight.movers, scene, &area(scene, at))
+        }
+        Action::Spawn(crowd) => {
+            let scene = stage.scene(world, crowd.scene.as_deref()).ok()?;
+            let members = crowd::members(world, &crowd.tag, None);
+            let new = members.get(foresight.movers.len()..)?;
+            outside_area(world, new, scene, &area(scene, &crowd.at))
+        }
+        _ => None,
+    }
+}
+
+/// Fewer than an action is about; none at all is too few for any.
+fn too_few(wanted: Option<u32>, found: u64, told: impl Fn() -> String) -> Option<String> {
+    let wanted = wanted.map_or(1, u64::from);
+    (found < wanted).then(|| match wanted {
+        1 => told(),
+        _ => format!("expected {wanted}, found {}", told()),
+    })
+}
+
+/// Players of a tag who are out, and who are there.
+fn count_players(world: &World, tag: &str) -> (u64, u64) {
+    let synthetics = world.resource::<SyntheticClients>();
+    let tagged = world.resource::<crowd::Crowds>().with_tag(tag);
+    let counts = tagged.map(|id| synthetics.presence(id));
+    counts.fold((0, 0), |sum, (away, there)| (sum.0 + away, sum.1 + there))
+}
+
+/// A server that is to be drained and is, or to be opened and is open.
+fn already_done(world: &World, action: &Action) -> Option<String> {
+    let is_draining = world.resource::<Sessions>().is_draining();
+    let state = match action {
+        Action::Drain if is_draining => "draining",
+        Action::Reopen if !is_draining => "open",
+        _ => return None,
+    };
+    Some(format!("the server is already {state}"))
+}
+
+/// A crowd for which its scene has no room.
+fn no_room(world: &World, crowd: &ScenarioCrowd) -> Option<String> {
+    let stage = world.resource::<ScenarioWorld>();
+    let scene = stage.scene(world, crowd.scene.as_deref()).ok()?;
+    let objects = world.get::<SceneObjects>(scene)?;
+    let (max, there) = (objects.max_objects(), objects.len());
+    let room = max.saturating_sub(there);
+    (crowd.count > room).then(|| {
+        let id = world.get::<SimScene>(scene).map_or(0, |scene| scene.id().0);
+        format!(
+            "scene {id} is full: at most {max} objects, {there} exist, {} requested",
+            crowd.count
+        )
+    })
+}
+
+/// A value that an attribute of scenes cannot have, so that the nearest one is set; those of objects are checked before the run.
+fn value_out_of_range(action: &Action) -> Option<String> {
+    let Action::SetSceneAttribute {
+        attribute, value, ..
+    } = action
+    else {
+        return None;
+    };
+    let range = crowd::scene_attribute_range(attribute)?;
+    (!range.contains(value)).then(|| {
+        format!(
+            "expected `{attribute}` from {} to {}, found {value}",
+            range.start(),
+            range.end()
+        )
+    })
+}
+
+/// Members who are to announce something and have nobody who could be told.
+fn no_receivers(world: &World, action: &Action, speakers: &[Entity]) -> Option<String> {
+    let Action::Announce { tag, scope, .. } = action else {
+        return None;
+    };
+    let (has_ears, what): (fn(&World, Entity) -> bool, _) = match scope {
+        ScenarioAnnouncementScope::Party => {
+            (|world, who| world.get::<PartyId>(who).is_some(), "a party")
+        }
+        ScenarioAnnouncementScope::Client => (
+            |world, who| world.get::<ControlledBy>(who).is_some(),
+            "a client",
+        ),
+        ScenarioAnnouncementScope::Viewers
+        | ScenarioAnnouncementScope::Radius(_)
+        | ScenarioAnnouncementScope::Scene => return None,
+    };
+    let without = speakers.iter().filter(|&&who| !has_ears(world, who));
+    let (without, all) = (without.count(), speakers.len());
+    (without > 0).then(|| {
+        format!(
+            "{without} of {all} objects with the tag `{tag}` have no {}",
+            &what[2..]
+        )
+    })
+}
+
+/// Those of some objects who are not in the area in which they should be: it has no free tile, or too few to be found.
+fn outside_area(
+    world: &World,
+    objects: &[Entity],
+    scene: Entity,
+    area: &CrowdArea,
+) -> Option<String> {
+    let rounding_tolerance_m = world.get::<SceneMap>(scene)?.tile_m();
+    let is_outside = |&&entity: &&Entity| {
+        let is_here = world
+            .get::<Object>(entity)
+            .is_some_and(|object| object.scene_entity() == scene);
+        let position = world.get::<Position>(entity);
+        is_here && position.is_some_and(|position| !area.contains(position.0, rounding_tolerance_m))
+    };
+    let outside = objects.iter().filter(is_outside).count();
+    let all = objects.len();
+    (outside > 0)
+        .then(|| format!("{outside} of {all} objects placed outside the area: no free tile in it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_one_cue_are_merged_and_counted() {
+        let mut faults = ScriptErrors::default();
+        (1..=50).for_each(|tick| faults.add(Some(3), tick, format!("no {tick}")));
+        (0..40).for_each(|cue| faults.add(Some(10 + cue), 7, "no".to_owned()));
+        faults.add(Some(3), 60, "later".to_owned());
+        let (kept, count) = faults.all();
+        assert_eq!((kept.len(), count), (SCRIPT_ERRORS_MAX, 91));
+        assert_eq!(
+            kept[0],
+            ScriptError {
+                cue: Some(3),
+                tick: 1,
+                message: "no 1".to_owned(),
+                count: 51
+            }
+        );
+    }
+
+    #[test]
+    fn fewer_objects_than_requested_are_an_error() {
+        let told = || "found".to_owned();
+        assert_eq!(too_few(None, 1, told), None);
+        assert_eq!(too_few(Some(5), 5, told), None);
+        assert_eq!(too_few(Some(0), 0, told), None);
+        assert_eq!(too_few(None, 0, told), Some("found".to_owned()));
+        let message = "expected 5, found found".to_owned();
+        assert_eq!(too_few(Some(5), 4, told), Some(message));
+    }
+}

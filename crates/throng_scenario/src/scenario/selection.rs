@@ -1,0 +1,237 @@
+//! Who a cue is about: of those who bear its tag the ones of whom all of `only` holds, the first or random ones of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use rand::RngExt;
+
+use super::scenario_world::ScenarioWorld;
+use super::schema::{ObjectCondition, ObjectSelector, SelectionOrder};
+use crate::crowd::{self, CrowdArea};
+use throng::aoi::SceneInterest;
+use throng::sim::{RandomStreams, SimTick};
+use throng::world::{Object, ObjectId, Position, SceneObjects};
+
+/// The name of the stream from which cues draw.
+pub(super) const SCRIPT_STREAM: &str = "script";
+
+/// Those whom an action is about, now. O(those with the tag × conditions), and for `Near` × those who are near to.
+pub(super) fn select_objects(world: &mut World, who: ObjectSelector<'_>) -> Vec<Entity> {
+    let count = who.count.map_or(usize::MAX, |count| count as usize);
+    if who.only.is_empty() && who.pick == SelectionOrder::First && !who.is_clients_only {
+        return crowd::members(world, who.tag, who.count);
+    }
+    let mut all = candidates(world, who, None);
+    for only in who.only {
+        retain(world, only, &mut all);
+    }
+    if who.pick == SelectionOrder::Random && count < all.len() {
+        let mut streams = world.resource_mut::<RandomStreams>();
+        let random = streams.stream(SCRIPT_STREAM);
+        for nth in 0..count {
+            let other = random.random_range(nth..all.len());
+            all.swap(nth, other);
+        }
+    }
+    all.truncate(count);
+    all
+}
+
+/// Up to `max` of those among whom an action chooses: all that bear the tag, or the players among them who are there.
+pub(super) fn candidates(world: &World, who: ObjectSelector<'_>, max: Option<u32>) -> Vec<Entity> {
+    if !who.is_clients_only {
+        return crowd::members(world, who.tag, max);
+    }
+    let mut all = crowd::members(world, who.tag, None);
+    all.retain(|&entity| crowd::client_of(world, entity).is_some());
+    all.truncate(max.map_or(usize::MAX, |max| max as usize));
+    all
+}
+
+/// Whether any object with a tag has less of an attribute than `below`, or as much as `at_least`.
+pub(super) fn any_has_attribute(
+    world: &World,
+    tag: &str,
+    attribute: &str,
+    (below, at_least): (Option<i64>, Option<i64>),
+) -> bool {
+    let has = |entity: &Entity| {
+        crowd::attribute(world, *entity, attribute).is_some_and(|value| {
+            below.is_some_and(|limit| value < limit) || at_least.is_some_and(|limit| value >= limit)
+        })
+    };
+    crowd::members(world, tag, None).iter().any(has)
+}
+
+/// Keeps those of whom a condition holds, in their order.
+fn retain(world: &World, only: &ObjectCondition, all: &mut Vec<Entity>) {
+    match only {
+        ObjectCondition::Within(area) => {
+            let mut areas = AreaByScene::default();
+            all.retain(|&entity| {
+                areas.contains(world, entity, |stage, scene| {
+                    stage.resolve_area(world, scene, area)
+                })
+            });
+        }
+        ObjectCondition::Outside(area) => {
+            let mut areas = AreaByScene::default();
+            all.retain(|&entity| {
+                !areas.contains(world, entity, |stage, scene| {
+                    stage.resolve_area(world, scene, area)
+                })
+            });
+        }
+        ObjectCondition::OutsideZone { .. } => {
+            let (center_m, radius_m) = current_zone(world, only);
+            let area = super::schema::ScenarioArea::Ring {
+                center_m,
+                radius_m,
+                width_m: 0.0,
+            };
+            retain(world, &ObjectCondition::Outside(area), all);
+        }
+        ObjectCondition::Near { tag, radius_m } => {
+            let centres = positions_by_scene(world, tag);
+            all.retain(|&entity| {
+                position(world, entity).is_some_and(|(scene, at)| {
+                    let near = |&(other, centre): &(Entity, Vec2)| {
+                        other != entity && centre.distance(at) <= *radius_m
+                    };
+                    centres
+                        .get(&scene)
+                        .is_some_and(|here| here.iter().any(near))
+                })
+            });
+        }
+        ObjectCondition::InViewOf(tag) => {
+            let seen = seen_by_tag(world, tag);
+            all.retain(|entity| seen.contains(entity));
+        }
+        ObjectCondition::Seeing(tag) => {
+            let tagged = ids_by_scene(world, tag);
+            all.retain(|&entity| sees_any(world, entity, &tagged));
+        }
+        ObjectCondition::Below { attribute, value } => all.retain(|&entity| {
+            crowd::attribute(world, entity, attribute).is_some_and(|found| found < *value)
+        }),
+        ObjectCondition::AtLeast { attribute, value } => all.retain(|&entity| {
+            crowd::attribute(world, entity, attribute).is_some_and(|found| found >= *value)
+        }),
+    }
+}
+
+/// An area in each scene in which it was asked for.
+#[derive(Default)]
+struct AreaByScene(BTreeMap<Entity, CrowdArea>);
+
+impl AreaByScene {
+    /// Whether an object is in the area; one that is nowhere is not.
+    fn contains(
+        &mut self,
+        world: &World,
+        entity: Entity,
+        place: impl Fn(&ScenarioWorld, Entity) -> CrowdArea,
+    ) -> bool {
+        let Some((scene, at)) = position(world, entity) else {
+            return false;
+        };
+        let area = self
+            .0
+            .entry(scene)
+            .or_insert_with(|| place(world.resource::<ScenarioWorld>(), scene));
+        area.surrounds(at)
+    }
+}
+
+/// Where a zone is in this tick, and how large.
+fn current_zone(world: &World, only: &ObjectCondition) -> (Vec2, f32) {
+    let ObjectCondition::OutsideZone {
+        center_m,
+        radius_m,
+        to_center_m,
+        to_radius_m,
+        from_s,
+        until_s,
+    } = only
+    else {
+        return (Vec2::ZERO, 0.0);
+    };
+    let now_s =
+        world.resource::<SimTick>().0 as f64 / world.resource::<ScenarioWorld>().scenario.tick_hz;
+    let share = ((now_s - from_s) / (until_s - from_s)).clamp(0.0, 1.0) as f32;
+    (
+        center_m.lerp(to_center_m.unwrap_or(*center_m), share),
+        radius_m + (to_radius_m - radius_m) * share,
+    )
+}
+
+/// The scene of an object, and where in it.
+fn position(world: &World, entity: Entity) -> Option<(Entity, Vec2)> {
+    let scene = world.get::<Object>(entity)?.scene_entity();
+    Some((scene, world.get::<Position>(entity)?.0))
+}
+
+/// Where those with a tag are, by scene.
+fn positions_by_scene(world: &World, tag: &str) -> BTreeMap<Entity, Vec<(Entity, Vec2)>> {
+    let mut centres: BTreeMap<Entity, Vec<(Entity, Vec2)>> = BTreeMap::new();
+    for entity in crowd::members(world, tag, None) {
+        if let Some((scene, at)) = position(world, entity) {
+            centres.entry(scene).or_default().push((entity, at));
+        }
+    }
+    centres
+}
+
+/// All whom any object with a tag sees. O(those with the tag × whom each sees).
+fn seen_by_tag(world: &World, tag: &str) -> BTreeSet<Entity> {
+    let mut found = BTreeSet::new();
+    for entity in crowd::members(world, tag, None) {
+        let Some(object) = world.get::<Object>(entity) else {
+            continue;
+        };
+        let scene = object.scene_entity();
+        let here = world
+            .get::<SceneInterest>(scene)
+            .zip(world.get::<SceneObjects>(scene));
+        if let Some((interest, objects)) = here {
+            let seen = interest.views().seen_by(object.id().0);
+            found.extend(seen.filter_map(|(target, _)| objects.entity(ObjectId(target))));
+        }
+    }
+    found
+}
+
+/// The ids of those with a tag, by scene.
+fn ids_by_scene(world: &World, tag: &str) -> BTreeMap<Entity, BTreeSet<u32>> {
+    let mut ids: BTreeMap<Entity, BTreeSet<u32>> = BTreeMap::new();
+    for entity in crowd::members(world, tag, None) {
+        if let Some(object) = world.get::<Object>(entity) {
+            let here = ids.entry(object.scene_entity()).or_default();
+            here.insert(object.id().0);
+        }
+    }
+    ids
+}
+
+/// Whether an object sees any of those. A viewer is asked for those whom it sees, and not they for their viewers: it sees no
+/// more than its caps allow, while all in a hot spot may see one. O(the fewer of those and whom it sees).
+fn sees_any(world: &World, entity: Entity, ids: &BTreeMap<Entity, BTreeSet<u32>>) -> bool {
+    const FEW: usize = 32;
+    let Some(object) = world.get::<Object>(entity) else {
+        return false;
+    };
+    let (scene, viewer) = (object.scene_entity(), object.id().0);
+    let here = ids.get(&scene).zip(world.get::<SceneInterest>(scene));
+    here.is_some_and(|(ids, interest)| {
+        let views = interest.views();
+        if ids.len() <= FEW {
+            ids.iter().any(|&id| views.visible(viewer, id))
+        } else {
+            views
+                .seen_by(viewer)
+                .any(|(target, _)| ids.contains(&target))
+        }
+    })
+}

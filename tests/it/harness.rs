@@ -1,0 +1,192 @@
+//! What the tests share: the program as a process, folders of their own, and scenarios played tick by tick.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bevy_app::App;
+use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
+use serde_json::Value;
+use throng_scenario::{LoadedScenario, Report, RunOptions, ScenarioRun};
+
+/// A folder of its own for a test, removed at its end.
+pub struct TempFolder(PathBuf);
+
+impl TempFolder {
+    pub fn new() -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let nth = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("throng-it-{}-{nth}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap();
+        path
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a run of the program left.
+pub struct ProgramOutput {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl ProgramOutput {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out)
+            .unwrap_or_else(|error| panic!("{error} in {}\n{}", self.out, self.err))
+    }
+}
+
+impl From<Output> for ProgramOutput {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program writes UTF-8");
+        let (out, err) = (text(output.stdout), text(output.stderr));
+        assert!(!err.contains("panicked"), "{err}");
+        // No exit code means killed by a signal.
+        Self {
+            code: output.status.code().expect("an exit code"),
+            out,
+            err,
+        }
+    }
+}
+
+/// The program, without what the environment could change.
+pub fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    command
+        .args(arguments)
+        .env_remove("RUST_LOG")
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs the program to its end.
+pub fn run_throng(arguments: &[&str]) -> ProgramOutput {
+    program(arguments)
+        .output()
+        .expect("the program starts")
+        .into()
+}
+
+/// Sends a running program a signal, such as `-INT` for Ctrl-C.
+#[cfg(unix)]
+pub fn send_signal(process: &Child, name: &str) {
+    let mut command = Command::new("kill");
+    let sent = command.args([name, &process.id().to_string()]).status();
+    assert!(sent.expect("kill is there").success());
+}
+
+/// Runs the program with a text at its standard input.
+pub fn run_throng_with_input(arguments: &[&str], input: &str) -> ProgramOutput {
+    let mut command = program(arguments);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    // Whoever does not read its input closes the pipe, which is no fault.
+    let _ = child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(input.as_bytes());
+    child.wait_with_output().expect("the program ends").into()
+}
+
+/// A scenario from its text.
+pub fn scenario_of(text: &str) -> LoadedScenario {
+    LoadedScenario::from_text("test.ron", text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// How a scenario is played by [`start`].
+#[derive(Clone, Copy, Default)]
+pub struct RunConfig {
+    pub threads: usize,
+    pub ticks: u64,
+    pub seed: Option<u64>,
+    pub configure: Option<fn(&mut App, u64)>,
+    /// The second argument of `configure`.
+    pub argument: u64,
+}
+
+/// A run that is ready for its first tick. Expectations on time are not judged: tests share their cores.
+pub fn start(loaded: LoadedScenario, play: RunConfig) -> ScenarioRun {
+    // The first app of a process makes the pools; whichever test that is, there are threads enough for all.
+    ComputeTaskPool::get_or_init(|| TaskPoolBuilder::new().num_threads(4).build());
+    let mut options = RunOptions {
+        seed: play.seed,
+        ticks: Some(play.ticks),
+        threads: play.threads,
+        ..RunOptions::default()
+    };
+    if let Some(configure) = play.configure {
+        options
+            .configure
+            .push(Box::new(move |app| configure(app, play.argument)));
+    }
+    ScenarioRun::new(loaded, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The state hash after each tick.
+pub fn hashes(loaded: LoadedScenario, play: RunConfig) -> Vec<u64> {
+    let mut run = start(loaded, play);
+    let mut hashes = Vec::new();
+    while run.step().expect("nothing is written") {
+        hashes.push(run.server().state_hash());
+    }
+    hashes
+}
+
+/// Plays to the end and judges.
+pub fn run_to_end(loaded: LoadedScenario, play: RunConfig) -> Report {
+    let mut run = start(loaded, play);
+    while run.step().expect("nothing is written") {}
+    run.finish().expect("nothing is written")
+}
+
+/// Fails with all expectations of a report that do not hold, or that were not exercised.
+pub fn assert_expectations(report: &Report) {
+    let broken: Vec<String> = report
+        .expectations
+        .iter()
+        .filter(|judged| judged.verdict.fails())
+        .map(|judged| format!("{}: {}", judged.text, judged.found))
+        .collect();
+    let faults = &report.script_faults;
+    assert!(
+        broken.is_empty(),
+        "{}: {broken:#?} {faults:#?}",
+        report.scenario
+    );
+    assert_eq!(
+        report.script_faults,
+        Vec::<String>::new(),
+        "{}",
+        report.scenario
+    );
+}
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).expect("`crates/throng_cli`")
+}

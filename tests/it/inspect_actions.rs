@@ -1,0 +1,254 @@
+//! Promise: who looks at a running server is told why a party is not matched and what cells cost, at no change to what is simulated;
+//! a page asks for something to be done only where it may, and not for more than is taken; a run waits for its page, and ends as it
+//! does without one.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::Stdio;
+
+use serde_json::Value;
+use throng::prelude::*;
+use throng_inspect::{
+    ActionPreset, InspectPlugin, InspectSettings, Inspector, PAGE_ACTIONS_MAX, open_inspector,
+};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::harness::{TempFolder, program, run_throng};
+use crate::inspect_page::{PageClient, inspected_server, wait_for};
+
+#[test]
+fn page_gets_wait_reasons_on_request_only() {
+    let (mut server, address) = inspected_server();
+    let world = server.world_mut();
+    let mut matchmaker = Matchmaker::new(&[MatchModeSettings::groups("duel", 1)], 20.0).unwrap();
+    // Far apart in skill, so that they wait until their limits open.
+    for nth in 0..30 {
+        let player = PlayerId(100 + u64::from(nth));
+        let mut ticket = Ticket::new(PartyId(nth), [player]);
+        (ticket.since_tick, ticket.skill) = (u64::from(30 - nth), nth as i32 * 1_000);
+        matchmaker.enqueue(ticket).unwrap();
+    }
+    world.insert_resource(matchmaker);
+    let of = world
+        .query::<&Object>()
+        .iter(world)
+        .next()
+        .unwrap()
+        .scene_entity();
+    let at = Position(glam::vec2(5.0, 5.0));
+    let body = (Player, PlayerId(107), Object::in_scene(of), at);
+    let body = world.spawn(body).id();
+    server.step(1);
+    let mut page = PageClient::open(address, "", None).unwrap();
+    page.receive(&mut server, |message| {
+        let text = message.to_text().unwrap_or_default();
+        assert!(!text.contains("waits"), "it did not ask: {text}");
+        text.contains(r#""type":"state""#).then_some(())
+    });
+    page.send(r#"{"waits":true}"#);
+    let answered = page.receive(&mut server, |message| {
+        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        let parties = told["parties"].as_array()?.clone();
+        let is_all = parties.iter().all(|party| party["why"].is_string());
+        is_all.then_some(parties)
+    });
+    // The longest-waiting first, and no more than are shown.
+    let numbers: Vec<_> = answered.iter().map(|party| &party["party"]).collect();
+    let expected: Vec<String> = (10..30).rev().map(|nth| nth.to_string()).collect();
+    assert_eq!(numbers, expected.iter().collect::<Vec<_>>());
+    for party in &answered {
+        let why = party["why"].as_str().unwrap();
+        assert!(why.contains("points of its skill; limits"), "{party}");
+        assert_eq!(
+            (&party["mode"], &party["size"]),
+            (&"duel".into(), &1.into())
+        );
+    }
+    // One that is not listed, since somebody looks at its player.
+    let id = server.world().get::<Object>(body).unwrap().id().0;
+    page.send(&format!(r#"{{"picked":{id}}}"#));
+    page.receive(&mut server, |message| {
+        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        let waits = &told["waits"];
+        let is_right = waits["party"] == "7" && waits["why"].as_str()?.contains("skill");
+        is_right.then_some(())
+    });
+}
+
+#[test]
+fn page_gets_heatmaps_and_the_state_hash_is_unchanged() {
+    let (mut looked_at, address) = inspected_server();
+    let (mut other, _) = inspected_server();
+    // A viewer that asks for a way comes.
+    let come = |server: &mut Server| {
+        let world = server.world_mut();
+        let of = world
+            .query::<&Object>()
+            .iter(world)
+            .next()
+            .unwrap()
+            .scene_entity();
+        let goal = glam::vec2(99.5, 90.0);
+        let at = Position(glam::vec2(3.0, 3.0));
+        let walker = (Npc, Viewer::default(), Walker, PathRequest::to(goal));
+        world.spawn((walker, Object::in_scene(of), at));
+    };
+    let mut page = PageClient::open(address, "", None).unwrap();
+    page.receive_section(&mut looked_at, "hello");
+    // Some are somewhere.
+    let values = |message: Message, of: u32| match message {
+        Message::Binary(bytes) if bytes[0] == 3 => {
+            let word = |place: &[u8]| u32::from_le_bytes(place.try_into().unwrap());
+            let words: Vec<u32> = bytes.chunks(4).map(word).collect();
+            let cells = (words[3] * words[4]) as usize;
+            assert_eq!((words[0], words.len()), (3, 6 + cells));
+            let is_it = words[2] == of && words[6..].iter().any(|&value| value > 0);
+            is_it.then(|| words[6..].to_vec())
+        }
+        _ => None,
+    };
+    page.send(r#"{"heat":"nodes"}"#);
+    let mut came = Vec::new();
+    let once_more = |_: &mut PageClient, server: &mut Server| {
+        came.push(server.tick());
+        come(server);
+    };
+    let nodes = page.receive_while(&mut looked_at, once_more, |message| values(message, 2));
+    assert!(nodes[0] > 0, "where the way begins: {nodes:?}");
+    page.send(r#"{"heat":"links"}"#);
+    let links = page.receive(&mut looked_at, |message| values(message, 1));
+    // Each of them sees those who were there, and all who came before it.
+    assert!(links.iter().sum::<u32>() >= 30, "{links:?}");
+    while other.tick() < looked_at.tick() {
+        if came.contains(&other.tick()) {
+            come(&mut other);
+        }
+        other.step(1);
+    }
+    assert_eq!(other.state_hash(), looked_at.state_hash());
+}
+
+#[test]
+fn page_actions_need_permission_and_are_limited() {
+    let mut server = Server::builder().plugins(InspectPlugin).build();
+    let settings = InspectSettings {
+        page: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+        action_presets: Some(vec![ActionPreset {
+            name: "close the gate".into(),
+            text: "Block(rect_tiles: (1, 2, 3, 4))".into(),
+        }]),
+        ..InspectSettings::default()
+    };
+    let address = open_inspector(server.world_mut(), settings).unwrap();
+    server.step(1);
+    let mut page = PageClient::open(address.page.unwrap(), "", None).unwrap();
+    let hello = page.receive_section(&mut server, "hello");
+    assert_eq!(hello["cues"][0]["name"], "close the gate", "{hello}");
+    for nth in 0..PAGE_ACTIONS_MAX + 1 {
+        page.send(&format!(r#"{{"cue":"{nth}"}}"#));
+    }
+    let cue_told = |message: Message| {
+        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        (told["type"] == "cue").then_some(told)
+    };
+    let more = |page: &mut PageClient, _: &mut Server| page.send(r#"{"cue":"more"}"#);
+    let refused = page.receive_while(&mut server, more, cue_told);
+    assert!(refused["fault"].is_string(), "{refused}");
+    let mut inspector = server.world_mut().resource_mut::<Inspector>();
+    for nth in 0..PAGE_ACTIONS_MAX {
+        assert_eq!(inspector.next_action(), Some(nth.to_string()));
+    }
+    let tell = |_: &mut PageClient, server: &mut Server| {
+        let inspector = server.world().resource::<Inspector>();
+        inspector.send_action_result("0", 7, None);
+    };
+    page.receive_while(&mut server, tell, |message| {
+        let told = cue_told(message).filter(|told| told["text"] == "0")?;
+        assert_eq!((&told["tick"], &told["fault"]), (&7.into(), &Value::Null));
+        Some(())
+    });
+
+    let (mut server, address) = inspected_server();
+    let mut page = PageClient::open(address, "", None).unwrap();
+    assert_eq!(
+        page.receive_section(&mut server, "hello")["cues"],
+        Value::Null
+    );
+    page.send(r#"{"cue":"Drain"}"#);
+    wait_for(&mut server, |stats| stats.junk == 1);
+    let mut inspector = server.world_mut().resource_mut::<Inspector>();
+    assert_eq!(inspector.next_action(), None);
+}
+
+#[test]
+fn run_controlled_by_a_page_ends_with_the_same_hash() {
+    let folder = TempFolder::new();
+    let crowd = r#"Crowd(tag: "a", kind: "player", count: 20, behaviour: Wander(radius_m: 20))"#;
+    let scenario = format!(
+        r#"Scenario(name: "few", duration_s: 2, scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 200, height_tiles: 200, fill: 0)))], cast: [{crowd}])"#
+    );
+    let scenario = folder.write("few.ron", scenario);
+    let [paced, free] = ["paced.txt", "free.txt"].map(|name| folder.path(name));
+    let begin = ["run", &scenario, "--threads", "1", "--json"];
+    let told = run_throng(&[&begin[..], &["--hashes", &free]].concat());
+    assert_eq!(told.code, 0, "{}", told.err);
+    let looked_at = ["--inspect", "127.0.0.1:0", "--hashes", &paced];
+    let mut run = program(&[&begin[..], &looked_at].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut lines = BufReader::new(run.stderr.take().unwrap());
+    lines.read_line(&mut line).unwrap();
+    let address = line
+        .split('/')
+        .nth(2)
+        .unwrap_or_else(|| panic!("an address in {line}"));
+    let mut page = PageClient::open(address.parse().unwrap(), "", None).unwrap();
+    let hello = page.receive_unrequested("hello").unwrap();
+    assert_eq!(hello["pace"]["is_paused"], true, "{hello}");
+    let tick = |page: &mut PageClient, expected: u64| {
+        let is_there = |state: &Value| state["tick"] == expected;
+        while !is_there(&page.receive_unrequested("state").expect("it is told so")) {}
+        // It is told again and again, and stays there.
+        let again = page.receive_unrequested("state").unwrap();
+        assert_eq!(again["tick"], expected);
+    };
+    tick(&mut page, 0);
+    page.send(r#"{"pace":"step"}"#);
+    tick(&mut page, 1);
+    page.send(r#"{"pace":"step"}"#);
+    page.send(r#"{"pace":"step"}"#);
+    tick(&mut page, 3);
+    page.send(r#"{"pace":{"speed":0}}"#);
+    let told = page.receive_unrequested("pace").unwrap();
+    assert_eq!(told["pace"]["speed_percent"], 0, "{told}");
+    page.send(r#"{"pace":"go"}"#);
+    let ended = run.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    let [paced, free] = [paced, free].map(|path| fs::read_to_string(path).unwrap());
+    assert_eq!((paced.lines().count(), &paced), (40, &free));
+    let elsewhere = run_throng(&["run", &scenario, "--inspect", "0.0.0.0:0"]);
+    assert_eq!(elsewhere.code, 2);
+    assert!(
+        elsewhere.err.contains("loopback address"),
+        "{}",
+        elsewhere.err
+    );
+}
+
+#[test]
+fn real_time_server_refuses_pace_requests() {
+    let (mut server, address) = inspected_server();
+    let mut page = PageClient::open(address, "", None).unwrap();
+    assert_eq!(
+        page.receive_section(&mut server, "hello")["pace"],
+        Value::Null
+    );
+    page.send(r#"{"pace":"pause"}"#);
+    wait_for(&mut server, |stats| stats.junk == 1);
+    let mut inspector = server.world_mut().resource_mut::<Inspector>();
+    assert_eq!(inspector.next_pace_request(), None);
+}

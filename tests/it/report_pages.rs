@@ -1,0 +1,168 @@
+//! Pages and tables that a run writes: what is refused before it, and what is in them after it.
+
+use std::fs;
+
+use crate::harness::{TempFolder, run_throng};
+
+const SMALL: &str = r#"Scenario(
+    name: "small", duration_s: 2,
+    scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
+    cast: [Crowd(kind: "player", count: 20, clients: 0.5, behaviour: Wander(radius_m: 9))],
+    expect: [ViewsWithinCap],
+)"#;
+
+#[test]
+fn unwritable_page_or_table_is_refused_before_the_run() {
+    let folder = TempFolder::new();
+    let scenario = folder.write("small.ron", SMALL);
+    let (page, text) = (folder.path("page.html"), folder.path("page.txt"));
+    let lost = folder.path("absent/page.html");
+    for (arguments, expected) in [
+        (vec!["--report", &text], "expected a page FILE.html"),
+        (vec!["--report", &lost], "could not create"),
+        (vec!["--csv", &lost], "could not create"),
+        (vec!["--report", &page, "--csv", &page], "as well"),
+        (vec!["--csv", &scenario], "which is the scenario as well"),
+    ] {
+        let told = run_throng(&[&["run", &scenario][..], &arguments].concat());
+        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(told.err.contains(expected), "{}", told.err);
+    }
+    assert!(fs::metadata(&page).is_err(), "nothing is left behind");
+    assert_eq!(fs::read_to_string(&scenario).unwrap(), SMALL);
+}
+
+#[test]
+fn page_and_csv_do_not_change_the_run() {
+    let folder = TempFolder::new();
+    let scenario = folder.write("small.ron", SMALL);
+    let (page, csv) = (folder.path("page.html"), folder.path("ticks.csv"));
+    let plain = run_throng(&["run", &scenario, "--json"]).json();
+    let told = run_throng(&["run", &scenario, "--json", "--report", &page, "--csv", &csv]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let report = told.json();
+    assert_eq!(report["state_hash"], plain["state_hash"]);
+    assert!(plain.get("record").is_none() && report["record"]["ticks"] == 40);
+    assert_eq!(plain["machine"]["throng"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(plain["command"][1], "run");
+
+    let written = fs::read_to_string(&page).unwrap();
+    let hash = report["state_hash"].as_str().unwrap();
+    assert!(written.starts_with("<!DOCTYPE html>") && written.contains(hash));
+    for lent in ["src=", "url(", "@import", "http:", "https:"] {
+        assert!(!written.contains(lent), "a page needs nothing else: {lent}");
+    }
+
+    let ticks = fs::read_to_string(&csv).unwrap();
+    let lines: Vec<Vec<&str>> = ticks
+        .lines()
+        .map(|line| line.split(',').collect())
+        .collect();
+    assert_eq!(lines.len(), 41);
+    assert!(lines.iter().all(|fields| fields.len() == lines[0].len()));
+    let column = |name: &str| lines[0].iter().position(|head| *head == name).unwrap();
+    let sum = |name: &str| {
+        let fields = lines[1..].iter().map(|fields| fields[column(name)]);
+        fields
+            .map(|field| field.parse::<f64>().unwrap())
+            .sum::<f64>()
+    };
+    assert_eq!(Some(sum("sent_bytes")), report["sync"]["bytes"].as_f64());
+    assert_eq!(Some(sum("enters")), report["views"]["enters"].as_f64());
+    assert_eq!((lines[40][0], lines[40][1]), ("40", "2"));
+}
+
+#[test]
+fn two_runs_are_compared_and_one_becomes_a_page() {
+    let folder = TempFolder::new();
+    let scenario = folder.write("small.ron", SMALL);
+    let page = folder.path("page.html");
+    let run = |more: &[&str]| {
+        let told = run_throng(&[&["run", &scenario, "--json"][..], more].concat());
+        assert_eq!(told.code, 0, "{}", told.err);
+        told.out
+    };
+    let before = folder.write("before.json", run(&["--report", &page]));
+    let after = folder.write("after.json", run(&["--seed", "9"]));
+    let moved = folder.path("moved.html");
+    let told = run_throng(&["report", &before, &after, "--report", &moved]);
+    assert_eq!((told.code, told.err.as_str()), (0, ""));
+    // Which times moved most is another matter in each run.
+    for expected in [
+        "Not the same seed: ",
+        "state hashes differ",
+        "times and memory",
+    ] {
+        assert!(told.out.contains(expected), "{}", told.out);
+    }
+    let all = run_throng(&["report", &before, &after, "--all"]);
+    assert!(all.out.contains("tick_ms.mean"), "{}", all.out);
+    for line in told.out.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let shown = fs::read_to_string(&moved).unwrap();
+    assert!(shown.contains("What moved") && shown.contains("tick_ms.mean"));
+    let again = folder.path("again.html");
+    let told = run_throng(&["report", &before, "--report", &again]);
+    assert_eq!((told.code, told.out.as_str()), (0, ""), "{}", told.err);
+    assert_eq!(fs::read(&again).unwrap(), fs::read(&page).unwrap());
+    let same = run_throng(&["report", &before, &before]);
+    assert!(same.out.contains("counted: nothing moved"), "{}", same.out);
+    assert!(
+        same.out.contains("The state hash is the same"),
+        "{}",
+        same.out
+    );
+}
+
+#[test]
+fn incomparable_files_are_refused() {
+    let folder = TempFolder::new();
+    let (text, bench) = (
+        folder.write("a.txt", "no json"),
+        folder.write("b.json", BENCH),
+    );
+    let run = folder.write("run.json", RUN);
+    let other = folder.write("other.json", RUN.replace("town", "siege"));
+    let absent = folder.path("absent.json");
+    for (arguments, expected) in [
+        (
+            vec![text.as_str(), &run],
+            "a.txt: expected what `throng run --json`",
+        ),
+        (vec![&absent, &run], "absent.json: "),
+        (
+            vec![&run, &bench],
+            "two files of the same kind, found a run in",
+        ),
+        (vec![&run], "needs --report FILE.html"),
+        (
+            vec![&run, &bench, "--report", &run],
+            "expected a page FILE.html",
+        ),
+        (vec![&run, "--all"], "--all"),
+    ] {
+        let told = run_throng(&[&["report"], arguments.as_slice()].concat());
+        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(told.err.contains(expected), "{}", told.err);
+    }
+    let told = run_throng(&["report", &run, &other]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(
+        told.out
+            .contains("Not the same scenario: `town` in A, `siege`"),
+        "{}",
+        told.out
+    );
+    assert!(
+        told.out.contains("does not say on which machine"),
+        "{}",
+        told.out
+    );
+}
+
+/// What a run prints, at the least.
+const RUN: &str = r#"{"scenario": "town", "seed": 1, "threads": 1, "ticks": 9, "state_hash": "0", "tick_ms": {"p99": 1.0}, "systems": {}}"#;
+
+/// What a bench prints, at the least.
+const BENCH: &str = r#"{"machine": {}, "is_quick": true, "interrupted": null, "rows": []}"#;

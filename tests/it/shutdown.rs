@@ -1,0 +1,285 @@
+//! Promise: a server that is asked to stop says so at once, lets its players finish for as long as it was told, and tells its
+//! service manager; secrets need not be on the command line; a failed store fails a run.
+#![cfg(unix)]
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::harness::{TempFolder, program, run_throng, send_signal};
+use crate::inspect_page::get;
+
+/// A yard to which players come.
+const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
+    scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
+    cast: [Crowd(tag: "people", kind: "player", count: 2)])"#;
+
+/// How long a test waits for another process.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A server, its UDP address, and the address of its probes.
+struct TestServerProcess {
+    process: Child,
+    udp: String,
+    metrics: std::net::SocketAddr,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl TestServerProcess {
+    fn start(mut command: Command) -> Self {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("the program starts");
+        let mut out = BufReader::new(process.stdout.take().expect("a pipe"));
+        let mut last_word = || {
+            let mut line = String::new();
+            out.read_line(&mut line).expect("it is UTF-8");
+            line.split_whitespace()
+                .next_back()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let udp = last_word();
+        let url = last_word();
+        let metrics = url
+            .strip_prefix("http://")
+            .and_then(|url| url.split('/').next());
+        let metrics = metrics.and_then(|address| address.parse().ok());
+        let Some(metrics) = metrics else {
+            let mut told = String::new();
+            let err = process
+                .stderr
+                .take()
+                .expect("a pipe")
+                .read_to_string(&mut told);
+            panic!("no address: {url} {told} {err:?}");
+        };
+        let served = Self {
+            process,
+            udp,
+            metrics,
+            out,
+        };
+        served.wait_for_ready(200);
+        served
+    }
+
+    fn wait_for_ready(&self, status: u16) -> String {
+        let started = Instant::now();
+        loop {
+            let (found, word) = get(self.metrics, "/readyz");
+            if found == status {
+                return word;
+            }
+            assert!(started.elapsed() < TIMEOUT, "{found} {word}");
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Its exit code and its log.
+    fn wait_for_exit(mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).expect("it is UTF-8");
+        let mut log = String::new();
+        let err = self.process.stderr.as_mut().expect("a pipe");
+        err.read_to_string(&mut log).expect("it is UTF-8");
+        assert!(!log.contains("panicked"), "{log}");
+        (self.process.wait().expect("it ends").code(), log)
+    }
+}
+
+impl Drop for TestServerProcess {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+    }
+}
+
+fn serve(yard: &str, more: &[&str]) -> Command {
+    let any = "127.0.0.1:0";
+    let listen = [
+        "serve",
+        yard,
+        "--threads",
+        "1",
+        "--listen",
+        any,
+        "--metrics",
+        any,
+    ];
+    program(&[&listen[..], more].concat())
+}
+
+#[test]
+fn players_stay_until_the_drain_ends() {
+    let folder = TempFolder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let times = ["--drain-lead", "2s", "--drain", "60s"];
+    let server = TestServerProcess::start(serve(&yard, &times));
+    let walk = [
+        "client",
+        "2",
+        "--json",
+        "--connect",
+        &server.udp,
+        "--duration",
+    ];
+    let inside = program(&[&walk[..], &["8s"]].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    sleep(Duration::from_secs(1));
+    send_signal(&server.process, "-TERM");
+    let word = server.wait_for_ready(503);
+    assert!(word.starts_with("stopping"), "{word}");
+    // In the lead time everything goes on; after it nobody comes in, and who is inside stays.
+    let early = run_throng(&[&walk[..], &["1s", "--first", "101"]].concat());
+    assert_eq!(early.json()["in_world"], 2, "{} {}", early.out, early.err);
+    sleep(Duration::from_millis(1_500));
+    let late = run_throng(&[&walk[..], &["1s", "--first", "201"]].concat());
+    assert_eq!(late.json()["in_world"], 0, "{} {}", late.out, late.err);
+    let inside = crate::harness::ProgramOutput::from(inside.wait_with_output().expect("it ends"));
+    let found = inside.json();
+    assert_eq!((inside.code, &found["in_world"]), (0, &2.into()), "{found}");
+    // They left, so it does not wait for the whole minute.
+    let (code, log) = server.wait_for_exit();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("server stops"), "{log}");
+}
+
+#[test]
+fn second_signal_ends_a_drain_at_once() {
+    let folder = TempFolder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let server = TestServerProcess::start(serve(&yard, &["--drain-lead", "10m"]));
+    send_signal(&server.process, "-INT");
+    server.wait_for_ready(503);
+    send_signal(&server.process, "-TERM");
+    assert_eq!(server.wait_for_exit().0, Some(143));
+}
+
+#[test]
+fn suspension_is_logged() {
+    let folder = TempFolder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let server = TestServerProcess::start(serve(&yard, &[]));
+    send_signal(&server.process, "-STOP");
+    sleep(Duration::from_secs(3));
+    send_signal(&server.process, "-CONT");
+    sleep(Duration::from_millis(500));
+    send_signal(&server.process, "-INT");
+    let (code, log) = server.wait_for_exit();
+    assert_eq!(code, Some(0), "{log}");
+    let lines = log.matches("process was suspended for ").count();
+    assert_eq!(lines, 1, "{log}");
+}
+
+#[test]
+fn service_manager_is_notified_of_start_ticks_and_stop() {
+    let folder = TempFolder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let path = folder.path("notify");
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let next = || {
+        let mut state = [0; 100];
+        let length = socket.recv(&mut state).expect("a state");
+        String::from_utf8_lossy(&state[..length]).into_owned()
+    };
+    let mut command = serve(&yard, &[]);
+    command
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "200000");
+    let server = TestServerProcess::start(command);
+    assert_eq!(next(), "READY=1");
+    assert_eq!([next(), next()], ["WATCHDOG=1"; 2]);
+    send_signal(&server.process, "-TERM");
+    let mut state = next();
+    while state == "WATCHDOG=1" {
+        state = next();
+    }
+    assert_eq!(state, "STOPPING=1");
+    assert_eq!(server.wait_for_exit().0, Some(0));
+}
+
+#[test]
+fn secrets_come_from_files_and_the_environment() {
+    let folder = TempFolder::new();
+    let (yard, store) = (folder.write("yard.ron", YARD), folder.path("players.db"));
+    let token = folder.write("token", "abcdefgh\n");
+    let look = [
+        "--inspect",
+        "127.0.0.1:0",
+        "--inspect-token-file",
+        &token,
+        "--duration",
+        "1s",
+    ];
+    fs::set_permissions(&token, Permissions::from_mode(0o644)).unwrap();
+    let mut command = serve(&yard, &look);
+    let told = command.output().expect("the program starts");
+    let told = crate::harness::ProgramOutput::from(told);
+    assert!(
+        told.code == 2 && told.err.contains("chmod 600"),
+        "{}",
+        told.err
+    );
+    fs::set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
+    let mut command = serve(&yard, &look);
+    command.env("THRONG_STORE", &store);
+    let told = crate::harness::ProgramOutput::from(command.output().expect("the program starts"));
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(told.out.contains("#abcdefgh"), "{}", told.out);
+    assert!(
+        fs::metadata(&store).is_ok(),
+        "the store of the environment is used"
+    );
+    let mut command = serve(&yard, &look[..2]);
+    command
+        .args(["--duration", "1s"])
+        .env("THRONG_INSPECT_TOKEN", "ijklmnop");
+    let told = crate::harness::ProgramOutput::from(command.output().expect("the program starts"));
+    assert!(told.out.contains("#ijklmnop"), "{} {}", told.out, told.err);
+    // An endless file is no key.
+    let told = run_throng(&["serve", &yard, "--key", "/dev/zero"]);
+    assert!(
+        told.code == 2 && told.err.contains("/dev/zero"),
+        "{}",
+        told.err
+    );
+    // A run does not write to the store of a server by chance.
+    let help = run_throng(&["run", "--help"]);
+    assert!(!help.out.contains("THRONG_STORE"), "{}", help.out);
+}
+
+#[test]
+fn run_whose_store_fails_exits_with_1() {
+    let folder = TempFolder::new();
+    let scenario = YARD.replace("count: 2", "count: 2, clients: 1");
+    let (scenario, store) = (folder.write("a.ron", scenario), folder.path("a.db"));
+    let run = [
+        "run",
+        &scenario,
+        "--ticks",
+        "40",
+        "--no-timing",
+        "--store",
+        &store,
+    ];
+    assert_eq!(run_throng(&run).code, 0);
+    // Nothing can be claimed or saved any more.
+    let database = rusqlite::Connection::open(&store).unwrap();
+    for change in ["INSERT", "UPDATE"] {
+        let trigger = format!(
+            "CREATE TRIGGER no_{change} BEFORE {change} ON player BEGIN SELECT RAISE(ABORT, 'no'); END"
+        );
+        database.execute_batch(&trigger).unwrap();
+    }
+    drop(database);
+    let told = run_throng(&run);
+    assert_eq!(told.code, 1, "{} {}", told.out, told.err);
+    assert!(told.out.contains("store errors"), "{}", told.out);
+}
