@@ -63,7 +63,7 @@
 //! | [`sync`] | *Replicate*: attributes and motion to the clients that may see them |
 //! | [`outbox`] | *Send*: packets, sender threads, sinks |
 //! | [`net`] | clients over UDP, WebSockets and WebTransport: tokens, encryption, reliable streams |
-//! | [`directory`] | persistent players: stores, leases, saves |
+//! | [`store`] | persistent players: stores, leases, saves |
 //! | `diagnostics` | the plugins' counters as Bevy diagnostics |
 //! | [`server`] | a server ready to run |
 //! | [`prelude`] | the names that most games import |

@@ -61,6 +61,7 @@ pub struct InboxSettings {
     #[serde(alias = "newcomer_backlog_max")]
     pub unauthenticated_client_backlog_max: u32,
     /// Messages of all clients that have not logged in that may wait; further ones are refused.
+    #[serde(alias = "newcomers_backlog_max")]
     pub unauthenticated_backlog_max: u32,
     /// How much one client may send.
     pub quota: ClientQuota,

@@ -10,11 +10,14 @@ pub struct InstanceRules {
     pub duration_s: f64,
     /// For how long the seat of a player whose object is gone (it logged out, say) is held: if it has an object again
     /// in that time, it is moved in again; else it has left. 0 means that it has left at once. Seconds.
+    #[serde(alias = "seat_held_s")]
     pub seat_reserved_s: f64,
     /// How often matchmaking is asked for players in place of those who left; 0 means never. When nobody has come
     /// after so many times, the place stays empty, which is counted.
+    #[serde(alias = "backfill_tries_max")]
     pub backfill_attempts_max: u32,
     /// The time from one such question to the next, if nobody came. Seconds.
+    #[serde(alias = "backfill_every_s")]
     pub backfill_interval_s: f64,
     /// Whether an instance ends as soon as nobody has a seat in it.
     pub ends_when_empty: bool,
@@ -48,7 +51,7 @@ impl Default for InstanceRules {
 pub(super) struct InstanceTickSettings {
     pub duration: u64,
     pub seat_reserved: u64,
-    pub backfill_tries_max: u32,
+    pub backfill_attempts_max: u32,
     pub backfill_interval: u64,
     pub ends_when_empty: bool,
 }
@@ -58,19 +61,19 @@ impl InstanceTickSettings {
     pub(super) fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         feed(self.seat_reserved);
         feed(self.backfill_interval);
-        feed(u64::from(self.backfill_tries_max) << 1 | u64::from(self.ends_when_empty));
+        feed(u64::from(self.backfill_attempts_max) << 1 | u64::from(self.ends_when_empty));
     }
 }
 
 impl InstanceRules {
-    /// In ticks, of which there are `tick_mhz` in a thousand seconds; rounded down.
+    /// In ticks, of which there are `tick_rate_millihertz` in a thousand seconds; rounded down.
     pub(super) fn to_ticks(&self, tick_mhz: u64) -> InstanceTickSettings {
         // The cast takes what is no number to 0, and what is too large to the largest.
         let ticks = |seconds: f64| (seconds.max(0.0) * tick_mhz as f64 / 1000.0) as u64;
         InstanceTickSettings {
             duration: ticks(self.duration_s),
             seat_reserved: ticks(self.seat_reserved_s),
-            backfill_tries_max: self.backfill_attempts_max,
+            backfill_attempts_max: self.backfill_attempts_max,
             backfill_interval: ticks(self.backfill_interval_s).max(1),
             ends_when_empty: self.ends_when_empty,
         }

@@ -14,7 +14,7 @@ use crate::memory::MemoryAppExt;
 use crate::sim::{HashAppExt, SimSystems};
 use crate::world::{SceneId, Scenes, SimScene, WorldPlugin};
 
-/// The cost of settling maps in a tick, as [`TileMap::settle`] counts it, for the maps of all scenes together and again for
+/// The cost of settling maps in a tick, as [`TileMap::finish_splits`] counts it, for the maps of all scenes together and again for
 /// all that are made of them for wide bodies: some 100 µs.
 const SPLIT_RUNS_PER_TICK_MAX: usize = 8_192;
 
@@ -74,7 +74,7 @@ fn warn_size_mismatch(inserted: On<Insert<SceneMap>>, scenes: Query<(&SimScene, 
 /// The obstacle map of a scene, on the scene's entity.
 ///
 /// Scenes that were given the same `Arc` share the map until one of them edits it (copy on write). A map that is not
-/// [settled](TileMap::is_settled) after an edit is settled over the following ticks.
+/// [settled](TileMap::has_final_regions) after an edit is settled over the following ticks.
 #[derive(Component, Clone, Debug)]
 pub struct SceneMap {
     map: Arc<TileMap>,
@@ -162,7 +162,7 @@ pub struct MapEdited {
 
 /// Edits the map of a scene, and gives the rectangle that really changed; [`MapEdited`] tells those who depend on it.
 ///
-/// What the edit leaves to be [settled](TileMap::settle) is, from the next tick on.
+/// What the edit leaves to be [settled](TileMap::finish_splits) is, from the next tick on.
 ///
 /// Cost: that of [`TileMap::edit`], and a copy of the map when another scene shares it.
 ///

@@ -18,7 +18,7 @@
 //! A party with a member whose connection is lost is suspended. When all members are back it queues again and keeps the time that it
 //! waited. If a member logs out, or the party makes another request, it does not.
 //!
-//! Invariant after every tick: [`Matchmaker::conserved`].
+//! Invariant after every tick: [`Matchmaker::tickets_conserved`].
 //!
 //! Limits: a request costs O(log n) ([`BackfillRequest`] a bounded search, see [`MatchmakingCore::backfill`]) and is handled in its own tick. None
 //! is carried over, so the limits of the writers (for clients the budget of the inbox) bound the work. The queues are bounded by
@@ -134,7 +134,7 @@ pub struct MatchmakingStats {
 /// The waiting parties of all modes: a [`MatchmakingCore`] as a resource.
 ///
 /// To queue and cancel by messages keeps an order that does not depend on the schedule. Whoever calls
-/// [`MatchmakingCore::queue`], [`MatchmakingCore::cancel`] or [`MatchmakingCore::remove_player`] directly (a bulk load, a player who
+/// [`MatchmakingCore::enqueue`], [`MatchmakingCore::cancel`] or [`MatchmakingCore::remove_player`] directly (a bulk load, a player who
 /// is gone for good) gets the outcome as the result, and no fact is written.
 #[derive(Resource, Clone, Debug, MemoryUse)]
 pub struct Matchmaker(MatchmakingCore);

@@ -5,7 +5,7 @@
 //! | `settings`, `stats` | [`MovementSettings`], [`MovementStats`] |
 //! | `mover` | [`MaxSpeed`], [`Walker`], [`LastMove`]: components of objects that move |
 //! | `grounds` | the grounds of scenes |
-//! | `own_steps` | distinguishes movement's own changes of positions from others |
+//! | `change_ticks` | distinguishes movement's own changes of positions from others |
 //! | `push`, `players`, `walkers`, `follow` | the systems, in run order |
 
 mod attach;

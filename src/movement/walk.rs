@@ -117,7 +117,7 @@ fn first_leg(ground: Ground, position: Vec2, waypoints: &[IVec2], sight_tests_ma
         .unwrap_or(0)
 }
 
-/// As [`farthest_in_sight`], and no farther than a line can be followed on this map.
+/// As [`farthest_visible`], and no farther than a line can be followed on this map.
 fn farthest_visible_near(
     ground: Ground,
     from: IVec2,

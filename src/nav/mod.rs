@@ -6,7 +6,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `plugin` | requests, queue, answers and [`NavPath`]s in the tick; builds in the background |
-//! | `throng_nav` | [`NavMap`], [`Search`]: what is prepared of a map, queries, A* and Jump Point Search |
+//! | `throng_nav` | [`NavMap`], [`PathSearch`]: what is prepared of a map, queries, A* and Jump Point Search |
 
 mod plugin;
 

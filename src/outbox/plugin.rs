@@ -51,6 +51,7 @@ impl OutboxPlugin {
 pub struct OutboxSettings {
     /// Sender threads, each for a share of the clients; at most 64. 0 puts packets together in the tick, which is what a
     /// deterministic run does.
+    #[serde(alias = "shards")]
     pub sender_threads: u32,
     /// Bytes of each thread's ring, at least 2 MiB.
     pub ring_bytes: usize,

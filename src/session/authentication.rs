@@ -12,13 +12,13 @@ use crate::world::PlayerId;
 
 /// Says who a client is. Asked in `Ingest`, once for each login; a look-up that takes time belongs on a thread of the
 /// authenticator's own, to which the [`LoginResponder`] is moved. Until it is answered, or
-/// [`authentication_s_max`](super::SessionSettings::authentication_s_max) is over, the client waits and nobody else does.
+/// [`authentication_timeout_s`](super::SessionSettings::authentication_timeout_s) is over, the client waits and nobody else does.
 pub trait Authenticator: Send + Sync {
     /// Looks into a login, and answers it now or later. An answer that is dropped is none, and the client's time runs out.
     fn authenticate(&mut self, login: &LoginRequest<'_>, answer: LoginResponder);
 
     /// Whether a client may resume a session whose resume token it has. Called in `Ingest`, and must not block. Refuse players whom
-    /// [`ask`](Self::ask) would refuse now, such as banned ones. A refused client may still log in.
+    /// [`authenticate`](Self::authenticate) would refuse now, such as banned ones. A refused client may still log in.
     fn may_resume(&mut self, resume: &ResumeAttempt) -> bool {
         let _ = resume;
         true
@@ -66,6 +66,7 @@ pub struct ResumeAttempt {
 pub enum AdmissionClass {
     /// Anybody.
     #[default]
+    #[serde(alias = "Anybody")]
     Standard,
     /// Of a party that has somebody inside; sessions find that out by themselves.
     Party,

@@ -1,7 +1,7 @@
 //! Client ids that a session had before it was resumed over another connection.
 //!
 //! A game may reply to a login with the id of a connection that was replaced meanwhile; the reply still reaches the session. Invariant:
-//! a session has at most [`FORMER_MAX`] former ids, the newest ones.
+//! a session has at most [`ALIASES_MAX`] former ids, the newest ones.
 
 use std::collections::BTreeMap;
 

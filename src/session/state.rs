@@ -95,7 +95,7 @@ impl Session {
         !self.requires_ready || self.loading == Some((scene, true))
     }
 
-    /// Whether [`inputs`](Self::inputs) is a number of the client's own, of an `Input`.
+    /// Whether [`last_input`](Self::last_input) is a number of the client's own, of an `Input`.
     #[must_use]
     pub const fn has_input_numbers(&self) -> bool {
         self.has_input_numbers

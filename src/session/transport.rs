@@ -17,7 +17,7 @@
 //!
 //! **Threads.** A [`TransportHandle`] is `Send + Sync + Clone`. Call it from any thread at any time, also within the tick. Each call takes a
 //! lock for a short time and never waits for the tick. The server calls the [`PacketSink`](crate::outbox::PacketSink) in its tick, or on sender threads if
-//! [`OutboxSettings::shards`](crate::outbox::OutboxSettings) is set. The sink must not block.
+//! [`OutboxSettings::sender_threads`](crate::outbox::OutboxSettings) is set. The sink must not block.
 //!
 //! **Order.** [`connect`](TransportHandle::connect) returns the client's id, which is never used again. Then pass each message, complete and
 //! decrypted, in the format of [`wire`](crate::wire): one call per message, calls for one client not concurrently. Pass messages of the

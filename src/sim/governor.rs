@@ -55,8 +55,10 @@ pub struct OverloadSettings {
     #[serde(alias = "fall_at")]
     pub leave_at: OverloadThresholds,
     /// How long a level lasts at least before the next is entered, in seconds.
+    #[serde(alias = "rise_s")]
     pub enter_after_s: f32,
     /// How long a level lasts at least before it is left, in seconds.
+    #[serde(alias = "fall_s")]
     pub leave_after_s: f32,
     /// How often the time between two updates of the same object doubles for a client, at most 3: motions, their repetitions and
     /// attributes. How its own object moves it is told at once all the same.
@@ -131,6 +133,7 @@ pub struct WorkCosts {
     /// An expansion of a search for a path.
     pub expansion_ns: u32,
     /// A viewer's look round.
+    #[serde(alias = "look_ns")]
     pub scan_ns: u32,
     /// A link of views that begins or ends.
     pub link_change_ns: u32,

@@ -161,7 +161,7 @@ impl ClientObjects {
         }
     }
 
-    /// Asks for the memory that [`find_due`](Self::find_due) looks at first; what follows the processor asks for by itself.
+    /// Asks for the memory that [`find_pending`](Self::find_pending) looks at first; what follows the processor asks for by itself.
     pub fn prefetch(&self) {
         let a_line = CACHE_LINE_BYTES / size_of::<ClientObject>();
         for nth in (0..self.objects.len())

@@ -37,7 +37,7 @@
 //! | `records` | the messages of a scene in a tick, each stored once |
 //! | `motion`, `announce` | motion bases; one-time messages |
 //! | `membership` | memberships of objects in custom audiences |
-//! | `due_objects`, `links` | objects with pending messages; objects that a client knows |
+//! | `pending_updates`, `links` | objects with pending messages; objects that a client knows |
 //! | `client`, `remotes` | state of one client: the objects that it sees, and the unseen ones |
 //! | `allowance` | the byte budget of a client |
 //! | `notices` | messages about the client's own session |

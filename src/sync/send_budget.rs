@@ -8,7 +8,7 @@ pub struct SendBudget {
     /// The most bytes that a client can save up.
     pub bytes_max: u32,
     /// Objects that become known to a client in a tick, at most.
-    pub enters_per_tick: u32,
+    pub enters_per_tick_max: u32,
     /// Up to where an object is told of every tick, in metres.
     pub full_rate_distance_m: f32,
     /// How often the time between two motions of an object doubles beyond what its distance says; never for its own.

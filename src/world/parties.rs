@@ -164,7 +164,7 @@ impl Parties {
 /// Adds a player to a party, and [`PartyId`] to the player's object if there is one.
 ///
 /// # Errors
-/// [`PartyError::Absent`], [`PartyError::Full`], or [`PartyError::Member`]; nothing is changed then.
+/// [`PartyError::NotFound`], [`PartyError::Full`], or [`PartyError::AlreadyMember`]; nothing is changed then.
 pub fn join_party(world: &mut World, party: PartyId, player: PlayerId) -> Result<(), PartyError> {
     world
         .get_resource_or_init::<Parties>()

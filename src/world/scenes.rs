@@ -139,7 +139,7 @@ pub struct SceneClosed {
 /// Opens a scene and gives its entity; `extra` are further components of it, such as its map.
 ///
 /// # Errors
-/// [`WorldError::BadScene`] for a size that is not positive and finite or a `max_objects` of 0 or above [`OBJECTS_MAX`];
+/// [`WorldError::InvalidScene`] for a size that is not positive and finite or a `max_objects` of 0 or above [`OBJECTS_MAX`];
 /// [`WorldError::TooManyScenes`] at the limit of 65,536 open scenes.
 pub fn open_scene(
     world: &mut World,

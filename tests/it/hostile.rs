@@ -196,7 +196,7 @@ fn scenes_closed_with_players_inside_leave_no_state() {
 #[test]
 fn despawned_players_of_waiting_clients_do_not_block_the_end() {
     let report = play(
-        &format!("duration_s: 2, settings: (sync: (enters_per_tick: 1)), scenes: [Scene(name: \"a\", {SMALL}, view_cap: 40)], cast: [
+        &format!("duration_s: 2, settings: (sync: (enters_per_tick_max: 1)), scenes: [Scene(name: \"a\", {SMALL}, view_cap: 40)], cast: [
             Crowd(tag: \"p\", kind: \"player\", count: 60, clients: 1, behaviour: Wander(radius_m: 10)),
             Crowd(tag: \"q\", kind: \"player\", count: 60, clients: 1, behaviour: Idle)], script: [
             At(t_s: 0.5, run: Despawn(tag: \"p\")), At(t_s: 1.5, run: Despawn(tag: \"q\", count: 30))]"),

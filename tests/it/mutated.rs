@@ -16,9 +16,9 @@ use crate::harness::{RunConfig, start};
 /// Every action, condition, area, behaviour, recipe and expectation, all within the first tick.
 const EVERYTHING: &str = r#"Scenario(
     name: "everything", seed: 3, tick_hz: 20, heartbeat_ticks: 2, duration_s: 1,
-    settings: (view: (scans_per_tick_max: 100), nav: (npc_nodes_max: 800, searches_per_tick_max: 50, queue_max: 100),
+    settings: (view: (scans_per_tick_max: 100), nav: (short_nodes_max: 800, searches_per_tick_max: 50, queue_max: 100),
         session: (players_max: 11, reserved_slots: (0, 1, 0, 2), admitted_per_tick_max: 5, reconnect_grace_s: 0.1, idle_timeout_s: 0.4),
-        inbox: (messages_per_tick_max: 100, backlog_max: 200, client_backlog_max: 10), sync: (full_rate_distance_m: 10, enters_per_tick: 4),
+        inbox: (messages_per_tick_max: 100, backlog_max: 200, client_backlog_max: 10), sync: (full_rate_distance_m: 10, enters_per_tick_max: 4),
         matchmaking: (modes: [Groups(name: "spare", group_size: 3)])),
     parameters: {"ten": 10},
     attributes: [Attribute(name: "gold", encoding: Zigzag, audience: [Owner, Guild], cadence: EveryNth(2), range: (-9, 900), start: 100)],

@@ -2,7 +2,7 @@
 //! which counts instructions on one thread. Where times vary by a third from minute to minute, these vary by less than a
 //! hundredth, so that a kernel which got a twentieth worse is seen.
 //!
-//! `throng-instructions` lists the kernels, `throng-instructions KERNEL` sets one up and does its work once, inside [`counted`].
+//! `throng-instructions` lists the kernels, `throng-instructions KERNEL` sets one up and does its work once, inside [`run_counted`].
 //! Input is that of `throng bench` and `cargo bench`, smaller.
 
 use std::hint::black_box;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use foldhash::fast::FixedState;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use throng::directory::{CacheSettings, LookedUp, PlayerCache, PlayerRecord};
+use throng::store::{CacheSettings, LookedUp, PlayerCache, PlayerRecord};
 use throng::world::PlayerId;
 
 use crate::Row;
@@ -41,7 +41,7 @@ fn caches() -> (PlayerCache, Moka) {
     let throng = PlayerCache::new(CacheSettings {
         entries_max: REMEMBERED,
         ttl_ms: u64::MAX,
-        jitter_share: 0.0,
+        ttl_jitter_share: 0.0,
         ..CacheSettings::default()
     });
     let moka = moka::sync::Cache::builder()

@@ -237,7 +237,7 @@ impl SceneGrid {
         self.cells.get(id as usize).copied().unwrap_or_default()
     }
 
-    /// The cell in which an id stands: its reported cell as of the last [`settle`](Self::settle).
+    /// The cell in which an id stands: its reported cell as of the last [`commit_cell`](Self::commit_cell).
     #[must_use]
     #[inline]
     pub fn committed_cell(&self, id: u32) -> GridCell {

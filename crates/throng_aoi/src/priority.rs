@@ -132,7 +132,7 @@ pub fn by_relationship(viewer: &ViewTraits, target: &ViewTraits) -> u8 {
 /// How many bands of distance there are.
 pub const BAND_COUNT: u8 = 4;
 
-/// The rank of a class in a band; `nearness` from 0 to [`BANDS`] - 1, the nearest.
+/// The rank of a class in a band; `nearness` from 0 to [`BAND_COUNT`] - 1, the nearest.
 #[must_use]
 pub const fn rank_of(class: u8, nearness: u8) -> u8 {
     let class = if class > CLASS_MAX { CLASS_MAX } else { class };

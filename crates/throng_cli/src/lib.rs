@@ -8,7 +8,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `address.rs` | addresses of other machines, which may have names |
-//! | `bad_link.rs` | flags of simulated links |
+//! | `network_args.rs` | flags of simulated links |
 //! | `bench/` | `throng bench`: systems and the whole tick under load |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
 //! | `client.rs` | `throng client`: synthetic players from another process |

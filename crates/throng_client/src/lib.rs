@@ -35,7 +35,7 @@
 //! | `plugin` | with the feature `bevy`: an entity for each object in sight |
 //!
 //! What stands on a screen is reckoned: others go on as the server last said, the own object where its inputs lead. Where either turns out
-//! wrong, what is shown follows within [`ClientSettings::smooth_s`]. The own object walks through walls that the server would not let it
+//! wrong, what is shown follows within [`ClientSettings::smoothing_s`]. The own object walks through walls that the server would not let it
 //! through, and is corrected, until the game hands over the map ([`Client::set_ground`]).
 //!
 //! Bounds: [`EVENTS_MAX`] events wait for the game, further ones push the oldest out and are counted; everything else is what is in

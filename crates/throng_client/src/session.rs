@@ -26,7 +26,7 @@ pub struct ClientSettings {
     /// How fast its own object walks, in metres a second: what the server has as its `MaxSpeed`. [`Client::set_speed`](crate::Client::set_speed)
     /// changes it.
     pub speed_m_s: f32,
-    /// Whether it may be told of a scene at once; otherwise the game says [`ready`](ClientSession::ready) when it has loaded it.
+    /// Whether it may be told of a scene at once; otherwise the game says `ready_scene` when it has loaded it.
     pub is_ready_at_once: bool,
     /// In what time what is shown goes over to what is known, down to a third. 0 shows what is known.
     pub smoothing_s: f32,

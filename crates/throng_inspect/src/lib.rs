@@ -22,10 +22,10 @@
 //! [`InspectPlugin`] notes how long ticks take, and writes a line about slow ones; [`open_inspector`] opens the addresses.
 //!
 //! Invariants: the tick waits for nothing here. It reads wishes and leaves news in channels of a fixed length; news for which
-//! there is no room is dropped and counted. Numbers are gathered when somebody asked for them, at most [`GATHERINGS_PER_S`]
+//! there is no room is dropped and counted. Numbers are gathered when somebody asked for them, at most [`METRIC_UPDATES_PER_S`]
 //! times a second, and by nobody who asks more often; what memory modules hold, which takes milliseconds, every
-//! [`MEMORY_EVERY_S`] seconds. At most [`CONNECTIONS_MAX`] connections are open at an address, each for
-//! [`CONNECTION_S_MAX`] seconds, and [`CONNECTIONS_OF_PEER_MAX`] of one peer. Beyond that only `/healthz` and `/readyz` are
+//! [`MEMORY_INTERVAL_S`] seconds. At most [`CONNECTIONS_MAX`] connections are open at an address, each for
+//! [`CONNECTION_S_MAX`] seconds, and [`CONNECTIONS_PER_PEER_MAX`] of one peer. Beyond that only `/healthz` and `/readyz` are
 //! answered, from a reserve in which a new connection replaces the oldest. Nothing here is game state.
 //!
 //! The page is plain HTML, CSS and JavaScript under `page`, in the binary as it is written: types are said in JSDoc, nothing
@@ -34,9 +34,9 @@
 //! match it shows, and which heat of cells, it says: what nobody asks for is not computed. A page that does not read what it is
 //! told is closed.
 //!
-//! A page only looks, unless [`InspectSettings::cues`] says otherwise: then it may ask for something to be done. What it asks for is a
+//! A page only looks, unless [`InspectSettings::action_presets`] says otherwise: then it may ask for something to be done. What it asks for is a
 //! text, kept in a bounded queue until whoever opened the server takes it between two ticks, and checks it. Where a run does not keep
-//! real time, [`InspectSettings::pace`] lets pages pause it, do single ticks and set its speed, by the same way; [`answer_pages`] shows
+//! real time, [`InspectSettings::pace`] lets pages pause it, do single ticks and set its speed, by the same way; [`refresh_pages`] shows
 //! them a world that stands still.
 //!
 //! Where browsers walk in, too (`net::listen_web`), a page opens the one that does, and hands on to it, window to window,

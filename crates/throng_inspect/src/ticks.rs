@@ -1,7 +1,7 @@
 //! How long ticks took: counted by size, kept for a minute, and explained where they were slow.
 //!
-//! Cost: some additions a tick; nothing is allocated once the minute is full. Bounded: [`TICKS_KEPT_MAX`] ticks and
-//! [`SLOW_TICKS_KEPT`] slow ones.
+//! Cost: some additions a tick; nothing is allocated once the minute is full. Bounded: [`TICK_HISTORY_MAX`] ticks and
+//! [`SLOW_TICK_HISTORY_MAX`] slow ones.
 
 use std::collections::VecDeque;
 

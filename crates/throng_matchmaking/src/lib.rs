@@ -21,13 +21,13 @@
 //! | file | holds |
 //! |---|---|
 //! | `ticket` | a party that wants a battle; why it can be refused |
-//! | `mode`, `queue_mode` | what a mode asks, in seconds and in ticks; the kinds of modes |
+//! | `mode`, `match_mode_settings` | what a mode asks, in seconds and in ticks; the kinds of modes |
 //! | `queue` | who waits, by age and by skill |
 //! | `pack` | groups of K out of those who wait |
 //! | `rooms` | rooms of 1v1, 2v2 or 3v3 that fill over time |
 //! | `found`, `quality` | a match, and how good it is |
 //! | `rematch`, `penalties`, `proposals` | who met of late; who may not queue; who is asked to accept |
-//! | `open_mode`, `matcher` | a mode at work, of either kind; all modes together |
+//! | `match_mode`, `matcher` | a mode at work, of either kind; all modes together |
 //! | `stats` | what a mode counts |
 //! | `workload` | the queues that benches and tests measure on (feature `bench`) |
 //!

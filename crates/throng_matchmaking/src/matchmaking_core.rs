@@ -257,7 +257,7 @@ impl MatchmakingCore {
     /// O(players of the match).
     ///
     /// # Errors
-    /// [`TicketError::NothingProposed`].
+    /// [`TicketError::NoProposedMatch`].
     pub fn accept(
         &mut self,
         player: impl Into<TicketPlayer>,
@@ -279,7 +279,7 @@ impl MatchmakingCore {
     /// if nothing had been proposed. O(players of the match · log n).
     ///
     /// # Errors
-    /// [`TicketError::NothingProposed`].
+    /// [`TicketError::NoProposedMatch`].
     pub fn decline(&mut self, player: impl Into<TicketPlayer>) -> Result<Ticket, TicketError> {
         let player = player.into();
         let nothing = TicketError::NoProposedMatch { player };
@@ -290,8 +290,8 @@ impl MatchmakingCore {
     /// Lets a player watch the room of a party, which may change until its match is on, and no other room.
     ///
     /// # Errors
-    /// [`TicketError::NotQueued`], [`TicketError::PlayerQueued`] when the player waits too,
-    /// [`TicketError::NoSeat`] when four watch already or the party is in no room (yet).
+    /// [`TicketError::NotQueued`], [`TicketError::PlayerAlreadyQueued`] when the player waits too,
+    /// [`TicketError::NoSpectatorSeat`] when four watch already or the party is in no room (yet).
     pub fn spectate(
         &mut self,
         party: impl Into<TicketParty>,

@@ -258,7 +258,7 @@ pub struct GroupModeTickSettings {
 }
 
 impl GroupModeTickSettings {
-    /// The largest skill spread of a match whose longest-waiting party has waited `waited_ticks`; [`OPEN`] for
+    /// The largest skill spread of a match whose longest-waiting party has waited `waited_ticks`; [`UNLIMITED`] for
     /// [`Packing::Arrival`] and for a party past the wait bound. O(1).
     #[must_use]
     pub fn window_at(&self, waited_ticks: u64) -> u32 {
@@ -275,7 +275,7 @@ impl GroupModeTickSettings {
         self.limit_at(self.level_band, waited_ticks)
     }
 
-    /// The largest power gap of a match whose longest-waiting party has waited `waited_ticks`; [`OPEN`] for a
+    /// The largest power gap of a match whose longest-waiting party has waited `waited_ticks`; [`UNLIMITED`] for a
     /// party past the wait bound. O(1).
     #[must_use]
     pub fn power_gap_at(&self, waited_ticks: u64) -> u32 {

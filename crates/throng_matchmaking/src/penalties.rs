@@ -1,7 +1,7 @@
 //! Players who let a proposed match fail, and may not queue for a while: else they would be paired with its other
 //! players again and again.
 //!
-//! Invariant: a player is barred until the tick of the latest bar, or until [`BARRED_MAX`] others are barred for
+//! Invariant: a player is barred until the tick of the latest bar, or until [`PENALTIES_MAX`] others are barred for
 //! longer. Cost: O(log n).
 
 use std::collections::{BTreeSet, HashMap};

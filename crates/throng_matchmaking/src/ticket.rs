@@ -1,6 +1,6 @@
 //! A party's wish for a battle, and the ways in which the queue can refuse it.
 //!
-//! Tickets hold integers only, so that no power is ever NaN and a replay makes the same matches; [`whole_power`]
+//! Tickets hold integers only, so that no power is ever NaN and a replay makes the same matches; [`rounded_power`]
 //! is the way in for callers whose power is a float.
 
 use std::fmt;
@@ -227,7 +227,7 @@ impl Ticket {
         Self { mode, ..self }
     }
 
-    /// The same with this sum of the members' power; [`whole_power`] makes one of a float.
+    /// The same with this sum of the members' power; [`rounded_power`] makes one of a float.
     #[must_use]
     pub fn power(self, power: u32) -> Self {
         Self { power, ..self }
@@ -254,7 +254,7 @@ impl Ticket {
         }
     }
 
-    /// The same, waiting since this tick. Whoever queues without a request ([`MatchmakingCore::queue`](super::MatchmakingCore::queue)) has to
+    /// The same, waiting since this tick. Whoever queues without a request ([`MatchmakingCore::enqueue`](super::MatchmakingCore::enqueue)) has to
     /// say it: there, a ticket without it never waits long enough for limits to open.
     #[must_use]
     pub fn waiting_since(self, since_tick: u64) -> Self {
@@ -275,7 +275,7 @@ impl Ticket {
     ///
     /// # Errors
     /// [`TicketError::Size`], [`TicketError::LargerThanGroup`], [`TicketError::MembersMismatch`],
-    /// [`TicketError::MemberTwice`], [`TicketError::Roles`].
+    /// [`TicketError::DuplicateMember`], [`TicketError::Roles`].
     pub fn check(&self, group_size: u8) -> Result<(), TicketError> {
         if self.size == 0 || self.size > PARTY_SIZE_MAX {
             return Err(TicketError::Size {

@@ -7,7 +7,7 @@
 //! largest map (2²⁸), so on every map:
 //!
 //! - order is exact, and two costs are equal only if both counts are;
-//! - the counts can be read back out of the cost ([`Cost::steps`]);
+//! - the counts can be read back out of the cost ([`PathCost::steps`]);
 //! - nothing overflows: 2²⁸ diagonal steps and the largest estimate stay below 2⁵⁹.
 
 use std::ops::Add;
@@ -128,7 +128,7 @@ pub(super) const fn coarse_octile(a: IVec2, b: IVec2) -> u32 {
     (longer - shorter) * COARSE_STRAIGHT + shorter * COARSE_DIAGONAL
 }
 
-/// The length of a cost in tiles; see [`Cost::steps`] and [`Steps::length_tiles`].
+/// The length of a cost in tiles; see [`PathCost::steps`] and [`Steps::length_tiles`].
 pub fn to_tiles(cost: PathCost) -> f64 {
     cost.steps().length_tiles()
 }

@@ -25,7 +25,7 @@
 //! with the same algorithm and preparations gives the same waypoints, whatever was searched before with the same scratch.
 //!
 //! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see the CHANGELOG of `throng`): 5 to 38 µs with
-//! the graph, 10 to 139 with sign planes, which an edit repairs in microseconds. Scratch is one [`Search`] a thread, for
+//! the graph, 10 to 139 with sign planes, which an edit repairs in microseconds. Scratch is one [`PathSearch`] a thread, for
 //! maps of any size.
 #![warn(missing_docs)]
 

@@ -88,7 +88,7 @@ pub(super) fn next_directions<const CUT: bool>(
     directions[last as usize][around]
 }
 
-/// The answers of [`directions_on`] by last direction and the nine tiles around, 1 = blocked, row by row from the lowest
+/// The answers of [`next_directions`] by last direction and the nine tiles around, 1 = blocked, row by row from the lowest
 /// bit: a look into a table for what takes a dozen tests of tiles.
 static NEXT_DIRECTIONS_NO_CUT: [[Directions; 512]; 8] = all_next_directions::<false>();
 static NEXT_DIRECTIONS_CUT: [[Directions; 512]; 8] = all_next_directions::<true>();

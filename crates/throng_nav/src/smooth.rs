@@ -5,7 +5,7 @@
 //! for paths that are given up half-way; [`smooth`] does all at once, for tools.
 //!
 //! Lines run between tile centres, and every tile a line touches must be free, corners included
-//! ([`line_is_free`](crate::map::TileMap::line_is_free)): the movement rule without corner cutting.
+//! ([`is_line_free`](crate::map::TileMap::is_line_free)): the movement rule without corner cutting.
 
 use glam::{I64Vec2, IVec2};
 
@@ -50,7 +50,7 @@ pub fn smooth_path(map: &TileMap, waypoints: &[IVec2], smoothed: &mut Vec<IVec2>
 
 /// Whether a walk along straight lines between waypoints touches a rectangle of tiles.
 ///
-/// Touching counts as [`line_is_free`](crate::map::TileMap::line_is_free) counts it: a line through a corner touches
+/// Touching counts as [`is_line_free`](crate::map::TileMap::is_line_free) counts it: a line through a corner touches
 /// the four tiles around. After an edit this finds the walkers whose remaining path may be blocked; start the list
 /// with the tile where the walker is. An empty rectangle touches nothing. Cost: O(waypoints).
 pub fn path_crosses(waypoints: &[IVec2], rect: TileRect) -> bool {

@@ -100,7 +100,7 @@ pub(super) struct ParsedPacket<'p> {
 }
 
 impl TransportHeader {
-    /// Appends the head to an empty packet. How many pieces follow may be said later: [`set_pieces`].
+    /// Appends the head to an empty packet. How many pieces follow may be said later: [`set_frames`].
     pub fn write(&self, packet: &mut Vec<u8>) {
         debug_assert!(packet.is_empty(), "a packet begins with its head");
         let has = |bit: u8, is: bool| if is { bit } else { 0 };

@@ -157,7 +157,7 @@ impl TestServer {
         self.world_mut().resource_mut::<Outbox>().set_sink(sink);
     }
 
-    /// The frames that a client was sent in the last [`step`](Self::step), after [`keep_sent`](Self::keep_sent).
+    /// The frames that a client was sent in the last [`step`](Self::step), after [`record_sent`](Self::record_sent).
     #[must_use]
     pub fn sent_to(&self, client: ClientId) -> Vec<Vec<u8>> {
         let kept = self.sent.delivered();

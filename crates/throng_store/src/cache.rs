@@ -44,14 +44,18 @@ pub struct CacheSettings {
     #[serde(alias = "fresh_ms")]
     pub ttl_ms: u64,
     /// By which share of that time an entry may be asked for earlier, so that those that came together do not go together; 0 to 1.
+    #[serde(alias = "jitter_share")]
     pub ttl_jitter_share: f64,
     /// How long it is remembered that there is no such player, in milliseconds.
+    #[serde(alias = "missing_ms")]
     pub missing_ttl_ms: u64,
     /// How long a look waits for the store, in milliseconds.
     pub load_timeout_ms: u64,
     /// Players in one order to the store, at most.
+    #[serde(alias = "players_per_order")]
     pub players_per_request: u32,
     /// Looks that may wait; further ones are refused.
+    #[serde(alias = "waiting_max")]
     pub pending_lookups_max: u32,
 }
 
@@ -218,7 +222,7 @@ impl PlayerCache {
         Ok(None)
     }
 
-    /// As [`look`](Self::look), but what is known is not taken for true, however fresh it is: the answer is what the store says
+    /// As [`lookup`](Self::lookup), but what is known is not taken for true, however fresh it is: the answer is what the store says
     /// when it is asked next.
     ///
     /// # Errors
@@ -308,7 +312,7 @@ impl PlayerCache {
         players
     }
 
-    /// Takes the store's answer to [`order`](Self::order), and tells it to all who wait for one of these players.
+    /// Takes the store's answer to [`next_request`](Self::next_request), and tells it to all who wait for one of these players.
     pub fn receive(
         &mut self,
         players: &[PlayerId],

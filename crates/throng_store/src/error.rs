@@ -80,7 +80,7 @@ pub enum PlayerStoreError {
         /// After how many milliseconds it can be had at the latest, if that server does not renew.
         left_ms: u64,
     },
-    /// The store took longer than [`load_timeout_ms`](super::LedgerSettings::load_timeout_ms), or a look longer than its own.
+    /// The store took longer than [`load_timeout_ms`](super::LeaseTableSettings::load_timeout_ms), or a look longer than its own.
     #[error("player {}: store request timed out after {load_timeout_ms} ms", player.0)]
     TimedOut {
         /// Whose record was asked for.

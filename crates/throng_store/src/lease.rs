@@ -78,7 +78,7 @@ impl LeaseState {
     /// once by its next process: the dead do not write, and if they do, they are fenced off.
     ///
     /// # Errors
-    /// [`LeaseRefused`], and nothing changes but an expiry that is to be [bounded](Self::bound).
+    /// [`LeaseRefused`], and nothing changes but an expiry that is to be [bounded](Self::clamp_expiry).
     pub fn claim(&mut self, claim: LeaseClaim) -> Result<u64, LeaseRefused> {
         self.clamp_expiry(claim.now_ms);
         let ends_ms = self.expires_ms.saturating_add(claim.grace_ms);

@@ -7,10 +7,10 @@
 //! ```
 //! At most one order of each kind is under way; what comes meanwhile makes up the next one. So a store that is slow gets fewer
 //! and larger orders, and what waits for it is bounded: claims by their deadline, saves by one copy of what changed of each
-//! player, and players by [`players_max`](LedgerSettings::players_max), those included who left and are not saved yet.
+//! player, and players by [`players_max`](LeaseTableSettings::players_max), those included who left and are not saved yet.
 //!
 //! The policy, when a store does not keep up: saves wait. When more than
-//! [`unsaved_players_max`](LedgerSettings::unsaved_players_max) players wait to be saved, logins are refused. When leases
+//! [`unsaved_players_max`](LeaseTableSettings::unsaved_players_max) players wait to be saved, logins are refused. When leases
 //! cannot be renewed before they expire, their players have to leave, each when its own does; what is not saved of them is
 //! kept until the store takes it, and it does, unless another server has the player by then.
 //!
@@ -128,7 +128,7 @@ struct LeaseHold {
 }
 
 /// Who is here, under which lease, and what of them is not saved yet. At most one order of each kind is under way, and what waits
-/// is bounded by the [settings](LedgerSettings); a batch is tried with the same number until it is done.
+/// is bounded by the [settings](LeaseTableSettings); a batch is tried with the same number until it is done.
 #[derive(Debug, Default, MemoryUse)]
 pub struct LeaseTable {
     #[memory(skip)]
@@ -219,10 +219,10 @@ impl LeaseTable {
         self.saving.is_some() || !self.requested_claims.is_empty() || self.renewing.is_some()
     }
 
-    /// A player wants to come. Answered later, by [`LedgerEvent::Loaded`] or [`LedgerEvent::Refused`].
+    /// A player wants to come. Answered later, by [`LeaseEvent::Loaded`] or [`LeaseEvent::LoadFailed`].
     ///
     /// # Errors
-    /// [`PlayerStoreError::SaveBacklogFull`] and [`PlayerStoreError::Full`]: there is no other answer then.
+    /// [`PlayerStoreError::SaveBacklogFull`] and [`PlayerStoreError::PlayerLimitReached`]: there is no other answer then.
     pub fn claim(&mut self, player: PlayerId, now_ms: u64) -> Result<(), PlayerStoreError> {
         let (unsaved, max) = (self.unsaved(), self.settings.unsaved_players_max as usize);
         if unsaved > max {
@@ -258,7 +258,7 @@ impl LeaseTable {
 
     /// Two players deal with each other at some tick: what of them is saved next is saved of both, or of neither. `false` when
     /// one of them is not this server's. What they have after the deal is to be [saved](Self::save) before the next
-    /// [`save_order`](Self::save_order).
+    /// [`next_save_request`](Self::next_save_request).
     pub fn join_saves(&mut self, one: PlayerId, other: PlayerId, tick: u64) -> bool {
         let both = self.is_live(one) && self.is_live(other);
         if both {

@@ -10,7 +10,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `store` | what a store must do; the door for a game's own |
-//! | `conformance`, `spoilt_records` | checks that hold any store to it |
+//! | `conformance`, `corrupt_records` | checks that hold any store to it |
 //! | `lease`, `enrollment` | who has a player, and until when; the names of servers |
 //! | `record`, `save_batch` | what is kept of a player; what is to be saved in one transaction |
 //! | `ledger` | who is here, what waits for the store, and what happens when it does not keep up |

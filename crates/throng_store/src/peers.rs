@@ -98,7 +98,7 @@ impl PeerHub {
     }
 
     /// The way of the server of this name to all others that join. The name is that by which it
-    /// holds leases ([`StoreBackend::enroll`](crate::StoreBackend::enroll)).
+    /// holds leases ([`StoreBackend::register_server`](crate::StoreBackend::register_server)).
     #[must_use]
     pub fn join(&self, server: &str) -> LocalPeers {
         let mailbox = VecDeque::new();

@@ -145,7 +145,7 @@ pub trait StoreBackend: Send {
     /// Learns which attributes there are. Called once, before anything else.
     ///
     /// # Errors
-    /// [`StoreErrorKind::Attributes`](super::StoreErrorKind::Attributes) when one has another name or encoding than before.
+    /// [`StoreErrorKind::AttributeMismatch`](super::StoreErrorKind::AttributeMismatch) when one has another name or encoding than before.
     fn register_attributes(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError>;
 
     /// Enters a process on the list: gives a number that no other process of that name has or had, higher than theirs. What
@@ -153,7 +153,7 @@ pub trait StoreBackend: Send {
     ///
     /// # Errors
     /// [`StoreErrorKind::NameInUse`](super::StoreErrorKind::NameInUse) when the last process of that name was seen within the time of
-    /// its leases (it enrolled, saved or renewed), did not [sign off](Self::sign_off), and is not to be taken over. Otherwise
+    /// its leases (it enrolled, saved or renewed), did not [sign off](Self::unregister_server), and is not to be taken over. Otherwise
     /// [`StoreError`], as of all that follows: nothing is known of what was done then.
     fn register_server(
         &mut self,

@@ -8,7 +8,7 @@
 //! What is told is read from the store once it was saved, off the tick, so that a revision stands for one set of values
 //! everywhere, and nothing is kept here of players but who follows them. What cannot be read then is not told; nobody needs it.
 //!
-//! Bounds: [`followers_max`](PeerSettings::followers_max) servers a player, [`due_max`](PeerSettings::due_max) players to be
+//! Bounds: [`subscribers_max`](PeerSettings::subscribers_max) servers a player, [`pending_updates_max`](PeerSettings::pending_updates_max) players to be
 //! told of. Who follows no player in time, or comes when there are as many as may be, reads the store when what it has is not
 //! fresh any more. A server that held a record before its player came here is told when that player goes.
 
@@ -29,14 +29,19 @@ use super::store::LookupResult;
 #[serde(deny_unknown_fields, default)]
 pub struct PeerSettings {
     /// Servers that are told of one player's saves, at most.
+    #[serde(alias = "followers_max")]
     pub subscribers_max: u32,
     /// For how long at most another server is told, in milliseconds, after it has said that it holds a record.
+    #[serde(alias = "follow_ms_max")]
     pub subscription_ms_max: u64,
     /// Players of whom others are still to be told, at most; further ones are left out.
+    #[serde(alias = "due_max")]
     pub pending_updates_max: u32,
     /// Of how many players others are told at once, at most.
+    #[serde(alias = "players_per_order")]
     pub players_per_request: u32,
     /// Messages that are taken in a tick, at most; others wait.
+    #[serde(alias = "messages_per_tick")]
     pub messages_per_tick_max: u32,
 }
 

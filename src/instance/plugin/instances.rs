@@ -150,7 +150,7 @@ impl Instance {
         let Some(vacancy) = vacancy.filter(|vacancy| vacancy.players > 0) else {
             return;
         };
-        if self.rules.backfill_tries_max > 0 {
+        if self.rules.backfill_attempts_max > 0 {
             self.vacancies.push(PendingVacancy {
                 vacancy,
                 attempts: 0,

@@ -129,7 +129,7 @@ fn apply_backfill(world: &mut World, filled: BackfillResult, tick: u64) {
     }
     if joined.is_empty() {
         let (tries_max, every) = (
-            instance.rules.backfill_tries_max,
+            instance.rules.backfill_attempts_max,
             instance.rules.backfill_interval,
         );
         let vacancy = &mut instance.vacancies[at];

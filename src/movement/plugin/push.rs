@@ -26,7 +26,7 @@ type PushRow = (
     Ref<'static, MaxSpeed>,
 );
 
-/// What [`push_out`] reads.
+/// What [`push_off_blocked`] reads.
 type PushQuery<'w, 's> = (
     MessageReader<'w, 's, MapEdited>,
     Query<'w, 's, PushRow>,
@@ -36,7 +36,7 @@ type PushQuery<'w, 's> = (
     Res<'w, MovementSettings>,
 );
 
-/// What [`push_out`] keeps between ticks to save allocations.
+/// What [`push_off_blocked`] keeps between ticks to save allocations.
 #[derive(Default)]
 pub(super) struct PushBuffers {
     edits: Vec<(Entity, TileRect)>,

@@ -14,7 +14,7 @@ use crate::memory::MemoryUse;
 use crate::nav::{Algorithm, PathSearch};
 use crate::world::{ObjectChangedScene, ObjectTeleported};
 
-/// The requests that wait, what is prepared of the scenes' maps, and the scratch of the searches: one [`Search`] a worker.
+/// The requests that wait, what is prepared of the scenes' maps, and the scratch of the searches: one [`PathSearch`] a worker.
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Navigator {
     /// The short ones.

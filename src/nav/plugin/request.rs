@@ -14,7 +14,7 @@ use crate::world::{Object, StateHashed};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub enum SearchBudgetClass {
-    /// A short way, given up after [`NavSettings::npc_nodes_max`](super::NavSettings::npc_nodes_max) nodes.
+    /// A short way, given up after [`NavSettings::short_nodes_max`](super::NavSettings::short_nodes_max) nodes.
     #[default]
     Short,
     /// A way of any length, searched in slices over ticks where it is long. Its object had better stand still meanwhile: the

@@ -19,15 +19,17 @@ pub struct NavSettings {
     /// Whether a build that is not done is waited for ahead of the tick that is to adopt it, so that runs are deterministic: for
     /// some 20 to 80 ns a tile of a map just opened. The thread that waits helps with that and with all else that Bevy's
     /// `AsyncComputeTaskPool` has to do. What was waited for counts as no tick's time, and stands in
-    /// [`Navigator::builds`](crate::nav::Navigator::builds). A [`Server`](crate::server::Server) that keeps real time waits for
+    /// [`Navigator::build_stats`](crate::nav::Navigator::build_stats). A [`Server`](crate::server::Server) that keeps real time waits for
     /// none, whatever is set here: a build that is late is adopted when it is done, and until then paths are as short, but may be
     /// others of the same length. An embedder's own loop in real time switches it off.
     pub wait_for_builds: bool,
     /// Bytes a tile that the graph of jump points and its landmarks may take; a map that needs more is searched with sign planes.
     pub graph_bytes_per_tile_max: f32,
     /// Nodes that a search of [`SearchBudgetClass::Short`] may generate before it gives up as `capped`.
+    #[serde(alias = "npc_nodes_max")]
     pub short_nodes_max: u32,
     /// The same for [`SearchBudgetClass::Long`].
+    #[serde(alias = "travel_nodes_max")]
     pub long_nodes_max: u32,
     /// Searches of [`SearchBudgetClass::Long`] under way at once, each with scratch of its own; further ones wait. 0 counts as 1. Scratch
     /// takes half a kB for each 32 jump points, near each other, that the longest search came by, and 16 bytes for what waited in
@@ -40,6 +42,7 @@ pub struct NavSettings {
     #[serde(alias = "travel_expansions_per_tick")]
     pub long_search_expansions_per_tick: u64,
     /// Expansions that one makes before the others have their turn, twice as many after each edit of its map. 0 counts as 1.
+    #[serde(alias = "travel_slice_expansions")]
     pub long_search_slice_expansions: u32,
     /// The widest bodies provided for, by [`PathRequest::clearance`](crate::nav::PathRequest::clearance); requests for wider ones fail as `blocked`. Every
     /// clearance in use takes an eroded map a scene.
@@ -117,7 +120,7 @@ mod tests {
     #[test]
     fn settings_are_read_by_name_and_unknown_fields_are_refused() {
         let settings: NavSettings =
-            ron::from_str("(algorithm: \"astar\", npc_nodes_max: 9)").unwrap();
+            ron::from_str("(algorithm: \"astar\", short_nodes_max: 9)").unwrap();
         assert_eq!(
             (settings.algorithm, settings.short_nodes_max),
             (Algorithm::AStar, 9)

@@ -54,7 +54,7 @@ impl NavStats {
 }
 
 /// What was made of maps beside the ticks, since the server began: what their paths are searched on, and maps for wide bodies;
-/// scenes on the same tiles share it. See [`Navigator::builds`](super::Navigator::builds). What was waited for and what came late
+/// scenes on the same tiles share it. See [`Navigator::build_stats`](super::Navigator::build_stats). What was waited for and what came late
 /// depends on the machine, and is never part of the game state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapBuildStats {
@@ -87,7 +87,7 @@ impl MapBuildStats {
 pub struct SearchTimes {
     count: u64,
     total_ns: u64,
-    /// The last [`TIMES_KEPT`], in a ring.
+    /// The last [`TIMES_MAX`], in a ring.
     recent_ns: Vec<u64>,
 }
 

@@ -33,7 +33,7 @@ impl ControlledBy {
 }
 
 /// Gives a client control of an object, in place of the one it had. `false` when either does not exist. A client that came back
-/// over another connection since may be called by the number that it had ([`Sessions::current`]).
+/// over another connection since may be called by the number that it had ([`Sessions::current_id`]).
 pub fn control(world: &mut World, client: ClientId, entity: Entity) -> bool {
     let sessions = world.get_resource::<Sessions>();
     let client = sessions.map_or(client, |sessions| sessions.current_id(client));

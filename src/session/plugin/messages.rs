@@ -139,7 +139,7 @@ pub struct FromClient<T: Send + Sync + 'static> {
     pub player: PlayerId,
     /// The object that the player controls, if any.
     pub entity: Option<Entity>,
-    /// The object that the message [names](crate::session::ClientMessageType::named), which the player sees or controls.
+    /// The object that the message [names](crate::session::ClientMessageType::target), which the player sees or controls.
     pub target: Option<Entity>,
     /// What it says.
     pub message: T,

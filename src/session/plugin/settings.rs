@@ -34,6 +34,7 @@ pub struct SessionSettings {
     #[serde(alias = "questions_max")]
     pub pending_logins_max: u32,
     /// Sessions without a login from one address; further ones are closed.
+    #[serde(alias = "newcomers_per_address_max")]
     pub unauthenticated_per_address_max: u32,
     /// How long a client may take before it makes room for others where there is none, in seconds.
     pub login_grace_s: f32,
@@ -41,8 +42,10 @@ pub struct SessionSettings {
     #[serde(alias = "login_s_max")]
     pub login_timeout_s: f32,
     /// How long the hook may take to say whether that is true, in seconds.
+    #[serde(alias = "authentication_s_max")]
     pub authentication_timeout_s: f32,
     /// How long a client may take to be ready for a scene, in seconds.
+    #[serde(alias = "loading_s_max")]
     pub loading_timeout_s: f32,
     /// How long an object stays whose player's connection is lost, in seconds; 0 ends the session with the connection.
     #[serde(alias = "keep_s")]

@@ -61,7 +61,7 @@ pub struct AtomicSaveRequest {
 }
 
 /// Somebody wants to know of a player, here or elsewhere. Answered by [`PlayerLookupResult`], from the next tick on, within
-/// [`load_timeout_ms`](crate::directory::CacheSettings::load_timeout_ms).
+/// [`load_timeout_ms`](crate::store::CacheSettings::load_timeout_ms).
 ///
 /// "Show me that player", of whom another server saved a name, a level, power, a guild and gear:
 ///
@@ -70,7 +70,7 @@ pub struct AtomicSaveRequest {
 ///
 /// use bevy_app::App;
 /// use bevy_ecs::prelude::*;
-/// use throng::directory::{PlayerLookupResult, PlayerLookup, MemoryDisk, StoreReplyMode, close_directory};
+/// use throng::store::{PlayerLookupResult, PlayerLookup, MemoryDisk, StoreReplyMode, close_directory};
 /// use throng::prelude::*;
 /// use throng::wire::AttributeValue;
 ///
@@ -152,7 +152,7 @@ pub struct PlayerLookup {
 }
 
 /// What is known of a player that a [`PlayerLookup`] named: of one who is here what its components say now, of others what
-/// the store had [`ttl_ms`](crate::directory::CacheSettings::ttl_ms) ago at the earliest.
+/// the store had [`ttl_ms`](crate::store::CacheSettings::ttl_ms) ago at the earliest.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PlayerLookupResult {
     /// Of whom.

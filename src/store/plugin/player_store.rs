@@ -76,7 +76,7 @@ impl PlayerStore {
     }
 
     /// Joins the other servers of the same store: from the next tick on they tell each other what they save of players that they
-    /// know of. Until the directory is [closed](super::close_directory).
+    /// know of. Until the directory is [closed](super::close_player_store).
     pub fn join(&mut self, peers: impl Peers + 'static) {
         self.peers = Some(Box::new(peers));
     }
@@ -102,7 +102,7 @@ impl PlayerStore {
     }
 
     /// Whether the store failed to answer its last request: logins are refused then, and saves wait. Every server sends a request at
-    /// least once per [`renew_after_ms`](throng_store::LedgerSettings::renew_after_ms), also without players. `false` without a store.
+    /// least once per [`renew_after_ms`](throng_store::LeaseTableSettings::renew_after_ms), also without players. `false` without a store.
     #[must_use]
     pub fn is_store_failing(&self) -> bool {
         self.open.as_ref().is_some_and(|open| open.is_failing)

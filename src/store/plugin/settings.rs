@@ -22,14 +22,16 @@ pub enum StoreReplyMode {
 #[serde(rename = "DirectorySettings", deny_unknown_fields, default)]
 pub struct PlayerStoreSettings {
     /// The server's name, by which it holds leases. Two servers that run at the same time need two names: the second one refuses
-    /// logins and waits until the first one stops, or crashed [`lease_ms`](LedgerSettings::lease_ms) ago. A server that stopped
+    /// logins and waits until the first one stops, or crashed [`lease_ms`](LeaseTableSettings::lease_ms) ago. A server that stopped
     /// in order is followed at once.
     pub server: String,
     /// Whether the name and all its players are taken from a server that is alive.
     pub take_over: bool,
     /// When answers of the store are taken.
+    #[serde(alias = "answers")]
     pub reply_mode: StoreReplyMode,
     /// Limits and times.
+    #[serde(alias = "ledger")]
     pub leases: LeaseTableSettings,
     /// What is remembered of players elsewhere.
     pub cache: CacheSettings,

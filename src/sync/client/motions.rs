@@ -93,7 +93,7 @@ mod tests {
         let allowance = SendBudget {
             bytes_per_tick,
             bytes_max: bytes_per_tick,
-            enters_per_tick: OTHERS,
+            enters_per_tick_max: OTHERS,
             full_rate_distance_m: 100.0,
             update_doublings,
         };

@@ -19,6 +19,7 @@ pub struct SyncSettings {
     #[serde(alias = "near_m")]
     pub full_rate_distance_m: f32,
     /// Objects that a client comes to see in a tick, at most, and as many again that it is told of unseen; at least 1.
+    #[serde(alias = "enters_per_tick")]
     pub enters_per_tick_max: u32,
     /// Bytes of announcements encoded in a tick, for all clients together, at most 256 MiB; what is beyond is told nobody, and
     /// counted.
@@ -70,7 +71,7 @@ impl SyncSettings {
         SendBudget {
             bytes_per_tick: (self.bytes_per_client_s as f32 * tick_s) as u32,
             bytes_max: self.bytes_per_client_s,
-            enters_per_tick: overload.deferrable_budget_u32(self.enters_per_tick_max.max(1)),
+            enters_per_tick_max: overload.deferrable_budget_u32(self.enters_per_tick_max.max(1)),
             full_rate_distance_m: self.full_rate_distance_m,
             update_doublings: overload.update_doublings(),
         }

@@ -286,7 +286,7 @@ fn update_client_view(
         state,
         own.reference(),
         moved,
-        allowance.enters_per_tick,
+        allowance.enters_per_tick_max,
         (records, news.parties, attributes),
         &mut worker.expected,
     );

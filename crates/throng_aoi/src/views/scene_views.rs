@@ -21,7 +21,7 @@
 //! force.
 //!
 //! Changes take effect at the next update (what a viewer gains by moving perhaps later, see
-//! [`set_sweeps_max`](SceneViews::set_sweeps_max)), in the order of ids, so the order of calls within a tick cannot
+//! [`set_full_scans_max`](SceneViews::set_full_scans_max)), in the order of ids, so the order of calls within a tick cannot
 //! matter. Only [`remove`](SceneViews::remove) and the end of viewing take effect at once: call them in a fixed order.
 //!
 //! Cost: a change within a cell is a few comparisons; a change of cell costs its row, a look at its bit in the rows around

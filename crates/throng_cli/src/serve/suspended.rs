@@ -43,7 +43,7 @@ impl SuspensionWatch {
     }
 }
 
-/// For how long the process was suspended, if a sleep of [`EVERY`] took that long.
+/// For how long the process was suspended, if a sleep of [`CHECK_INTERVAL`] took that long.
 fn suspension(slept: Duration) -> Option<Duration> {
     let pause = slept.saturating_sub(CHECK_INTERVAL);
     (pause >= SUSPENSION_MIN).then_some(pause)

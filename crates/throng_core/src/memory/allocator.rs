@@ -59,9 +59,9 @@ unsafe fn tag_block(whole: *mut u8, offset: usize, bytes: usize) -> *mut u8 {
 /// Takes a block from the counts before it goes back.
 ///
 /// # Safety
-/// `block` came from [`handed_out`] with so many bytes.
+/// `block` came from [`tag_block`] with so many bytes.
 unsafe fn untag_block(block: *mut u8, bytes: usize) {
-    // SAFETY: `handed_out` wrote the tag there.
+    // SAFETY: `tag_block` wrote the tag there.
     let tag = unsafe { block.sub(TAG_BYTES).cast::<u64>().read() };
     counts::subtract(tag as usize, bytes);
     #[cfg(feature = "leak-track")]
@@ -75,7 +75,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
         let Some((whole, offset)) = tagged_layout(layout) else {
             return std::ptr::null_mut();
         };
-        // SAFETY: `whole` is not empty, and is what `handed_out` is told.
+        // SAFETY: `whole` is not empty, and is what `tag_block` is told.
         unsafe { tag_block(self.0.alloc(whole), offset, layout.size()) }
     }
 

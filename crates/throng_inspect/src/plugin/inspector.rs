@@ -45,7 +45,7 @@ pub struct InspectSettings {
     /// [`Inspector::next_action`].
     pub action_presets: Option<Vec<ActionPreset>>,
     /// Whether pages may pause the run, do single ticks and set its speed, and how it begins; whoever opened the server heeds it, or
-    /// does not: [`Inspector::take_pace_wish`].
+    /// does not: [`Inspector::next_pace_request`].
     pub pace: Option<RunPace>,
 }
 

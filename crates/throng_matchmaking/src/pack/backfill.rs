@@ -9,9 +9,9 @@
 //! what the side lacks joins.
 //!
 //! The wait bound goes first: of those who have waited less than `priority_after_s`, nobody joins who could be in a
-//! match with one of the [`FIRST_MAX`] longest-waiting parties that are first in line.
+//! match with one of the [`PRIORITY_MAX`] longest-waiting parties that are first in line.
 //!
-//! Cost: O([`LOOKS_MAX`]) parties and [`STEPS_MAX`] steps of the search at most.
+//! Cost: O([`CANDIDATES_MAX`]) parties and [`STEPS_MAX`] steps of the search at most.
 
 use super::terms::Terms;
 use crate::queue::compositions::{CompositionTable, single_party};

@@ -10,9 +10,9 @@
 //! ```
 //! A match of the anchor is a composition of parties, the anchor among them, that its limits and the
 //! [`Terms`] allow. Invariant: if there is one, one is found, unless the looks run out or it takes parties beyond
-//! the [`SEARCHED_MIN`] nearest of their size (twice as many as two groups hold, where that is more). Where nobody
+//! the [`CONSIDERED_MIN`] nearest of their size (twice as many as two groups hold, where that is more). Where nobody
 //! has wishes and the gap is within its limit, the match is in a window of the smallest spread; of the lowest
-//! parties of each size in it, [`CHOICE_MAX`] times as many as two groups hold, the second longest-waiting that can
+//! parties of each size in it, [`CONSIDERED_MAX`] times as many as two groups hold, the second longest-waiting that can
 //! be in a match with the first is in it, and so on.
 //!
 //! Cost: everything that is done is counted in looks: a party looked at, a step of the search, eight splits of a
@@ -57,7 +57,7 @@ fn missing_sizes(table: &CompositionTable, counts: &Counts, times: u32, least: u
 }
 
 impl PartnerSearch {
-    /// Looks since [`reset_looks`](Self::reset_looks).
+    /// Looks since [`reset_examined`](Self::reset_examined).
     #[must_use]
     pub const fn examined(&self) -> u64 {
         self.examined

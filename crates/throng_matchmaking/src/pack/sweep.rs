@@ -12,7 +12,7 @@
 //! placed with a players in the first group and b in the second. The rows after each party are kept, and the
 //! way back through them chooses the parties.
 //!
-//! Cost: O(K) words a party added and one step a party passed, at most [`PASSED_GROUPS`] groups of K an anchor; so
+//! Cost: O(K) words a party added and one step a party passed, at most [`SKIPPED_GROUPS_MAX`] groups of K an anchor; so
 //! O(n · K) with n parties where those that follow each other may meet, and that many times more at worst. Tried: filling groups and pairing these, which leaves the spread of two groups to chance, and
 //! sweeping from both ends or from the middle, which is no tighter.
 

@@ -6,7 +6,7 @@
 //! ```
 //! Whom a party would avoid is a wish that waiting ends: it is no matter between two parties once the limits of
 //! either are open, and no matter at all in the match of a party past the wait bound that has no other
-//! ([`without_lists`](Terms::without_lists)).
+//! ([`without_avoid_lists`](Terms::without_avoid_lists)).
 //!
 //! Invariant: what is refused of a party can only become allowed by waiting, never the other way round, and a
 //! set that is refused for a pair in it stays refused with more parties.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `compositions` | which sizes of parties make two groups of K |
 //! | `ticket_queue` | the tickets themselves, longest-waiting first, each in a slot |
-//! | `by_skill` | the same parties in order of skill |
+//! | `skill_index` | the same parties in order of skill |
 //! | `pool` | both orders together, kept in step |
 //! | `search_backoff` | parties that are not searched for at every heartbeat |
 

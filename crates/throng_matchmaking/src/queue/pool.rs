@@ -2,7 +2,7 @@
 //!
 //! Parties are counted by region and role as well, so that one that nobody can join is known without a search.
 //!
-//! Invariant: the [`TicketQueue`] and the order [`BySkill`] hold the same parties. Both follow the requests, so that
+//! Invariant: the [`TicketQueue`] and the order [`SkillIndex`] hold the same parties. Both follow the requests, so that
 //! a heartbeat finds its parties in order and sorts nothing.
 //!
 //! Cost: O(log n) a request.

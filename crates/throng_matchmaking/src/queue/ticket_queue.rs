@@ -2,10 +2,10 @@
 //!
 //! A doubly linked list for each size of parties, in an arena: insertion at the tail, removal by slot and expiry
 //! at the head are O(1), and nothing is allocated once the arena has grown. The order is (since_tick, order of
-//! insertion), over all sizes together; a [`QueueWalk`] passes over sizes without meeting their parties. The last
+//! insertion), over all sizes together; a [`QueueCursor`] passes over sizes without meeting their parties. The last
 //! ticket of each tick is known, so that one whose waiting time is given back finds its place in O(log ticks).
 //!
-//! Invariant: walking from a head, [`Age`] rises. Who is queued where is not known here but to
+//! Invariant: walking from a head, [`TicketAge`] rises. Who is queued where is not known here but to
 //! the [`MatchmakingCore`](crate::matcher::MatchmakingCore), since a player may wait in one mode only.
 
 use std::collections::BTreeMap;

@@ -124,7 +124,7 @@ impl TileMap {
     /// Changes the tiles of a rectangle; both planes and the regions follow.
     ///
     /// What a large cut has parted, or a large join brought together, is not all found out or labelled at once: see
-    /// [`TileMap::settle`], which is to be called until the map [is settled](TileMap::is_settled).
+    /// [`TileMap::finish_splits`], which is to be called until the map [is settled](TileMap::has_final_regions).
     ///
     /// Returns the bounding rectangle of the tiles that really changed, `None` when none did. The same edits and
     /// calls of `settle` in the same order give the same region numbers.

@@ -29,7 +29,7 @@
 //! Cost: a quarter of a byte a tile for the planes, one byte a tile for up to 254 regions of 64 tiles or more, two for up
 //! to 65,534; smaller ones take none of their own. An edit costs what its
 //! rectangle and the smaller of the pieces that it joins or splits cost, up to a limit; what goes beyond it is left to
-//! [`TileMap::settle`], a slice at a time.
+//! [`TileMap::finish_splits`], a slice at a time.
 
 mod bit_plane;
 mod edits;

@@ -173,7 +173,7 @@ impl TileMap {
 
     /// The region of a tile; `None` when it is blocked or outside.
     ///
-    /// Until the map is [settled](TileMap::is_settled), a region that an edit has cut may still be one.
+    /// Until the map is [settled](TileMap::has_final_regions), a region that an edit has cut may still be one.
     ///
     /// Cost: O(1); in a region of fewer than 64 tiles a flood of them, tens of nanoseconds to a few microseconds.
     #[inline]
@@ -193,7 +193,7 @@ impl TileMap {
     /// Whether two tiles are free and a walk over straight neighbours joins them. O(1), or a flood of fewer than 64
     /// tiles.
     ///
-    /// `false` is always right. `true` means *perhaps* until the map is [settled](TileMap::is_settled): a large cut may just
+    /// `false` is always right. `true` means *perhaps* until the map is [settled](TileMap::has_final_regions): a large cut may just
     /// have parted the two.
     ///
     /// A diagonal step needs both straight neighbours free, or at least one of them, so this answers for 8-connected
@@ -205,7 +205,7 @@ impl TileMap {
             .is_some_and(|(a, b)| self.regions.are_connected(&self.rows, a, b))
     }
 
-    /// Whether [`TileMap::settle`] has nothing left to do. Until then regions, and what says whether tiles are connected,
+    /// Whether [`TileMap::finish_splits`] has nothing left to do. Until then regions, and what says whether tiles are connected,
     /// may be too large, never too small: tiles said to be apart are. O(1).
     #[inline]
     pub fn has_final_regions(&self) -> bool {
@@ -229,7 +229,7 @@ impl TileMap {
         (x < self.width() && y < self.height()).then_some((x, y))
     }
 
-    /// The number of regions; one that was cut counts as one until the map is [settled](TileMap::is_settled). O(1).
+    /// The number of regions; one that was cut counts as one until the map is [settled](TileMap::has_final_regions). O(1).
     pub fn region_count(&self) -> u32 {
         self.regions.count()
     }

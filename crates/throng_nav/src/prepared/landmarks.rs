@@ -123,7 +123,7 @@ impl Landmarks {
         PathCost::of_coarse(differences.max().unwrap_or(0))
     }
 
-    /// Asks for the memory that [`Landmarks::least_cost`] reads.
+    /// Asks for the memory that [`Landmarks::lower_bound`] reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self, number: u32) {
         prefetch_index(&self.distances, number as usize);

@@ -46,7 +46,7 @@ impl NavMap {
     }
 
     /// What a map's file keeps of the sign planes and the graph, as far as they are prepared of these tiles: to be given
-    /// to [`TileMap::with_parts`], and read by [`NavMap::from_parts`]. O(bytes).
+    /// to [`TileMap::with_sections`], and read by [`NavMap::from_sections`]. O(bytes).
     pub fn to_sections(&self, tiles: &TileMap) -> Vec<MapSection> {
         let is_of = self.matches_tiles(tiles);
         let planes = self.planes().filter(|_| is_of);

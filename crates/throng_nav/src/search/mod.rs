@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `query` | what is asked and what is answered |
-//! | `find` | [`Search`]: the scratch of a thread, and which algorithm reads what |
+//! | `find` | [`PathSearch`]: the scratch of a thread, and which algorithm reads what |
 //! | `shared` | [`MultiStartSearch`]: one search for many starts with one goal |
 //! | `run` | a search under way: what all algorithms share |
 //! | `astar` | A*, the reference |

@@ -42,7 +42,7 @@ use crate::rule::{Diagonal, next_directions};
 /// The side of a cell of starts, as a power of two.
 const CELL_BITS: u32 = 4;
 
-/// The scratch of a thread for searches that many starts share, as [`Search`](super::Search) is for single ones.
+/// The scratch of a thread for searches that many starts share, as [`PathSearch`](super::PathSearch) is for single ones.
 #[derive(Debug, Default, MemoryUse)]
 pub struct MultiStartSearch {
     nodes: Nodes,
@@ -90,7 +90,7 @@ impl MultiStartSearch {
 
     /// Finds a shortest path from each of the starts to the goal.
     ///
-    /// The answers are in the order of the starts, and those that [`Search::find`](super::Search::find) gives. The node
+    /// The answers are in the order of the starts, and those that [`PathSearch::find`](super::PathSearch::find) gives. The node
     /// limit is for all starts together, the goal's node included; those that it leaves open are [`SearchOutcome::Capped`].
     /// Without planes and graph of these tiles in `nav_map` it is slower, and as exact. Cost: see the module.
     pub fn find(
@@ -146,7 +146,7 @@ impl MultiStartSearch {
         );
     }
 
-    /// Writes the waypoints of the nth start's path, from start to goal, as [`Search::find`](super::Search::find) does:
+    /// Writes the waypoints of the nth start's path, from start to goal, as [`PathSearch::find`](super::PathSearch::find) does:
     /// none unless it was found. O(nodes on the way).
     pub fn write_path(&self, nth: usize, waypoints: &mut Vec<IVec2>) {
         waypoints.clear();

@@ -73,16 +73,16 @@ impl PathSearch {
             .unwrap_or(SearchOutcome::Capped)
     }
 
-    /// Forgets the search that [`Search::resume`] has under way, so that its next call begins another and counts from zero.
+    /// Forgets the search that [`PathSearch::resume`] has under way, so that its next call begins another and counts from zero.
     pub const fn abandon(&mut self) {
         (self.inputs, self.expanded) = (None, 0);
     }
 
-    /// The same as [`Search::find`] in slices: `None` when it is not done after so many expansions more. The next call, with
+    /// The same as [`PathSearch::find`] in slices: `None` when it is not done after so many expansions more. The next call, with
     /// the same query and algorithm, goes on from there. It begins anew when the tiles were edited or what the algorithm
     /// reads was built meanwhile, so that an answer is exact on the tiles with which it is given.
     ///
-    /// An answer ends the search; [`Search::abandon`] does too.
+    /// An answer ends the search; [`PathSearch::abandon`] does too.
     pub fn resume(
         &mut self,
         tiles: &TileMap,

@@ -48,7 +48,7 @@ impl PathQuery {
 /// The answer to a [`PathQuery`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SearchOutcome {
-    /// A shortest path; its turning points are in the list given to [`Search::find`](crate::Search::find).
+    /// A shortest path; its turning points are in the list given to [`PathSearch::find`](crate::PathSearch::find).
     Found(FoundPath),
     /// Start and goal are free, and no walk joins them.
     Unreachable,
@@ -56,8 +56,8 @@ pub enum SearchOutcome {
     Blocked,
     /// The start or the goal lies outside the map.
     OutOfBounds,
-    /// The search gave up at its node limit: there is a path, if the tiles are [settled](TileMap::is_settled), and it was
-    /// not found. [`Search::write_partial`](crate::Search::write_partial) gives the
+    /// The search gave up at its node limit: there is a path, if the tiles are [settled](TileMap::has_final_regions), and it was
+    /// not found. [`PathSearch::write_partial`](crate::PathSearch::write_partial) gives the
     /// way to the tile nearest to the goal that was reached.
     Capped,
 }

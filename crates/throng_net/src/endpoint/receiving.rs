@@ -25,7 +25,7 @@ impl ReliableEndpoint {
     /// unreliable ones, each at most once.
     ///
     /// # Errors
-    /// [`PacketError`], which is counted. One that [`is_final`](PacketError::is_final) comes with every packet from then on.
+    /// [`PacketError`], which is counted. One that [`is_fatal`](PacketError::is_fatal) comes with every packet from then on.
     pub fn receive(
         &mut self,
         now_us: u64,

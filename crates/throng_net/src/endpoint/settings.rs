@@ -156,7 +156,7 @@ pub enum SendError {
     },
 }
 
-/// Why a packet is refused. It changes nothing, except as said at [`Full`](Self::Full).
+/// Why a packet is refused. It changes nothing, except as said at [`WindowExceeded`](Self::WindowExceeded).
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PacketError {

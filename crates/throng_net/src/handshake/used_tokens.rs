@@ -17,7 +17,7 @@ const REBIND_S: u64 = 2;
 /// Why a token lets nobody in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UsedTokenError {
-    /// It has admitted a client, or another address uses it since less than [`MOVE_S`].
+    /// It has admitted a client, or another address uses it since less than [`REBIND_S`].
     Used,
     /// More are remembered than may be.
     TableFull { waiting: usize },

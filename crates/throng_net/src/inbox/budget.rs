@@ -60,8 +60,10 @@ impl BacklogLength {
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct BudgetRule {
     /// The threshold at first, and when little waits.
+    #[serde(alias = "least")]
     pub min: TickTime,
     /// The most that it grows to.
+    #[serde(alias = "most")]
     pub max: TickTime,
     /// By how much it changes a tick.
     pub step: TickTime,

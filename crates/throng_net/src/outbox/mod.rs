@@ -8,11 +8,11 @@
 //! |---|---|
 //! | `batch` | the messages of a tick, each once, and a list of spans per client |
 //! | `assemble` | packets from these lists |
-//! | `shares`, `held_packets` | the packets of a batch by several threads; what waits for its turn meanwhile |
+//! | `shares`, `deferred_packets` | the packets of a batch by several threads; what waits for its turn meanwhile |
 //! | `sink`, `udp`, `capture` | where packets go: counted, kept, sent, written to a file |
 //! | `frame`, `ring`, `feed` | a batch as bytes; the ring to a thread; what waits when it is full |
 //! | `handover`, `sender` | how threads wait for each other; the sender threads |
-//! | `line_model` | a simulated client connection with a fixed number of bytes per tick |
+//! | `bandwidth` | a simulated client connection with a fixed number of bytes per tick |
 //! | `reference`, `workload` | what it is measured beside and with |
 //!
 //! Invariants: the packets of a client keep their order within a channel; everything that was accepted is delivered before the threads

@@ -1,6 +1,6 @@
 //! The tiles under positions: which tile a position lies on, and whether a straight step between two is free.
 //!
-//! Lines between tile centres are answered exactly by [`TileMap::line_is_free`]. Positions lie anywhere on a tile, so
+//! Lines between tile centres are answered exactly by [`TileMap::is_line_free`]. Positions lie anywhere on a tile, so
 //! their lines are clipped row by row in 64-bit floats; a margin, in tiles, says how near to a blocked tile they may come.
 //!
 //! Cost: O(tiles along the line).

@@ -88,7 +88,7 @@ impl PacketHeader {
     /// Reads a header.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], or [`WireError::Flags`] where a bit is set that this version does not know.
+    /// [`WireError::Truncated`], or [`WireError::UnknownFlags`] where a bit is set that this version does not know.
     pub fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let bytes = reader.bytes(PACKET_HEADER_BYTES)?;
         let channel = match bytes[0] {
@@ -170,7 +170,7 @@ impl Hello {
     /// Reads what follows the kind byte.
     ///
     /// # Errors
-    /// [`WireError::Version`] before anything of another version is read, or where the bytes end or do not fit.
+    /// [`WireError::VersionMismatch`] before anything of another version is read, or where the bytes end or do not fit.
     pub fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let found = reader.varint_u32()?;
         if found != PROTOCOL_VERSION {

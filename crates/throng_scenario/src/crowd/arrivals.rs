@@ -36,7 +36,7 @@ use throng::sim::{HashAppExt, RandomStreams, SimSystems, SimTick};
 use throng::world::PartyId;
 
 /// Parties that a flow lets queue, and parties that it takes out, in a tick. Further parties that are due
-/// come in the ticks that follow ([`PartyArrivals::due`]); further cancellations are dropped.
+/// come in the ticks that follow ([`PartyArrivals::pending_parties`]); further cancellations are dropped.
 pub const PARTIES_PER_TICK_MAX: u32 = 1 << 17;
 
 /// The greatest rate of a flow: parties a second.
@@ -232,7 +232,7 @@ impl PartyFlow {
     }
 }
 
-/// Seconds in ticks, of which there are `tick_mhz` in a thousand seconds; none for what is no time.
+/// Seconds in ticks, of which there are `tick_rate_millihertz` in a thousand seconds; none for what is no time.
 pub(super) fn to_ticks(seconds: f32, tick_mhz: u64) -> u64 {
     (f64::from(seconds.max(0.0)) * tick_mhz as f64 / 1000.0) as u64
 }
@@ -240,12 +240,12 @@ pub(super) fn to_ticks(seconds: f32, tick_mhz: u64) -> u64 {
 /// A rate a second, counted out in ticks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
-    /// What the ticks so far left over: in 1 / (10⁶ · `tick_mhz`) of an event.
+    /// What the ticks so far left over: in 1 / (10⁶ · `tick_rate_millihertz`) of an event.
     remainder: u64,
 }
 
 impl Rate {
-    /// How many events fall on this tick, of `tick_mhz` ticks in a thousand seconds. O(1).
+    /// How many events fall on this tick, of `tick_rate_millihertz` ticks in a thousand seconds. O(1).
     fn events_this_tick(&mut self, per_s: f32, tick_mhz: u64) -> u64 {
         // No number stays none when clamped, and the cast takes it to 0.
         let millionths_per_s = (f64::from(per_s.clamp(0.0, RATE_PER_S_MAX)) * 1e6).round() as u64;

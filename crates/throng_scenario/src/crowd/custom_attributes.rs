@@ -71,7 +71,7 @@ pub trait CustomAttributeAppExt {
     /// Once per attribute and app, after [`CrowdPlugin`](super::CrowdPlugin).
     ///
     /// # Errors
-    /// [`RegisterError`] when the name is taken, values are too long, or there are [`OWN_ATTRIBUTES_MAX`] already; nothing is
+    /// [`RegisterError`] when the name is taken, values are too long, or there are [`CUSTOM_ATTRIBUTES_MAX`] already; nothing is
     /// registered then.
     fn register_custom_attribute(
         &mut self,

@@ -26,7 +26,7 @@
 //! | `links.rs` | what befalls their sessions: lost lines, second logins, kicks, bans |
 //! | `load.rs` | the load under which the whole tick is measured |
 //! | `lobby.rs` | players of crowds, who queue with their parties |
-//! | `own_attributes.rs` | attributes that a game names at run time |
+//! | `custom_attributes.rs` | attributes that a game names at run time |
 //! | `place.rs` | areas, and free spots in them |
 //! | `possession.rs` | players who control something else, or watch |
 //! | `plugin.rs` | all that in the tick |

@@ -12,7 +12,7 @@
 //! Invariants: a party's strength and wishes depend on the seed and its leader alone, so that it is the same party
 //! each time; parties queue in the order of their leaders.
 //!
-//! Cost: each party is looked at once in [`LOOK_TICKS`] ticks.
+//! Cost: each party is looked at once in [`PERCEPTION_INTERVAL_TICKS`] ticks.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};

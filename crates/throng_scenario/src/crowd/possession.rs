@@ -49,7 +49,7 @@ pub enum PossessionError {
 /// many did.
 ///
 /// # Errors
-/// [`PossessionError::TooFew`]; the first players have what there is.
+/// [`PossessionError::TooFewObjects`]; the first players have what there is.
 pub fn possess(world: &mut World, players: &[Entity], of: &str) -> Result<usize, PossessionError> {
     let free = |&entity: &Entity| {
         world.get::<ControlledBy>(entity).is_none() && world.get::<PlayerId>(entity).is_none()

@@ -1,6 +1,6 @@
 //! Synthetic players that persist and deal with each other: coins and wares change hands, and none may be doubled or lost.
 //!
-//! Every player begins with [`COINS`] coins and [`START_ITEMS`] wares, each with a name of its own that tells whose it was. So
+//! Every player begins with [`START_COINS`] coins and [`START_ITEMS`] wares, each with a name of its own that tells whose it was. So
 //! whoever reads a store can tell what must be in it: of each player that is there as many coins, and exactly its wares,
 //! whoever has them now.
 

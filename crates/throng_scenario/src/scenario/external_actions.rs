@@ -1,7 +1,7 @@
 //! Cues from outside: an operator's, while the scenario plays. They are a script's actions, read and checked as those of a file
 //! are, and run at one place in the tick, behind the script's own.
 //!
-//! A run that took one is not the run of its scenario and seed any more: [`ExternalActions::ran`] tells.
+//! A run that took one is not the run of its scenario and seed any more: [`ExternalActions::run_count`] tells.
 
 use std::collections::VecDeque;
 

@@ -10,7 +10,7 @@
 //! Invariants: who is moved is the object that stood at home; only its team and what it does are others while it
 //! fights. Nobody is in two battles, since nobody has a seat in two instances.
 //!
-//! Limits: [`UNSEEN_FROM`] battles have a scene at once, and as many as
+//! Limits: [`MATCH_SCENES_MAX`] battles have a scene at once, and as many as
 //! [`InstanceSettings`](throng::instance::InstanceSettings) lets if real players fight. Further ones are counted and
 //! fought unseen, where everybody is.
 //!

@@ -312,7 +312,7 @@ impl ScenarioRun {
         script.map_or(self.actions_before_end, |script| script.external.run_count)
     }
 
-    /// What came of cues from outside since the last time: of the last [`OUTSIDE_CUES_MAX`](super::OUTSIDE_CUES_MAX).
+    /// What came of cues from outside since the last time: of the last [`EXTERNAL_ACTIONS_MAX`](super::EXTERNAL_ACTIONS_MAX).
     pub fn take_action_results(&mut self) -> Vec<ExternalActionResult> {
         let script = self.server.world_mut().get_resource_mut::<ScenarioScript>();
         script.map_or_else(Vec::new, |mut script| script.external.take_results())

@@ -182,7 +182,7 @@ impl ScenarioWorld {
     /// The open scene of this name, the newest first; without a name, of that of the scenario's first scene.
     ///
     /// # Errors
-    /// [`StageError::NotOpen`].
+    /// [`ScenarioWorldError::NotOpen`].
     pub fn scene(&self, world: &World, name: Option<&str>) -> Result<Entity, ScenarioWorldError> {
         let first = self.scenario.scenes.first();
         let name = name
@@ -199,10 +199,10 @@ impl ScenarioWorld {
             .ok_or_else(|| ScenarioWorldError::NotOpen(name.to_owned()))
     }
 
-    /// The open scene of this name as [`Stage::scene`] finds it, with all its copies that are still open, in their order.
+    /// The open scene of this name as [`ScenarioWorld::scene`] finds it, with all its copies that are still open, in their order.
     ///
     /// # Errors
-    /// [`StageError::NotOpen`].
+    /// [`ScenarioWorldError::NotOpen`].
     pub fn copies(
         &self,
         world: &World,
@@ -270,7 +270,7 @@ impl ScenarioWorld {
     /// A behaviour with its areas in metres and its kinds resolved.
     ///
     /// # Errors
-    /// [`StageError::Invalid`] for one that validation would have refused.
+    /// [`ScenarioWorldError::Invalid`] for one that validation would have refused.
     pub fn resolve_behaviour(
         &self,
         world: &World,

@@ -49,7 +49,7 @@ struct SourceFile {
     /// The text with the values of parameters in the place of their names.
     expanded: String,
     replacements: Vec<Replacement>,
-    /// How many items of each of [`LISTS`] it has.
+    /// How many items of each of [`LIST_COUNT`] it has.
     items: [usize; LISTS.len()],
 }
 

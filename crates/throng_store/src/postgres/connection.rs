@@ -24,7 +24,7 @@ const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
 const LONG_CALL_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// After how long without data the system probes whether the other end is there, and how often. Data that is not acknowledged
-/// for [`UNACKNOWLEDGED`] ends the connection.
+/// for [`UNACKNOWLEDGED_TIMEOUT`] ends the connection.
 const KEEPALIVES_IDLE: Duration = Duration::from_secs(10);
 const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVES_RETRIES: u32 = 3;

@@ -17,7 +17,7 @@ use crate::priority::{SCENERY, UNRELATED};
 pub(crate) struct MovedRow {
     pub(crate) from: GridCell,
     pub(crate) cell: u32,
-    /// Where its words begin in [`Shared::moved_bits`], and where they end.
+    /// Where its words begin in [`SceneState::moved_bits`], and where they end.
     pub(crate) start: usize,
     pub(crate) end: usize,
 }

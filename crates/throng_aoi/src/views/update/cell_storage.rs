@@ -4,7 +4,7 @@
 //! anew once. So a crowd that comes costs a few copies of the rows around it.
 //!
 //! A cell that nobody stands in gives its slots and rows back at once if it had more than a word of them. Beyond that, each
-//! cell is looked at every [`ROOM_TICKS`] updates, and halved at least if half of it would do with a quarter to spare; who
+//! cell is looked at every [`SHRINK_CHECK_TICKS`] updates, and halved at least if half of it would do with a quarter to spare; who
 //! stands in the last slots and rows gets lower ones. So what is held follows who is there, not who ever was.
 //!
 //! Large buffers of the update live for so many updates as well, and those of a mass move for that update only; small ones

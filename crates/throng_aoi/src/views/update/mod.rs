@@ -11,7 +11,7 @@
 //! any number of threads. Cells grow before any row is laid aside, since a row is read by the layout of its cell.
 //!
 //! Of those who came or moved, and of those whose traits changed, at most so many look around in the same update as
-//! [`set_sweeps_max`](SceneViews::set_sweeps_max) said. The others lose whom they left, see nobody new, and wait in a
+//! [`set_full_scans_max`](SceneViews::set_full_scans_max) said. The others lose whom they left, see nobody new, and wait in a
 //! first-in-first-out queue for their look.
 //!
 //! | file | holds |
@@ -56,7 +56,7 @@ struct CellChunk<'a, 'b> {
 impl SceneViews {
     /// The View step. Appends to `events` all that changed, cell by cell and then, where sight is mutual, as pairs
     /// agreed, of each viewer in the order in which it happened; serves at most `sight_tests_max` viewers of the queue. Of those that moved, at most so many look around at
-    /// once as [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
+    /// once as [`set_full_scans_max`](Self::set_full_scans_max) said; the others leave whom they left and wait for a look.
     pub fn update(&mut self, sight_tests_max: u32, events: &mut Vec<ViewEvent>) {
         self.update_with(InlineExecutor, sight_tests_max, events);
     }

@@ -82,7 +82,7 @@ impl MapFormat {
 /// Reads a map from the bytes of a file.
 ///
 /// `name` stands for the file in errors; for [`MapFormat::Raw`] it may also carry the size, as in `town.300x200.raw`.
-/// Errors say where the bytes are wrong, what was found and what would be right; [`MapError::Feature`] when the format is
+/// Errors say where the bytes are wrong, what was found and what would be right; [`MapError::MissingFeature`] when the format is
 /// not in this build.
 pub fn decode(format: MapFormat, name: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     match format {
@@ -111,7 +111,7 @@ pub(super) fn decode_owned(
 /// A [`MapFormat::Raw`] file of a map that is not square must carry the size in its name, which
 /// [`save`](super::save) checks.
 ///
-/// Errors: [`MapError::Png`] when the encoder refuses, [`MapError::Feature`] when the format is not in this build.
+/// Errors: [`MapError::Png`] when the encoder refuses, [`MapError::MissingFeature`] when the format is not in this build.
 pub fn encode(format: MapFormat, map: &TileMap) -> Result<Vec<u8>, MapError> {
     match format {
         MapFormat::MovingAi => Ok(movingai::encode(map)),

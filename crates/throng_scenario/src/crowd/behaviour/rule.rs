@@ -58,7 +58,7 @@ pub trait BehaviourRule: StateHashed + PartialEq + fmt::Debug + Send + Sync + 's
     /// is nothing to do; it is asked again after 100 ticks.
     ///
     /// It is asked when the last goal is reached (or cannot be) and a short rest is over, and whenever somebody whom it
-    /// [looks for](Self::looks_for) is in sight. What it draws from `random` depends on the seed, the individual and the
+    /// [looks for](Self::perception_target) is in sight. What it draws from `random` depends on the seed, the individual and the
     /// tick alone; it must ask nothing else: no clock, no other generator, no state that changes. Several individuals are asked
     /// at once, on threads of their own.
     fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea>;
@@ -82,7 +82,7 @@ pub struct Perception<'a> {
     pub home: Vec2,
     /// How many goals it has had since it began to behave so.
     pub goal_count: u32,
-    /// Where the nearest of those is whom it [looks for](BehaviourRule::looks_for), in metres; `None` when it sees none.
+    /// Where the nearest of those is whom it [looks for](BehaviourRule::perception_target), in metres; `None` when it sees none.
     pub nearest_target: Option<Vec2>,
     /// The tick in which it is asked.
     pub tick: u64,
@@ -115,7 +115,7 @@ impl Behaviour {
         self.0.as_any().downcast_ref()
     }
 
-    /// See [`BehaviourRule::looks_for`].
+    /// See [`BehaviourRule::perception_target`].
     pub(super) fn perception_target(&self) -> Option<PerceptionTarget> {
         self.0.perception_target()
     }

@@ -1,6 +1,6 @@
 //! Whether the scenes of a scenario and their maps fit each other, and all of them together into memory.
 //!
-//! Part of validation like `validate`, but for what it takes maps to tell: [`edits_fit`] and [`grid_fits`] want the size
+//! Part of validation like `validate`, but for what it takes maps to tell: [`check_edits`] and [`check_grid`] want the size
 //! of a scene's map, which the loader knows once it has read it.
 
 use super::bounds::check_at_most;
