@@ -42,6 +42,7 @@ mod packets;
 mod path_command;
 mod persistence;
 mod pictures;
+mod plain_english;
 mod plugins;
 mod postgres_store;
 mod program;
