@@ -45,6 +45,7 @@ mod pictures;
 mod plain_english;
 mod plugins;
 mod postgres_store;
+mod prelude;
 mod program;
 mod recording;
 mod report_pages;
