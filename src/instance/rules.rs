@@ -67,7 +67,7 @@ impl InstanceTickSettings {
 
 impl InstanceRules {
     /// In ticks, of which there are `tick_rate_millihertz` in a thousand seconds; rounded down.
-    pub(super) fn to_ticks(&self, tick_mhz: u64) -> InstanceTickSettings {
+    pub(super) fn in_ticks(&self, tick_mhz: u64) -> InstanceTickSettings {
         // The cast takes what is no number to 0, and what is too large to the largest.
         let ticks = |seconds: f64| (seconds.max(0.0) * tick_mhz as f64 / 1000.0) as u64;
         InstanceTickSettings {
@@ -92,7 +92,7 @@ mod tests {
             backfill_interval_s: -3.0,
             ..InstanceRules::default()
         };
-        let ticks = rules.to_ticks(20_000);
+        let ticks = rules.in_ticks(20_000);
         assert_eq!(
             (ticks.duration, ticks.seat_reserved, ticks.backfill_interval),
             (39, 0, 1)
@@ -101,6 +101,6 @@ mod tests {
             duration_s: f64::INFINITY,
             ..rules
         };
-        assert_eq!(endless.to_ticks(20_000).duration, u64::MAX);
+        assert_eq!(endless.in_ticks(20_000).duration, u64::MAX);
     }
 }

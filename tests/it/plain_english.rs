@@ -78,7 +78,7 @@ fn literals(line: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn documents_use_plain_english() {
     let mut files = Vec::new();
-    documents(&root(), &mut files);
+    documents(root(), &mut files);
     assert!(files.len() > 20, "{} documents", files.len());
     let faults = files.iter().flat_map(|(name, text)| {
         // A sentence may go over the end of a line.

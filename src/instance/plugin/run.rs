@@ -294,7 +294,7 @@ fn open_pending(world: &mut World, tick: u64) {
         let tick_mhz = world
             .get_resource::<Time<Fixed>>()
             .map_or(1, tick_rate_millihertz);
-        let rules = rules.to_ticks(tick_mhz);
+        let rules = rules.in_ticks(tick_mhz);
         let instance = Instance {
             match_id: found.id,
             lineup: Lineup::new(found.mode, found.groups.clone()),

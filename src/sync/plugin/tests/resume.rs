@@ -117,7 +117,7 @@ impl Comeback {
         app.replicate_field(health, Health::value);
         crate::sim::clock::one_tick_per_update(&mut app);
         app.insert_resource(SyncSettings {
-            resume_buffer_bytes_max: resume_buffer_bytes_max,
+            resume_buffer_bytes_max,
             ..SyncSettings::default()
         });
         let line = FarLine::default();
