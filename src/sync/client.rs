@@ -264,7 +264,8 @@ impl ClientState {
         self.credit =
             (self.credit + i64::from(allowance.bytes_per_tick)).min(i64::from(allowance.bytes_max));
         self.entering.clear();
-        let room = (self.credit / SNAPSHOT_BYTES).clamp(1, i64::from(allowance.enters_per_tick_max));
+        let room =
+            (self.credit / SNAPSHOT_BYTES).clamp(1, i64::from(allowance.enters_per_tick_max));
         if self.pending.len() > room as usize {
             scratch.order.clear();
             let own = position(own);

@@ -5,7 +5,7 @@
 //! ```text
 //!                      ┌ AStar ───────── astar ─┐
 //! TileMap ─▶ [`NavMap`] ┤ Jps… ─ jump ◀─ tiles, bits, planes, table   ├─▶ [`Search::find`] ─▶ SearchOutcome + waypoints
-//!   edit ─▶ follow_edit └ JpsGraph ────── graph ◀─ planes ┘      ▲ nodes, open_list: scratch of a thread
+//!   edit ─▶ apply_edit └ JpsGraph ────── graph ◀─ planes ┘      ▲ nodes, open_list: scratch of a thread
 //! ```
 //! | file | holds |
 //! |---|---|

@@ -53,9 +53,9 @@ pub trait AudienceAppExt {
     /// let mut app = App::new();
     /// app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
     /// // Members tell of themselves, and only those who lead learn it.
-    /// let leaders = app.audience("raid leaders", |raid: &Raid| Membership {
-    ///     tells: Some(raid.number),
-    ///     learns: raid.leads.then_some(raid.number),
+    /// let leaders = app.register_audience("raid leaders", |raid: &Raid| Membership {
+    ///     publishes: Some(raid.number),
+    ///     subscribes: raid.leads.then_some(raid.number),
     /// })?;
     /// let threat = AttributeSpec::new("threat", 40, Encoding::Varint).to(leaders);
     /// app.replicate_field(threat, |threat: &Threat| threat.0);

@@ -185,7 +185,7 @@ impl MirrorCheck<'_> {
         expected.sort_unstable();
         let beyond = held.iter().find(|(id, _)| !told.contains(id));
         if let Some((id, value)) = beyond.filter(|_| self.exact) {
-            return Err(format!("attribute {id} is told to others: {value:?}"));
+            return Err(format!("attribute {id} is sent to others: {value:?}"));
         }
         // What it learnt while it belonged to the object's team or party, it keeps; what the object has no more it does not.
         let held = held.iter().filter(|(id, _)| told.contains(id));
