@@ -3,8 +3,8 @@
 //! They are in a separate schema, and can be read with `psql`:
 //!
 //! ```sql
-//! SELECT * FROM throng.player_value WHERE player = 7;   -- what is kept of a player, by the names of attributes
-//! SELECT * FROM throng.held_lease;                      -- who is live where, and until when
+//! SELECT * FROM throng.player_value WHERE player = 7;   -- stored values of a player, by attribute name
+//! SELECT * FROM throng.held_lease;                      -- live players, their servers, and the expiry of leases
 //! ```
 
 use tokio_postgres::{Client, Error, Transaction};

@@ -256,7 +256,7 @@ impl StoreBackend for PostgresStore {
             let now_ms = tables.now_ms(terms.at_ms).await?;
             let last = tables.last_process(name).await?;
             last.check_name_free((&tables.named.0, name), terms, now_ms)?;
-            // Rows that a dead process keeps locked are skipped; later claims get them, as this server has that name.
+            // Rows that a dead process keeps locked are skipped: a later claim takes these leases over, because they have this name.
             let statement = "WITH held AS (SELECT player FROM player WHERE server = $1 ORDER BY player FOR UPDATE SKIP LOCKED)
                 UPDATE player SET server = NULL, incarnation = NULL FROM held WHERE player.player = held.player";
             tables.execute(statement, &[&name]).await?;

@@ -4,8 +4,8 @@
 //! are strict, and can be read with `sqlite3`:
 //!
 //! ```sql
-//! SELECT * FROM player_value WHERE player = 7;   -- what is kept of a player, by the names of attributes
-//! SELECT * FROM held_lease;                      -- who is live where, and until when
+//! SELECT * FROM player_value WHERE player = 7;   -- stored values of a player, by attribute name
+//! SELECT * FROM held_lease;                      -- live players, their servers, and the expiry of leases
 //! ```
 
 use rusqlite::{Connection, TransactionBehavior};
