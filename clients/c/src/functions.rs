@@ -1,7 +1,7 @@
 //! The functions of the C interface.
 //!
 //! Pointers to single values are references here, so null is `None` and the compiler enforces Rust's rules. Only pointers with a length are
-//! handled by hand, in [`slice`] and [`slice_mut`].
+//! handled by hand, in [`slice()`] and [`slice_mut`].
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
