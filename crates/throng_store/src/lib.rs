@@ -3,9 +3,10 @@
 //! # Modules
 //!
 //! ```text
-//!  claim ─┐                             ┌▶ lease + record ─▶ LeaseEvent::Loaded, LoadFailed
-//!  save ──┼▶ LeaseTable ══ requests ══▶ StoreThread ══ replies ══▶ LeaseTable ─▶ Saved
-//!  release┘   unsaved changes       └▶ StoreBackend: one transaction per tick   └▶ Lost: the player has to leave
+//! claim ──┐                                                            ┌▶ Loaded: lease and record; or LoadFailed
+//! save ───┼▶ LeaseTable ══ requests ══▶ StoreThread ══ replies ══▶ LeaseTable ─▶ Saved
+//! release ┘  unsaved changes                 │                         └▶ Lost: the player has to leave
+//!                                            └▶ StoreBackend: one transaction per tick
 //! ```
 //!
 //! | file | contents |

@@ -1,9 +1,9 @@
 //! Which servers show this server's players, and which updates they receive.
 //!
 //! ```text
-//! Subscribe ─▶ subscribe ─┐                  saved, with subscribers ─┐
-//!              └▶ expiry ─▶                                           ├▶ pending ─▶ the store is read ─▶ publish ─▶ Saved
-//!                                             left ─▶ to all ─────────┘
+//! Subscribe with an old revision ─┐
+//! saved, with subscribers ────────┼─▶ pending ─▶ the store is read ─▶ publish ─▶ Saved: to the subscribers; after `left` to all servers
+//! left ───────────────────────────┘
 //! ```
 //!
 //! Published records are read from the store after the save, outside the tick, so a revision stands for the same values everywhere. This

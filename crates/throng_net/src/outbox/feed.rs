@@ -1,10 +1,9 @@
 //! The tick's side of a shard: moves its clients' updates into the ring. Updates that do not fit wait or are dropped. Never blocks.
 //!
 //! ```text
-//! OutgoingBatch ─▶ fits: shared bytes and updates ──────────────────────────────▶ ring
-//!       └▶ does not fit: unreliable messages are dropped and counted,     ▲
-//!                        reliable ones ─▶ spill, bounded per client ──────┘ first, next time
-//!                                                and in total
+//! OutgoingBatch ─▶ fits: shared bytes and updates ──────────────────────────────────────▶ ring
+//!       └▶ does not fit: unreliable messages are dropped and counted,               ▲
+//!                        reliable ones ─▶ spill, bounded per client and in total ───┘ first, next time
 //! ```
 //!
 //! A client that would exceed its bound is closed with the reason [`CloseReason::SlowConsumer`]. If all clients together exceed the total

@@ -1,7 +1,7 @@
 //! Assembles the packets of a whole batch on several threads.
 //!
 //! ```text
-//! updates ─┬─ the first range ──▶ PacketWriter ─────────────────────▶ PacketSink
+//! updates ─┬─ the first range ──▶ PacketWriter ────────────────────────────▶ PacketSink
 //!          └─ each other range ─▶ its own PacketWriter ─▶ DeferredPackets ─▶ PacketSink, after the ranges before
 //! ```
 //!

@@ -1,9 +1,9 @@
 //! Clients over UDP: a socket, a receiving thread, and threads that encrypt and send.
 //!
 //! ```text
-//! socket ─▶ receiver ─┬─ unauthenticated ─▶ ServerHandshake ─▶ ConnectionHandler::connect       the server, in its tick
-//!    ▲                └─ clients ─▶ mailbox ─▶ shard ─▶ ConnectionHandler::receive        ─▶ Ingest
-//!    └──────────────────────────────────────── shard ◀─ mailbox ◀─ UdpServerSink ◀─ Send
+//! socket ─▶ receiver ─┬─ unauthenticated ─▶ ServerHandshake ─▶ ConnectionHandler::connect ─┐   the server, in its tick
+//!    ▲                └─ clients ─▶ mailbox ─▶ shard ─▶ ConnectionHandler::receive ────────┴▶ Ingest
+//!    └──────────────────────────────────────── shard ◀─ mailbox ◀─ UdpServerSink ◀─────────── Send
 //! ```
 //!
 //! | file | contents |

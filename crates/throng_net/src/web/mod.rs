@@ -1,9 +1,9 @@
 //! Clients over WebSockets and WebTransport, for browsers. One asynchronous thread serves all of them.
 //!
 //! ```text
-//! TCP ─▶ requests ─▶ GET /play ─▶ first frame: a token ─▶ ServerHandshake ─▶ ConnectionHandler::connect   the server, in its tick
-//!                                 a frame: a message ──────────▶ ConnectionHandler::receive       ─▶ Ingest
-//!                                 a frame: a packet  ◀── WebSendQueue ◀── WebServerSink           ◀─ Send
+//! TCP ─▶ requests ─▶ GET /play ─▶ first frame: a token ─▶ ServerHandshake ─▶ ConnectionHandler::connect ─┐   the server, in its tick
+//!                                 a frame: a message ─▶ ConnectionHandler::receive ──────────────────────┴▶ Ingest
+//!                                 a frame: a packet ◀─ WebSendQueue ◀─ WebServerSink ◀───────────────────── Send
 //! ```
 //!
 //! | file | contents |

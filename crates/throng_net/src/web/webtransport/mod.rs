@@ -1,9 +1,9 @@
 //! Clients over WebTransport: one QUIC connection each, in the same thread as the WebSockets.
 //!
 //! ```text
-//! UDP ─▶ address proven ─▶ CONNECT /play ─▶ first stream: a token ─▶ admission                  the server, in its tick
-//!                                           a datagram: a packet ─▶ endpoint ─▶ ConnectionHandler::receive ─▶ Ingest
-//!                                           a datagram: a packet ◀─ endpoint ◀─ WebSendQueue ◀─ WebServerSink ◀─ Send
+//! UDP ─▶ address proven ─▶ CONNECT /play ─▶ first stream: a token ─▶ admission ─▶ ConnectionHandler::connect ──┐   the server, in its tick
+//!                                           a datagram: a packet ─▶ endpoint ─▶ ConnectionHandler::receive ────┴▶ Ingest
+//!                                           a datagram: a packet ◀─ endpoint ◀─ WebSendQueue ◀─ WebServerSink ◀── Send
 //! ```
 //!
 //! | file | contents |
