@@ -1,4 +1,4 @@
-//! A synthetic player at the client's end of a connection: logs in, walks about, and maintains a mirror.
+//! A synthetic player at the client's end of a connection: logs in, walks in random directions, and maintains a mirror.
 
 use glam::Vec2;
 use rand::{RngExt, SeedableRng};

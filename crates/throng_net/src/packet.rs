@@ -36,7 +36,7 @@ pub enum StreamId {
     /// The state of the world for the client.
     #[default]
     World,
-    /// What is announced.
+    /// Announcements.
     Announcements,
     /// Messages of the game to its own client.
     Game,

@@ -48,7 +48,7 @@ pub struct StoredRow {
 /// A value in readable form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DisplayValue {
-    /// A whole number.
+    /// An integer.
     Integer(i64),
     /// A floating-point number.
     Real(f64),
