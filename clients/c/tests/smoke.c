@@ -1,6 +1,6 @@
-// A game that connects, walks to a wall, sees who else is there, says goodbye: run by smoke.rs as `smoke TOKEN MORE`.
+// A game that connects, walks to a wall, sees another object and logs out. smoke.rs runs it as `smoke TOKEN MORE`.
 //
-// It ends with 0 where all is as it should be, and otherwise says what is not.
+// It exits with 0 on success, and otherwise prints the failed check.
 #define _POSIX_C_SOURCE 200809L
 
 #include <math.h>
@@ -40,7 +40,7 @@ static size_t read_token(const char *path, uint8_t *token, size_t capacity) {
   return length;
 }
 
-// What is wrong is refused, and nothing else happens.
+// Invalid arguments are refused and change nothing.
 static void refuse(const uint8_t *token, size_t length) {
   ThrongSettings settings = throng_settings(7);
   ThrongClient *client = (ThrongClient *)&settings;
@@ -67,7 +67,7 @@ static void refuse(const uint8_t *token, size_t length) {
   throng_destroy(NULL);
 }
 
-// Of a client, too.
+// The same with a client.
 static void refuse_more(ThrongClient *client) {
   static const uint8_t bytes_too_many[1025];
   ThrongObject object;
@@ -96,7 +96,7 @@ static void refuse_more(ThrongClient *client) {
   CHECK(throng_state(client, NULL) == THRONG_STATUS_NULL_POINTER);
 }
 
-// A frame: the events of each kind are counted.
+// Runs a frame, and counts the events of each kind.
 static ThrongState frame(ThrongClient *client, int *events, double began_s) {
   const struct timespec pause = {0, FRAME_MS * 1000000L};
   ThrongEvent event;
@@ -144,7 +144,7 @@ int main(int count, char **arguments) {
     for (size_t x = 0; x < SIDE; x++) walls[y * SIDE + x] = x == 30;
   CHECK(throng_set_ground(client, walls, SIDE, SIDE, 0.5f) == THRONG_STATUS_OK);
 
-  // In sight are the own object and another one, which has gold.
+  // The controlled object and another one, which has gold, are in view.
   ThrongObject objects[2] = {0};
   size_t in_sight = 0;
   ThrongState state;
@@ -160,7 +160,7 @@ int main(int count, char **arguments) {
   CHECK(events[THRONG_EVENT_KIND_WELCOMED] == 1 && events[THRONG_EVENT_KIND_IN_SCENE] == 1);
   CHECK(events[THRONG_EVENT_KIND_ENTERED] == 2 && events[THRONG_EVENT_KIND_LOADING] == 1);
 
-  // It walks to the wall, and stands there by what both ends know; on the way another connection takes the first one's place.
+  // It walks to the wall and stands at the same position at both ends; on the way another connection replaces the first one.
   ThrongObject own;
   CHECK(throng_walk(client, 0, 0, 5) == THRONG_STATUS_OK);
   do {
@@ -180,7 +180,7 @@ int main(int count, char **arguments) {
     state = frame(client, events, began_s);
   CHECK(state.loss >= 0.0f && state.loss <= 1.0f && state.time_percent <= 100);
 
-  // The server hears a message of the game's, and announces something.
+  // The server receives a message of the game and sends an announcement.
   CHECK(throng_send(client, 3, (const uint8_t *)"hi", 2) == THRONG_STATUS_OK);
   while (events[THRONG_EVENT_KIND_ANNOUNCED] == 0) frame(client, events, began_s);
   throng_destroy(client);

@@ -1,15 +1,15 @@
-//! The store in a file: SQLite, in the program itself.
+//! The store in a file: SQLite, linked into the program.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `schema` | tables and migrations |
-//! | `value` | values as people read them |
-//! | `file`, `errors` | which file is open; what SQLite says, as faults |
+//! | `value` | readable values |
+//! | `file`, `errors` | identity of the open file; errors of SQLite as store errors |
 //! | `store` | the store |
-//! | `inspect` | a file looked at from outside: for operators |
+//! | `inspect` | inspection for operators |
 //!
-//! The file is in WAL mode with full synchronisation: what was acknowledged survives the process, the system and the power.
-//! Several processes may use it at once; who waits for another does so for a second at most, on the store's thread.
+//! The file is in WAL mode with full synchronisation: what was acknowledged survives a crash of the process or system, and a power failure.
+//! Several processes may use the file at once; one that waits for another does so for at most a second, on the store's thread.
 
 mod errors;
 mod file;

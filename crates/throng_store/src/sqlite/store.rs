@@ -30,25 +30,25 @@ use crate::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
 };
 
-/// How long another process may hold the file before that is an error.
+/// How long another process may lock the file before that is an error.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Prepared statements that are kept.
+/// Number of cached prepared statements.
 const STATEMENTS_MAX: usize = 32;
 
 /// Opens a store in a file, or in memory.
 #[derive(Clone, Debug)]
 pub struct SqliteSource {
     path: PathBuf,
-    /// Keeps a database in memory there while nobody else has it open.
+    /// Keeps a database in memory alive while no store has it open.
     keep_alive: Option<Arc<Mutex<Connection>>>,
-    /// Whether the file was opened before: then it is not made again when it is gone.
+    /// Whether the file was opened before: then it is not created again if it is missing.
     was_open: bool,
 }
 
 impl SqliteSource {
-    /// In this file, which is made if it is not there. `:memory:` is a database in memory, which lives as long as this source
-    /// and its clones, and what they opened.
+    /// Uses this file, which is created if it does not exist. `:memory:` is a database in memory, which lives as long as this source, its
+    /// clones and the stores that they opened.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl SqliteSource {
         }
     }
 
-    /// Where it is.
+    /// Path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -79,16 +79,16 @@ impl StoreFactory for SqliteSource {
     }
 }
 
-/// The name of a database in memory.
+/// The path of a database in memory.
 const MEMORY: &str = ":memory:";
 
-/// A connection to a store's file, with its tables up to date.
+/// Opens a connection to a store's file, and migrates its tables.
 ///
 /// # Errors
-/// [`StoreError`] for whatever is no store, or cannot be written.
+/// [`StoreError`] if the file is no store, or cannot be written.
 pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreError> {
     let named = NamedFile(path);
-    // The system's superuser could write it all the same, and whoever marked it did not mean that.
+    // The superuser could still write it, but the file was marked read-only on purpose.
     if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
         return Err(named.store_error(StoreErrorKind::ReadOnly, "the file is marked read-only"));
     }
@@ -126,7 +126,7 @@ pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreEr
         }
     };
     let mut prepare = || -> rusqlite::Result<()> {
-        // Kept by the file; a database in memory has a mode of its own.
+        // The mode is stored in the file; a database in memory has its own mode.
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| {
             row.get::<_, String>(0)
         })?;
@@ -142,14 +142,14 @@ pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreEr
 /// A store in an SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
-    /// Which file it is; `None` of a database in memory.
+    /// Identity of the file; `None` for a database in memory.
     file: Option<FileId>,
     connection: Connection,
     encodings: HashMap<u16, Encoding, FixedState>,
 }
 
 impl SqliteStore {
-    /// Opens a file, makes it if it is not there, and brings its tables up to date.
+    /// Opens a file, creates it if it does not exist, and migrates its tables.
     ///
     /// # Errors
     /// [`StoreError`], with the file's name.
@@ -167,7 +167,7 @@ impl SqliteStore {
         })
     }
 
-    /// Checks that the file is still where it was. Without that all is written to a file that the next server does not find.
+    /// Checks that the file is still at its path. Otherwise the data would go to a file that the next server does not find.
     fn check_file(&self) -> Result<(), StoreError> {
         if self.file.is_none() || FileId::of(&self.path) == self.file {
             return Ok(());
@@ -176,7 +176,7 @@ impl SqliteStore {
         Err(NamedFile(&self.path).store_error(StoreErrorKind::Unreachable, cause))
     }
 
-    /// Lets the file grow no further, as a disk without room does.
+    /// Stops the file from growing, like a full disk.
     #[cfg(any(test, feature = "testing"))]
     #[doc(hidden)]
     pub fn forbid_growth(&self) {
@@ -187,7 +187,7 @@ impl SqliteStore {
         assert!(pages.is_ok(), "{pages:?}");
     }
 
-    /// Does something in one transaction, which is done wholly or not at all.
+    /// Runs `work` in one transaction.
     fn in_transaction<T>(
         &mut self,
         work: impl FnOnce(&mut Transaction, &Tables) -> Result<T, StoreError>,
@@ -204,13 +204,13 @@ impl SqliteStore {
         let mut transaction = begun.map_err(|error| named.error(error))?;
         let done = work(&mut transaction, &tables)?;
         transaction.commit().map_err(|error| named.error(error))?;
-        // What is acknowledged is in the file at this path.
+        // Acknowledge only what is in the file at this path.
         self.check_file()?;
         Ok(done)
     }
 }
 
-/// What statements are worked with.
+/// The context of statements.
 struct Tables<'s> {
     named: NamedFile<'s>,
     encodings: &'s HashMap<u16, Encoding, FixedState>,
@@ -220,7 +220,7 @@ struct Tables<'s> {
 type StoredPlayerRow = (LeaseState, u64, u64);
 
 impl Tables<'_> {
-    /// Runs a statement that is prepared once.
+    /// Executes a statement that is prepared once.
     fn execute(
         &self,
         connection: &Connection,
@@ -271,7 +271,7 @@ impl Tables<'_> {
             let mut values = BTreeMap::new();
             while let Some(row) = rows.next()? {
                 let (id, value) = (row.get::<_, u16>(0)?, row.get_ref(1)?);
-                // What the game does not know any more is kept, and not given.
+                // Values of attributes that are not registered stay stored and are not returned.
                 let Some(&encoding) = self.encodings.get(&id) else {
                     continue;
                 };
@@ -336,7 +336,7 @@ impl Tables<'_> {
         self.execute(transaction, statement, values).map(|_| ())
     }
 
-    /// The last process of a name; none has the number 0.
+    /// The last process of a name, or number 0 if there is none.
     fn last_process(
         &self,
         transaction: &Transaction,
@@ -358,7 +358,7 @@ impl Tables<'_> {
         Ok(found.unwrap_or_default())
     }
 
-    /// A process was seen, or signed off: at 0.
+    /// Records that a process was seen, or with 0 that it has ended.
     fn mark_seen(
         &self,
         transaction: &Transaction,
@@ -370,7 +370,7 @@ impl Tables<'_> {
         self.execute(transaction, statement, values).map(|_| ())
     }
 
-    /// The number of a server's last batch, and who was refused in it.
+    /// The number of a server's last batch, and the players refused in it.
     fn last_batch(
         &self,
         transaction: &Transaction,
@@ -390,8 +390,8 @@ impl Tables<'_> {
         Ok((number as u64, refused.map(PlayerId).collect()))
     }
 
-    /// Writes what a batch says of those who are not refused. Who cannot be kept is refused, too, with all who are tied to it,
-    /// and the reason put down.
+    /// Writes the saves of a batch that are not refused. Saves that the store rejects are refused, together with all that are joined with
+    /// them, and the reason is recorded.
     fn write(
         &self,
         transaction: &mut Transaction,
@@ -425,7 +425,7 @@ impl Tables<'_> {
         Ok(faults)
     }
 
-    /// Writes some saves, or none of them where one cannot be kept: gives whose, and why.
+    /// Writes some saves, or none of them if one is rejected: then it returns which, and why.
     fn try_write(
         &self,
         transaction: &mut Transaction,
@@ -687,7 +687,7 @@ impl StoreBackend for SqliteStore {
                 encodings: &self.encodings,
             },
         );
-        // Only reads: whoever writes meanwhile is not held up.
+        // Only reads, so it does not block concurrent writers.
         let begun = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Deferred);
