@@ -42,7 +42,7 @@ static size_t read_token(const char *path, uint8_t *token, size_t capacity) {
 
 // Invalid arguments are refused and change nothing.
 static void refuse(const uint8_t *token, size_t length) {
-  ThrongSettings settings = throng_settings(7);
+  ThrongClientSettings settings = throng_settings(7);
   ThrongClient *client = (ThrongClient *)&settings;
   char text[8];
   CHECK(throng_connect(NULL, length, &settings, &client) == THRONG_STATUS_NULL_POINTER);
@@ -71,7 +71,7 @@ static void refuse(const uint8_t *token, size_t length) {
 static void refuse_more(ThrongClient *client) {
   static const uint8_t bytes_too_many[1025];
   ThrongObject object;
-  ThrongState state;
+  ThrongClientState state;
   size_t count;
   const uint8_t *bytes;
   CHECK(throng_update(client, NAN) == THRONG_STATUS_BAD_ARGUMENT);
@@ -88,8 +88,8 @@ static void refuse_more(ThrongClient *client) {
   CHECK(throng_objects(client, NULL, 1, &count) == THRONG_STATUS_NULL_POINTER);
   CHECK(throng_objects(client, &object, (size_t)-1 / 2, &count) == THRONG_STATUS_BAD_ARGUMENT);
   CHECK(throng_objects(client, &object, 1, NULL) == THRONG_STATUS_NULL_POINTER);
-  CHECK(throng_object(client, 12345, &object) == THRONG_STATUS_NOTHING);
-  CHECK(throng_attribute(client, 12345, GOLD, &bytes, &count) == THRONG_STATUS_NOTHING);
+  CHECK(throng_object(client, 12345, &object) == THRONG_STATUS_EMPTY);
+  CHECK(throng_attribute(client, 12345, GOLD, &bytes, &count) == THRONG_STATUS_EMPTY);
   CHECK(bytes == NULL && count == 0);
   CHECK(throng_attribute(client, 12345, GOLD, &bytes, NULL) == THRONG_STATUS_NULL_POINTER);
   CHECK(throng_state(NULL, &state) == THRONG_STATUS_NULL_POINTER);
@@ -97,10 +97,10 @@ static void refuse_more(ThrongClient *client) {
 }
 
 // Runs a frame, and counts the events of each kind.
-static ThrongState frame(ThrongClient *client, int *events, double began_s) {
+static ThrongClientState frame(ThrongClient *client, int *events, double began_s) {
   const struct timespec pause = {0, FRAME_MS * 1000000L};
   ThrongEvent event;
-  ThrongState state;
+  ThrongClientState state;
   nanosleep(&pause, NULL);
   CHECK(now_s() - began_s < PATIENCE_S);
   CHECK(throng_update(client, now_s()) == THRONG_STATUS_OK);
@@ -108,7 +108,7 @@ static ThrongState frame(ThrongClient *client, int *events, double began_s) {
     CHECK(event.kind <= THRONG_EVENT_KIND_CLOSED);
     events[event.kind] += 1;
     if (event.kind == THRONG_EVENT_KIND_WELCOMED) CHECK(event.player == 7);
-    if (event.kind == THRONG_EVENT_KIND_IN_SCENE) CHECK(event.x == 40.0f && event.y == 40.0f);
+    if (event.kind == THRONG_EVENT_KIND_SCENE_ENTERED) CHECK(event.x == 40.0f && event.y == 40.0f);
     if (event.kind == THRONG_EVENT_KIND_LOADING)
       CHECK(throng_ready(client, event.scene) == THRONG_STATUS_OK);
     if (event.kind == THRONG_EVENT_KIND_ANNOUNCED)
@@ -134,10 +134,10 @@ int main(int count, char **arguments) {
   size_t length = read_token(arguments[1], token, sizeof token);
   refuse(token, length);
 
-  ThrongSettings settings = throng_settings(7);
+  ThrongClientSettings settings = throng_settings(7);
   ThrongClient *client;
   settings.speed_m_s = 6.0f;
-  settings.waits_for_ready = 1;
+  settings.requires_ready = 1;
   CHECK(throng_connect(token, length, &settings, &client) == THRONG_STATUS_OK);
   refuse_more(client);
   for (size_t y = 0; y < SIDE; y++)
@@ -147,7 +147,7 @@ int main(int count, char **arguments) {
   // The controlled object and another one, which has gold, are in view.
   ThrongObject objects[2] = {0};
   size_t in_sight = 0;
-  ThrongState state;
+  ThrongClientState state;
   do {
     state = frame(client, events, began_s);
     CHECK(throng_objects(client, objects, 2, &in_sight) == THRONG_STATUS_OK);
@@ -157,7 +157,7 @@ int main(int count, char **arguments) {
   CHECK(objects[0].is_own + objects[1].is_own == 1);
   const ThrongObject *other = &objects[objects[0].is_own];
   CHECK(other->x == 12.0f && other->y == 20.0f && other->id != state.own_id);
-  CHECK(events[THRONG_EVENT_KIND_WELCOMED] == 1 && events[THRONG_EVENT_KIND_IN_SCENE] == 1);
+  CHECK(events[THRONG_EVENT_KIND_WELCOMED] == 1 && events[THRONG_EVENT_KIND_SCENE_ENTERED] == 1);
   CHECK(events[THRONG_EVENT_KIND_ENTERED] == 2 && events[THRONG_EVENT_KIND_LOADING] == 1);
 
   // It walks to the wall and stands at the same position at both ends; on the way another connection replaces the first one.
