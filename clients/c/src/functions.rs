@@ -93,7 +93,7 @@ pub unsafe extern "C" fn throng_connect(
             ClientSettings {
                 credential: credential.to_vec(),
                 speed_m_s: not_negative("speed_m_s", settings.speed_m_s)?,
-                smoothing_s: not_negative("smooth_s", settings.smoothing_s)?,
+                smoothing_s: not_negative("smoothing_s", settings.smoothing_s)?,
                 is_ready_at_once: settings.requires_ready == 0,
                 ..ClientSettings::new(settings.player)
             },

@@ -7,9 +7,9 @@ use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OpenFlags};
 use throng_core::ids::PlayerId;
 
+use super::connect::connect;
 use super::errors::NamedFile;
 use super::schema::{self, FileKind};
-use super::store::connect;
 use super::value::from_sql;
 use crate::encodings::encoding_of;
 use crate::error::{StoreError, StoreErrorKind};

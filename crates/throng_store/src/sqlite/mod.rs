@@ -2,6 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `connect` | how a file is opened |
 //! | `schema` | tables and migrations |
 //! | `value` | readable values |
 //! | `file`, `errors` | identity of the open file; errors of SQLite as store errors |
@@ -11,6 +12,7 @@
 //! The file is in WAL mode with full synchronisation: what was acknowledged survives a crash of the process or system, and a power failure.
 //! Several processes may use the file at once; one that waits for another does so for at most a second, on the store's thread.
 
+mod connect;
 mod errors;
 mod file;
 mod inspect;
@@ -20,5 +22,6 @@ mod store;
 mod tests;
 mod value;
 
+pub use connect::SqliteSource;
 pub use inspect::{dump_store, inspect_store, migrate_store};
-pub use store::{SqliteSource, SqliteStore};
+pub use store::SqliteStore;
