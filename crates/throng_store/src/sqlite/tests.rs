@@ -7,8 +7,9 @@ use rusqlite::Connection;
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
 
+use super::connect::{SqliteSource, connect};
 use super::schema::{APPLICATION_ID, MIGRATIONS, VERSION};
-use super::store::{SqliteSource, SqliteStore};
+use super::store::SqliteStore;
 use super::{dump_store, inspect_store, migrate_store};
 use crate::conformance::check_store;
 use crate::corrupt_records::check_corrupt_records;
@@ -284,7 +285,7 @@ fn memory_database_conforms_while_its_source_lives() {
 fn file_settings_flush_every_commit_to_disk() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
-    let connection = super::store::connect(&path, true).unwrap();
+    let connection = connect(&path, true).unwrap();
     let pragma = |name: &str| {
         let found = connection.query_row(&format!("PRAGMA {name}"), [], |row| {
             row.get::<_, rusqlite::types::Value>(0)
