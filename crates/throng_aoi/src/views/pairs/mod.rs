@@ -20,7 +20,6 @@
 //! | here | related and unrelated targets, and the queue |
 //! | `proposal` | possible links, in commit order |
 //! | `rerank_pairs` | distance bands |
-//! | `rerank_pairs` | bands of distance |
 
 pub mod proposal;
 mod rerank_pairs;
