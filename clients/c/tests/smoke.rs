@@ -11,7 +11,11 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::net::{ConnectToken, ListenSettings, SecretKey, TokenClaims, listen, stop_listening};
 use throng::prelude::*;
+use throng::sim::StateHasher;
 use throng::sim::clock::unix_ms;
+use throng::sync::{AnnouncementScope, AttributeSpec};
+use throng::wire::{Channel, Encoding};
+use throng::world::ObjectHashAppExt;
 
 /// The game has given up by then.
 const PATIENCE: Duration = Duration::from_secs(180);

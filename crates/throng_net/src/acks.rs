@@ -183,7 +183,7 @@ impl SentPackets {
         reorder_us: u64,
         mut tell: impl FnMut(&SentPacket, PacketOutcome),
     ) {
-        debug_assert!(self.may_acknowledge(newest), "checked by whoever calls");
+        debug_assert!(self.may_acknowledge(newest), "the caller checks it");
         let named = u64::from(before) << 1 | 1;
         let is_newer_than_all = is_newer(newest, self.acknowledged);
         let mut fresh = if is_newer_than_all {

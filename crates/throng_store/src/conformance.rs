@@ -192,7 +192,7 @@ fn add_values(batch: &mut SaveBatch, player: u64, epoch: u64, values: &[(u16, Op
 }
 
 fn new_player(bench: &mut StoreTrial) -> CheckResult {
-    expect("nobody is there", bench.lookup(7)?, None)?;
+    expect("no player is stored", bench.lookup(7)?, None)?;
     let granted = ClaimResult::Granted {
         epoch: 1,
         record: PlayerRecord::new(PlayerId(7)),
@@ -247,7 +247,7 @@ fn values_of_all_encodings(bench: &mut StoreTrial) -> CheckResult {
             .map(|(&id, value)| (id, Some(&value[..])))
             .collect();
         add_values(&mut batch, u64::MAX, epoch, &changes);
-        expect("nobody is refused", bench.save(0, &batch)?, Vec::new())?;
+        expect("no save is refused", bench.save(0, &batch)?, Vec::new())?;
         expected.values.extend(values);
         (expected.revision, expected.tick) = (round as u64 + 1, round as u64 + 1);
         expect(

@@ -435,7 +435,7 @@ mod tests {
             let hold = async move {
                 held.fetch_add(1, Ordering::Relaxed);
                 // Until it is opened, or a tick has waited for too long.
-                let _ = shut.lock().unwrap().recv_timeout(Duration::from_secs(5));
+                let _ = shut.lock().unwrap().recv_timeout(Duration::from_secs(60));
             };
             pool.spawn(hold).detach();
         }

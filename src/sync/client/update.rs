@@ -280,19 +280,7 @@ impl ClientState {
         {
             return 0;
         }
-        for waiting in &self.pending {
-            if scene.changes(waiting.id).contains(ObjectChanges::ANNOUNCED) {
-                self.announcements
-                    .extend(scene.announcements.for_object(waiting.id));
-            }
-        }
-        if let Some(base) = self
-            .controlled
-            .and_then(|(_, id, _)| scene.bases.get(id as usize))
-        {
-            self.announcements
-                .extend(scene.announcements.for_position(base.last_position()));
-        }
+        self.collect_announcements(around);
         let (waiting, links) = (&self.pending, &self.objects);
         let (credit, mut spent) = (self.credit, 0);
         let is_waiting = |from: Option<(u32, u32)>| {
@@ -354,6 +342,22 @@ impl ClientState {
             spent += announced.span.len();
         }
         spent
+    }
+
+    /// Adds the announcements about objects without a snapshot yet, and those at the position of the controlled object.
+    fn collect_announcements<R, C>(&mut self, around: &ClientUpdateInput<R, C>) {
+        let scene = around.messages;
+        for waiting in &self.pending {
+            if scene.changes(waiting.id).contains(ObjectChanges::ANNOUNCED) {
+                let about = scene.announcements.for_object(waiting.id);
+                self.announcements.extend(about);
+            }
+        }
+        let controlled = self.controlled.map(|(_, id, _)| id as usize);
+        if let Some(base) = controlled.and_then(|id| scene.bases.get(id)) {
+            let near = scene.announcements.for_position(base.last_position());
+            self.announcements.extend(near);
+        }
     }
 
     /// The snapshot of its own object at the start of a scene, if the scene starts and the object exists.

@@ -185,7 +185,7 @@ impl MirrorCheck<'_> {
         expected.sort_unstable();
         let beyond = held.iter().find(|(id, _)| !told.contains(id));
         if let Some((id, value)) = beyond.filter(|_| self.exact) {
-            return Err(format!("attribute {id} is told to others: {value:?}"));
+            return Err(format!("attribute {id} is sent to others: {value:?}"));
         }
         // It keeps what it received while it belonged to the object's team or party, but not what the object no longer has.
         let held = held.iter().filter(|(id, _)| told.contains(id));

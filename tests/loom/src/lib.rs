@@ -5,8 +5,8 @@
 //! becomes visible after all that it committed.
 #![cfg(test)]
 
-#[path = "../../../crates/throng_net/src/outbox/handover.rs"]
-mod handover;
+#[path = "../../../crates/throng_net/src/outbox/ring_wait.rs"]
+mod ring_wait;
 
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicU64, Ordering};
@@ -81,7 +81,7 @@ mod ring {
     }
 }
 
-use handover::{is_taken, take_until_abandoned};
+use ring_wait::{is_taken, take_until_abandoned};
 use loom::sync::Arc;
 use loom::thread;
 use sync::AtomicU64;

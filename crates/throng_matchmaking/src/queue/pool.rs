@@ -86,7 +86,7 @@ impl Pool {
     pub fn remove(&mut self, slot: u32) -> Option<Ticket> {
         let ticket = self.queue.remove(slot)?;
         let known = self.skill_index.remove(&self.entry_of(&ticket, slot));
-        debug_assert!(known, "who waits has a place by skill");
+        debug_assert!(known, "a queued party is in the skill index");
         self.update_counts(&ticket, -1);
         Some(ticket)
     }

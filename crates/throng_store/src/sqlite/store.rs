@@ -217,7 +217,7 @@ struct Tables<'s> {
 }
 
 /// The lease of a player, the revision, and the tick.
-type PlayerRow = (LeaseState, u64, u64);
+type StoredPlayerRow = (LeaseState, u64, u64);
 
 impl Tables<'_> {
     /// Runs a statement that is prepared once.
@@ -236,8 +236,8 @@ impl Tables<'_> {
         &self,
         transaction: &Transaction,
         player: PlayerId,
-    ) -> Result<Option<PlayerRow>, StoreError> {
-        let read = |row: &rusqlite::Row| -> rusqlite::Result<PlayerRow> {
+    ) -> Result<Option<StoredPlayerRow>, StoreError> {
+        let read = |row: &rusqlite::Row| -> rusqlite::Result<StoredPlayerRow> {
             let (name, incarnation): (Option<String>, Option<i64>) = (row.get(3)?, row.get(4)?);
             let holder = name.zip(incarnation).map(|(name, incarnation)| ServerId {
                 name,

@@ -50,7 +50,7 @@ fn exact_comparison_finds_attributes_of_former_audiences() {
     let (client, end) = (rig.client_of(by), rig.mirrors.0.lock().unwrap());
     let found = compare_mirror_exactly(rig.app.world(), client, &end.mirrors[&client].0);
     let id = reference(&rig, of).id.0;
-    let expected = format!("object {id}: attribute 3 is told to others: [2]");
+    let expected = format!("object {id}: attribute 3 is sent to others: [2]");
     assert_eq!(found, Err(expected));
 }
 
