@@ -90,7 +90,7 @@ pub struct ClientState {
     starts_scene: bool,
     /// The object that it was last sent as its own, until its removal is sent: id and generation.
     sent_controlled: Option<(u32, u32)>,
-    /// Whether the protocol version was sent.
+    /// Whether the *Hello* was sent.
     is_hello_sent: bool,
     /// Notices about its session for the next update.
     notices: ClientNotices,

@@ -114,7 +114,7 @@ impl MotionBase {
                     }
             };
         let repeat = repeat_at(self.repeats, reckoning.update_doublings);
-        // An object that was moved without walking may walk from here on; its base would be sent only once and become outdated.
+        // A base with a discontinuity is sent only once. If the object walks on, the base is renewed, so that it does not become outdated.
         let walks_on = held.discontinuity && !held.is_at_rest() && age >= REPEAT_AT[0];
         if wrong || walks_on {
             return Some(Self::new(generation, now, tick));

@@ -15,7 +15,7 @@
 //!
 //! Invariants after each update: a link joins two objects that can see each other now; no list is over its cap; objects that
 //! leave are removed in the same tick. *Directed* mode: an object that a viewer could see and does not see never has a higher
-//! class than a member of that list, and the list has no free slot while such an object exists. A fixed number of the
+//! class than a member of that list, and the list has no free slot while such an object exists. At most a fixed number of the
 //! viewers that arrive or move scan their surroundings in the same tick; the others wait in a queue that runs a fixed number
 //! of scans a tick, and are excepted. A free slot also waits for a scan in a list with a custom ranking, or with scenery
 //! among other objects. *Mutual* mode: if both ends would accept a pair that is not linked, one end is queued. Within one

@@ -73,7 +73,7 @@ impl StateHasher {
     }
 }
 
-/// The exclusive-or of the halves of the 128-bit product; never stuck at zero, since the factor is made odd and large.
+/// Combines the halves of the 128-bit product and the value by exclusive-or; never stuck at zero, since the factor is odd and large.
 const fn folded_product(value: u64, factor: u64) -> u64 {
     let product = (value ^ 0x5851_f42d_4c95_7f2d) as u128 * factor as u128;
     (product >> 64) as u64 ^ (product as u64).rotate_left(11) ^ value

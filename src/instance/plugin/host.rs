@@ -33,7 +33,7 @@ impl PlayerHome {
 
 /// Opens scenes for the matches of a mode, and moves their players.
 ///
-/// It is called from an exclusive system, with the world except [`Instances`](crate::instance::Instances). Its
+/// It is called from an exclusive system; [`Instances`](crate::instance::Instances) is in the world. Its
 /// results must depend on the world alone, so that a run can be repeated.
 pub trait InstanceHost: Send + Sync + 'static {
     /// Opens the scene of a match, while `running` other instances have one, and returns its entity.

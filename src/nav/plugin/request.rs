@@ -24,10 +24,9 @@ pub enum SearchBudgetClass {
 
 /// Requests a path from an object's position, when its turn comes, to a goal. Removed with the result.
 ///
-/// An object is queued at most once: a newer request of the same class keeps the queue position of the older one, which fails
-/// as `cancelled`. Removing the
-/// component withdraws the request; one that is withdrawn before the next Navigate has no result. Until the result comes, the object
-/// keeps its current path.
+/// An object is queued at most once: a newer request replaces the older one, which fails as `cancelled`, and keeps its queue position
+/// if both are of the same class. Removing the component withdraws the request; one that is withdrawn before the next Navigate has no
+/// result. Until the result comes, the object keeps its current path.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 #[component(storage = "SparseSet", on_insert = on_request_inserted, clone_behavior = Ignore)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]

@@ -12,8 +12,8 @@ use crate::sync::sent_log::{SentLog, SentPart};
 use crate::wire::SessionNotice;
 
 impl ClientState {
-    /// Resumes a session over a new connection. `self` holds what the new connection knows; `before` is the state of the session, with
-    /// the position that the client reports for the connection before. Only the last update of that connection is still needed.
+    /// Resumes the session over a new connection: moves the state to `at`, the state of the new connection. `received` is the position
+    /// that the client reports for the old connection. `self` keeps only what the last update of the old connection needs.
     pub fn resume(
         &mut self,
         at: &mut Self,

@@ -271,14 +271,14 @@ impl SceneViews {
     }
 
     /// Limits the viewers that scan in the same update after they came, changed their cell, or had their traits or exceptions
-    /// changed; the lower ids go first. The default is all of them. The others lose the targets that they left at once, wait in
+    /// changed; the lower ids go first. The default is all of them. The others lose at once the targets that they left, wait in
     /// the queue and see no new targets until their scan.
     pub const fn set_full_scans_max(&mut self, sweeps: u32) {
         self.full_scans_max = sweeps;
     }
 
-    /// Replaces the rules of the scene: who may see whom beyond layers and hiding, and the classes of pairs; `None` for
-    /// everybody and for [`by_relationship`](crate::by_relationship). The next update checks all pairs again:
+    /// Replaces the rules of the scene: the filter beyond layers and hiding, and the classes of pairs; `None` allows
+    /// every pair, and selects [`by_relationship`](crate::by_relationship). The next update checks all pairs again:
     /// links that are no longer allowed end there, others begin as after scans. That costs as much as if every object arrived.
     ///
     /// With a custom priority no target can be skipped: a full viewer compares itself with the whole population of
@@ -431,7 +431,7 @@ impl SceneViews {
         }
     }
 
-    /// Hides an object from everybody, or shows it again. Unknown ids are ignored.
+    /// Hides an object from every viewer, or shows it again. Unknown ids are ignored.
     pub fn set_hidden(&mut self, id: u32, hidden: bool) {
         if let Some(traits) = self.traits(id) {
             self.set_traits(id, ViewTraits { hidden, ..traits });

@@ -8,7 +8,7 @@ use crate::views::state::scene_state::SceneState;
 /// The nearest band.
 pub(crate) const NEAREST: usize = BAND_COUNT as usize - 1;
 
-/// The competitors of one word in one band.
+/// A word of a row with its competitors, split by band.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BandWord {
     /// The index of the word in the row.

@@ -10,7 +10,7 @@
 //! ```
 //! In a scene with a custom ranking any target may go before any other, so all are compared.
 //!
-//! A viewer that arrived finds every arrival in cells that it knew, so arrivals look only for viewers that stayed, and each
+//! A viewer that arrived finds every arrival in cells that it knew, so arrivals test only viewers that stayed, and each
 //! pair is examined once. A refusal is noted as one bit per list; a viewer with a free slot again scans for all of them.
 
 use super::eviction::ListedTarget;
