@@ -6,8 +6,9 @@
 pub use crate::ThrongPlugins;
 pub use crate::aoi::{
     AoiPlugin, AoiSettings, AoiStats, SceneAoiSettings, SceneInterest, ViewCaps, ViewEntered,
-    ViewLeaveReason, ViewLeft, ViewLinkMode, ViewRelations, ViewRerankRequest, ViewRules, ViewTag,
-    ViewTraits, Viewable, Viewer, Views, clear_view_exception, hide_from, show_to,
+    ViewEntityCommandsExt, ViewLeaveReason, ViewLeft, ViewLinkMode, ViewRelations,
+    ViewRerankRequest, ViewRules, ViewTag, ViewTraits, Viewable, Viewer, Views,
+    clear_view_exception, hide_from, show_to,
 };
 pub use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
 pub use crate::instance::{
@@ -34,8 +35,9 @@ pub use crate::session::{
     AdmissionClass, Authentication, Authenticator, AwaitingReconnect, ClientMessageAppExt,
     ClientMessageType, ConnectionInfo, ConnectionLost, ControlledBy, DisconnectReason, FromClient,
     LoggedIn, LoggedOut, LoginRequest, LoginResponder, LogoutReason, PlayerInput, PlayerRequest,
-    PlayerRequestReceived, SessionKey, SessionPlugin, SessionResumed, SessionSettings,
-    SessionState, Sessions, TransportHandle, VerifiedIdentity, connect, control, disconnect,
+    PlayerRequestReceived, SessionCommandsExt, SessionKey, SessionPlugin, SessionResumed,
+    SessionSettings, SessionState, Sessions, TransportHandle, VerifiedIdentity, connect, control,
+    disconnect,
 };
 pub use crate::sim::{
     HashAppExt, Heartbeat, HeartbeatSystems, LoadMeasure, Overload, OverloadChanged, OverloadLevel,
@@ -54,9 +56,9 @@ pub use crate::sync::{
 pub use crate::wire::{AttributeValue, Channel, ClientId, ClientMessage, CloseReason, Encoding};
 pub use crate::world::{
     Floor, GuildId, Heading, KindId, Npc, Object, ObjectCategory, ObjectChangedScene,
-    ObjectCommandsExt, ObjectDespawned, ObjectHashAppExt, ObjectId, ObjectKind, ObjectKinds,
-    ObjectRef, ObjectSpawned, ObjectTeleported, Parties, PartyId, Player, PlayerId, Players,
-    Position, SceneClosed, SceneId, SceneOpened, SceneSpec, Scenes, SimScene, SpawnRefused,
-    StateHashed, TeamId, Velocity, ViewRange, WorldError, WorldPlugin, change_scene, close_scene,
-    despawn_object, join_party, leave_party, open_scene, spawn_object, teleport,
+    ObjectCommandsExt, ObjectDespawned, ObjectEntityCommandsExt, ObjectHashAppExt, ObjectId,
+    ObjectKind, ObjectKinds, ObjectRef, ObjectSpawned, ObjectTeleported, Parties, PartyId, Player,
+    PlayerId, Players, Position, SceneClosed, SceneId, SceneOpened, SceneSpec, Scenes, SimScene,
+    SpawnRefused, StateHashed, TeamId, Velocity, ViewRange, WorldError, WorldPlugin, change_scene,
+    close_scene, despawn_object, join_party, leave_party, open_scene, spawn_object, teleport,
 };
