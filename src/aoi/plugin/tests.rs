@@ -417,7 +417,10 @@ fn exceptions_are_limited_and_errors_name_both_objects() {
     let full = show_to(world, c, a).unwrap_err();
     assert!(full.to_string().contains("viewer 1 of scene 0"), "{full}");
     let itself = hide_from(world, a, a).unwrap_err();
-    assert!(itself.to_string().contains("object 1 of scene 0"), "{itself}");
+    assert!(
+        itself.to_string().contains("object 1 of scene 0"),
+        "{itself}"
+    );
     let none = hide_from(world, here, a);
     assert_eq!(none, Err(ViewError::NoSuchObject { entity: here }));
     world.despawn(b);
