@@ -170,6 +170,26 @@ fn exception_in_another_scene_is_in_the_state_hash() {
 }
 
 #[test]
+fn hash_of_exceptions_is_independent_of_entity_numbers() {
+    let hash = |freed: &[usize]| {
+        let mut app = app();
+        let spare = [(); 8].map(|()| app.world_mut().spawn_empty().id());
+        for &nth in freed {
+            app.world_mut().despawn(spare[nth]);
+        }
+        let scenes = [(); 2].map(|()| scene(&mut app));
+        let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scenes[0], x));
+        for (target, viewer) in [(b, a), (c, a), (a, c)] {
+            hide_from(app.world_mut(), target, viewer).unwrap();
+        }
+        go(&mut app, b, scenes[1]);
+        app.update();
+        state_hash(app.world_mut())
+    };
+    assert_eq!(hash(&[]), hash(&[6, 1, 4, 0, 3]));
+}
+
+#[test]
 fn closed_scene_ends_the_exceptions_of_its_objects() {
     let (mut app, [here, there], [viewer, target]) = hidden_pair();
     go(&mut app, target, there);
