@@ -4,7 +4,8 @@
 
 pub use crate::ThrongPlugins;
 pub use crate::aoi::{
-    AoiSettings, ViewEntered, ViewLeft, ViewRules, ViewTag, Viewable, Viewer, Views,
+    AoiSettings, ViewEntered, ViewEntityCommandsExt, ViewLeft, ViewRules, ViewTag, Viewable,
+    Viewer, Views,
 };
 pub use crate::map::{SceneMap, TileMap};
 pub use crate::matchmaking::{MatchFormed, QueueRequest, Ticket};
@@ -12,12 +13,14 @@ pub use crate::movement::{AttachedTo, MaxSpeed, Walker, WalkerArrived};
 pub use crate::nav::{NavPath, PathFailed, PathFound, PathRequest};
 pub use crate::server::{Pace, Server};
 pub use crate::session::{
-    ClientMessageAppExt, ClientMessageType, ControlledBy, FromClient, LoggedIn, LoggedOut, Sessions,
+    ClientMessageAppExt, ClientMessageType, ControlledBy, FromClient, LoggedIn, LoggedOut,
+    SessionCommandsExt, Sessions,
 };
 pub use crate::sim::{RandomStreams, SimSystems, SimTick};
 pub use crate::sync::{AnnouncementRequest, Audience, Replicate, ReplicateAppExt};
 pub use crate::wire::ClientId;
 pub use crate::world::{
-    Heading, KindId, Npc, Object, ObjectCommandsExt, ObjectDespawned, ObjectRef, ObjectSpawned,
-    Player, PlayerId, Position, SceneSpec, SimScene, StateHashed, TeamId, open_scene, spawn_object,
+    Heading, KindId, Npc, Object, ObjectCommandsExt, ObjectDespawned, ObjectEntityCommandsExt,
+    ObjectRef, ObjectSpawned, Player, PlayerId, Position, SceneSpec, SimScene, StateHashed, TeamId,
+    open_scene, spawn_object,
 };
