@@ -11,7 +11,6 @@ use throng::net::{
     WebSettings, listen, listen_web, stop_listening_web,
 };
 use throng::prelude::*;
-use throng::session::connect;
 
 use throng::sim::clock::unix_ms;
 use throng::sync::Mirror;

@@ -14,7 +14,6 @@ use throng::net::{
 };
 use throng::outbox::OutboxSettings;
 use throng::prelude::*;
-use throng::session::connect;
 
 use throng::sim::clock::unix_ms;
 use throng::sync::compare_mirror;

@@ -12,7 +12,6 @@ use throng::net::{
     WebTransportSettings, stop_listening_web,
 };
 use throng::prelude::*;
-use throng::session::connect;
 
 use throng::wire::{ClientMessage, CloseReason};
 use tokio::runtime::Runtime;
