@@ -8,6 +8,7 @@ use super::stats::SyncStats;
 use crate::sim::SimTick;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, intersection, is_empty};
 use crate::sync::masks::{WORD_BITS, bits};
+use crate::wire::{AttributeType, ReplicatedAttribute};
 use crate::world::{Object, ObjectRef, PlayerId, SimScene};
 
 /// Values of an object that are to be stored.
@@ -26,6 +27,15 @@ pub struct SaveRequest {
     /// The numbers of attributes whose components were taken off it, by ascending bit: since it became this player's, where it is
     /// one's. What a game never gave the object is not among them, so that a store keeps what it has of that.
     pub removed: Vec<u16>,
+}
+
+impl SaveRequest {
+    /// The value of an attribute, decoded; `None` where it did not change.
+    #[must_use]
+    pub fn get<A: ReplicatedAttribute>(&self) -> Option<A::Value> {
+        let (_, bytes) = self.values.iter().find(|(id, _)| *id == A::ID)?;
+        A::Value::decode(A::ENCODING, bytes)
+    }
 }
 
 /// The values of a set of an object's attributes as they are now, and those of them that it lost.
