@@ -48,9 +48,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let map = SceneMap::new(tiles.clone(), 0.5);
     let spec = SceneSpec::new("hall", map.size_m());
     let hall = open_scene(server.world_mut(), spec, map)?;
-    let (sink, world) = (MemorySink::default(), server.world_mut());
-    let mut outbox = world.resource_mut::<Outbox>();
-    outbox.set_sink(Box::new(sink.clone()));
+    let sink = MemorySink::default();
+    server.set_sink(sink.clone());
     let client = connect(
         server.world_mut(),
         ConnectionInfo::player(7).without_loading(),

@@ -9,8 +9,8 @@ use throng::map::{SceneMap, TileEdit, TileMap, TileRect, edit_map};
 use throng::movement::{Ground, MoveRefused, MovementSettings, MovementStats, PlayerStep, step_m};
 use throng::prelude::{
     ClientId, ClientMessage, ConnectionInfo, ControlledBy, Inbox, InboxSettings, LoggedIn,
-    MaxSpeed, MemorySink, Mirror, Object, Outbox, Player, PlayerInput, Position, Predictor,
-    SceneSpec, Server, TransportHandle, open_scene, teleport,
+    MaxSpeed, MemorySink, Mirror, Object, Player, PlayerInput, Position, Predictor, SceneSpec,
+    Server, TransportHandle, open_scene, teleport,
 };
 use throng::session::{SessionStats, Sessions};
 use throng::sync::{Correction, UNHANDLED_MAX};
@@ -57,8 +57,7 @@ impl TestWorld {
         };
         let scene = open_scene(server.world_mut(), spec, map).unwrap();
         let sink = MemorySink::default();
-        let mut outbox = server.world_mut().resource_mut::<Outbox>();
-        outbox.set_sink(Box::new(sink.clone()));
+        server.set_sink(sink.clone());
         let transport = server.world().resource::<TransportHandle>().clone();
         Self {
             server,
