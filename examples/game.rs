@@ -9,15 +9,16 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::instance::{InstanceModes, InstancePlayerReturned, InstanceRules};
 use throng::matchmaking::{MatchModeSettings, MatchmakingSettings};
-use throng::outbox::{MemorySink, Outbox};
+use throng::outbox::MemorySink;
 use throng::prelude::*;
 use throng::session::{ConnectionInfo, TransportHandle};
-use throng::sync::{AttributeSpec, Mirror, SaveRequest};
-use throng::wire::{ClientMessage, Encoding};
+use throng::sync::{Mirror, SaveRequest};
+use throng::wire::ClientMessage;
 use throng::world::PartyId;
 
 const GATE: Vec2 = Vec2::new(50.0, 30.0);
-#[derive(Component)]
+#[derive(Component, Replicate)]
+#[replicate(audience = Audience::OWNER, persist)]
 struct Gold(u16); // Stored, and known to nobody but its owner.
 #[derive(Component)]
 struct Wolf(u64); // The tick from which it may rob again.
@@ -30,8 +31,7 @@ fn game(app: &mut App) {
     let arena = SceneSpec::new("arena", Vec2::splat(20.0));
     let mut hosts = app.world_mut().resource_mut::<InstanceModes>();
     hosts.host("duel", InstanceRules::with_duration_s(3.0), arena);
-    let gold = AttributeSpec::new("gold", 2, Encoding::U16).to(Audience::OWNER);
-    app.replicate_field(gold.persistent(), |gold: &Gold| gold.0);
+    app.replicate::<Gold>();
     let modes = vec![MatchModeSettings::groups("duel", 1)];
     app.insert_resource(MatchmakingSettings { modes });
     app.init_resource::<Store>();
@@ -98,24 +98,18 @@ fn reward(mut home: MessageReader<InstancePlayerReturned>, mut purses: Query<&mu
 }
 
 fn save(mut requests: MessageReader<SaveRequest>, mut store: ResMut<Store>) {
-    for SaveRequest { player, values, .. } in requests.read() {
-        if let (&Some(player), [(_, gold)]) = (player, &values[..]) {
-            println!("saved: player {} has {} gold", player.0, u16_of(gold));
-            store.0.insert(player, u16_of(gold));
+    for request in requests.read() {
+        if let (Some(player), Some(gold)) = (request.player, request.get::<Gold>()) {
+            println!("saved: player {} has {gold} gold", player.0);
+            store.0.insert(player, gold);
         }
     }
-}
-
-/// As `Encoding::U16` writes it: two bytes, the low one first.
-fn u16_of(bytes: &[u8]) -> u16 {
-    bytes.try_into().map_or(0, u16::from_le_bytes)
 }
 
 /// What a player's program sends by what it knows: it goes to the gate, and leaves when it is rich.
 fn play(mirror: &Mirror) -> Option<ClientMessage<'static>> {
     let (own, _) = mirror.controlled_object()?;
-    let mut known = mirror.object(own)?.attributes.iter();
-    if known.any(|(_, gold)| u16_of(gold) >= 10) {
+    if mirror.get::<Gold>(own)? >= 10 {
         return Some(ClientMessage::Logout);
     }
     let at = mirror.position(own, mirror.tick())?;
@@ -125,11 +119,12 @@ fn play(mirror: &Mirror) -> Option<ClientMessage<'static>> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut server = Server::builder().plugins(game).build();
-    let (world, sent) = (server.world_mut(), MemorySink::default());
+    let sent = MemorySink::default();
+    server.set_sink(sent.clone());
+    let world = server.world_mut();
     let map = SceneMap::new(TileMap::new(120, 120, false)?.into(), 0.5);
     let town = open_scene(world, SceneSpec::new("town", map.size_m()), map)?;
     world.insert_resource(Town(town));
-    Outbox::set_sink(&mut world.resource_mut(), Box::new(sent.clone()));
     let wolf = (Npc, Wolf(0), Viewer::default(), MaxSpeed(4.0));
     world.spawn((wolf, Object::in_scene(town), Position(GATE * 0.7)));
     let mut clients = BTreeMap::new();

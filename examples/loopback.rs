@@ -4,7 +4,7 @@
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use throng::outbox::{Outbox, PacketSink};
+use throng::outbox::PacketSink;
 use throng::prelude::*;
 use throng::session::{ConnectionInfo, TransportHandle};
 use throng::sync::Mirror;
@@ -45,8 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut server = Server::builder().build();
     let town = open_scene(server.world_mut(), SceneSpec::default(), ())?;
     let (end, packets) = channel();
-    let mut outbox = server.world_mut().resource_mut::<Outbox>();
-    outbox.set_sink(Box::new(Loopback(end)));
+    server.set_sink(Loopback(end));
     let handle = server.world().resource::<TransportHandle>().clone();
     let client = std::thread::spawn(|| play(handle, packets));
     while !client.is_finished() {

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use glam::Vec2;
 use throng::movement::{Ground, PlayerStep, step_m};
-use throng::outbox::{MemorySink, Outbox};
+use throng::outbox::MemorySink;
 use throng::prelude::*;
 use throng::session::{ConnectionInfo, TransportHandle, connect};
 use throng::sync::{Mirror, Predictor};
-use throng::wire::ClientMessage;
-use throng::wire::{ClientInput, InputMotion};
+use throng::wire::{ClientInput, ClientMessage, InputMotion};
 use throng::world::teleport;
 
 const LAG_TICKS: usize = 2; // 100 ms at 20 Hz, each way.
@@ -53,9 +52,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let map = SceneMap::new(tiles.clone(), 0.5);
     let spec = SceneSpec::new("hall", map.size_m());
     let hall = open_scene(server.world_mut(), spec, map)?;
-    let (sink, world) = (MemorySink::default(), server.world_mut());
-    let mut outbox = world.resource_mut::<Outbox>();
-    outbox.set_sink(Box::new(sink.clone()));
+    let sink = MemorySink::default();
+    server.set_sink(sink.clone());
     let client = connect(
         server.world_mut(),
         ConnectionInfo::player(7).without_loading(),

@@ -29,6 +29,7 @@ use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel, SingleT
 use bevy_time::{Fixed, Time, TimePlugin};
 
 use crate::ThrongPlugins;
+use crate::outbox::{Outbox, PacketSink};
 use crate::sim::clock::{self, Pacer};
 use crate::sim::{
     Heartbeat, LoadMeter, Overload, RandomStreams, SimTick, TimingPlugin, Workers, state_hash,
@@ -295,6 +296,21 @@ impl Server {
     #[must_use]
     pub fn time_lost(&self) -> Duration {
         self.pacer.as_ref().map_or(Duration::ZERO, Pacer::time_lost)
+    }
+
+    /// Sets the sink that gets the packets, in place of the one before: [`Outbox::set_sink`].
+    ///
+    /// ```
+    /// use throng::prelude::*;
+    /// use throng::outbox::MemorySink;
+    ///
+    /// let sent = MemorySink::default();
+    /// let mut server = Server::builder().build();
+    /// server.set_sink(sent.clone());
+    /// ```
+    pub fn set_sink(&mut self, sink: impl PacketSink + 'static) {
+        let mut outbox = self.app.world_mut().resource_mut::<Outbox>();
+        outbox.set_sink(Box::new(sink));
     }
 
     /// The world, to look at.

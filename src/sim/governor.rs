@@ -51,7 +51,7 @@ pub struct OverloadSettings {
     #[serde(alias = "rise_at")]
     pub enter_at: OverloadThresholds,
     /// The mean load below which each is taken up again, as shares of the tick; never above `enter_at`. The room between the two
-    /// has to be larger than what giving it up gains, or a server at the edge goes up and down, if no faster than `fall_s`.
+    /// has to be larger than what giving it up gains, or a server at the edge goes up and down, if no faster than `leave_after_s`.
     #[serde(alias = "fall_at")]
     pub leave_at: OverloadThresholds,
     /// How long a level lasts at least before the next is entered, in seconds.

@@ -82,11 +82,11 @@ impl Town {
     }
 
     /// The values of an attribute that one holds of all, in the order of the people.
-    fn client_values(&self, by: usize, attribute: u16) -> Vec<Option<u8>> {
+    fn client_values(&self, by: usize, attribute: u16) -> Vec<Option<u32>> {
         let of = |&(_, entity, _): &(ClientId, Entity, Mirror)| {
             let id = self.app.world().get::<Object>(entity)?.id().0;
             let object = self.people[by].2.object(id)?;
-            object.attributes.get(attribute)?.first().copied()
+            object.attributes.get::<u32>(attribute)
         };
         self.people.iter().map(of).collect()
     }

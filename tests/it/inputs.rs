@@ -8,7 +8,7 @@ use glam::{IVec2, Vec2};
 use throng::inbox::{Inbox, InboxSettings};
 use throng::map::{TileEdit, TileRect, edit_map};
 use throng::movement::{Ground, MoveRefused, MovementSettings, MovementStats, PlayerStep, step_m};
-use throng::outbox::{MemorySink, Outbox};
+use throng::outbox::MemorySink;
 use throng::prelude::*;
 use throng::session::{ConnectionInfo, PlayerInput, SessionStats, TransportHandle};
 use throng::sync::{Correction, Mirror, Predictor, UNHANDLED_MAX};
@@ -56,8 +56,7 @@ impl TestWorld {
         };
         let scene = open_scene(server.world_mut(), spec, map).unwrap();
         let sink = MemorySink::default();
-        let mut outbox = server.world_mut().resource_mut::<Outbox>();
-        outbox.set_sink(Box::new(sink.clone()));
+        server.set_sink(sink.clone());
         let transport = server.world().resource::<TransportHandle>().clone();
         Self {
             server,

@@ -12,6 +12,7 @@ use throng_net::{
 };
 use throng_protocol::mirror::{Mirror, MirrorError};
 use throng_protocol::wire::ClientMessage;
+use throng_protocol::wire::ReplicatedAttribute;
 
 use crate::event::ClientEvent;
 use crate::session::{ClientMap, ClientSession, ClientSettings, ControlState};
@@ -201,7 +202,13 @@ impl Client {
     /// The encoded value of an object's attribute.
     #[must_use]
     pub fn attribute(&self, id: u32, attribute: u16) -> Option<&[u8]> {
-        self.mirror().object(id)?.attributes.get(attribute)
+        self.mirror().object(id)?.attributes.bytes(attribute)
+    }
+
+    /// The value of an object's attribute, decoded: `client.get::<Hunger>(id)`, as [`Mirror::get`].
+    #[must_use]
+    pub fn get<A: ReplicatedAttribute>(&self, id: u32) -> Option<A::Value> {
+        self.mirror().get::<A>(id)
     }
 
     /// Smoothed round trip time, including the server's tick, in seconds; `None` before the first measurement.

@@ -63,8 +63,11 @@ pub use throng_nav::map::TileMap;
 pub use throng_net::{ConnectionError, EndpointSettings};
 pub use throng_protocol::mirror::{Mirror, MirrorError, MirrorObject};
 pub use throng_protocol::predictor::Correction;
+#[doc(no_inline)]
+pub use throng_protocol::wire;
 pub use throng_protocol::wire::{
-    AttributeValue, ChatScope, ClientMessage, CloseReason, Encoding, InputMotion, QuantizedPosition,
+    AttributeType, AttributeValue, ChatScope, ClientMessage, CloseReason, Encoding, InputMotion,
+    QuantizedPosition, ReplicatedAttribute,
 };
 
 /// Compiles the examples of the README.

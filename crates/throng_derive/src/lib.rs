@@ -26,12 +26,19 @@ pub fn derive_state_hashed(input: TokenStream) -> TokenStream {
     expand(input, state_hashed::expand)
 }
 
-/// Implements `Replicate` for a component with one field, or with one field marked `#[replicate]`. Attributes of the type:
+/// Implements `Replicate` and `ReplicatedAttribute` for a component with one field, or with one field marked `#[replicate]`. Attributes of the type:
 /// `#[replicate(name = "health", id = 10, encoding = Encoding::U16, audience = Audience::OWNER, cadence = Cadence::EveryTick,
 /// persist)]`, all optional.
 #[proc_macro_derive(Replicate, attributes(replicate))]
 pub fn derive_replicate(input: TokenStream) -> TokenStream {
     expand(input, replicate::expand)
+}
+
+/// Implements `ReplicatedAttribute` alone, for clients: the same attributes as for `Replicate`, of which `name`, `id` and
+/// `encoding` have an effect.
+#[proc_macro_derive(ReplicatedAttribute, attributes(replicate))]
+pub fn derive_replicated_attribute(input: TokenStream) -> TokenStream {
+    expand(input, replicate::expand_attribute)
 }
 
 /// Gives an enum without fields `ALL`, its variants in their order, and `name`, in snake_case, or in kebab-case with

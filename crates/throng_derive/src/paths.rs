@@ -26,6 +26,19 @@ pub fn throng() -> TokenStream {
     }
 }
 
+/// The module `wire` of `throng`, `throng_protocol` or `throng_client`, whichever the deriving crate depends on.
+pub fn wire() -> TokenStream {
+    let found = ["throng", "throng_protocol", "throng_client"]
+        .into_iter()
+        .find_map(|name| Some((name, crate_name(name).ok()?)));
+    let krate = match found {
+        Some((_, FoundCrate::Name(name))) => path(&name),
+        Some((name, FoundCrate::Itself)) => path(name),
+        None => quote!(::throng_protocol),
+    };
+    quote!(#krate::wire)
+}
+
 fn path(name: &str) -> TokenStream {
     let name = Ident::new(name, Span::call_site());
     quote!(::#name)

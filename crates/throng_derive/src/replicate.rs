@@ -1,4 +1,4 @@
-//! `#[derive(Replicate)]`.
+//! `#[derive(Replicate)]` and `#[derive(ReplicatedAttribute)]`.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -18,38 +18,84 @@ struct ReplicateArguments {
     persist: bool,
 }
 
+/// What both derives take from a type.
+struct ReplicatedType {
+    arguments: ReplicateArguments,
+    name: String,
+    member: Member,
+    /// The implementation of `ReplicatedAttribute`.
+    attribute: TokenStream,
+}
+
+/// `#[derive(Replicate)]`: the component of a server, which is a `ReplicatedAttribute` as well.
 pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let throng = paths::throng();
+    let wire = quote!(#throng::wire);
     let name = &input.ident;
-    let settings = settings(input)?;
-    let (member, field) = replicated(input)?;
-    let ty = &field.ty;
-    let attribute_name = settings
-        .name
-        .map_or_else(|| snake_case(&name.to_string()), |name| name.value());
-    let encoding = settings.encoding.map_or_else(
-        || quote!(<#ty as #throng::wire::AttributeType>::ENCODING),
-        ToTokens::into_token_stream,
-    );
-    let spec = match settings.id {
-        Some(id) => quote!(#throng::sync::AttributeSpec::new(#attribute_name, #id, #encoding)),
-        None => quote!(#throng::sync::AttributeSpec::named(#attribute_name, #encoding)),
-    };
+    let ReplicatedType {
+        arguments: settings,
+        name: attribute_name,
+        member,
+        attribute,
+    } = replicated_type(input, &wire)?;
     let audience = settings.audience.iter();
     let cadence = settings.cadence.iter();
     let persist = settings.persist.then(|| quote!(.persistent()));
     let (parameters, arguments, conditions) = input.generics.split_for_impl();
     Ok(quote! {
+        #attribute
+
         #[automatically_derived]
         impl #parameters #throng::sync::Replicate for #name #arguments #conditions {
             fn attribute() -> #throng::sync::AttributeSpec {
-                #spec #(.to(#audience))* #(.at(#cadence))* #persist
+                #throng::sync::AttributeSpec::new(
+                    #attribute_name,
+                    <Self as #wire::ReplicatedAttribute>::ID,
+                    <Self as #wire::ReplicatedAttribute>::ENCODING,
+                ) #(.to(#audience))* #(.at(#cadence))* #persist
             }
 
-            fn value(&self) -> #throng::wire::AttributeValue {
-                #throng::wire::AttributeType::to_value(&self.#member)
+            fn value(&self) -> #wire::AttributeValue {
+                #wire::AttributeType::to_value(&self.#member)
             }
         }
+    })
+}
+
+/// `#[derive(ReplicatedAttribute)]`: what a client needs of it.
+pub fn expand_attribute(input: &DeriveInput) -> syn::Result<TokenStream> {
+    Ok(replicated_type(input, &paths::wire())?.attribute)
+}
+
+fn replicated_type(input: &DeriveInput, wire: &TokenStream) -> syn::Result<ReplicatedType> {
+    let type_name = &input.ident;
+    let arguments = settings(input)?;
+    let (member, field) = replicated(input)?;
+    let ty = &field.ty;
+    let name = arguments.name.as_ref();
+    let name = name.map_or_else(|| snake_case(&type_name.to_string()), LitStr::value);
+    let encoding = arguments.encoding.as_ref().map_or_else(
+        || quote!(<#ty as #wire::AttributeType>::ENCODING),
+        ToTokens::to_token_stream,
+    );
+    let id = arguments.id.as_ref().map_or_else(
+        || quote!(#wire::attribute_id(#name)),
+        ToTokens::to_token_stream,
+    );
+    let (parameters, generics, conditions) = input.generics.split_for_impl();
+    let attribute = quote! {
+        #[automatically_derived]
+        impl #parameters #wire::ReplicatedAttribute for #type_name #generics #conditions {
+            type Value = #ty;
+            const ID: u16 = #id;
+            const ENCODING: #wire::Encoding = #encoding;
+        }
+    };
+    Ok(ReplicatedType {
+        arguments,
+        name,
+        member,
+        attribute,
     })
 }
 
@@ -58,7 +104,7 @@ fn replicated(input: &DeriveInput) -> syn::Result<(Member, &Field)> {
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(
             &input.ident,
-            "expected a struct: implement `Replicate` by hand for other types",
+            "expected a struct: implement the trait by hand for other types",
         ));
     };
     let all: Vec<(Member, &Field)> = data.fields.members().zip(&data.fields).collect();

@@ -153,8 +153,7 @@ impl TestServer {
 
     /// Keeps what is sent, for [`sent_to`](Self::sent_to); the mirrors of synthetic clients get nothing from then on.
     pub fn record_sent(&mut self) {
-        let sink = Box::new(self.sent.clone());
-        self.world_mut().resource_mut::<Outbox>().set_sink(sink);
+        self.server.set_sink(self.sent.clone());
     }
 
     /// The frames that a client was sent in the last [`step`](Self::step), after [`record_sent`](Self::record_sent).

@@ -11,7 +11,7 @@ use super::audience::Audience;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, ATTRIBUTES_MAX, AttributeSet};
 use crate::sync::masks::WORD_BITS;
 use crate::sync::scene_messages::AudienceVariant;
-use crate::wire::{ATTRIBUTE_BYTES_MAX, AttributeValue, Encoding};
+use crate::wire::{ATTRIBUTE_BYTES_MAX, AttributeValue, Encoding, attribute_id};
 
 /// When a changed attribute is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ impl AttributeSpec {
     /// id once in thousands of cases; registering the second one fails then, and one of them needs an explicit id.
     #[must_use]
     pub const fn named(name: &'static str, encoding: Encoding) -> Self {
-        Self::new(name, number_of(name), encoding)
+        Self::new(name, attribute_id(name), encoding)
     }
 
     /// The same for another audience.
@@ -83,18 +83,6 @@ impl AttributeSpec {
             ..self
         }
     }
-}
-
-/// The 32-bit FNV-1a hash of a name, folded to 15 bits above the explicit ids.
-const fn number_of(name: &str) -> u16 {
-    let bytes = name.as_bytes();
-    let mut hash: u32 = 0x811c_9dc5;
-    let mut at = 0;
-    while at < bytes.len() {
-        hash = (hash ^ bytes[at] as u32).wrapping_mul(0x0100_0193);
-        at += 1;
-    }
-    0x8000 | ((hash >> 15) ^ hash) as u16 & 0x7fff
 }
 
 /// Why an attribute cannot be registered.

@@ -8,6 +8,7 @@ use super::stats::SyncStats;
 use crate::sim::SimTick;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, intersection, is_empty};
 use crate::sync::masks::{WORD_BITS, bits};
+use crate::wire::{AttributeType, ReplicatedAttribute};
 use crate::world::{Object, ObjectRef, PlayerId, SimScene};
 
 /// Values of an object to be saved.
@@ -26,6 +27,15 @@ pub struct SaveRequest {
     /// The ids of attributes whose components were removed, by ascending bit: since the object was assigned to this player, if
     /// it has one. Attributes that the object never had are not included, so a store keeps its values of those.
     pub removed: Vec<u16>,
+}
+
+impl SaveRequest {
+    /// The value of an attribute, decoded; `None` where it did not change.
+    #[must_use]
+    pub fn get<A: ReplicatedAttribute>(&self) -> Option<A::Value> {
+        let (_, bytes) = self.values.iter().find(|(id, _)| *id == A::ID)?;
+        A::Value::decode(A::ENCODING, bytes)
+    }
 }
 
 /// The current values of a set of an object's attributes, and those of them that it lost.

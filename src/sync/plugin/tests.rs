@@ -235,7 +235,7 @@ impl Rig {
         let end = self.mirrors.0.lock().unwrap();
         let id = self.app.world().get::<Object>(of)?.id().0;
         let object = end.mirrors.get(&self.client_of(by))?.0.object(id)?;
-        object.attributes.get(attribute).map(<[u8]>::to_vec)
+        object.attributes.bytes(attribute).map(<[u8]>::to_vec)
     }
 
     fn sent(&self) -> SentCounters {

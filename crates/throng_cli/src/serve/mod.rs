@@ -190,6 +190,12 @@ impl Serve {
             errors.for_each(|error| printer.error(&error));
             return Ok(CliStatus::InvalidInput);
         }
+        // Of the other warnings most are about the end of a run.
+        if !quiet {
+            let warnings = loaded.old_names();
+            let warnings = warnings.iter().map(CliError::from);
+            warnings.for_each(|warning| printer.warning(&warning));
+        }
         let addresses = self.addresses();
         let public = if self.public.is_empty() {
             [addresses.udp, addresses.web]

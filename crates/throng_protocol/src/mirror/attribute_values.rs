@@ -12,7 +12,7 @@ use std::fmt;
 use smallvec::SmallVec;
 use throng_core::memory::MemoryUse;
 
-use crate::wire::{ATTRIBUTE_BYTES_MAX, Attribute};
+use crate::wire::{ATTRIBUTE_BYTES_MAX, Attribute, AttributeType, Encoding, ReplicatedAttribute};
 
 /// Bytes without allocation: about six values of two bytes. 23 and 39 take the same time.
 const INLINE_BYTES: usize = 31;
@@ -28,9 +28,29 @@ pub struct AttributeValues {
 }
 
 impl AttributeValues {
-    /// The encoded value of an attribute. O(attributes).
+    /// The value of an attribute of this object, decoded. `None` without a value, and where the bytes are no such value.
+    /// O(attributes).
     #[must_use]
-    pub fn get(&self, id: u16) -> Option<&[u8]> {
+    pub fn value<A: ReplicatedAttribute>(&self) -> Option<A::Value> {
+        self.get_as(A::ID, A::ENCODING)
+    }
+
+    /// The value of an attribute by its number, decoded in the default encoding of its type: `get::<u16>(7)`. `None` without a
+    /// value, and where the bytes are no such value. O(attributes).
+    #[must_use]
+    pub fn get<T: AttributeType>(&self, id: u16) -> Option<T> {
+        self.get_as(id, T::ENCODING)
+    }
+
+    /// As [`get`](Self::get), for an attribute with another encoding.
+    #[must_use]
+    pub fn get_as<T: AttributeType>(&self, id: u16, encoding: Encoding) -> Option<T> {
+        T::decode(encoding, self.bytes(id)?)
+    }
+
+    /// The value of an attribute by its number, as encoded. O(attributes).
+    #[must_use]
+    pub fn bytes(&self, id: u16) -> Option<&[u8]> {
         let mut from_there = self.iter().skip_while(|&(held, _)| held < id);
         let (held, value) = from_there.next()?;
         (held == id).then_some(value)
@@ -156,9 +176,45 @@ mod tests {
                 prop_assert_eq!(values.len(), model.len());
                 prop_assert_eq!(values.is_empty(), model.is_empty());
                 for id in (0..7).chain([u16::MAX - 1, u16::MAX]) {
-                    prop_assert_eq!(values.get(id), model.get(&id).map(|value| &value[..]));
+                    prop_assert_eq!(values.bytes(id), model.get(&id).map(|value| &value[..]));
                 }
             }
         }
+    }
+
+    #[derive(ReplicatedAttribute)]
+    struct Stamina(#[allow(dead_code)] u8);
+
+    #[derive(ReplicatedAttribute)]
+    #[replicate(id = 3, encoding = Encoding::U32)]
+    struct Purse {
+        #[replicate]
+        _gold: u32,
+        _owner: f32,
+    }
+
+    #[test]
+    fn values_are_read_by_attribute_and_by_number() {
+        let mut values = AttributeValues::default();
+        assert_eq!(values.value::<Purse>(), None);
+        let told = |id, value| Attribute {
+            id,
+            value: Some(value),
+        };
+        values.set(&[
+            told(2, &[7, 1]),
+            told(3, &[1, 0, 1, 0]),
+            told(Stamina::ID, &[9]),
+        ]);
+        assert_eq!(values.value::<Purse>(), Some(65_537));
+        assert_eq!(values.value::<Stamina>(), Some(9));
+        assert_eq!(values.get::<u16>(2), Some(263));
+        assert_eq!(values.get::<u8>(2), None, "two bytes");
+        assert_eq!(values.get::<u32>(3), None, "no varint of four bytes");
+        assert_eq!(values.get_as::<u32>(3, Encoding::U32), Some(65_537));
+        assert_eq!(values.get::<bool>(Stamina::ID), None, "neither 0 nor 1");
+        assert_eq!(values.get::<u8>(4), None);
+        values.set(&[told(3, &[1, 0])]);
+        assert_eq!(values.value::<Purse>(), None);
     }
 }

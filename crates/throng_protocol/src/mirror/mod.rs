@@ -19,8 +19,8 @@ use throng_core::memory::MemoryUse;
 pub use attribute_values::AttributeValues;
 
 use crate::wire::{
-    Attribute, Channel, Motion, PacketHeader, Reassembler, ServerMessage, SessionNotice,
-    UnseenObjectId, WireError, WireReader, expand_counter, wire_tick_s,
+    Attribute, Channel, Motion, PacketHeader, Reassembler, ReplicatedAttribute, ServerMessage,
+    SessionNotice, UnseenObjectId, WireError, WireReader, expand_counter, wire_tick_s,
 };
 
 /// Why a packet does not follow from those before it.
@@ -444,6 +444,13 @@ impl Mirror {
     #[must_use]
     pub fn object(&self, id: u32) -> Option<&MirrorObject> {
         self.objects.get(&id)
+    }
+
+    /// The value of an attribute of an object that this client sees, as far as this client knows: `mirror.get::<Hunger>(id)`.
+    /// `None` for an unknown object, without a value, and where the bytes are no such value.
+    #[must_use]
+    pub fn get<A: ReplicatedAttribute>(&self, id: u32) -> Option<A::Value> {
+        self.object(id)?.attributes.value::<A>()
     }
 
     /// The unseen objects that this client knows.

@@ -8,6 +8,7 @@
 //! | `client`, `server` | the messages of either direction |
 //! | `notice` | messages of the server about the session |
 //! | `value` | values of attributes, and their encodings |
+//! | `replicated_attribute` | attributes as types |
 //!
 //! All integers are little endian. A *varint* is LEB128: seven bits per byte, lowest first, the high bit set on all bytes but the last; at
 //! most 5 bytes for 32 bits and 10 for 64, and no more bits than that. Varints have 32 bits unless another size is given.
@@ -148,6 +149,7 @@ mod codec;
 mod notice;
 mod packet;
 mod position;
+mod replicated_attribute;
 mod server;
 mod value;
 
@@ -167,12 +169,14 @@ pub use packet::{
     wire_tick_s,
 };
 pub use position::{QuantizedPosition, quantise};
+pub use replicated_attribute::{ReplicatedAttribute, attribute_id};
 pub use server::{
     ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, ATTRIBUTE_REMOVED, Attribute, Motion, ServerMessage,
     UnseenObjectId, write_announce, write_attribute, write_controlled_object, write_delta_header,
     write_despawn, write_forget_unseen, write_motion, write_own_position, write_removed_attribute,
     write_scene, write_snapshot_header, write_unseen_delta_header, write_unseen_header,
 };
+pub use throng_derive::ReplicatedAttribute;
 pub use value::{AttributeType, AttributeValue, Encoding};
 
 /// The version of the packets and messages, in [`Hello`].

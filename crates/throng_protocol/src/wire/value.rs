@@ -156,6 +156,17 @@ impl AttributeValue {
         }
     }
 
+    /// The number, where it is a whole one.
+    fn whole(&self) -> Option<i128> {
+        match *self {
+            Self::Unsigned(value) => Some(value.into()),
+            Self::Signed(value) => Some(value.into()),
+            // Infinities and NaN have no fraction of 0.
+            Self::Float(value) => (value.fract() == 0.0).then_some(value as i128),
+            Self::Bytes(_) => None,
+        }
+    }
+
     const fn float(&self) -> f32 {
         match *self {
             Self::Unsigned(value) => value as f32,
@@ -190,15 +201,33 @@ value_from! {
 }
 
 /// A type that can be the value of an attribute, with an encoding for all of its values.
-pub trait AttributeType {
+pub trait AttributeType: Sized {
     /// The default encoding.
     const ENCODING: Encoding;
 
     /// Converts to a value.
     fn to_value(&self) -> AttributeValue;
+
+    /// The value of this type that a decoded value stands for; `None` where there is no such value: a number out of range, a
+    /// fraction for a whole number, a flag that is neither 0 nor 1, bytes for a number.
+    fn from_value(value: &AttributeValue) -> Option<Self>;
+
+    /// Decodes a value in the given encoding; `None` where the bytes are not a value of this type.
+    ///
+    /// ```
+    /// use throng_protocol::wire::{AttributeType, Encoding};
+    ///
+    /// assert_eq!(u16::decode(Encoding::U16, &[1, 2]), Some(513));
+    /// assert_eq!(u16::decode(Encoding::U16, &[1]), None);
+    /// assert_eq!(u8::decode(Encoding::U16, &[1, 2]), None);
+    /// ```
+    #[must_use]
+    fn decode(encoding: Encoding, bytes: &[u8]) -> Option<Self> {
+        Self::from_value(&encoding.read(bytes).ok()?)
+    }
 }
 
-macro_rules! attribute_values {
+macro_rules! whole_numbers {
     ($($number:ty => $encoding:ident;)*) => {
         $(impl AttributeType for $number {
             const ENCODING: Encoding = Encoding::$encoding;
@@ -206,12 +235,15 @@ macro_rules! attribute_values {
             fn to_value(&self) -> AttributeValue {
                 (*self).into()
             }
+
+            fn from_value(value: &AttributeValue) -> Option<Self> {
+                Self::try_from(value.whole()?).ok()
+            }
         })*
     };
 }
 
-attribute_values! {
-    bool => U8;
+whole_numbers! {
     u8 => U8;
     u16 => U16;
     u32 => Varint;
@@ -220,7 +252,37 @@ attribute_values! {
     i16 => Zigzag;
     i32 => Zigzag;
     i64 => Zigzag;
-    f32 => F32;
+}
+
+impl AttributeType for bool {
+    const ENCODING: Encoding = Encoding::U8;
+
+    fn to_value(&self) -> AttributeValue {
+        (*self).into()
+    }
+
+    fn from_value(value: &AttributeValue) -> Option<Self> {
+        match value.whole()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl AttributeType for f32 {
+    const ENCODING: Encoding = Encoding::F32;
+
+    fn to_value(&self) -> AttributeValue {
+        (*self).into()
+    }
+
+    fn from_value(value: &AttributeValue) -> Option<Self> {
+        match value {
+            AttributeValue::Bytes(_) => None,
+            number => Some(number.float()),
+        }
+    }
 }
 
 impl From<&[u8]> for AttributeValue {
@@ -263,6 +325,72 @@ mod tests {
         ]
     }
 
+    const ENCODINGS: [Encoding; 7] = [
+        Encoding::U8,
+        Encoding::U16,
+        Encoding::U32,
+        Encoding::Varint,
+        Encoding::Zigzag,
+        Encoding::F32,
+        Encoding::Bytes { max: 8 },
+    ];
+
+    /// Whether an encoding holds a number without rounding it.
+    fn holds(encoding: Encoding, value: &AttributeValue) -> bool {
+        let is_exact = match (encoding, value) {
+            (Encoding::F32, AttributeValue::Unsigned(number)) => {
+                *number as f32 as u128 == u128::from(*number)
+            }
+            (Encoding::F32, AttributeValue::Signed(number)) => {
+                *number as f32 as i128 == i128::from(*number)
+            }
+            (Encoding::F32, _) => true,
+            (_, AttributeValue::Float(number)) => number.fract() == 0.0,
+            _ => true,
+        };
+        encoding.fits(value) && is_exact
+    }
+
+    fn check_type<T: AttributeType + PartialEq + Copy + std::fmt::Debug>(
+        value: T,
+    ) -> Result<(), TestCaseError> {
+        let encoded = value.to_value();
+        prop_assert!(holds(T::ENCODING, &encoded), "{value:?}");
+        for encoding in ENCODINGS {
+            let read = T::decode(encoding, &written(encoding, &encoded));
+            if holds(encoding, &encoded) {
+                prop_assert_eq!(read, Some(value), "{:?}", encoding);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is read is written as the same number, and bytes of the wrong length are nothing.
+    fn check_bytes<T: AttributeType + PartialEq + std::fmt::Debug>(
+        encoding: Encoding,
+        bytes: &[u8],
+    ) -> Result<(), TestCaseError> {
+        let length = match encoding {
+            Encoding::U8 => Some(1),
+            Encoding::U16 => Some(2),
+            Encoding::U32 | Encoding::F32 => Some(4),
+            _ => None,
+        };
+        let read = T::decode(encoding, bytes);
+        if length.is_some_and(|length| length != bytes.len()) {
+            prop_assert_eq!(&read, &None);
+        }
+        let is_number =
+            |value: &T| !matches!(value.to_value(), AttributeValue::Float(value) if value.is_nan());
+        if let Some(value) = read.filter(is_number)
+            && holds(encoding, &value.to_value())
+        {
+            let again = T::decode(encoding, &written(encoding, &value.to_value()));
+            prop_assert_eq!(again, Some(value));
+        }
+        Ok(())
+    }
+
     proptest! {
         #![proptest_config(draws!())]
 
@@ -275,12 +403,67 @@ mod tests {
         }
 
         #[test]
+        fn typed_value_reads_back_in_every_encoding_that_holds_it(
+            flag: bool, unsigned: u64, signed: i64, share in prop::num::f32::ANY,
+        ) {
+            check_type(flag)?;
+            // Each type also gets numbers that are small enough for the short encodings.
+            for shift in [0, 32, 40, 48, 56, 60] {
+                let (unsigned, signed) = (unsigned >> shift, signed >> shift);
+                check_type(unsigned as u8)?;
+                check_type(unsigned as u16)?;
+                check_type(unsigned as u32)?;
+                check_type(unsigned)?;
+                check_type(signed as i8)?;
+                check_type(signed as i16)?;
+                check_type(signed as i32)?;
+                check_type(signed)?;
+                check_type(signed as f32)?;
+            }
+            if !share.is_nan() {
+                check_type(share)?;
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_a_typed_value_or_none(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+            for encoding in ENCODINGS {
+                check_bytes::<bool>(encoding, &bytes)?;
+                check_bytes::<u8>(encoding, &bytes)?;
+                check_bytes::<u16>(encoding, &bytes)?;
+                check_bytes::<u32>(encoding, &bytes)?;
+                check_bytes::<u64>(encoding, &bytes)?;
+                check_bytes::<i8>(encoding, &bytes)?;
+                check_bytes::<i16>(encoding, &bytes)?;
+                check_bytes::<i32>(encoding, &bytes)?;
+                check_bytes::<i64>(encoding, &bytes)?;
+                check_bytes::<f32>(encoding, &bytes)?;
+            }
+        }
+
+        #[test]
         fn any_bytes_are_a_value_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..20), (encoding, _) in fitting()) {
             if let Ok(value) = encoding.read(&bytes) {
                 // A varint may be longer than necessary.
                 prop_assert!(written(encoding, &value).len() <= bytes.len());
             }
         }
+    }
+
+    #[test]
+    fn value_of_another_type_is_none() {
+        assert_eq!(bool::decode(Encoding::U8, &[2]), None);
+        assert_eq!(u8::decode(Encoding::U16, &[0, 1]), None);
+        assert_eq!(u8::decode(Encoding::U8, &[]), None);
+        assert_eq!(u8::decode(Encoding::U8, &[1, 2]), None);
+        assert_eq!(u16::decode(Encoding::Zigzag, &[1]), None, "-1");
+        assert_eq!(i8::decode(Encoding::Varint, &[128, 1]), None, "128");
+        assert_eq!(u64::decode(Encoding::Varint, &[255; 11]), None);
+        assert_eq!(i64::decode(Encoding::F32, &0.5_f32.to_le_bytes()), None);
+        assert_eq!(u64::decode(Encoding::F32, &f32::MAX.to_le_bytes()), None);
+        assert_eq!(u64::decode(Encoding::F32, &f32::NAN.to_le_bytes()), None);
+        assert_eq!(f32::decode(Encoding::Bytes { max: 4 }, &[0; 4]), None);
+        assert_eq!(f32::decode(Encoding::U8, &[7]), Some(7.0));
     }
 
     #[test]

@@ -25,7 +25,7 @@ const WARNINGS_MAX: usize = 50;
 pub struct ScenarioReview {
     /// What is wrong; a scenario with errors is not played.
     pub errors: Vec<ScenarioError>,
-    /// What is allowed and probably not meant: text that does nothing, areas beyond their map.
+    /// What is allowed and probably not meant: old names, text that does nothing, areas beyond their map.
     pub warnings: Vec<SourceError>,
 }
 
@@ -155,8 +155,8 @@ impl LoadedScenario {
         self.locate_result(validate(&self.scenario, attributes, behaviours))
     }
 
-    /// Everything that is to be said of the scenario before it is played: what makes no sense, see [`validate_all`], and
-    /// text that does nothing. Of its maps nothing; see [`review_maps`](Self::review_maps).
+    /// Everything that is to be said of the scenario before it is played: what makes no sense, see [`validate_all`], old
+    /// names, and text that does nothing. Of its maps nothing; see [`review_maps`](Self::review_maps).
     #[must_use]
     pub fn review(&self, attributes: &[&str], behaviours: &Behaviours) -> ScenarioReview {
         let problems = validate_all(&self.scenario, attributes, behaviours);
@@ -166,10 +166,21 @@ impl LoadedScenario {
             Vec::new()
         };
         let invalid = |problem| ScenarioError::Invalid(self.locate_error(problem));
+        let mut all = self.old_names();
+        all.extend(self.warnings(warnings));
         ScenarioReview {
             errors: problems.into_iter().map(invalid).collect(),
-            warnings: self.warnings(warnings),
+            warnings: all,
         }
+    }
+
+    /// A warning for each field, action and the like that is written with the name that it had before: it is read, and the new
+    /// name is in the message.
+    #[must_use]
+    pub fn old_names(&self) -> Vec<SourceError> {
+        let mut found = self.sources.old_names();
+        found.truncate(WARNINGS_MAX);
+        found
     }
 
     fn warnings(&self, problems: Vec<ValidationError>) -> Vec<SourceError> {

@@ -17,6 +17,7 @@
 //! | `load.rs` | reading scenarios and the maps that they name, from the disk |
 //! | `margin.rs` | by how much expectations hold |
 //! | `memory.rs` | what a run takes of memory |
+//! | `old_names.rs` | names that fields and variants had before |
 //! | `read.rs` | reading the text of a scenario, within a limit |
 //! | `record/` | a run tick by tick, kept within bounds |
 //! | `report.rs` | the figures of a run |
@@ -43,6 +44,7 @@ mod load;
 mod margin;
 mod matches;
 mod memory;
+mod old_names;
 mod player_store;
 mod read;
 pub mod record;

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::builtin::built_in;
+use super::old_names::old_names;
 use super::read::{SCENARIO_BYTES_MAX, read_text};
 use super::schema::{Cue, MapSource, Scenario};
 use super::text::{
@@ -143,6 +144,20 @@ impl Sources {
             whole.start + part.start..whole.start + part.end
         });
         Some(file.source_error(span, problem.clone()))
+    }
+
+    /// The old names of fields and variants in all files, each with the new one. A file that is included twice counts once.
+    pub(super) fn old_names(&self) -> Vec<SourceError> {
+        let mut found = Vec::new();
+        for (nth, file) in self.files.iter().enumerate() {
+            let is_again = |other: &SourceFile| other.name == file.name && other.text == file.text;
+            if !self.files[..nth].iter().any(is_again) {
+                let names = old_names(&Outline::new(&file.expanded)).into_iter();
+                let warning = |(span, message)| file.source_error(span, (message, None));
+                found.extend(names.map(warning));
+            }
+        }
+        found
     }
 
     /// The file of a place, and the place as it is in that file.

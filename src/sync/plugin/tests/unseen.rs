@@ -18,7 +18,7 @@ pub(super) fn unseen_value(
     };
     let mirror = &end.mirrors.get(&rig.client_of(by))?.0;
     let (_, remote) = mirror.unseen_objects().find(|&(other, _)| other == of)?;
-    remote.attributes.get(attribute).map(<[u8]>::to_vec)
+    remote.attributes.bytes(attribute).map(<[u8]>::to_vec)
 }
 
 fn join(rig: &mut Rig, who: &[usize]) {

@@ -27,7 +27,8 @@ use crate::crowd::CrowdNetworkConditions;
 use docs::Docs;
 
 /// The sources of the types of a scenario file.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
+    include_str!("../../crowd/network_conditions.rs"),
     include_str!("../schema/area.rs"),
     include_str!("../schema/attribute.rs"),
     include_str!("../schema/crowd.rs"),
@@ -200,7 +201,11 @@ mod tests {
             "Queue",
             "Attribute",
             "Settings",
+            "Packets",
+            "LineSpec",
         ] {
+            let definition = &root["$defs"][name];
+            assert!(definition.get("description").is_some(), "{name}");
             for (field, schema) in of(&format!("/$defs/{name}/properties")) {
                 assert!(schema.get("description").is_some(), "{name}.{field}");
             }
@@ -211,7 +216,14 @@ mod tests {
             ("Only", 8),
             ("Area", 4),
             ("Pick", 2),
+            ("Scope", 5),
+            ("Class", 2),
+            ("AudienceName", 6),
+            ("MapSource", 2),
+            ("Expectation", 21),
         ] {
+            let definition = &root["$defs"][name];
+            assert!(definition.get("description").is_some(), "{name}");
             let all = root
                 .pointer(&format!("/$defs/{name}/oneOf"))
                 .and_then(Value::as_array)
@@ -219,6 +231,15 @@ mod tests {
             assert_eq!(all.len(), variants, "{name}");
             for variant in all {
                 assert!(variant.get("description").is_some(), "{name}: {variant}");
+                let contents = variant.get("properties").and_then(Value::as_object);
+                let contents = contents.into_iter().flat_map(Map::values);
+                let fields = contents.filter_map(|content| content.get("properties")?.as_object());
+                for (field, schema) in fields.flatten() {
+                    assert!(
+                        schema.get("description").is_some(),
+                        "{name}: {variant}: {field}"
+                    );
+                }
             }
         }
         let scene = of("/$defs/Scene/properties");

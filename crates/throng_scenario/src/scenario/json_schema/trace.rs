@@ -10,6 +10,8 @@ use serde::de::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::scenario::old_names::is_old_name;
+
 /// Readings after which it gives up: more than there are variants.
 const READINGS_MAX: usize = 10_000;
 
@@ -48,15 +50,22 @@ struct Trace {
 }
 
 impl Trace {
-    /// Reads what has these fields, and gives what they are with it.
+    /// Reads what has these fields, and gives what they are with it. Serde lists old names of fields beside the new ones; a
+    /// value has only one of the two.
     fn fields<'de, V: Visitor<'de>>(
         &mut self,
+        name: &str,
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<(V::Value, Value), Error> {
         let mut read = TracedFields {
             trace: self,
-            fields: fields.iter(),
+            fields: fields
+                .iter()
+                .copied()
+                .filter(|field| !is_old_name(name, field))
+                .collect::<Vec<_>>()
+                .into_iter(),
             field: "",
             properties: Map::new(),
         };
@@ -202,7 +211,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let mut entries = TracedFields {
             trace: self.trace,
-            fields: ["."].iter(),
+            fields: vec!["."].into_iter(),
             field: ".",
             properties: Map::new(),
         };
@@ -218,7 +227,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let (value, schema) = self.trace.fields(fields, visitor)?;
+        let (value, schema) = self.trace.fields(name, fields, visitor)?;
         self.trace.structs.insert(name, schema);
         *self.schema = reference(name);
         Ok(value)
@@ -230,6 +239,11 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
+        // Serde lists old names of variants beside the new ones.
+        let current = variants.iter().copied();
+        let variants: Vec<&'static str> = current
+            .filter(|variant| !is_old_name(name, variant))
+            .collect();
         let is_left = |trace: &Trace, nth: &usize| {
             trace.done.get(name).is_none_or(|done| !done.contains(nth))
         };
@@ -315,14 +329,14 @@ impl<'de> SeqAccess<'de> for &mut Items<'_> {
     }
 }
 
-struct TracedFields<'a, 'f> {
+struct TracedFields<'a> {
     trace: &'a mut Trace,
-    fields: std::slice::Iter<'f, &'static str>,
+    fields: std::vec::IntoIter<&'static str>,
     field: &'static str,
     properties: Map<String, Value>,
 }
 
-impl<'de> MapAccess<'de> for &mut TracedFields<'_, '_> {
+impl<'de> MapAccess<'de> for &mut TracedFields<'_> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -332,8 +346,8 @@ impl<'de> MapAccess<'de> for &mut TracedFields<'_, '_> {
         let Some(field) = self.fields.next() else {
             return Ok(None);
         };
-        self.field = *field;
-        let name: StrDeserializer<'_, Error> = (*field).into_deserializer();
+        self.field = field;
+        let name: StrDeserializer<'_, Error> = field.into_deserializer();
         seed.deserialize(name).map(Some)
     }
 
@@ -412,7 +426,7 @@ impl<'de> VariantAccess<'de> for TracedVariant<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let (value, schema) = self.trace.fields(fields, visitor)?;
+        let (value, schema) = self.trace.fields("", fields, visitor)?;
         Self::set_content(self.schema, self.name, schema);
         Ok(value)
     }

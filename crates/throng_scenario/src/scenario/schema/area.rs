@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A part of a scene. Metres count from the top left corner, x to the right and y down.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename = "Area", deny_unknown_fields)]
 pub enum ScenarioArea {
     /// An upright rectangle.
     Rect {

@@ -493,6 +493,7 @@ pub enum Action {
 
 /// Who is told of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename = "Scope")]
 pub enum ScenarioAnnouncementScope {
     /// All who see the object, and the client that controls it.
     Viewers,

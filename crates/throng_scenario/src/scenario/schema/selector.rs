@@ -6,6 +6,7 @@ use super::ScenarioArea;
 
 /// Which objects a cue takes when more fit than its `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename = "Pick")]
 pub enum SelectionOrder {
     /// Those that came first.
     #[default]
@@ -17,7 +18,7 @@ pub enum SelectionOrder {
 /// Something that must hold of an object for a cue to be about it. Areas are those of the scene in which the object is; a
 /// ring counts with all that it surrounds, out to its outer edge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename = "Only", deny_unknown_fields)]
 pub enum ObjectCondition {
     /// It is in this area.
     Within(ScenarioArea),

@@ -118,6 +118,36 @@ impl<'a> Outline<'a> {
             .collect()
     }
 
+    /// The names of fields and variants that `is_wanted` takes: where each stands, and the fields around it, the innermost
+    /// last. Words in texts and comments are no names.
+    pub fn names(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<(TextSpan, Vec<&'a str>)> {
+        let mut names = Vec::new();
+        for (at, value) in self.values.iter().enumerate() {
+            let variant = value.head.clone().or_else(|| {
+                let is_word = !value.is_group;
+                is_word.then(|| value.span.clone())
+            });
+            for (span, owner) in [
+                (value.key.clone(), (at > 0).then_some(value.parent)),
+                (variant, Some(at)),
+            ] {
+                let span = span.filter(|span| is_wanted(self.text_at(span)));
+                names.extend(span.map(|span| (span, self.fields_of(owner))));
+            }
+        }
+        names
+    }
+
+    /// The fields in which a value stands, the innermost last.
+    fn fields_of(&self, value: Option<usize>) -> Vec<&'a str> {
+        let parent = |&at: &usize| (at > 0).then(|| self.values[at].parent);
+        let around = std::iter::successors(value, parent);
+        let keys = around.filter_map(|at| self.values[at].key.as_ref());
+        let mut fields: Vec<&str> = keys.map(|key| self.text_at(key)).collect();
+        fields.reverse();
+        fields
+    }
+
     /// The token that contains a byte, or the last one before it.
     pub fn token_before(&self, byte: usize) -> Option<usize> {
         self.tokens

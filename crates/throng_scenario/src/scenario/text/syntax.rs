@@ -11,6 +11,7 @@ use super::error::{ScenarioError, SourceError};
 use super::outline::{BYTE_ORDER_MARK, Outline, TextSpan, TokenKind};
 
 use super::suggest::{closest, list_names};
+use crate::scenario::old_names::is_old_name;
 use crate::scenario::schema::{Action, Scenario};
 
 /// Steps down into a scenario that the reader takes at most, since each costs stack. A bracket is one to four of them, a
@@ -88,7 +89,10 @@ fn explain(outline: &Outline, text: &str, error: &SpannedError) -> ReadError {
             expected,
             found,
             outer,
-        } => unknown_field(outline, reached, expected, found, outer.as_deref()),
+        } => {
+            let expected = current_names(expected, outer.as_deref());
+            unknown_field(outline, reached, &expected, found, outer.as_deref())
+        }
         Error::NoSuchEnumVariant {
             expected,
             found,
@@ -101,7 +105,7 @@ fn explain(outline: &Outline, text: &str, error: &SpannedError) -> ReadError {
                 outline.word_before(reached, found),
                 &format!("variant `{}`{of}", shortened(found)),
                 found,
-                expected,
+                &current_names(expected, outer.as_deref()),
             )
         }
         Error::ExpectedDifferentStructName { expected, found } => ReadError::new(
@@ -157,6 +161,13 @@ fn explain(outline: &Outline, text: &str, error: &SpannedError) -> ReadError {
             None => ReadError::new(reached..reached, lower_first(&code.to_string())),
         },
     }
+}
+
+/// The names that a type expects, without old ones.
+fn current_names(expected: &[&'static str], outer: Option<&str>) -> Vec<&'static str> {
+    let is_old = |name: &str| outer.is_some_and(|outer| is_old_name(outer, name));
+    let expected = expected.iter().copied();
+    expected.filter(|name| !is_old(name)).collect()
 }
 
 fn unknown_field(
