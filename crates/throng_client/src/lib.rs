@@ -9,7 +9,7 @@
 //! let mut client = Client::connect(&token_of_my_login_service(), ClientSettings::new(7))?;
 //! loop {
 //!     let now = Instant::now();
-//!     client.walk(ControlState::towards(64)); // as long as the key is held; 64 is a quarter of a turn, +y
+//!     client.set_controls(ControlState::towards(64)); // as long as the key is held; 64 is a quarter of a turn, +y
 //!     client.update(now)?;
 //!     while let Some(event) = client.next_event() {
 //!         match event {

@@ -182,7 +182,9 @@ mod tests {
     }
 
     #[derive(ReplicatedAttribute)]
-    struct Stamina(#[allow(dead_code)] u8);
+    struct Stamina {
+        _points: u8,
+    }
 
     #[derive(ReplicatedAttribute)]
     #[replicate(id = 3, encoding = Encoding::U32)]
