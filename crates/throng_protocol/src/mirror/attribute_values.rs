@@ -183,7 +183,9 @@ mod tests {
     }
 
     #[derive(ReplicatedAttribute)]
-    struct Stamina(#[allow(dead_code, reason = "only the encoding is used")] u8);
+    struct Stamina {
+        _points: u8,
+    }
 
     #[derive(ReplicatedAttribute)]
     #[replicate(id = 3, encoding = Encoding::U32)]
