@@ -8,6 +8,7 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::prelude::*;
+use throng::world::ObjectHashAppExt;
 
 #[derive(Component, Replicate, StateHashed)]
 #[replicate(audience = Audience::OWNER)]

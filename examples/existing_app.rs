@@ -8,6 +8,7 @@ use bevy_app::{App, FixedUpdate, TaskPoolPlugin};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time, TimePlugin};
 use glam::Vec2;
+use throng::aoi::AoiPlugin;
 use throng::prelude::*;
 
 /// The game's own component; throng knows nothing of it.

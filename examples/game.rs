@@ -7,7 +7,14 @@ use std::collections::BTreeMap;
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
+use throng::instance::{InstanceModes, InstancePlayerReturned, InstanceRules};
+use throng::matchmaking::{MatchModeSettings, MatchmakingSettings};
+use throng::outbox::MemorySink;
 use throng::prelude::*;
+use throng::session::{ConnectionInfo, TransportHandle};
+use throng::sync::{Mirror, SaveRequest};
+use throng::wire::ClientMessage;
+use throng::world::PartyId;
 
 const GATE: Vec2 = Vec2::new(50.0, 30.0);
 #[derive(Component, Replicate)]

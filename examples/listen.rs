@@ -6,6 +6,8 @@ use glam::Vec2;
 use std::{thread, time::Duration};
 use throng::net::{ConnectToken, EndpointSettings, ListenSettings, SecretKey, TokenClaims};
 use throng::net::{UdpClient, listen, stop_listening};
+use throng::sync::Mirror;
+use throng::wire::ClientMessage;
 use throng::{prelude::*, sim::clock::unix_ms};
 
 fn play(token: ConnectToken) -> Option<Vec2> {

@@ -4,7 +4,11 @@
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use throng::outbox::PacketSink;
 use throng::prelude::*;
+use throng::session::{ConnectionInfo, TransportHandle};
+use throng::sync::Mirror;
+use throng::wire::{Channel, ClientMessage, CloseReason};
 
 struct Loopback(Sender<Vec<u8>>);
 

@@ -6,8 +6,13 @@ use std::sync::Arc;
 
 use glam::Vec2;
 use throng::movement::{Ground, PlayerStep, step_m};
+use throng::outbox::MemorySink;
 use throng::prelude::*;
+use throng::session::{ConnectionInfo, TransportHandle, connect};
+use throng::sync::{Mirror, Predictor};
+use throng::wire::ClientMessage;
 use throng::wire::{ClientInput, InputMotion};
+use throng::world::teleport;
 
 const LAG_TICKS: usize = 2; // 100 ms at 20 Hz, each way.
 const SPEED_M_S: f32 = 4.0; // In a game an attribute of the object tells it.

@@ -9,6 +9,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::system::RunSystemOnce;
 use bevy_time::TimePlugin;
 use glam::Vec2;
+use throng::aoi::{AoiPlugin, hide_from};
 use throng::prelude::*;
 
 /// The first word of a tag holds quests, one bit each; who has none is seen by all.

@@ -1,62 +1,26 @@
-//! What an embedder imports, by module: `use throng::prelude::*;`.
+//! The names that most programs need: `use throng::prelude::*;`.
 //!
-//! What is typed first in a server of one's own: plugins, settings, scenes and objects, what happens to them, and what one sets.
-//! Whatever is rarer stands flat in its module.
+//! At most 60, and none of them clashes with the preludes of Bevy or of the standard library. All other names are in their modules.
 
 pub use crate::ThrongPlugins;
 pub use crate::aoi::{
-    AoiPlugin, AoiSettings, AoiStats, SceneAoiSettings, SceneInterest, ViewCaps, ViewEntered,
-    ViewLeaveReason, ViewLeft, ViewLinkMode, ViewRelations, ViewRerankRequest, ViewRules, ViewTag,
-    ViewTraits, Viewable, Viewer, Views, clear_view_exception, hide_from, show_to,
+    AoiSettings, ViewEntered, ViewEntityCommandsExt, ViewLeft, ViewRules, ViewTag, Viewable,
+    Viewer, Views,
 };
-pub use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
-pub use crate::instance::{
-    InstanceEnded, InstanceHost, InstanceModes, InstanceOpened, InstancePlayerEntered,
-    InstancePlayerReturned, InstancePlugin, InstanceRules, InstanceSettings, Instances,
-    end_instance, leave_instance,
-};
-pub use crate::map::{MapEdited, MapPlugin, SceneMap, TileEdit, TileMap, TileRect, edit_map};
-pub use crate::matchmaking::{
-    BackfillRequest, BackfillResult, CancelRequest, MatchFormed, MatchModeSettings, Matchmaker,
-    MatchmakingPlugin, MatchmakingSettings, ModeId, QueueRequest, Ticket, TicketParty,
-    TicketPlayer, TicketRefused,
-};
-pub use crate::movement::{
-    AttachedTo, MaxSpeed, MoveRefused, MovementPlugin, MovementSettings, Walker, WalkerArrived,
-};
-pub use crate::nav::{
-    NavPath, NavPlugin, NavSettings, NavStats, PathFailed, PathFound, PathRequest,
-    SearchBudgetClass,
-};
-pub use crate::outbox::{MemorySink, Outbox, OutboxPlugin, OutboxSettings, PacketSink};
+pub use crate::map::{SceneMap, TileMap};
+pub use crate::matchmaking::{MatchFormed, QueueRequest, Ticket};
+pub use crate::movement::{AttachedTo, MaxSpeed, Walker, WalkerArrived};
+pub use crate::nav::{NavPath, PathFailed, PathFound, PathRequest};
 pub use crate::server::{Pace, Server};
 pub use crate::session::{
-    AdmissionClass, Authentication, Authenticator, AwaitingReconnect, ClientMessageAppExt,
-    ClientMessageType, ConnectionInfo, ConnectionLost, ControlledBy, DisconnectReason, FromClient,
-    LoggedIn, LoggedOut, LoginRequest, LoginResponder, LogoutReason, PlayerInput, PlayerRequest,
-    PlayerRequestReceived, SessionKey, SessionPlugin, SessionResumed, SessionSettings,
-    SessionState, Sessions, TransportHandle, VerifiedIdentity, connect, control, disconnect,
+    ClientMessageAppExt, ClientMessageType, ControlledBy, FromClient, LoggedIn, LoggedOut,
+    SessionCommandsExt, Sessions,
 };
-pub use crate::sim::{
-    HashAppExt, Heartbeat, HeartbeatSystems, LoadMeasure, Overload, OverloadChanged, OverloadLevel,
-    OverloadSettings, RandomStreams, SimPlugin, SimSettings, SimSystems, SimTick, StateHasher,
-    Workers,
-};
-pub use crate::store::{
-    AtomicSaveRequest, LeaseLost, PlayerLoadFailed, PlayerLoaded, PlayerStore, PlayerStorePlugin,
-    PlayerStoreSettings, PlayersSaved,
-};
-pub use crate::sync::{
-    AnnouncementRequest, AnnouncementScope, AttributeSpec, Audience, AudienceAppExt, DirtyMasks,
-    MaskSlot, Membership, Mirror, Predictor, Replicate, ReplicateAppExt, SaveFailed, SaveRequest,
-    SendRate, ServerClock, SyncPlugin, SyncSettings,
-};
-pub use crate::wire::{AttributeValue, Channel, ClientId, ClientMessage, CloseReason, Encoding};
+pub use crate::sim::{RandomStreams, SimSystems, SimTick};
+pub use crate::sync::{AnnouncementRequest, Audience, Replicate, ReplicateAppExt};
+pub use crate::wire::ClientId;
 pub use crate::world::{
-    Floor, GuildId, Heading, KindId, Npc, Object, ObjectCategory, ObjectChangedScene,
-    ObjectCommandsExt, ObjectDespawned, ObjectHashAppExt, ObjectId, ObjectKind, ObjectKinds,
-    ObjectRef, ObjectSpawned, ObjectTeleported, Parties, PartyId, Player, PlayerId, Players,
-    Position, SceneClosed, SceneId, SceneOpened, SceneSpec, Scenes, SimScene, SpawnRefused,
-    StateHashed, TeamId, Velocity, ViewRange, WorldError, WorldPlugin, change_scene, close_scene,
-    despawn_object, join_party, leave_party, open_scene, spawn_object, teleport,
+    Heading, KindId, Npc, Object, ObjectCommandsExt, ObjectDespawned, ObjectEntityCommandsExt,
+    ObjectRef, ObjectSpawned, Player, PlayerId, Position, SceneSpec, SimScene, StateHashed, TeamId,
+    open_scene, spawn_object,
 };

@@ -416,7 +416,7 @@ fn check_leak_names_its_function() {
         planted[0]
             .functions
             .iter()
-            .any(|name| name.contains("a_leak_is_found"))
+            .any(|name| name.contains("check_leak_names_its_function"))
     );
     assert!(planted[0].is_own_code());
     let has = |name: &str| {

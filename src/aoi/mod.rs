@@ -18,8 +18,9 @@
 mod plugin;
 
 pub use plugin::{
-    AoiPlugin, AoiSettings, AoiStats, SceneAoiSettings, SceneInterest, ViewEntered, ViewError,
-    ViewExceptions, ViewLeft, ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Viewable,
-    Viewer, Views, clear_view_exception, hide_from, show_to, validate_views,
+    AoiPlugin, AoiSettings, AoiStats, SceneAoiSettings, SceneInterest, ViewEntered,
+    ViewEntityCommandsExt, ViewError, ViewExceptions, ViewLeft, ViewRelations, ViewRerankRequest,
+    ViewRules, ViewTag, Viewable, Viewer, Views, clear_view_exception, hide_from, show_to,
+    validate_views,
 };
 pub use throng_aoi::*;

@@ -9,7 +9,8 @@
 //! |---|---|
 //! | `settings` | limits and rates of the update, and its counters |
 //! | `components` | what an embedder puts on scenes and objects, rules among it |
-//! | `exceptions` | who is shown to one viewer, or hidden from one |
+//! | `exceptions` | objects that are shown to one viewer, or hidden from one |
+//! | `commands` | the same by commands |
 //! | `interest` | the views of a scene, their update, and what is told of it |
 //! | `bearers` | who has, or had last, each id |
 //! | `tell` | what is told: messages, and events for observers |
@@ -18,6 +19,7 @@
 //! | `check` | views against the world, by brute force |
 
 mod check;
+mod commands;
 mod components;
 mod entities;
 mod exceptions;
@@ -33,6 +35,7 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 pub use check::validate_views;
+pub use commands::ViewEntityCommandsExt;
 pub use components::{
     SceneAoiSettings, ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Viewable, Viewer,
 };
@@ -69,6 +72,7 @@ impl AoiPlugin {
             .add_counted_message::<ViewEntered>("aoi")
             .add_counted_message::<ViewLeft>("aoi")
             .add_message::<ViewRerankRequest>()
+            .add_observer(exceptions::end_exceptions)
             .add_systems(
                 FixedUpdate,
                 (
@@ -107,7 +111,7 @@ impl AoiPlugin {
             .hash_component::<Viewer>("viewer")
             .hash_component::<Viewable>("viewable")
             .hash_component::<ViewTag>("view_tag")
-            .hash_component::<ViewExceptions>("view_exceptions")
+            .hash_part("view_exceptions", exceptions::hash_exceptions())
             .hash_part("views", |world, hasher| {
                 let scenes: Vec<Entity> = world
                     .resource::<Scenes>()

@@ -9,21 +9,21 @@ pub struct Lineup {
     mode: ModeId,
     #[memory(with = heap_bytes_of_lists)]
     sides: [Vec<Ticket>; 2],
-    /// What it was at the beginning: what is asked for when nobody is left who could say.
+    /// The profile at the start of the match, for backfill requests when all players have left.
     initial: MatchProfile,
 }
 
-/// What those who are to join a match should be near to.
+/// The values that parties which join a match should be near to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MatchProfile {
     skill: i32,
     level: u16,
-    /// Where all of the parties would play, or at least some; 0 means anywhere.
+    /// The regions that all of the parties allow, or at least some; 0 means anywhere.
     regions: u32,
 }
 
 impl MatchProfile {
-    /// That of some parties; `None` without any.
+    /// The profile of some parties; `None` without any.
     fn of(sides: &[Vec<Ticket>; 2]) -> Option<Self> {
         let all = || sides.iter().flatten();
         let count = i64::try_from(all().count())
@@ -50,21 +50,21 @@ impl MatchProfile {
     }
 }
 
-/// What a side lacks.
+/// The missing players of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vacancy {
     /// The side, 0 or 1.
     pub side: usize,
-    /// Players that are missing.
+    /// The number of missing players.
     pub players: u8,
-    /// The power that they had.
+    /// Their power.
     pub power: u64,
-    /// How many of them played each role, as far as that is known.
+    /// The number of them in each role, as far as it is known.
     pub roles: [u8; ROLE_COUNT],
 }
 
 impl Lineup {
-    /// The lineup at the beginning of a match.
+    /// The lineup at the start of a match.
     #[must_use]
     pub fn new(mode: ModeId, sides: [Vec<Ticket>; 2]) -> Self {
         let nobody = MatchProfile {
@@ -80,13 +80,13 @@ impl Lineup {
         }
     }
 
-    /// The mode that is played.
+    /// The mode of the match.
     #[must_use]
     pub const fn mode(&self) -> ModeId {
         self.mode
     }
 
-    /// The parties of both sides; one that lost players is smaller than it queued.
+    /// The parties of both sides; a party that lost players is smaller than its ticket in the queue.
     #[must_use]
     pub const fn sides(&self) -> &[Vec<Ticket>; 2] {
         &self.sides
@@ -100,13 +100,13 @@ impl Lineup {
         of_player.map(|ticket| ticket.party)
     }
 
-    /// A party joins a side, 0 or 1.
+    /// Adds a party to a side, 0 or 1.
     pub fn join(&mut self, side: usize, ticket: Ticket) {
         self.sides[side.min(1)].push(ticket);
     }
 
-    /// Takes a player out of its party and gives what its side lacks by that: its share of the party's power, and no
-    /// role, since roles are known of parties only. `None` when it is not in the lineup. O(players).
+    /// Removes a player from its party and returns the vacancy of its side: its share of the party's power, and no
+    /// role, since roles are known per party only. `None` when it is not in the lineup. O(players).
     pub fn remove_player(&mut self, player: TicketPlayer) -> Option<Vacancy> {
         let of_player = |ticket: &Ticket| ticket.members.contains(&player);
         let place = |side: usize| self.sides[side].iter().position(of_player);
@@ -129,7 +129,7 @@ impl Lineup {
         })
     }
 
-    /// Takes a party out and gives it, with what its side lacks by that. `None` when it is not in the lineup.
+    /// Removes a party and returns it, with the vacancy of its side. `None` when it is not in the lineup.
     /// O(parties).
     pub fn remove_party(&mut self, party: TicketParty) -> Option<(Ticket, Vacancy)> {
         let (side, at) = (0..2).find_map(|side| {
@@ -150,8 +150,8 @@ impl Lineup {
         Some((ticket, vacancy))
     }
 
-    /// Whom matchmaking is asked for: as strong as what is missing, near those who play in skill and level (or, when all have
-    /// left, those with whom the match began), and whom nobody of them would avoid. O(players).
+    /// The backfill request for a vacancy: as strong as the missing players, near the current players in skill and level (or the
+    /// original ones, if all have left), and without players whom any of them avoids. O(players).
     #[must_use]
     pub fn backfill_for(&self, vacancy: &Vacancy) -> Backfill {
         let of = |side: &[Ticket]| -> Vec<TicketPlayer> {
@@ -180,14 +180,14 @@ impl Lineup {
         }
     }
 
-    /// Feeds it to a hash. O(players).
+    /// Adds it to a hash. O(players).
     pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         feed(u64::from(self.mode.0));
         for side in &self.sides {
             feed(side.len() as u64);
             side.iter().for_each(|ticket| ticket.hash_state(feed));
         }
-        // While anybody plays, it follows from parties that were fed when they came.
+        // While there are players, the profile follows from parties that were hashed when they came.
         if self.sides.iter().all(Vec::is_empty) {
             feed(u64::from(self.initial.skill as u32) << 32 | u64::from(self.initial.level));
             feed(u64::from(self.initial.regions));

@@ -1,8 +1,8 @@
 //! Instances: each match gets its own scene. Players are moved there, play, and return to where they were.
 //!
 //! Register a host for a mode with [`InstanceModes::host`]. An [`InstanceHost`] opens the scene of a match; a
-//! [`SceneSpec`](crate::world::SceneSpec) is the simplest one. Your game reads [`InstancePlayerEntered`] and [`InstancePlayerReturned`] and implements what
-//! happens inside.
+//! [`SceneSpec`](crate::world::SceneSpec) is the simplest one. Your game reads [`InstancePlayerEntered`] and
+//! [`InstancePlayerReturned`] and implements what happens inside.
 //!
 //! ```text
 //! MatchFormed ──▶ InstanceHost::open ──▶ InstanceOpened ──▶ players found by PlayerId and moved ──▶ InstancePlayerEntered

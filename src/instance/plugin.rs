@@ -5,7 +5,7 @@
 //! | `host` | the interface for games: scenes for matches, positions to move players to and back |
 //! | `instances` | the running instances: seats and missing players |
 //! | `messages` | requests and facts |
-//! | `play` | the steps of a tick: parties join, instances end and open |
+//! | `run` | the steps of a tick: parties join, instances end and open |
 //! | `seats` | the players of an instance: how they move in, leave, come home and are replaced |
 //! | this file | the plugin and its place in the tick |
 
@@ -33,8 +33,8 @@ use crate::memory::MemoryAppExt;
 use crate::sim::{HashAppExt, SimSystems};
 use crate::world::WorldPlugin;
 
-/// Plays matches in scenes of their own, for the modes of [`InstanceModes`]. Adds [`WorldPlugin`] and
-/// [`MatchmakingPlugin`] when they are missing. Does nothing while no mode is hosted.
+/// Runs matches in scenes of their own, for the modes of [`InstanceModes`]. Adds [`WorldPlugin`] and
+/// [`MatchmakingPlugin`] when they are missing. Does nothing while no mode has a host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InstancePlugin;
 
@@ -75,6 +75,6 @@ impl InstancePlugin {
     }
 }
 
-/// All that instances do in a tick, in [`SimSystems::Think`]. Systems that give players something to do there run after it.
+/// All instance systems of a tick, in [`SimSystems::Think`]. Systems that control players inside instances run after it.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InstanceSystems;

@@ -2,29 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The rules of a mode's instances. Seconds that are no number or below 0 count as 0.
+/// The rules of a mode's instances. Seconds that are NaN or negative count as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InstanceRules {
-    /// How long a match is played; then its players go home and its scene closes. Seconds.
+    /// The duration of a match; then its players go home and its scene closes. Seconds.
     pub duration_s: f64,
-    /// For how long the seat of a player whose object is gone (it logged out, say) is held: if it has an object again
-    /// in that time, it is moved in again; else it has left. 0 means that it has left at once. Seconds.
+    /// For how long the seat of a player whose object is gone (for example by a logout) is reserved: if it has an object again
+    /// in that time, it is moved in again; otherwise it has left. 0 means that it leaves at once. Seconds.
     #[serde(alias = "seat_held_s")]
     pub seat_reserved_s: f64,
-    /// How often matchmaking is asked for players in place of those who left; 0 means never. When nobody has come
-    /// after so many times, the place stays empty, which is counted.
+    /// How often a backfill is requested for players who left; 0 means never. If no players are found after
+    /// this number of attempts, the vacancy stays open, which is counted.
     #[serde(alias = "backfill_tries_max")]
     pub backfill_attempts_max: u32,
-    /// The time from one such question to the next, if nobody came. Seconds.
+    /// The time between two such requests, if no players are found. Seconds.
     #[serde(alias = "backfill_every_s")]
     pub backfill_interval_s: f64,
-    /// Whether an instance ends as soon as nobody has a seat in it.
+    /// Whether an instance ends as soon as it has no seats.
     pub ends_when_empty: bool,
 }
 
 impl InstanceRules {
-    /// Matches of this length, in seconds; all else by default.
+    /// Matches of this duration, in seconds; everything else by default.
     #[must_use]
     pub fn with_duration_s(duration_s: f64) -> Self {
         Self {
@@ -57,7 +57,7 @@ pub(super) struct InstanceTickSettings {
 }
 
 impl InstanceTickSettings {
-    /// Feeds what steers later ticks to a hash; when the instance ends is told apart.
+    /// Adds the values that affect later ticks to a hash; the end of the instance is hashed separately.
     pub(super) fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         feed(self.seat_reserved);
         feed(self.backfill_interval);
@@ -66,9 +66,9 @@ impl InstanceTickSettings {
 }
 
 impl InstanceRules {
-    /// In ticks, of which there are `tick_rate_millihertz` in a thousand seconds; rounded down.
-    pub(super) fn to_ticks(&self, tick_mhz: u64) -> InstanceTickSettings {
-        // The cast takes what is no number to 0, and what is too large to the largest.
+    /// Converts to ticks, of which there are `tick_mhz` in a thousand seconds; rounded down.
+    pub(super) fn in_ticks(&self, tick_mhz: u64) -> InstanceTickSettings {
+        // The cast maps NaN to 0, and values that are too large to the maximum.
         let ticks = |seconds: f64| (seconds.max(0.0) * tick_mhz as f64 / 1000.0) as u64;
         InstanceTickSettings {
             duration: ticks(self.duration_s),
@@ -92,7 +92,7 @@ mod tests {
             backfill_interval_s: -3.0,
             ..InstanceRules::default()
         };
-        let ticks = rules.to_ticks(20_000);
+        let ticks = rules.in_ticks(20_000);
         assert_eq!(
             (ticks.duration, ticks.seat_reserved, ticks.backfill_interval),
             (39, 0, 1)
@@ -101,6 +101,6 @@ mod tests {
             duration_s: f64::INFINITY,
             ..rules
         };
-        assert_eq!(endless.to_ticks(20_000).duration, u64::MAX);
+        assert_eq!(endless.in_ticks(20_000).duration, u64::MAX);
     }
 }

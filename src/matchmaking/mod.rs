@@ -1,6 +1,7 @@
 //! Matchmaking: forms matches of two groups of exactly K players from parties that stay together.
 //!
-//! Insert [`MatchmakingSettings`] with the modes, write a [`QueueRequest`] with a [`Ticket`], and read [`MatchFormed`] or [`TicketRefused`].
+//! Insert [`MatchmakingSettings`] with the modes, write a [`QueueRequest`] with a [`Ticket`], and read [`MatchFormed`] or
+//! [`TicketRefused`].
 //!
 //! ```text
 //! QueueRequest ─▶ Ticket ─▶ [MatchmakingCore] ─▶ heartbeat ─▶ MatchProposed ─▶ MatchFormed
@@ -16,7 +17,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `held` | tickets of parties with a member whose connection is lost |
+//! | `suspended` | tickets of parties with a member whose connection is lost |
 //! | `plugin` | requests, messages and the heartbeat |
 
 mod plugin;

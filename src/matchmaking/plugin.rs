@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! PartyTicket inserted ──▶ QueueRequest · removed ──▶ CancelRequest
-//! every tick   QueueRequest ──▶ [queue_tickets]  ──▶ TicketQueued    · TicketRefused
-//!              MatchResponse ─▶ [answer_matches] ──▶ MatchFormed     · TicketCancelled
-//!              CancelRequest ─▶ [cancel_tickets] ──▶ TicketCancelled · TicketRefused
-//!              LoggedOut ─────▶ [cancel_tickets] ──▶ TicketCancelled
-//!              ConnectionLost ──────▶ [hold_tickets]   ──▶ TicketCancelled, suspended; SessionResumed ─▶ TicketQueued
-//!              SpectateRequest ──▶ [watch_rooms]
-//!              BackfillRequest ▶ [fill_matches]  ──▶ BackfillResult
-//! Heartbeat                     [make_matches]   ──▶ TicketExpired   · MatchProposed · MatchFormed
+//! every tick   QueueRequest ────▶ [queue_tickets]           ──▶ TicketQueued    · TicketRefused
+//!              MatchResponse ───▶ [apply_match_responses]   ──▶ MatchFormed     · TicketCancelled
+//!              CancelRequest ───▶ [cancel_tickets]          ──▶ TicketCancelled · TicketRefused
+//!              LoggedOut ───────▶ [cancel_tickets]          ──▶ TicketCancelled
+//!              ConnectionLost ──▶ [suspend_tickets]         ──▶ TicketCancelled, suspended; SessionResumed ─▶ TicketQueued
+//!              SpectateRequest ─▶ [apply_spectate_requests]
+//!              BackfillRequest ─▶ [backfill_matches]        ──▶ BackfillResult
+//! Heartbeat                       [form_matches]            ──▶ TicketExpired   · MatchProposed · MatchFormed
 //! ```
 //! Requests are handled in every tick, right before [`SimSystems::Heartbeat`]: a message lives for two ticks, and the time between two
 //! heartbeats is longer. A request in the tick of a heartbeat takes part in it. The requests of a tick are handled in the order in which
@@ -20,9 +20,9 @@
 //!
 //! Invariant after every tick: [`Matchmaker::tickets_conserved`].
 //!
-//! Limits: a request costs O(log n) ([`BackfillRequest`] a bounded search, see [`MatchmakingCore::backfill`]) and is handled in its own tick. None
-//! is carried over, so the limits of the writers (for clients the budget of the inbox) bound the work. The queues are bounded by
-//! [`GroupModeSettings::tickets_max`](super::GroupModeSettings::tickets_max). Every refusal is a message and a count.
+//! Limits: a request costs O(log n) ([`BackfillRequest`] a bounded search, see [`MatchmakingCore::backfill`]) and is handled in its own
+//! tick. None is carried over, so the limits of the writers (for clients the budget of the inbox) bound the work. The queues are bounded
+//! by [`GroupModeSettings::tickets_max`](super::GroupModeSettings::tickets_max). Every refusal is a message and a count.
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +45,7 @@ use crate::session::{ConnectionLost, LoggedOut, SessionResumed};
 use crate::sim::{HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
 use crate::world::Players;
 
-/// Makes battles out of waiting parties, in [`HeartbeatSystems::Match`]. Needs no other plugin of the crate.
+/// Forms matches of waiting parties, in [`HeartbeatSystems::Match`]. Needs no other plugin of the crate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchmakingPlugin;
 
@@ -113,35 +113,35 @@ impl MatchmakingPlugin {
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MatchmakingSettings {
-    /// The modes; their ids are their places, from 0.
+    /// The modes; their ids are their indices, from 0.
     pub modes: Vec<MatchModeSettings>,
 }
 
-/// What is counted beside the statistics of each mode ([`MatchmakingCore::stats`]).
+/// Counters apart from the statistics of each mode ([`MatchmakingCore::stats`]).
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MatchmakingStats {
-    /// Requests to queue that were refused, for whatever reason.
+    /// Requests to queue that were refused, for any reason.
     pub queue_refused: u64,
     /// Cancellations that were refused.
     pub cancel_refused: u64,
-    /// Answers to matches that were not proposed, or no more.
+    /// Responses to matches that are not proposed (any more).
     pub response_refused: u64,
-    /// Wishes to watch where nobody can, or nobody else.
+    /// Requests to watch that were refused.
     pub spectate_refused: u64,
 }
 
 /// The waiting parties of all modes: a [`MatchmakingCore`] as a resource.
 ///
-/// To queue and cancel by messages keeps an order that does not depend on the schedule. Whoever calls
+/// Messages keep an order of requests that does not depend on the schedule. Code that calls
 /// [`MatchmakingCore::enqueue`], [`MatchmakingCore::cancel`] or [`MatchmakingCore::remove_player`] directly (a bulk load, a player who
-/// is gone for good) gets the outcome as the result, and no fact is written.
+/// is gone for good) gets the result as a return value, and no message is written.
 #[derive(Resource, Clone, Debug, MemoryUse)]
 pub struct Matchmaker(MatchmakingCore);
 
 impl Matchmaker {
-    /// Opens these modes at `tick_hz` ticks a second. Inserted as a resource it replaces the old one, whose
-    /// parties wait no more.
+    /// Creates these modes at `tick_hz` ticks per second. Inserted as a resource it replaces the old one, whose
+    /// parties are no longer queued.
     ///
     /// # Errors
     /// [`ModeError`] when a mode's settings are out of range or two have the same name.
@@ -149,7 +149,7 @@ impl Matchmaker {
         MatchmakingCore::new(modes, tick_hz).map(Self)
     }
 
-    /// Whether the books are right: in every mode queued = matched + cancelled + expired + waiting, counted
+    /// Whether the counters are consistent: in every mode queued = matched + cancelled + expired + waiting, counted
     /// in parties. O(modes).
     #[must_use]
     pub fn tickets_conserved(&self) -> bool {
@@ -178,141 +178,141 @@ impl DerefMut for Matchmaker {
     }
 }
 
-/// What waits for players whose connection is lost.
+/// The suspended tickets of players whose connection is lost.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
 struct TicketSuspensions(SuspendedTickets);
 
-/// A party that is an entity, with its ticket: inserted it queues, removed or despawned it gives up. That is the
-/// same as to write the messages, and is answered by the same: a party that waits no more cannot give up. To
+/// The ticket of a party that is an entity: inserting it queues the party, removing or despawning it cancels. That is the
+/// same as writing the messages, with the same replies: a party that is not queued cannot cancel. To
 /// change a ticket, remove it in one tick and insert another in the next.
 #[derive(Component, Clone, Debug, PartialEq, Eq)]
 #[component(immutable)]
 pub struct PartyTicket(pub Ticket);
 
-/// A party wants a battle. Answered in the same tick by [`TicketQueued`] or [`TicketRefused`].
+/// Request: queue a party. Answered in the same tick by [`TicketQueued`] or [`TicketRefused`].
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct QueueRequest {
-    /// Its ticket. A `since_tick` that is not reached yet counts as now.
+    /// Its ticket. A `since_tick` in the future counts as now.
     pub ticket: Ticket,
 }
 
-/// A party wants to wait no longer. Answered in the same tick by [`TicketCancelled`] or [`TicketRefused`].
+/// Request: remove a party from the queue. Answered in the same tick by [`TicketCancelled`] or [`TicketRefused`].
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CancelRequest {
-    /// The party that is to wait no longer.
+    /// The party to remove.
     pub party: TicketParty,
-    /// The player who asks, and must be a member; `None` when the server itself asks.
+    /// The player who requests it, and must be a member; `None` for a request of the server itself.
     pub player: Option<TicketPlayer>,
 }
 
-/// A player accepts or declines the match that is proposed. To decline voids the party's ticket, which is
-/// answered by [`TicketCancelled`]; the last acceptance by [`MatchFormed`], both in the same tick. An answer
+/// A player accepts or declines a proposed match. Declining cancels the party's ticket and is
+/// answered by [`TicketCancelled`]; the last acceptance by [`MatchFormed`], both in the same tick. A response
 /// that comes too late is counted and otherwise ignored.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchResponse {
-    /// The player who answers, a member of a party of the match.
+    /// The player, a member of a party of the match.
     pub player: TicketPlayer,
     /// Whether the player accepts.
     pub accept: bool,
 }
 
-/// A player wants to watch the room of a party, or to watch no more. A wish that cannot be granted is counted and
+/// Request: a player watches the room of a party, or stops watching. A refused request is counted and
 /// otherwise ignored.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpectateRequest {
-    /// The player who wants to watch, or to watch no more.
+    /// The spectator.
     pub player: TicketPlayer,
-    /// The party whose room is to be watched; `None` to watch no more.
+    /// The party whose room is watched; `None` to stop watching.
     pub party: Option<TicketParty>,
 }
 
-/// Players are missing in a running match. Answered in the same tick by [`BackfillResult`].
+/// Request: find players for a running match. Answered in the same tick by [`BackfillResult`].
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct BackfillRequest {
-    /// The number of the running match; given back in the answer.
+    /// The id of the running match; repeated in the result.
     pub id: u64,
-    /// The mode in whose queue players are looked for.
+    /// The mode whose queue is searched.
     pub mode: ModeId,
-    /// The group that lacks players, 0 or 1; given back in the answer.
+    /// The group that lacks players, 0 or 1; repeated in the result.
     pub group: usize,
-    /// Who is missing.
+    /// The missing players.
     pub backfill: Backfill,
 }
 
-/// Who joins a running match.
+/// The parties that join a running match.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct BackfillResult {
-    /// The number of the running match, as the request gave it.
+    /// The id of the running match, from the request.
     pub id: u64,
     /// The group that they join, 0 or 1.
     pub group: usize,
-    /// The parties, which wait no more; none when none make up exactly what is missing.
+    /// The parties, which are no longer queued; empty when no set of parties has exactly the missing size.
     pub tickets: Vec<Ticket>,
     /// The objects of their players, in the order of the tickets' members; players without one are left out.
     pub objects: Vec<Entity>,
 }
 
-/// A party waits from this tick on.
+/// A party is queued from this tick on.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct TicketQueued {
-    /// The ticket with which the party waits.
+    /// The ticket of the party.
     pub ticket: Ticket,
 }
 
-/// A request was refused; the queues are as they were.
+/// A request was refused; the queues are unchanged.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct TicketRefused {
-    /// The party that the request was about.
+    /// The party of the request.
     pub party: TicketParty,
     /// Why it was refused.
     pub error: TicketError,
 }
 
-/// A party waits no more, since it was asked for.
+/// A party was removed from the queue by a request.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TicketCancelled {
-    /// The party that waits no more.
+    /// The party.
     pub party: TicketParty,
-    /// Where it waited.
+    /// The mode of its queue.
     pub mode: ModeId,
 }
 
-/// A party waits no more, since it has waited or kept silent about a match for too long.
+/// A party was removed from the queue because it waited too long, or did not respond to a match in time.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TicketExpired {
-    /// The party that waits no more.
+    /// The party.
     pub party: TicketParty,
-    /// Where it waited.
+    /// The mode of its queue.
     pub mode: ModeId,
 }
 
-/// A match is found whose players are asked whether they accept; in a mode with
+/// A match was found and its players have to accept it; in a mode with
 /// [`accept_timeout_s`](super::GroupModeSettings::accept_timeout_s).
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct MatchProposed {
-    /// Who against whom.
+    /// The groups that would play.
     pub match_info: Match,
     /// The objects of each group's players, in the order of the tickets' members; players without one are left out.
     pub objects: [Vec<Entity>; 2],
 }
 
-/// Two groups are to fight each other; their parties wait no more.
+/// A match of two groups was formed; their parties are no longer queued.
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct MatchFormed {
-    /// Who against whom, and how good a match it is.
+    /// The groups, and the quality of the match.
     pub match_info: Match,
     /// The objects of each group's players, in the order of the tickets' members; players without one are left out.
     pub objects: [Vec<Entity>; 2],
 }
 
-/// Ticks in a thousand seconds, rounded. A timestep is kept in whole nanoseconds, so that thirty ticks a
-/// second last a little less than one; to the millihertz, the rate is the one that was meant.
+/// Ticks in a thousand seconds, rounded. A timestep is stored in whole nanoseconds, so thirty ticks
+/// take slightly less than a second; to the millihertz, the rate is the intended one.
 pub fn tick_rate_millihertz(time: &Time<Fixed>) -> u64 {
     let timestep_ns = time.timestep().as_nanos().max(1);
     ((1_000_000_000_000 + timestep_ns / 2) / timestep_ns).max(1) as u64
 }
 
-/// Opens the modes of the settings.
+/// Creates the modes of the settings.
 fn open_modes(
     settings: Res<MatchmakingSettings>,
     time: Option<Res<Time<Fixed>>>,
@@ -327,12 +327,12 @@ fn open_modes(
     };
     match Matchmaker::new(&settings.modes, tick_rate_millihertz(&time) as f64 / 1000.0) {
         Ok(opened) => *matchmaker = opened,
-        // The app plays on without battles; what is wrong with its numbers is the embedder's to mend.
+        // The app continues without matchmaking; the embedder has to correct the settings.
         Err(error) => error!(%error, "matchmaking disabled: invalid mode settings"),
     }
 }
 
-/// A party entity gets its ticket.
+/// Queues a party entity that got its ticket.
 fn queue_party(
     insert: On<Insert<PartyTicket>>,
     parties: Query<&PartyTicket>,
@@ -344,7 +344,7 @@ fn queue_party(
     }
 }
 
-/// A party entity loses its ticket.
+/// Cancels a party entity that lost its ticket.
 fn cancel_party(
     remove: On<Remove<PartyTicket>>,
     parties: Query<&PartyTicket>,
@@ -356,7 +356,7 @@ fn cancel_party(
     }
 }
 
-/// Parties that want to wait.
+/// Queues the parties of all requests.
 fn queue_tickets(
     tick: Res<SimTick>,
     mut requests: MessageReader<QueueRequest>,
@@ -368,7 +368,7 @@ fn queue_tickets(
 ) {
     for request in requests.read() {
         let mut ticket = request.ticket.clone();
-        // Left in the future it would wait behind those who come after it.
+        // With a tick in the future it would wait behind later parties.
         ticket.since_tick = ticket.since_tick.min(tick.0);
         match matchmaker.enqueue(ticket.clone()) {
             Ok(()) => {
@@ -397,7 +397,7 @@ fn queue_tickets(
     }
 }
 
-/// Parties that want to wait no longer, and those of players who logged out: a party never splits.
+/// Cancels the parties of all requests, and those of players who logged out: a party is never split.
 fn cancel_tickets(
     mut requests: MessageReader<CancelRequest>,
     mut logged_out: MessageReader<LoggedOut>,
@@ -408,7 +408,7 @@ fn cancel_tickets(
     mut refused: MessageWriter<TicketRefused>,
 ) {
     for &CancelRequest { party, player } in requests.read() {
-        // One that is held waits no more already; it is not to wait again.
+        // A suspended party is not queued any more; it must not be queued again.
         let of = held.0.get(party).map(|ticket| ticket.members.clone());
         if let Some(members) = of
             && player.is_none_or(|player| members.contains(&player))
@@ -433,7 +433,7 @@ fn cancel_tickets(
             }
         }
     }
-    // They watch no room any more, either.
+    // They stop watching rooms, too.
     for logged_out in logged_out.read() {
         held.0
             .on_logout(logged_out.player.into(), logged_out.client);
@@ -446,7 +446,7 @@ fn cancel_tickets(
     }
 }
 
-/// Parties of which somebody's connection is lost wait no more, and again when all are back.
+/// Suspends parties with a member whose connection is lost, and queues them again when all are back.
 fn suspend_tickets(
     mut lost: MessageReader<ConnectionLost>,
     mut resumed: MessageReader<SessionResumed>,
@@ -473,7 +473,7 @@ fn suspend_tickets(
     }
 }
 
-/// Players who say whether they accept.
+/// Applies the responses of players.
 fn apply_match_responses(
     tick: Res<SimTick>,
     players: Option<Res<Players>>,
@@ -506,7 +506,7 @@ fn apply_match_responses(
     }
 }
 
-/// Players who want to watch, or to watch no more.
+/// Applies requests to watch, or to stop watching.
 fn apply_spectate_requests(
     mut requests: MessageReader<SpectateRequest>,
     mut matchmaker: ResMut<Matchmaker>,
@@ -524,7 +524,7 @@ fn apply_spectate_requests(
     }
 }
 
-/// Running matches in which players are missing.
+/// Finds parties for running matches with missing players.
 fn backfill_matches(
     tick: Res<SimTick>,
     players: Option<Res<Players>>,
@@ -545,7 +545,7 @@ fn backfill_matches(
     }
 }
 
-/// Waiting parties become matches.
+/// Runs the heartbeat: waiting parties become matches.
 fn form_matches(
     tick: Res<SimTick>,
     players: Option<Res<Players>>,

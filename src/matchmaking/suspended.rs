@@ -12,10 +12,10 @@ use super::{Ticket, TicketParty, TicketPlayer};
 use crate::memory::MemoryUse;
 use crate::wire::ClientId;
 
-/// Whose connection is lost, and what is kept for them.
+/// Disconnected players and their suspended tickets.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct SuspendedTickets {
-    /// By the number of the connection, which grows from one to the next.
+    /// By the id of the connection, which grows from one to the next.
     disconnected: BTreeMap<TicketPlayer, ClientId>,
     #[memory(each_value)]
     tickets: BTreeMap<TicketParty, Ticket>,
@@ -29,13 +29,13 @@ impl SuspendedTickets {
         *lost = client.max(*lost);
     }
 
-    /// Whether somebody of a party is away.
+    /// Whether a member of a party is disconnected.
     pub fn has_absent_member(&self, ticket: &Ticket) -> bool {
         let mut members = ticket.members.iter();
         members.any(|member| self.disconnected.contains_key(member))
     }
 
-    /// Keeps a ticket until its players are back, in place of those that any of them had here.
+    /// Stores a ticket until its players are back, and replaces those that any of them had here.
     pub fn suspend(&mut self, ticket: Ticket) {
         for &member in &ticket.members {
             self.remove_by_player(member);
@@ -46,12 +46,12 @@ impl SuspendedTickets {
         self.tickets.insert(party, ticket);
     }
 
-    /// The ticket that is held for a party.
+    /// The suspended ticket of a party.
     pub fn get(&self, party: TicketParty) -> Option<&Ticket> {
         self.tickets.get(&party)
     }
 
-    /// A player is back by this connection: gives the party's ticket if nobody else of it is away.
+    /// A player is back over this connection: returns the party's ticket if no other member is disconnected.
     pub fn resume(&mut self, player: TicketPlayer, client: ClientId) -> Option<Ticket> {
         // It may have been lost again since.
         if self
@@ -69,7 +69,7 @@ impl SuspendedTickets {
         self.remove_by_player(player)
     }
 
-    /// A player's session is over, and what its party wanted with it.
+    /// A player's session ended; drops its party's ticket.
     pub fn on_logout(&mut self, player: TicketPlayer, client: ClientId) {
         self.remove_by_player(player);
         if self
@@ -81,7 +81,7 @@ impl SuspendedTickets {
         }
     }
 
-    /// Nothing is kept any more for the party of a player.
+    /// Removes the ticket of a player's party.
     pub fn remove_by_player(&mut self, player: TicketPlayer) -> Option<Ticket> {
         let ticket = self.tickets.remove(self.parties.get(&player)?)?;
         for member in &ticket.members {
@@ -90,7 +90,7 @@ impl SuspendedTickets {
         Some(ticket)
     }
 
-    /// Shows all of it as words, for a hash.
+    /// Adds all of it to a hash, as words.
     pub fn hash_state(&self, word: &mut impl FnMut(u64)) {
         for (player, client) in &self.disconnected {
             player.hash_state(word);

@@ -1,15 +1,15 @@
 //! Movement: moves walkers along their paths, and validates and applies players' moves.
 //!
-//! An object with [`MaxSpeed`] can be moved by its player: write [`MoveInput`](crate::world::MoveInput), or let the session do it. An object with
-//! [`Walker`] follows the [`NavPath`](crate::nav::NavPath) that a [`PathRequest`](crate::nav::PathRequest) finds. [`AttachedTo`] keeps an object at the position
-//! of another one, for example a spectator.
+//! An object with [`MaxSpeed`] can be moved by its player: write [`MoveInput`](crate::world::MoveInput), or let the session do it. An
+//! object with [`Walker`] follows the [`NavPath`](crate::nav::NavPath) that a [`PathRequest`](crate::nav::PathRequest) finds.
+//! [`AttachedTo`] keeps an object at the position of another one, for example a spectator.
 //!
 //! ```text
-//! MapEdited ──▶ [Push]    ──▶ objects on a blocked tile are moved to the nearest free tile
-//! MoveInput ──▶ [Players] ──▶ Position, Velocity, Heading, or MoveRefused
-//! NavPath ───────▶ [Walkers] ──▶ Position, Velocity, Heading, WalkerArrived, or a new PathRequest
-//!               [Rest]    ──▶ players without input for some time stand still
-//! AttachedTo ────▶ [Follow]  ──▶ Position, Velocity, Heading of the other object
+//! MapEdited ──▶ [Push]     ──▶ objects on a blocked tile are moved to the nearest free tile
+//! MoveInput ──▶ [Players]  ──▶ Position, Velocity, Heading, or MoveRefused
+//! NavPath ────▶ [Walkers]  ──▶ Position, Velocity, Heading, WalkerArrived, or a new PathRequest
+//!               [StopIdle] ──▶ players without input for some time stand still
+//! AttachedTo ─▶ [Attach]   ──▶ Position, Velocity, Heading of the other object
 //! ```
 //!
 //! Invariants:

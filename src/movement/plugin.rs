@@ -3,10 +3,10 @@
 //! | file | contents |
 //! |---|---|
 //! | `settings`, `stats` | [`MovementSettings`], [`MovementStats`] |
-//! | `mover` | [`MaxSpeed`], [`Walker`], [`LastMove`]: components of objects that move |
-//! | `grounds` | the grounds of scenes |
+//! | `components` | [`MaxSpeed`], [`Walker`], [`LastMove`]: components of objects that move |
+//! | `ground_cache` | the grounds of scenes |
 //! | `change_ticks` | distinguishes movement's own changes of positions from others |
-//! | `push`, `players`, `walkers`, `follow` | the systems, in run order |
+//! | `push`, `players`, `walkers`, `attach` | the systems, in run order |
 
 mod attach;
 mod change_ticks;
@@ -84,17 +84,17 @@ impl MovementPlugin {
     }
 }
 
-/// What happens within [`SimSystems::Move`], in this order.
+/// The steps within [`SimSystems::Move`], in this order.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MovementSystems {
-    /// Whoever stands on a blocked tile is put on a free one.
+    /// Objects on a blocked tile are moved to a free one.
     Push,
     /// Players' moves are checked and applied.
     Players,
     /// Walkers follow their paths.
     Walkers,
-    /// Players that sent nothing for a while stand still.
+    /// Players without moves for some time stand still.
     StopIdle,
-    /// Who [`AttachedTo`] another goes to where that is.
+    /// Objects with [`AttachedTo`] are moved to their target.
     Attach,
 }

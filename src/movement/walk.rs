@@ -15,33 +15,33 @@ use glam::{IVec2, Vec2};
 use super::Ground;
 use crate::nav::farthest_visible;
 
-/// Where a walker is after a step.
+/// The state of a walker after a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WalkStep {
-    /// Where it stands, in metres.
+    /// Its position, in metres.
     pub position: Vec2,
-    /// The waypoint it is heading for.
+    /// The index of its next waypoint.
     pub next: usize,
-    /// Where it was going last, of length 1; zero if it did not move.
+    /// The last direction of length 1; zero if it did not move.
     pub direction: Vec2,
-    /// How the step ended.
+    /// The status of the path.
     pub end: WalkStatus,
 }
 
-/// How a step along a path ended.
+/// The status of a path after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkStatus {
-    /// There is more to walk.
+    /// The walker has not reached the end.
     Going,
-    /// It stands on the last waypoint.
+    /// The walker is at the last waypoint.
     Arrived,
-    /// The map does not let it through; it stands where it came to.
+    /// The map blocks the path; the walker stands before the obstacle.
     Blocked,
 }
 
-/// Walks `distance_m` metres along waypoints, heading for `next` first.
+/// Moves `distance_m` metres along waypoints, towards `next` first.
 ///
-/// At each waypoint up to `sight_tests_max` further ones are tried for a straight line. Without waypoints it has arrived.
+/// At each waypoint up to `sight_tests_max` further ones are tested for a straight line. Without waypoints the status is arrived.
 #[must_use]
 pub fn advance(
     ground: Ground,
@@ -97,7 +97,7 @@ pub fn advance(
     walk
 }
 
-/// The waypoint to begin with: the first is the walker's own tile, whose middle need not lie on its way.
+/// The first waypoint to go to: waypoint 0 is the walker's own tile, whose centre need not be on the path.
 fn first_leg(ground: Ground, position: Vec2, waypoints: &[IVec2], sight_tests_max: usize) -> usize {
     let [own, ahead @ ..] = waypoints else {
         return 0;
@@ -117,7 +117,7 @@ fn first_leg(ground: Ground, position: Vec2, waypoints: &[IVec2], sight_tests_ma
         .unwrap_or(0)
 }
 
-/// As [`farthest_visible`], and no farther than a line can be followed on this map.
+/// As [`farthest_visible`], limited to the distance at which a line can be followed on this map.
 fn farthest_visible_near(
     ground: Ground,
     from: IVec2,
@@ -278,7 +278,7 @@ mod tests {
             prop_assert!(steps as f32 * step_m >= length - 1e-3);
         }
 
-        /// From anywhere on the first tile the walk stays free, too.
+        /// From any position on the first tile the walk stays on free tiles, too.
         #[test]
         fn off_centre_walk_arrives(
             blocked in prop::collection::vec(prop::bool::weighted(0.3), 144),

@@ -5,8 +5,8 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `plugin` | requests, queue, answers and [`NavPath`]s in the tick; builds in the background |
-//! | `throng_nav` | [`NavMap`], [`PathSearch`]: what is prepared of a map, queries, A* and Jump Point Search |
+//! | `plugin` | requests, queue, results and [`NavPath`]s in the tick; background builds |
+//! | `throng_nav` | [`NavMap`], [`PathSearch`]: prepared data of a map, queries, A* and Jump Point Search |
 
 mod plugin;
 

@@ -1,29 +1,29 @@
-//! Navigation in the tick: requests in, [`NavPath`]s and answers out.
+//! Navigation in the tick: requests in, [`NavPath`]s and results out.
 //!
 //! ```text
-//! PathRequest ┬▶ queue ──▶ admitted by estimate ──▶ searched in parallel ─┬▶ NavPath, PathFound
-//!     ▲       └▶ travels ▶ a few at once ─────────▶ searched in slices ───┴▶ PathFailed
-//! MapEdited ─▶ what is prepared follows; live paths that the edit breaks are asked for anew
+//! PathRequest ┬▶ queue ─────────▶ admitted by estimate ──▶ searched in parallel ─┬▶ NavPath, PathFound
+//!     ▲       └▶ long searches ─▶ a few at once ─────────▶ searched in slices ───┴▶ PathFailed
+//! MapEdited ─▶ prepared data is updated; paths that the edit breaks are requested again
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `request` | what is asked and answered: [`PathRequest`], [`NavPath`], the messages |
+//! | `request` | requests and results: [`PathRequest`], [`NavPath`], the messages |
 //! | `settings`, `stats` | [`NavSettings`]; [`NavStats`], [`MapBuildStats`] |
-//! | `navigator` | [`Navigator`]: what is kept from tick to tick |
-//! | `waiting` | a request in the queue |
-//! | `ground`, `maps`, `erosion` | what a path is searched on; what is prepared of it; the same for wide bodies |
-//! | `background`, `late` | work beside the ticks; what is told of it when it comes late |
-//! | `job`, `groups`, `travels` | a search; those of a tick with one goal; those that take many ticks |
-//! | `answers` | where answers go |
-//! | `queue`, `answer`, `travel`, `broken` | the systems: taking requests in, answering the short and the long ones, asking again for paths that broke |
+//! | `navigator` | [`Navigator`]: the state between ticks |
+//! | `request_queue` | a request in the queue |
+//! | `ground`, `maps`, `clearance` | the data that a path is searched on; its preparation; the same for wide walkers |
+//! | `background`, `build_late` | work outside the ticks; the message for late builds |
+//! | `job`, `groups`, `long_searches` | a search; searches of a tick with one goal; searches that take many ticks |
+//! | `results` | writes results |
+//! | `enqueue`, `search_system`, `long_search_system`, `replan` | the systems: queue requests, run short and long searches, replan broken paths |
 //!
-//! Invariants: every [`PathRequest`] is removed with its answer, a [`PathFound`] or a [`PathFailed`], and counted once in
-//! [`NavStats`]; an object waits in the queue at most once; what is answered in which tick follows from the requests alone,
-//! never from time or threads, unless a budget in milliseconds is set.
+//! Invariants: every [`PathRequest`] is removed with its result, a [`PathFound`] or a [`PathFailed`], and counted once in
+//! [`NavStats`]; an object is queued at most once; the tick of each result depends on the requests alone,
+//! never on time or threads, unless a budget in milliseconds is set.
 //!
-//! Deliberately absent: a path is not asked for anew because an edit opened a shorter way.
+//! Deliberately absent: a path is not requested again because an edit opened a shorter one.
 //!
-//! Cost: a search a request, spread over [`Workers`]; equal requests of a tick share one. An edit looks once at every
+//! Cost: one search per request, distributed over [`Workers`]; equal requests of a tick share one. An edit tests once every
 //! object that has a path.
 
 use bevy_app::{App, FixedPreUpdate, FixedUpdate};
@@ -66,7 +66,7 @@ pub use request::{NavPath, PathFailed, PathFailure, PathFound, PathRequest, Sear
 pub use settings::NavSettings;
 pub use stats::{MapBuildStats, NavStats, SearchTimes};
 
-/// Answers path requests. Adds [`MapPlugin`] when it is missing.
+/// Handles path requests. Adds [`MapPlugin`] when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NavPlugin;
 
@@ -130,21 +130,21 @@ impl NavPlugin {
     }
 }
 
-/// A figure of the navigator, which an embedder may have taken out.
+/// A size of the navigator, which an embedder may have removed.
 fn navigator_bytes(world: &World, bytes: fn(&Navigator) -> usize) -> usize {
     world.get_resource::<Navigator>().map_or(0, bytes)
 }
 
-/// Order among the systems of `nav` and those that follow paths.
+/// The order of the `nav` systems and those that follow paths.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NavSystems {
-    /// Within [`SimSystems::Move`]: objects that were put elsewhere since Navigate lose their paths. Whoever walks along
-    /// paths runs behind it.
+    /// Within [`SimSystems::Move`]: objects that were moved otherwise since Navigate lose their paths. Systems that move objects along
+    /// paths run after it.
     ClearStale,
 }
 
-/// Empties the paths of objects that were put elsewhere. It runs twice a tick with the same cursors: a jump before
-/// Navigate must not end the path that is found behind it, and one after Navigate must not be walked on from.
+/// Clears the paths of objects that were moved otherwise. It runs twice per tick with the same cursors: a jump before
+/// Navigate must not end the path that is found after it, and after a jump behind Navigate the object must not follow the old path.
 fn clear_stale_paths(
     mut navigator: ResMut<Navigator>,
     teleported: Res<Messages<ObjectTeleported>>,
@@ -170,12 +170,12 @@ fn clear_stale_paths(
     }
 }
 
-/// Whether builds are waited for: where ticks are due at real times nothing is.
+/// Whether to wait for builds: not if ticks have to keep real time.
 fn waits_for_builds(settings: &NavSettings, meter: &LoadMeter) -> bool {
     settings.wait_for_builds && !meter.keeps_real_time
 }
 
-/// Waits between two ticks for what the next one adopts, so that the tick does not.
+/// Waits between two ticks for the builds that the next one adopts, so that the tick does not.
 fn finish_builds(
     tick: Res<SimTick>,
     settings: Res<NavSettings>,
@@ -186,7 +186,7 @@ fn finish_builds(
     navigator.maps.finish_before_tick(tick.0 + 1, wait);
 }
 
-/// Keeps what is prepared in step with the maps.
+/// Updates the prepared data from the maps.
 fn prepare_maps(
     tick: Res<SimTick>,
     settings: Res<NavSettings>,

@@ -54,8 +54,8 @@ pub use authentication::{
 pub use plugin::{
     AwaitingReconnect, ClientMessageAppExt, ClientMessageType, ConnectionLost, ControlledBy,
     FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest, PlayerRequestReceived,
-    SessionClosed, SessionEndCounts, SessionNoticeRequest, SessionPlugin, SessionResumed,
-    SessionSettings, SessionStats, connect, control, disconnect,
+    SessionClosed, SessionCommandsExt, SessionEndCounts, SessionNoticeRequest, SessionPlugin,
+    SessionResumed, SessionSettings, SessionStats, connect, control, disconnect,
 };
 pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;

@@ -2,6 +2,7 @@
 
 mod checks;
 mod client_messages;
+mod commands;
 mod control;
 mod effects;
 mod ingest;
@@ -14,6 +15,7 @@ mod tests;
 mod time_rate;
 
 pub use client_messages::{ClientMessageAppExt, ClientMessageType};
+pub use commands::SessionCommandsExt;
 pub use control::{ControlledBy, control};
 pub use effects::disconnect;
 pub use ingest::connect;

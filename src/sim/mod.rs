@@ -28,6 +28,8 @@ pub mod clock;
 mod columns;
 mod governor;
 mod hash;
+#[cfg(test)]
+mod logged;
 mod overload;
 mod plugins;
 mod schedule;
@@ -49,6 +51,8 @@ pub use governor::{
     OverloadThresholds, WorkAppExt, WorkCosts,
 };
 pub use hash::{HashAppExt, StateHash, StateHasher, state_hash};
+#[cfg(test)]
+pub(crate) use logged::logged_warnings;
 pub use overload::{
     LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel,
     OverloadTickSettings,

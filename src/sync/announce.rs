@@ -5,58 +5,58 @@ use glam::Vec2;
 use crate::memory::MemoryUse;
 use crate::outbox::MessageSpan;
 
-/// An announcement as clients of a scene may get it.
+/// An announcement with its receivers resolved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ResolvedAnnouncement {
-    /// The message, in the shared bytes.
+    /// The position of the message in the shared bytes.
     pub span: MessageSpan,
-    /// Whom it is about: number and generation. Who does not know it yet is told after its snapshot.
+    /// The object concerned: id and generation. A client that does not know it yet receives the message after its snapshot.
     pub about: Option<(u32, u32)>,
-    /// Whether it must not be lost.
+    /// Whether it is sent reliably.
     pub reliable: bool,
-    /// When it is of no use any more.
+    /// The tick after which it is dropped.
     pub expires_tick: u64,
-    /// Its place among the announcements of its tick.
+    /// Its index among the announcements of its tick.
     pub index: u32,
 }
 
 /// The announcements of a scene in a tick.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Announcements {
-    /// To those who see an object, by its id; ascending.
+    /// For the viewers of an object, by its id; ascending.
     viewers: Vec<(u32, ResolvedAnnouncement)>,
-    /// To those near a place: where, and the radius squared.
+    /// For clients near a position: the position, and the radius squared.
     near: Vec<(Vec2, f32, ResolvedAnnouncement)>,
-    /// To all in the scene.
+    /// For all clients in the scene.
     all: Vec<ResolvedAnnouncement>,
 }
 
 impl Announcements {
-    /// Forgets the last tick's.
+    /// Removes those of the last tick.
     pub fn clear(&mut self) {
         self.viewers.clear();
         self.near.clear();
         self.all.clear();
     }
 
-    /// To all who see an object, and to the client that controls it.
+    /// Adds one for all viewers of an object and the client that controls it.
     pub fn add_to_viewers(&mut self, of: u32, announced: ResolvedAnnouncement) {
         self.viewers.push((of, announced));
     }
 
-    /// To all whose own object is near a place.
+    /// Adds one for all clients whose own object is near a position.
     pub fn add_near(&mut self, at: Vec2, radius_m: f32, announced: ResolvedAnnouncement) {
         self.near.push((at, radius_m * radius_m, announced));
     }
 
-    /// To all.
+    /// Adds one for all clients.
     pub fn add_to_all(&mut self, announced: ResolvedAnnouncement) {
         self.all.push(announced);
     }
 
-    /// Call it after the last one. O(n log n).
+    /// Call this after the last addition. O(n log n).
     pub fn sort(&mut self) {
-        // Stable: those about one object stay in their order.
+        // Stable: announcements about one object keep their order.
         self.viewers.sort_by_key(|&(of, _)| of);
     }
 
@@ -65,7 +65,7 @@ impl Announcements {
         self.viewers.is_empty() && self.near.is_empty() && self.all.is_empty()
     }
 
-    /// Those to all who see this object.
+    /// The announcements for the viewers of this object.
     pub fn for_object(&self, id: u32) -> impl Iterator<Item = ResolvedAnnouncement> {
         let start = self.viewers.partition_point(|&(of, _)| of < id);
         let same = self.viewers[start..].iter();
@@ -73,7 +73,7 @@ impl Announcements {
             .map(|&(_, announced)| announced)
     }
 
-    /// Those to a client whose own object is here.
+    /// The announcements for a client whose own object is at this position.
     pub fn for_position(&self, own: Vec2) -> impl Iterator<Item = ResolvedAnnouncement> {
         let near = self.near.iter();
         let near = near.filter(move |(at, radius2, _)| at.distance_squared(own) <= *radius2);

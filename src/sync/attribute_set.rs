@@ -2,13 +2,13 @@
 
 use super::masks::WORD_BITS;
 
-/// Words of an [`AttributeSet`].
+/// The number of words of an [`AttributeSet`].
 pub const ATTRIBUTE_WORDS: usize = 4;
 
-/// The most attributes that there can be.
+/// The maximum number of attributes.
 pub const ATTRIBUTES_MAX: usize = ATTRIBUTE_WORDS * WORD_BITS;
 
-/// A set of attributes, a bit each.
+/// A set of attributes, one bit each.
 pub type AttributeSet = [u64; ATTRIBUTE_WORDS];
 
 /// Whether no attribute is in the set.

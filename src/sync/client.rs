@@ -1,4 +1,4 @@
-//! What one client knows, and what it is sent next. Independent of the ECS: slices in, spans and bytes out.
+//! The state of one client, and the messages it is sent next. Independent of the ECS: slices in, spans and bytes out.
 //!
 //! ```text
 //! view list ────────follow──▶ despawns, waiting ──admit──▶ entering ─┐
@@ -6,9 +6,9 @@
 //! changes of the scene's objects ────────────────────────────────────┼─fill─▶ client update in the batch
 //! announcements ─────────────────────────────────────────────────────┘
 //! ```
-//! A [*link*](super::links) is an object that the client knows, stored separately from the view list and in no order. The scene's records
-//! identify the object among those that had its id. An object that comes into view waits until it is admitted; the number of admissions
-//! per tick is limited. If it leaves the view before, the client never receives it.
+//! A [*client object*](super::client_objects) is an object that the client knows, stored separately from the view list and in no order.
+//! The scene's messages identify the object among those that had its id. An object that comes into view waits until it is admitted; the
+//! number of admissions per tick is limited. If it leaves the view before, the client never receives it.
 //!
 //! The byte budget is a token bucket: at most one second's worth, refilled every tick. Messages that keep the client correct (despawns,
 //! deltas, rests and jumps, reliable announcements) are always sent and may overdraw it. A motion that does not fit is deferred by keeping
@@ -42,75 +42,75 @@ use crate::wire::{ClientId, Hello, SessionNotice};
 /// An object of a view list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewEntry {
-    /// Its number.
+    /// Its id.
     pub id: u32,
     /// Its generation.
     pub generation: u32,
-    /// How much it matters.
+    /// Its class; a higher one goes first.
     pub class: u8,
 }
 
-/// What a snapshot and a motion are reckoned to cost, in bytes, before they are counted.
+/// The estimated size of a snapshot and of a motion, in bytes, before they are counted.
 const SNAPSHOT_BYTES: i64 = 48;
 const MOTION_BYTES: i64 = 20;
 
-/// Room for those who come and go that stays while few do: many do so after a login or a teleport alone.
+/// The capacity that lists of entering and leaving objects keep: many only enter or leave after a login or a teleport.
 const SPARE_CAPACITY: usize = 4;
 
-/// Announcements that wait for a snapshot, a client, at most.
+/// The maximum number of announcements per client that wait for a snapshot.
 const PENDING_ANNOUNCEMENTS_MAX: usize = 64;
 
-/// What a client knows and is owed.
+/// What a client knows, and its pending messages.
 #[derive(Clone, Debug, PartialEq, MemoryUse)]
 pub struct ClientState {
-    /// The client whose state this is; nobody else has one for it.
+    /// The client of this state; no other state belongs to it.
     pub client: ClientId,
     /// Counts scene changes and resumes.
     pub epoch: u8,
-    /// The object that it knows to control: scene, id, generation.
+    /// The object that the client knows to control: scene, id, generation.
     pub controlled: Option<(u32, u32, u32)>,
     /// The objects that it knows, its own included.
     pub objects: ClientObjects,
     /// The objects that it sees and does not know yet.
     pub pending: Vec<ViewEntry>,
-    /// Those that are told this tick.
+    /// The objects that it is sent this tick.
     pub entering: Vec<ViewEntry>,
-    /// Those that it forgets this tick.
+    /// The objects that it has to forget this tick.
     despawns: Vec<(u32, u32)>,
-    /// What it is told of without seeing it.
+    /// The objects that it knows without seeing them.
     pub unseen: UnseenObjects,
-    /// What is announced to this client alone, or to its party.
+    /// Announcements for this client alone, or for its party.
     pub announcements: Vec<ResolvedAnnouncement>,
-    /// Announcements about objects that it is to be told of first.
+    /// Announcements about objects whose snapshots have to be sent first.
     #[memory(each)]
     pending_announcements: Vec<PendingAnnouncement>,
-    /// Bytes that it may be sent; negative when overdrawn.
+    /// The bytes that it may be sent; negative when overdrawn.
     pub credit: i64,
-    /// It begins anew with the next line.
+    /// The next update starts a scene.
     starts_scene: bool,
-    /// The object that it was last told to control, until it is told that this is gone: number and generation.
+    /// The object that it was last sent as its own, until its removal is sent: id and generation.
     sent_controlled: Option<(u32, u32)>,
-    /// It was told which version this is.
+    /// Whether the *Hello* was sent.
     is_hello_sent: bool,
-    /// What it is told about its session with the next line.
+    /// Notices about its session for the next update.
     notices: ClientNotices,
-    /// Where it was told that its own object is.
+    /// The last sent position of its own object.
     own_position: OwnPositionSent,
-    /// What it was told of late.
+    /// Recent messages for a resumed connection.
     resume_buffer: ResumeBuffer,
-    /// What it missed while it was away, to be told with the next line.
+    /// The messages that it missed while disconnected, for the next update.
     missed: Option<Box<MissedMessages>>,
-    /// Its connection begins with the next line; whether with nothing of what was known before it.
+    /// A new connection begins with the next update; whether the state known before is discarded.
     restarts: Option<bool>,
-    /// Its connection is lost: its lines are kept and not sent.
+    /// Its connection is lost: its updates are stored and not sent.
     is_disconnected: bool,
-    /// More was to be kept for it than may; its session is to be ended.
+    /// The resume buffer is full; its session has to end.
     pub is_slow_consumer: bool,
-    /// Bytes and number of the snapshots that it was sent.
+    /// The total bytes and number of the snapshots that it was sent.
     snapshot_totals: [u32; 2],
 }
 
-/// The bytes of what replication keeps of a client, without its lists.
+/// The memory of a client's replication state, in bytes, without its lists.
 pub const CLIENT_STATE_BYTES: usize = size_of::<ClientState>();
 
 /// An announcement that waits for its object's snapshot, with its bytes.
@@ -121,7 +121,7 @@ struct PendingAnnouncement {
 }
 
 impl ClientState {
-    /// A client that knows nothing.
+    /// Creates a client that knows nothing.
     #[must_use]
     pub fn new(client: ClientId) -> Self {
         Self {
@@ -150,7 +150,7 @@ impl ClientState {
         }
     }
 
-    /// It is told something about its session with the next line.
+    /// Adds a notice about its session to the next update.
     pub fn add_notice(&mut self, notice: SessionNotice) {
         if matches!(notice, SessionNotice::Welcome { .. }) {
             self.restarts = self.restarts.or(Some(false));
@@ -158,13 +158,13 @@ impl ClientState {
         self.notices.push(notice);
     }
 
-    /// Whether something about its session waits to be told.
+    /// Whether there are pending notices about its session.
     #[must_use]
     pub const fn has_notices(&self) -> bool {
         !self.notices.is_empty()
     }
 
-    /// The last line of a client whose session ended, with what it is told of that.
+    /// Writes the last update of a client whose session ended, with the reason.
     pub fn close(&mut self, part: &mut BatchPart, reason: CloseReason, hello: &Hello) {
         let number = reason.number();
         self.add_notice(SessionNotice::Closed { reason: number });
@@ -176,32 +176,32 @@ impl ClientState {
         part.end_client();
     }
 
-    /// The client controls another object, or comes to another scene: what it knew is forgotten at both ends.
+    /// The client controls another object, or comes to another scene: the objects that it knew are removed at both ends.
     pub fn start_scene(&mut self, own: (u32, u32, u32), variant: AudienceVariant) {
         self.controlled = Some(own);
         if !std::mem::replace(&mut self.starts_scene, true) {
             self.epoch = self.epoch.wrapping_add(1);
         }
         self.clear();
-        // It is told of itself whatever the view list holds, and before all others.
+        // It receives its own object whatever the view list holds, and before all others.
         self.objects
             .push(ClientObject::new(own.1, variant, u8::MAX));
     }
 
-    /// The client controls nothing any more: its object is gone, or was taken from it. What it knew is forgotten at both
-    /// ends; [`fill`](Self::fill) tells it so.
+    /// The client controls no object any more: its object is gone, or was taken from it. The objects that it knew are removed at
+    /// both ends; [`write_scene_end`](Self::write_scene_end) notifies it.
     pub fn end_scene(&mut self) {
         if self.controlled.take().is_none() {
             return;
         }
         if std::mem::take(&mut self.starts_scene) {
-            // Of the scene that was to begin it was told nothing, so the number is not used up.
+            // Nothing was sent of the scene that was to start, so its number is not used up.
             self.epoch = self.epoch.wrapping_sub(1);
         }
         self.clear();
     }
 
-    /// Whether it controls nothing and was not told so yet.
+    /// Whether it controls nothing and was not notified yet.
     #[must_use]
     pub const fn has_pending_scene_end(&self) -> bool {
         self.controlled.is_none() && self.sent_controlled.is_some()
@@ -218,14 +218,14 @@ impl ClientState {
         self.own_position = OwnPositionSent::default();
     }
 
-    /// Follows what changed in the view list: an object is seen now, or not. `known` is the generation of that which clients know
-    /// by this number. O(links).
+    /// Applies a change of the view list: an object is seen now, or not any more. `known` is the generation of the object that
+    /// clients know by this id. O(links).
     pub fn apply_view_change(&mut self, (id, known): (u32, u32), now: Option<ViewEntry>) {
         if self.controlled.is_some_and(|(_, own, _)| own == id) {
             return;
         }
-        // Of an id that was given to another object meanwhile, the old bearer is forgotten and the new one waits. That is of those who
-        // wait: an id has no new bearer before all have lost the old one.
+        // If the id was given to another object meanwhile, the old one is removed and the new one waits. This applies only to
+        // waiting objects: an id is not reused before all clients have removed the old object.
         let same = |generation| now.filter(|now| now.generation == generation);
         if let Some(place) = self.objects.index_of(id) {
             if let Some(now) = same(known) {
@@ -245,15 +245,15 @@ impl ClientState {
         self.pending.extend(now);
     }
 
-    /// Whether it knows an object (number and generation) of the scene that it is in, or will after this tick. O(links).
+    /// Whether it knows an object (id and generation) of its scene, or will after this tick. O(links).
     pub fn knows(&self, object: (u32, u32), scene: &SceneMessages) -> bool {
         let mut entering = self.entering.iter();
         has_object(&self.objects, scene, object)
             || entering.any(|seen| (seen.id, seen.generation) == object)
     }
 
-    /// Chooses who of the waiting is told this tick: those who matter most first, then the nearest, as many as the
-    /// allowance has room for and one at least. O(waiting log waiting).
+    /// Selects the waiting objects that are sent this tick: the highest class first, then the nearest, as many as the
+    /// budget has room for and at least one. O(waiting log waiting).
     pub fn select_entering(
         &mut self,
         allowance: SendBudget,
@@ -264,7 +264,8 @@ impl ClientState {
         self.credit =
             (self.credit + i64::from(allowance.bytes_per_tick)).min(i64::from(allowance.bytes_max));
         self.entering.clear();
-        let room = (self.credit / SNAPSHOT_BYTES).clamp(1, i64::from(allowance.enters_per_tick_max));
+        let room =
+            (self.credit / SNAPSHOT_BYTES).clamp(1, i64::from(allowance.enters_per_tick_max));
         if self.pending.len() > room as usize {
             scratch.order.clear();
             let own = position(own);
@@ -273,7 +274,7 @@ impl ClientState {
                 (Reverse(waiting.class), distance.to_bits(), waiting)
             });
             scratch.order.extend(keyed);
-            // Distances are not negative, so their bits are in their order.
+            // Distances are not negative, so their bits sort in the same order.
             scratch
                 .order
                 .sort_unstable_by_key(|&(class, distance, waiting)| (class, distance, waiting.id));
@@ -288,7 +289,7 @@ impl ClientState {
     }
 }
 
-/// Whether one of these links is that of this object (number and generation), and not of another that has its number. O(links).
+/// Whether one of these entries is this object (id and generation), and not another with the same id. O(links).
 fn has_object(links: &ClientObjects, scene: &SceneMessages, (id, generation): (u32, u32)) -> bool {
     generation == scene.known_generation(id) && links.index_of(id).is_some()
 }

@@ -1,10 +1,11 @@
-//! The objects that a client knows, and which of these links may have pending messages.
+//! The objects that a client knows, and which of them may have pending messages.
 //!
-//! Every tick tests every link of every client, and usually nothing is pending. So the data for this test is stored separately, eight
-//! bytes per link, contiguous for each client. The answer is in [`PendingUpdates`], which fits into the first-level cache. Sending a motion or
-//! a delta touches nothing else of a link: the cost is dominated by cache misses, since the data of all clients exceeds the caches.
+//! Every tick tests every object of every client, and usually nothing is pending. So the data for this test is stored separately, eight
+//! bytes per object, contiguous for each client. The answer is in [`PendingUpdates`], which fits into the first-level cache. Sending a
+//! motion or a delta touches nothing else of an object: the cost is dominated by cache misses, since the data of all clients exceeds the
+//! caches.
 //!
-//! Cost: about one nanosecond per link and tick; 8 bytes per link, in no order.
+//! Cost: about one nanosecond per object and tick; 8 bytes per object, in no order.
 
 use prefetch_index::prefetch_index;
 
@@ -14,23 +15,23 @@ use super::pending_updates::{PendingMask, PendingUpdates};
 use super::scene_messages::AudienceVariant;
 use crate::memory::MemoryUse;
 
-/// What every tick needs to know of an object that a client knows.
+/// An object that a client knows: the data that every tick needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientObject {
-    /// Its number.
+    /// Its id.
     pub id: u32,
-    /// What of all that may be told of it is told over this link.
+    /// The kinds of pending messages that are sent to this client.
     mask: PendingMask,
-    /// What of it is told.
+    /// The attributes that the client receives.
     pub variant: AudienceVariant,
-    /// How much it matters, in the order of the view list's classes.
+    /// Its class, as in the view list.
     pub class: u8,
-    /// For how many turns of its tier its motion could not be told.
+    /// The number of turns of its tier in which its motion could not be sent.
     turns_missed: u8,
 }
 
 impl ClientObject {
-    /// A link over which everything is told at once.
+    /// An object whose changes are all sent at once.
     pub const fn new(id: u32, variant: AudienceVariant, class: u8) -> Self {
         Self {
             id,
@@ -41,25 +42,25 @@ impl ClientObject {
         }
     }
 
-    /// In which ticks its motion is told.
+    /// The ticks in which its motion is sent.
     #[inline]
     pub const fn tier(&self) -> Tier {
         self.mask.tier()
     }
 
-    /// For how many turns of its tier its motion could not be told.
+    /// The number of turns of its tier in which its motion could not be sent.
     #[inline]
     pub const fn turns_missed(&self) -> u8 {
         self.turns_missed
     }
 
-    /// Its motion could not be told in this turn.
+    /// Notes that its motion could not be sent in this turn.
     pub const fn mark_missed(&mut self) {
         self.turns_missed = self.turns_missed.saturating_add(1);
         self.mask = PendingMask::for_link(self.tier(), true);
     }
 
-    /// Its motion was told, and is told in the turns of this tier from now on.
+    /// Notes that its motion was sent, and moves it to this tier.
     #[inline]
     pub const fn mark_sent(&mut self, tier: Tier) {
         self.turns_missed = 0;
@@ -76,47 +77,47 @@ pub struct ClientObjects {
 }
 
 impl ClientObjects {
-    /// How many there are.
+    /// The number of objects.
     pub const fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Forgets all.
+    /// Removes all.
     pub fn clear(&mut self) {
         self.objects.clear();
     }
 
-    /// Adds one, of an object that has none yet.
+    /// Adds an object that is not in the list.
     pub fn push(&mut self, link: ClientObject) {
         if self.objects.len() == self.objects.capacity() {
-            // To double would be half a kilobyte more of each client.
+            // Doubling would cost half a kilobyte more per client.
             self.objects.reserve_exact(GROW_OBJECTS);
         }
         self.objects.push(link);
     }
 
-    /// Takes one away; the last one takes its place.
+    /// Removes one; the last one takes its index.
     pub fn swap_remove(&mut self, place: usize) {
         self.objects.swap_remove(place);
     }
 
-    /// The place of an object's link. O(links).
+    /// The index of an object. O(links).
     pub fn index_of(&self, id: u32) -> Option<usize> {
         self.objects.iter().position(|link| link.id == id)
     }
 
-    /// The links by place.
+    /// The objects by index.
     pub fn as_slice(&self) -> &[ClientObject] {
         &self.objects
     }
 
-    /// The links by place, to be changed, though each stays that of its object.
+    /// The objects by index, for changes other than their ids.
     pub fn as_mut_slice(&mut self) -> &mut [ClientObject] {
         &mut self.objects
     }
 
-    /// Finds over which of the first `known` links there is something to tell in this turn.
-    // Its caller has more in hand than there are registers.
+    /// Finds which of the first `known` objects have pending messages in this turn.
+    // Its caller has more values than there are registers.
     #[inline(never)]
     pub fn find_pending(
         &self,
@@ -137,12 +138,12 @@ impl ClientObjects {
         if due.mask_of(own.id).intersects(PendingMask::OTHER) {
             news.push(0);
         }
-        // It is told of itself in every tick, whatever the others' turns.
+        // Its own motion is sent in every tick, whatever the turns of the others.
         if due.is_motion_now(own.id) || own.turns_missed > 0 {
             behind.push(0);
         }
         for (first, links) in (1..).step_by(WORD_BITS).zip(others.chunks(WORD_BITS)) {
-            // Of all a bit each, without a branch: which are due nothing could foresee.
+            // One bit each, without a branch: which ones are pending is unpredictable.
             let some = links.iter().rev().fold(0, |some, link| {
                 some << 1 | u64::from(due.mask_of(link.id).intersects(link.mask))
             });
@@ -161,7 +162,7 @@ impl ClientObjects {
         }
     }
 
-    /// Asks for the memory that [`find_pending`](Self::find_pending) looks at first; what follows the processor asks for by itself.
+    /// Prefetches the first part of the memory that [`find_pending`](Self::find_pending) reads; the processor prefetches the rest itself.
     pub fn prefetch(&self) {
         let a_line = CACHE_LINE_BYTES / size_of::<ClientObject>();
         for nth in (0..self.objects.len())
@@ -173,17 +174,17 @@ impl ClientObjects {
     }
 }
 
-/// A tick, and how often the time between a link's turns is doubled in it.
+/// A tick, with the number of doublings of the time between turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
     /// The tick's number.
     pub tick: u64,
-    /// How often that time is doubled.
+    /// How often the time between turns is doubled.
     pub doublings: u8,
 }
 
 impl Turn {
-    /// Whether it is this link's.
+    /// Whether it is the turn of this object.
     const fn is_turn_of(self, link: &ClientObject) -> bool {
         link.tier()
             .doubled(self.doublings)
@@ -191,16 +192,16 @@ impl Turn {
     }
 }
 
-/// Places of links over which there is something to tell, ascending.
+/// Indices of objects with pending messages, ascending.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct PendingIndexes {
-    /// Of those with anything but a motion.
+    /// With anything but a motion.
     pub changed: Vec<u32>,
-    /// Of those with a motion, or with one that could not be told in an earlier turn.
+    /// With a motion, or with one that could not be sent in an earlier turn.
     pub motions: Vec<u32>,
 }
 
-/// Room for so many links more is made at once.
+/// The list grows by this many objects.
 const GROW_OBJECTS: usize = 16;
 
 const CACHE_LINE_BYTES: usize = 64;

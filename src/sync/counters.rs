@@ -23,24 +23,24 @@ impl SentCount {
     }
 }
 
-/// What clients were sent, by kind.
+/// Messages sent to clients, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentCounters {
-    /// Objects that came into sight, and what begins a scene.
+    /// Snapshots of objects that came into view, and messages that start a scene.
     pub snapshots: SentCount,
-    /// Objects that went out of sight.
+    /// Objects that went out of view.
     pub despawns: SentCount,
-    /// Changed attributes of objects in sight.
+    /// Changed attributes of visible objects.
     pub deltas: SentCount,
-    /// What is told of objects that need not be in sight: parties, the scene.
+    /// Messages about unseen objects: parties, the scene.
     pub unseen: SentCount,
-    /// Motions of objects in sight.
+    /// Motions of visible objects.
     pub motions: SentCount,
-    /// Announcements that were sent.
+    /// Announcements.
     pub announcements: SentCount,
-    /// Announcements that were dropped: too old by the time their object was known, never known at all, or too many.
+    /// Announcements that were dropped: expired before their object was known, object never known, or too many.
     pub expired: u64,
-    /// Motions that waited because of the budget, once a tick that they waited.
+    /// Motions that waited because of the budget, counted once per tick.
     pub deferred: u64,
 }
 

@@ -8,10 +8,10 @@ use crate::memory::MemoryUse;
 /// Bits in a word.
 pub const WORD_BITS: usize = u64::BITS as usize;
 
-/// A mask for each of many slots, of as many words as there are attributes for.
+/// A mask for each slot, with enough words for all attributes.
 #[derive(Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct SlotMasks {
-    /// Words of each slot's mask.
+    /// The number of words of each mask.
     words: usize,
     masks: Vec<u64>,
     /// A bit for each slot whose mask may not be empty.
@@ -25,7 +25,7 @@ impl Default for SlotMasks {
 }
 
 impl SlotMasks {
-    /// Masks of so many words, at least one, for no slots yet.
+    /// Creates masks of this many words, at least one, without slots.
     #[must_use]
     pub fn new(words: usize) -> Self {
         Self {
@@ -35,19 +35,19 @@ impl SlotMasks {
         }
     }
 
-    /// Words of each mask.
+    /// The number of words of each mask.
     #[must_use]
     pub const fn words(&self) -> usize {
         self.words
     }
 
-    /// Slots that there is room for.
+    /// The number of slots.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.masks.len() / self.words
     }
 
-    /// Makes room for so many slots. What is there stays.
+    /// Makes room for this many slots; keeps existing masks.
     pub fn grow(&mut self, slots: usize) {
         if slots > self.slots() {
             self.masks.resize(slots * self.words, 0);
@@ -55,7 +55,7 @@ impl SlotMasks {
         }
     }
 
-    /// Makes room for wider masks. O(slots).
+    /// Makes the masks wider. O(slots).
     pub fn widen(&mut self, words: usize) {
         if words <= self.words {
             return;
@@ -67,7 +67,7 @@ impl SlotMasks {
         (self.words, self.masks) = (words, masks);
     }
 
-    /// Sets a bit; what is out of range is no attribute's, and ignored.
+    /// Sets a bit; a bit out of range belongs to no attribute and is ignored.
     #[inline]
     pub fn mark(&mut self, slot: u32, bit: u32) {
         let (slot, bit) = (slot as usize, bit as usize);
@@ -98,7 +98,7 @@ impl SlotMasks {
             .is_some_and(|word| word >> (slot % WORD_BITS) & 1 == 1)
     }
 
-    /// Forgets what is set of a slot.
+    /// Clears the mask of a slot.
     pub fn clear(&mut self, slot: u32) {
         let slot = slot as usize;
         let start = slot * self.words;
@@ -108,7 +108,7 @@ impl SlotMasks {
         }
     }
 
-    /// Shows every dirty slot with its mask, ascending. What `take` leaves in the mask stays for the next time.
+    /// Calls `take` with every dirty slot and its mask, ascending. Bits that `take` leaves in the mask stay dirty.
     #[inline]
     pub fn drain(&mut self, mut take: impl FnMut(u32, &mut [u64])) {
         for (nth, dirty) in self.dirty.iter_mut().enumerate() {
@@ -143,9 +143,9 @@ pub const fn bits(mask: &[u64]) -> SetBits<'_> {
 #[derive(Clone, Debug)]
 pub struct SetBits<'a> {
     mask: &'a [u64],
-    /// Words that were begun.
+    /// The number of words begun.
     word: usize,
-    /// What is left of the last one.
+    /// The remaining bits of the last one.
     left: u64,
 }
 
@@ -176,7 +176,7 @@ mod tests {
     enum MaskStep {
         Mark(u32, u32),
         Clear(u32),
-        /// Collects those bits whose number leaves no rest.
+        /// Takes the bits whose number is divisible by this.
         Drain(usize),
         Widen(usize),
         Grow(usize),

@@ -1,28 +1,28 @@
 //! Memberships of an object in custom audiences.
 
-/// The most audiences that can be registered beside those that there always are.
+/// The maximum number of custom audiences.
 pub const AUDIENCES_MAX: usize = 4;
 
-/// What an object is in one audience: of which circle it tells, and of which its client learns. A client learns an
-/// attribute of an object that it sees when its own object `learns` of the very circle that the other one `tells`.
+/// The membership of an object in one audience. A client receives an attribute of an object that it sees if its own object
+/// `subscribes` to the circle that the other object `publishes` to.
 ///
-/// All members of a raid tell and learn of the raid's number; where only its leaders are to learn, the others tell alone.
+/// Example: all members of a raid publish and subscribe to the raid's number; if only leaders may receive, the others only publish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Membership {
-    /// The circle whose learners are told of this object; none tells nobody.
+    /// The circle whose subscribers receive attributes of this object; `None` for no one.
     pub publishes: Option<u32>,
-    /// The circle of which the client that controls this object learns; none learns nothing.
+    /// The circle whose attributes the client of this object receives; `None` for nothing.
     pub subscribes: Option<u32>,
 }
 
 impl Membership {
-    /// In no circle.
+    /// No circle.
     pub const NONE: Self = Self {
         publishes: None,
         subscribes: None,
     };
 
-    /// In a circle in which all learn of each other.
+    /// A circle in which all members receive from each other.
     #[must_use]
     pub const fn of(circle: u32) -> Self {
         Self {
@@ -31,12 +31,12 @@ impl Membership {
         }
     }
 
-    /// Whether the client of an object that is this learns of one that is `other`.
+    /// Whether the client of an object with this membership receives from one with `other`.
     #[must_use]
     pub fn subscribes_to(self, other: Self) -> bool {
         self.subscribes.is_some() && self.subscribes == other.publishes
     }
 }
 
-/// What an object is in each audience of an embedder's own, in the order in which they were registered.
+/// The memberships of an object in all custom audiences, in the order of registration.
 pub type Memberships = [Membership; AUDIENCES_MAX];

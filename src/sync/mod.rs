@@ -1,15 +1,15 @@
 //! Replication: sends changes of the server's state to the clients that may receive them.
 //!
-//! Register a component with [`ReplicateAppExt::replicate`] or [`ReplicateAppExt::replicate_field`]. Its *audience* decides which clients
-//! receive it: the owner; the team or guild, where they see the object; all viewers; the party, wherever it is; or all clients in the
-//! scene. You can add audiences with [`AudienceAppExt`]. One-time messages are sent with [`AnnouncementRequest`]. The scene itself is object 0 and
-//! has attributes of its own.
+//! Register a component with [`ReplicateAppExt::replicate`] or [`ReplicateAppExt::replicate_field`]. Its *audience* decides which
+//! clients receive it: the owner; the team or guild, where they see the object; all viewers; the party, wherever it is; or all
+//! clients in the scene. You can add audiences with [`AudienceAppExt`]. One-time messages are sent with
+//! [`AnnouncementRequest`]. The scene itself is object 0 and has attributes of its own.
 //!
 //! ```text
 //! Health, … ── marked by hand, or by change detection ─▶ DirtyMasks ─▶ [Collect] encoded once ─┐
 //! Position, … ─▶ a MotionBase per object, renewed when extrapolation errs ─▶ encoded once ─────┼─▶ client update ─▶ outbox
 //! view events ─▶ known and waiting objects of each client ─▶ Despawn, Snapshot (limited) ──────┤   (list of messages)
-//! parties, scenes ─▶ unseen objects of each client ─▶ Forget, UnseenObject ──────────────────────────┘
+//! parties, scenes ─▶ unseen objects of each client ─▶ Forget, UnseenObject ────────────────────┘
 //! ```
 //!
 //! Clients that may receive different attributes of an object need different bytes. There are few such *variants*, and each is encoded
@@ -34,15 +34,15 @@
 //! | file | contents |
 //! |---|---|
 //! | `masks`, `attribute_set` | dirty bits of many objects; a set of attributes |
-//! | `records` | the messages of a scene in a tick, each stored once |
+//! | `scene_messages` | the messages of a scene in a tick, each stored once |
 //! | `motion`, `announce` | motion bases; one-time messages |
 //! | `membership` | memberships of objects in custom audiences |
-//! | `pending_updates`, `links` | objects with pending messages; objects that a client knows |
-//! | `client`, `remotes` | state of one client: the objects that it sees, and the unseen ones |
-//! | `allowance` | the byte budget of a client |
+//! | `pending_updates`, `client_objects` | objects with pending messages; objects that a client knows |
+//! | `client`, `unseen` | state of one client: the objects that it sees, and the unseen ones |
+//! | `send_budget` | the byte budget of a client |
 //! | `notices` | messages about the client's own session |
 //! | `own_position` | exact positions of the client's own object |
-//! | `sent_log`, `kept` | recent messages, and what a client missed while its connection was lost |
+//! | `sent_log`, `resume_buffer` | recent messages, and what a client missed while its connection was lost |
 //! | `message_list` | a list of encoded messages |
 //! | `counters` | messages and bytes sent, by kind |
 //! | `plugin` | the systems |

@@ -11,30 +11,30 @@ use glam::Vec2;
 
 use crate::wire::Motion;
 
-/// Ages in ticks at which a moving base is repeated. At the last one it is made anew, so that its tick, of which clients see
-/// eight bits, is never mistaken.
+/// Ages in ticks at which a moving base is repeated. At the last one it is renewed, because clients receive only eight bits
+/// of its tick.
 const REPEAT_AT: [u64; 4] = [6, 20, 60, 120];
 
-/// How far the heading may be off before a base is made anew, in 256ths of a turn: 11°.
+/// The heading error at which a base is renewed, in 256ths of a turn: 11°.
 const HEADING_TOLERANCE: u8 = 8;
 
-/// How an object moves in this tick.
+/// The motion of an object in this tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MotionState {
-    /// Where it is.
+    /// Its position.
     pub position: Vec2,
-    /// How fast, in metres a second.
+    /// Its velocity, in metres per second.
     pub velocity: Vec2,
-    /// Where it looks.
+    /// The direction that it faces.
     pub heading: u8,
     /// Its storey.
     pub floor: u8,
-    /// Whether it came here in another way than by walking.
+    /// Whether it was moved here without walking.
     pub jumped: bool,
 }
 
 impl MotionState {
-    /// The same as clients are told, at a tick.
+    /// The same as a message to clients, at a tick.
     #[must_use]
     pub fn motion(self, tick: u64) -> Motion {
         Motion {
@@ -50,44 +50,44 @@ impl MotionState {
     }
 }
 
-/// What all clients reckon on from.
+/// The base from which all clients extrapolate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MotionBase {
-    /// What they are told.
+    /// The motion that clients receive.
     pub motion: Motion,
-    /// When that was so.
+    /// The tick of that motion.
     pub base_tick: u64,
-    /// Where the object was when it was last looked at.
+    /// The object's position at the last sample.
     last_position: Vec2,
-    /// Whose base it is.
+    /// The generation of its object.
     pub generation: u32,
-    /// Whether there is anything yet.
+    /// Whether there is a base.
     is_set: bool,
-    /// Repetitions so far.
+    /// The number of repetitions so far.
     repeats: u8,
 }
 
 impl MotionBase {
-    /// Whether it must not be lost.
+    /// Whether it is sent reliably.
     #[must_use]
     pub fn is_reliable(&self) -> bool {
         self.motion.is_at_rest() | self.motion.discontinuity
     }
 
-    /// Where clients believe the object to be.
+    /// The position that clients extrapolate.
     #[must_use]
     pub fn extrapolated(&self, tick: u64, tick_s: f32) -> Vec2 {
         self.motion
             .position_after((tick - self.base_tick.min(tick)) as f32 * tick_s)
     }
 
-    /// Where the object was when it was last looked at.
+    /// The object's position at the last sample.
     #[must_use]
     pub const fn last_position(&self) -> Vec2 {
         self.last_position
     }
 
-    /// The base that follows from where the object is now: another one, or the same told again; `None` where there are no news.
+    /// The base for the object's current motion: a new one, or the same one repeated; `None` if nothing has to be sent.
     #[inline]
     pub fn next(
         &self,
@@ -114,7 +114,7 @@ impl MotionBase {
                     }
             };
         let repeat = repeat_at(self.repeats, reckoning.update_doublings);
-        // What came here in another way walks from here on; its base would be told once and grow old otherwise.
+        // A base with a discontinuity is sent only once. If the object walks on, the base is renewed, so that it does not become outdated.
         let walks_on = held.discontinuity && !held.is_at_rest() && age >= REPEAT_AT[0];
         if wrong || walks_on {
             return Some(Self::new(generation, now, tick));
@@ -132,7 +132,7 @@ impl MotionBase {
         })
     }
 
-    /// The object was seen there, of which there are no other news.
+    /// Sets the sampled position if nothing else changed.
     pub const fn set_position(&mut self, position: Vec2) {
         self.last_position = position;
     }
@@ -148,7 +148,7 @@ impl MotionBase {
         }
     }
 
-    /// Looks at where the object is now; whether there are news.
+    /// Samples the object's current motion; returns whether something has to be sent.
     #[cfg(test)]
     fn update(
         &mut self,
@@ -166,39 +166,39 @@ impl MotionBase {
     }
 }
 
-/// How far clients may be off.
+/// The tolerance and repetition of dead reckoning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeadReckoning {
     /// The length of a tick, in seconds.
     pub tick_s: f32,
-    /// How far from its place an object may be believed to be, in metres.
+    /// The largest position error of clients, in metres.
     pub tolerance_m: f32,
-    /// How often the time before a base is repeated doubles.
+    /// How often the time before a repetition is doubled.
     pub update_doublings: u8,
 }
 
-/// The age at which a base is told again that was so often; none when it is to be made anew.
+/// The age at which a base with this many repetitions is repeated; none when it has to be renewed.
 fn repeat_at(repeats: u8, doublings: u8) -> Option<u64> {
     let last = REPEAT_AT[REPEAT_AT.len() - 1];
     let at = REPEAT_AT.get(usize::from(repeats))?;
     Some((at << doublings).min(last))
 }
 
-/// In which ticks a client is told of an object: every one of them, every second, fourth or eighth.
+/// How often a client receives an object's motion: every tick, or every second, fourth or eighth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tier(u8);
 
 impl Tier {
-    /// How many there are, as long as they are not [doubled](Self::doubled).
+    /// The number of tiers, without [doubling](Self::doubled).
     pub const COUNT: usize = 4;
 
-    /// The most ticks between turns of the rarest of them.
+    /// The ticks between turns of the slowest tier.
     pub const TICKS_MAX: u64 = 1 << (Self::COUNT - 1);
 
-    /// All of them, the most frequent first.
+    /// All tiers, the most frequent first.
     pub const ALL: [Self; Self::COUNT] = [Self(0), Self(1), Self(2), Self(3)];
 
-    /// The tier of this [number](Self::number); of more than there are, the rarest of those that agree in the last bits.
+    /// The tier with this [number](Self::number); numbers above the range are reduced to their last bits.
     pub const fn from_number(number: u8) -> Self {
         Self(number % Self::COUNT as u8)
     }
@@ -209,8 +209,8 @@ impl Tier {
         1 << self.0
     }
 
-    /// The tier of an object so far away (squared): as rare again with every doubling of the distance from `full_rate_distance_m` on, and
-    /// once more frequent where the view list has it in a higher class than strangers.
+    /// The tier of an object at this distance (squared): half as frequent with every doubling of the distance from
+    /// `full_rate_distance_m` on, and twice as frequent if its class is higher than that of unrelated objects.
     #[must_use]
     pub fn of(distance_squared: f32, full_rate_distance_m: f32, class: u8) -> Self {
         let near = full_rate_distance_m * full_rate_distance_m;
@@ -226,20 +226,20 @@ impl Tier {
         self.0
     }
 
-    /// The tier whose turns come half as often, so many times over.
+    /// The tier whose turns are half as frequent, this many times over.
     #[must_use]
     pub const fn doubled(self, times: u8) -> Self {
         Self(self.0 + times)
     }
 
-    /// Whether the tier's turn is in this tick; objects take turns by their id.
+    /// Whether it is the tier's turn in this tick; objects take turns by their id.
     #[must_use]
     pub const fn is_due(self, tick: u64, id: u32) -> bool {
         (tick as u32).wrapping_add(id) & ((1 << self.0) - 1) == 0
     }
 
-    /// Which of 64 objects with consecutive ids, of which the first is a multiple of 64, have this tier's turn in a tick, a bit
-    /// each. For tiers whose turns are 64 ticks apart at most.
+    /// For 64 objects with consecutive ids, the first a multiple of 64: those that have this tier's turn in a tick, one bit
+    /// each. For tiers whose turns are at most 64 ticks apart.
     #[must_use]
     pub const fn turn_mask(self, tick: u64) -> u64 {
         debug_assert!(self.ticks() <= u64::BITS as u64, "ids would matter above");
@@ -315,8 +315,8 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// Whatever an object does, clients that were told everything are off by the tolerance and a quantum at most
-        /// whenever it moved, and not at all at rest.
+        /// Whatever an object does, clients that received everything are off by at most the tolerance and a quantum
+        /// while it moves, and not at all at rest.
         #[test]
         fn extrapolation_stays_within_the_tolerance(steps in prop::collection::vec((0..4u8, -40..40i8, -40..40i8), 1..200)) {
             let (mut base, mut position, mut velocity) = (MotionBase::default(), Vec2::splat(100.0), Vec2::ZERO);

@@ -4,7 +4,7 @@ use crate::memory::MemoryUse;
 use crate::outbox::BatchPart;
 use crate::wire::{ClientId, Hello, SessionNotice};
 
-/// Notices that wait for the next line, as bytes.
+/// Notices for the next update, as bytes.
 #[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 pub struct ClientNotices(Vec<u8>);
 
@@ -14,14 +14,14 @@ impl ClientNotices {
         notice.write(&mut self.0);
     }
 
-    /// Whether none waits.
+    /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Appends them to the line in hand as one message, behind the greeting if its client had none, which says who it is. They
-    /// lie outside the byte budget; gives the bytes of the greeting, which does not.
+    /// Appends them to the current update as one message, after the *Hello* if its client has not received one. Notices
+    /// are outside the byte budget; returns the bytes of the *Hello*, which are inside.
     pub fn write(
         &mut self,
         greeted: &mut bool,

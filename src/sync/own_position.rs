@@ -6,11 +6,11 @@ use glam::Vec2;
 use crate::outbox::BatchPart;
 use crate::wire::write_own_position;
 
-/// Ticks without news after which what was told last is told again, reliably: a packet that is lost with nothing after it would
-/// leave the client beside its object for good.
+/// After this many ticks without changes the last position is repeated reliably: if the last packet was lost, the client would
+/// otherwise keep a wrong position.
 const CONFIRM_TICKS: u64 = 6;
 
-/// What was told last.
+/// The last position that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OwnPositionSent {
     last: Option<(u16, Vec2)>,
@@ -19,7 +19,7 @@ pub struct OwnPositionSent {
 }
 
 impl OwnPositionSent {
-    /// Appends where the object stands when its client begins, reliably. Gives the bytes.
+    /// Appends the object's position at the start of a scene, reliably. Returns the bytes.
     pub fn write_initial(
         &mut self,
         part: &mut BatchPart,
@@ -31,7 +31,7 @@ impl OwnPositionSent {
         part.write_reliable(|bytes| write_own_position(bytes, position))
     }
 
-    /// Appends what is new to the line in hand: a position of `tick`, with all inputs handled up to `input`. Gives the bytes.
+    /// Appends a changed position of `tick` to the current update, with all inputs handled up to `input`. Returns the bytes.
     pub fn write_update(
         &mut self,
         part: &mut BatchPart,
@@ -52,7 +52,7 @@ impl OwnPositionSent {
         }
     }
 
-    /// Shows what reaches later ticks, as words; none before the first was told.
+    /// Adds the state that affects later ticks to a hash, as words; nothing before the first position was sent.
     pub fn hash_state(&self, word: &mut impl FnMut(u64)) {
         if let Some((input, position)) = self.last {
             word(u64::from(position.x.to_bits()) << 32 | u64::from(position.y.to_bits()));

@@ -1,8 +1,8 @@
-//! Objects of a scene with pending messages in this tick, and the links that have to send them.
+//! Objects of a scene with pending messages in this tick, and the clients that receive them.
 //!
-//! A motion is sent over a link when it is the turn of the link's tier, if the object changed since the tier's previous turn. So only the
-//! last change of each object is stored, not what was sent over each link. A motion is sent at most once more than necessary, when a link
-//! has just moved to a slower tier.
+//! A motion is sent to a client when it is the turn of the object's tier there, if the object changed since the tier's previous turn. So
+//! only the last change of each object is stored, not what was sent to each client. A motion is sent at most once more than necessary,
+//! when an object has just moved to a slower tier.
 
 use std::slice;
 
@@ -10,102 +10,102 @@ use super::masks::bits;
 use super::motion::Tier;
 use crate::memory::MemoryUse;
 
-/// Ticks of which it is kept who had news: the most between two turns of the rarest tier, however often that time doubles.
+/// The number of ticks for which changes are stored: the longest time between two turns of the slowest tier, with all doublings.
 const HISTORY_TICKS: usize = 64;
 
-/// What may be to be told of an object in a tick, a bit each; or what of that a link asks for.
+/// The kinds of pending messages of an object in a tick, one bit each; or those that a client receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingMask(u8);
 
 impl PendingMask {
-    /// News of its motion since the turn before of whichever tier.
+    /// The motion changed since the previous turn of any tier.
     pub const MOTIONS: Self = Self((1 << Tier::COUNT) - 1);
-    /// Anything but its motion.
+    /// Anything but a motion.
     pub const OTHER: Self = Self(1 << Tier::COUNT);
-    /// A motion that could not be told over the link in an earlier turn: of any object there may be one.
+    /// A motion that could not be sent to the client in an earlier turn: possible for every object.
     pub const MISSED: Self = Self(2 << Tier::COUNT);
-    /// News of its motion in this tick, whoever has a turn.
+    /// The motion changed in this tick, for any turn.
     const NOW: Self = Self(4 << Tier::COUNT);
 
-    /// News of its motion since the tier's turn before, in its turn.
+    /// The motion changed since the tier's previous turn, in its turn.
     pub const fn motion(tier: Tier) -> Self {
         Self(1 << tier.number())
     }
 
-    /// What a link of a tier asks for, on which turns may have been missed.
+    /// The kinds that an object of a tier receives, depending on whether turns were missed.
     pub const fn for_link(tier: Tier, is_missed: bool) -> Self {
         let missed = if is_missed { Self::MISSED.0 } else { 0 };
         Self(Self::OTHER.0 | Self::motion(tier).0 | missed)
     }
 
-    /// The tier of the link that asks for this.
+    /// The tier of this mask.
     pub const fn tier(self) -> Tier {
         Tier::from_number(self.0.trailing_zeros() as u8)
     }
 
-    /// What is in both.
+    /// The bits in both.
     #[inline]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether anything is in both.
+    /// Whether any bit is in both.
     #[inline]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// Of 64 objects those with news of their motion, a bit each.
+/// For 64 objects, those whose motion changed, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
 struct PendingWords {
-    /// Since the turn before, where any tier has its turn, or in this tick.
+    /// Since the previous turn, if it is the turn of any tier, or in this tick.
     any: u64,
     /// In this tick.
     now: u64,
 }
 
-/// Of which objects there is something to tell.
+/// The objects with pending messages.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct PendingUpdates {
-    /// By object: a byte each, since every link of every client asks.
+    /// By object: one byte each, since every client tests it.
     masks: Vec<PendingMask>,
     words: Vec<PendingWords>,
-    /// News of the motion of as many objects in each of the last ticks.
+    /// The objects whose motion changed in each of the last ticks.
     history: Vec<[u64; HISTORY_TICKS]>,
-    /// The tick in hand.
+    /// The current tick.
     tick: u64,
-    /// How often tiers' time between turns doubled of late at most, and when it last did so.
+    /// The recent maximum of doublings of the time between turns, and its last tick.
     widest: (u8, u64),
 }
 
 impl PendingUpdates {
-    /// Begins a tick, the one after the last one, in which there is nothing to tell yet. O(objects), by the width of a register.
+    /// Begins the next tick, without pending messages. O(objects), by the width of a register.
     pub fn begin_tick(&mut self, tick: u64) {
         self.tick = tick;
         self.masks.fill(PendingMask::MISSED);
         self.words.fill(PendingWords::default());
     }
 
-    /// There is something to tell of an object besides its motion.
+    /// Marks an object as pending for other messages than its motion.
     pub fn insert(&mut self, id: u32) {
         self.reserve(id);
         self.masks[id as usize].0 |= PendingMask::OTHER.0;
     }
 
-    /// There are news of an object's motion, to be told over each link at the next turn of its tier.
+    /// Marks an object's motion as changed; it is sent to each client at the next turn of its tier.
     pub fn insert_motion(&mut self, id: u32) {
         self.reserve(id);
         self.masks[id as usize].0 |= PendingMask::NOW.0;
         self.words[(id / u64::BITS) as usize].now |= 1 << (id % u64::BITS);
     }
 
-    /// Finds those of which a motion is to be told in this tick, in which tiers' time between turns is doubled so often, once
-    /// all news are there; says how many. O(objects / 64 × ticks between the rarest tier's turns + those found).
+    /// Finds the objects whose motion is pending in this tick with this number of doublings, after all changes were
+    /// inserted; returns their number. O(objects / 64 × ticks between the slowest tier's turns + those found).
     pub fn find_motions(&mut self, doublings: u8) -> usize {
         let (tick, widest) = (self.tick, self.widen(doublings));
         let turns = Tier::ALL.map(|tier| tier.doubled(doublings).turn_mask(tick));
-        // Those that are told of since then were told before, whatever the time between turns was.
+        // Earlier changes were sent before, whatever the time between turns was.
         let waits = Tier::ALL.map(|tier| tier.doubled(widest).ticks().min(HISTORY_TICKS as u64));
         let mut count = 0;
         let masks = self.masks.chunks_mut(u64::BITS as usize);
@@ -127,7 +127,7 @@ impl PendingUpdates {
         count
     }
 
-    /// Those of which a motion is to be told in this tick, be it only to whoever controls them.
+    /// The objects whose motion is pending in this tick, even if only for their own client.
     pub fn motions(&self) -> impl Iterator<Item = u32> {
         let words = (0..).step_by(u64::BITS as usize).zip(&self.words);
         words.flat_map(|(first, words)| {
@@ -135,7 +135,7 @@ impl PendingUpdates {
         })
     }
 
-    /// The most doublings under which a link may have had its last turn.
+    /// The maximum number of doublings at the last turn of any tier.
     fn widen(&mut self, doublings: u8) -> u8 {
         let (widest, last) = self.widest;
         if doublings >= widest {
@@ -156,21 +156,21 @@ impl PendingUpdates {
         }
     }
 
-    /// What there is to tell of an object.
+    /// The pending messages of an object.
     #[inline]
     pub fn mask_of(&self, id: u32) -> PendingMask {
         let mask = self.masks.get(id as usize);
         mask.copied().unwrap_or(PendingMask::MISSED)
     }
 
-    /// Whether there are news of its motion in this tick.
+    /// Whether its motion changed in this tick.
     #[inline]
     pub fn is_motion_now(&self, id: u32) -> bool {
         self.mask_of(id).intersects(PendingMask::NOW)
     }
 }
 
-/// The place of a tick's news among those that are kept.
+/// The index of a tick in the stored history.
 const fn history_index(tick: u64) -> usize {
     tick as usize % HISTORY_TICKS
 }
@@ -184,9 +184,9 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// Over a link that is told at each of its turns what is new since the one before, whatever tier it gets then and however
-        /// often the time between turns doubles, something is due in every turn in which it is behind; and, while neither its
-        /// tier nor that time changes, in no other.
+        /// If an object is sent at each of its turns whatever changed since the turn before, whatever tier it has then and however
+        /// often the time between turns doubles, it is pending in every turn in which the client is behind; and, while neither
+        /// tier nor time changes, in no other turn.
         #[test]
         fn object_with_unsent_motion_is_pending_at_its_turn(
             news in prop::collection::vec(prop::bool::weighted(0.2), 300),
@@ -217,7 +217,7 @@ mod tests {
                 as_before = if as_before.1 == doublings { (as_before.0 + 1, doublings) } else { (0, doublings) };
                 if tier.doubled(doublings).is_due(tick, id) {
                     prop_assert!(is_due || !is_behind, "at {tick}");
-                    // As long as the longest turns take to be forgotten, and nobody changed tier meanwhile.
+                    // After the longest turns are out of the history, if no tier changed meanwhile.
                     prop_assert!(!is_due || is_behind || as_before.0 < 200, "at {tick}");
                     is_behind = false;
                     if changes {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! order, settings, stats ─ audience ─▶ attributes ─▶ replicate, sent_values, save_request ─▶ dirty ─▶ replicator
-//!     ─▶ clients ─▶ views, remotes, collect, motions, gather, snapshots, lines, save ─▶ the plugin
+//!     ─▶ clients ─▶ views, unseen, collect, motions, announcements, snapshots, client_updates, save ─▶ the plugin
 //! ```
 //! | file | contents |
 //! |---|---|
@@ -12,11 +12,11 @@
 //! | `sent_values` | the values of an object that clients have |
 //! | `dirty` | changes of each object since it was last collected |
 //! | `replicator`, `clients` | state between ticks; which client each state belongs to |
-//! | `views`, `remotes` | what each client sees, and which unseen objects it receives |
+//! | `views`, `unseen` | what each client sees, and which unseen objects it receives |
 //! | `announce` | announcements of the game |
-//! | `collect`, `motions`, `gather`, `snapshots` | messages, each encoded once for all receivers |
+//! | `collect`, `motions`, `announcements`, `snapshots` | messages, each encoded once for all receivers |
 //! | `messages` | encoding of messages with attributes |
-//! | `lines` | the update of each client |
+//! | `client_updates` | the update of each client |
 //! | `save_request`, `save` | requests to save objects |
 //! | `compare` | compares a client's mirror with the server |
 

@@ -18,19 +18,19 @@ use super::sent_log::SentLog;
 use crate::memory::MemoryUse;
 use crate::wire::{ClientId, HELLO, ServerMessage, SessionNotice};
 
-/// How much is kept for a client.
+/// The limits of what is stored for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResumeBufferLimits {
     /// Bytes of messages.
     pub bytes_max: usize,
-    /// Ticks after which what was sent has arrived, or the connection is known to be lost.
+    /// Ticks after which a message has arrived, or the connection is known to be lost.
     pub ticks: u64,
 }
 
-/// Ticks that messages may be old for a client to go on with them: motions name the last eight bits of theirs.
+/// The maximum age in ticks of messages with which a client can continue: motions contain the last eight bits of their tick.
 const GAP_TICKS_MAX: u64 = 200;
 
-/// The longest head.
+/// The longest header.
 const HEAD_BYTES_MAX: usize = 3 * 10;
 
 /// A tick, and a position in it.
@@ -40,7 +40,7 @@ struct LogPosition {
     position: u32,
 }
 
-/// What stands before a message.
+/// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct LogHeader {
     /// Where the message begins.
@@ -51,13 +51,13 @@ struct LogHeader {
 
 impl LogHeader {
     const ANNOUNCE: u32 = 1;
-    /// It does not follow the message before at once: ticks and bytes that lie between are told.
+    /// It does not directly follow the message before: the ticks and bytes between are written.
     const APART: u32 = 2;
 
     fn write(self, behind: LogPosition, log: &mut VecDeque<u8>) {
         let is_apart = self.position != behind;
         let flags = u32::from(self.is_announce) | u32::from(is_apart) << 1;
-        // A tick's messages are below 2 GiB, a client's all the more.
+        // A tick's messages are below 2 GiB, and so are a client's.
         write_varint(log, u64::from(self.length) << 2 | u64::from(flags));
         if is_apart {
             write_varint(log, self.position.tick.wrapping_sub(behind.tick));
@@ -68,7 +68,7 @@ impl LogHeader {
         }
     }
 
-    /// The next head, if there is one.
+    /// Reads the next header, if there is one.
     fn read(behind: LogPosition, log: &mut impl Iterator<Item = u8>) -> Option<Self> {
         let first = read_varint(log)?;
         let mut place = behind;
@@ -83,7 +83,7 @@ impl LogHeader {
         })
     }
 
-    /// Behind the message.
+    /// The position after the message.
     const fn end(self) -> LogPosition {
         LogPosition {
             tick: self.position.tick,
@@ -100,7 +100,7 @@ fn write_varint(log: &mut VecDeque<u8>, mut value: u64) {
     log.push_back(value as u8);
 }
 
-/// What [`write_varint`] wrote; nothing else is ever read.
+/// Reads the output of [`write_varint`]; nothing else is ever read.
 fn read_varint(log: &mut impl Iterator<Item = u8>) -> Option<u64> {
     let (mut value, mut shift) = (0, 0);
     loop {
@@ -113,60 +113,60 @@ fn read_varint(log: &mut impl Iterator<Item = u8>) -> Option<u64> {
     }
 }
 
-/// What was told of late of one client, oldest first.
+/// Recent messages to one client, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 struct ResumeLog {
-    /// Heads and messages.
+    /// Headers and messages.
     log: VecDeque<u8>,
-    /// Bytes of the messages in it.
+    /// The number of bytes of the messages in it.
     message_bytes: usize,
-    /// Behind the last message that is no more in the log, and behind the last one in it.
+    /// The position after the last message that is no longer in the log, and after the last one in it.
     ends: [LogPosition; 2],
-    /// From here on everything is kept.
+    /// From here on the log is complete.
     complete_from: u32,
-    /// From here on all announcements are.
+    /// From here on all announcements are in the log.
     announced_from: u32,
-    /// Of what comes announcements alone are kept.
+    /// Only announcements are stored from now on.
     announcements_only: bool,
 }
 
-/// What is known of what a client was told over its connection.
+/// The state of a client's connection for resuming it.
 #[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 pub struct ResumeBuffer {
-    /// The position behind the last message.
+    /// The position after the last message.
     end: u32,
-    /// Behind the last announcement that is not kept any more.
+    /// The position after the last announcement that is no longer stored.
     announced_from: u32,
-    /// The tick with whose line the connection began.
+    /// The tick whose update began the connection.
     since_tick: u64,
-    /// Whether the connection began with nothing of what was known before it.
+    /// Whether the connection began without the state known before.
     is_fresh: bool,
-    /// Of who is away: where the connection was found to be lost, and what was told.
+    /// For a disconnected client: the position where the connection was lost, and the messages since.
     disconnected: Option<Box<(u32, ResumeLog)>>,
 }
 
-/// What was told to whom of late.
+/// Recent messages to one client.
 #[derive(Clone, Copy, Debug)]
 pub struct RecentlySent<'a> {
-    /// To all clients.
+    /// The messages to all clients.
     pub log: &'a SentLog,
-    /// To which of them.
+    /// The client.
     pub client: ClientId,
-    /// How much of it is kept for one.
+    /// The limits for one client.
     pub limits: ResumeBufferLimits,
 }
 
-/// What is told to who comes back.
+/// The messages for a client that reconnects.
 #[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 pub struct MissedMessages {
     /// The messages, oldest first.
     pub messages: MessageList,
-    /// Whether they are all that was missed, or the announcements of it.
+    /// Whether they are all that it missed, or only the announcements.
     pub is_complete: bool,
 }
 
 impl ResumeBuffer {
-    /// A connection begins in a tick: positions are counted anew, and nothing of before is kept.
+    /// Begins a connection in a tick: positions start again, and nothing stored before is kept.
     pub fn restart(&mut self, is_anew: bool, tick: u64) {
         *self = Self {
             is_fresh: is_anew,
@@ -175,29 +175,29 @@ impl ResumeBuffer {
         };
     }
 
-    /// The position behind the last message.
+    /// The position after the last message.
     pub const fn end(&self) -> u32 {
         self.end
     }
 
-    /// So many bytes were told to who is there.
+    /// Counts bytes sent to a connected client.
     pub const fn count_sent(&mut self, bytes: u32) {
         self.end = self.end.wrapping_add(bytes);
     }
 
-    /// Announcements up to a position are not kept any more.
+    /// Announcements up to a position are not stored any more.
     pub const fn drop_announcements(&mut self, end: u32) {
         self.announced_from = end;
     }
 
-    /// The connection is lost: whatever is told from now on has not arrived.
+    /// The connection is lost: nothing sent from now on arrives.
     pub fn on_disconnect(&mut self, sent: RecentlySent) {
         if self.disconnected.is_none() {
             self.disconnected = Some(Box::new((self.end, self.recent_log(sent))));
         }
     }
 
-    /// What may be under way to who is there.
+    /// The messages to a connected client that may be in flight.
     fn recent_log(&self, sent: RecentlySent) -> ResumeLog {
         let RecentlySent {
             log: sent,
@@ -229,7 +229,7 @@ impl ResumeBuffer {
         log
     }
 
-    /// Keeps a message of this tick to who is away, or several that stay together.
+    /// Stores a message of this tick to a disconnected client, or several that stay together.
     pub fn store(&mut self, message: &[u8], tick: u64) {
         let at = self.end;
         self.count_sent(message.len() as u32);
@@ -238,7 +238,7 @@ impl ResumeBuffer {
         }
     }
 
-    /// Brings what is kept of who is away within the limits; `false` when that cannot be without a loss.
+    /// Trims what is stored for a disconnected client to the limits; `false` when that is impossible without a loss.
     pub fn trim(&mut self, limits: ResumeBufferLimits) -> bool {
         self.disconnected.as_deref_mut().is_none_or(|(_, log)| {
             if log.message_bytes > limits.bytes_max {
@@ -248,8 +248,8 @@ impl ResumeBuffer {
         })
     }
 
-    /// What was missed by who has all up to a position of the last connection, or has nothing any more; all of it where that is,
-    /// without announcements, no more than `bytes_max`. `None` where some of it is kept no more, or the position never was.
+    /// The messages missed by a client that has everything up to a position of the last connection, or has nothing any more; complete if
+    /// that is, without announcements, at most `bytes_max`. `None` if some are not stored any more, or the position never existed.
     pub fn missed(
         &mut self,
         received: Option<u32>,
@@ -266,12 +266,12 @@ impl ResumeBuffer {
         }
     }
 
-    /// Whether who has nothing of the last connection is to forget what it knew before.
+    /// Whether a client that has nothing of the last connection has to discard what it knew before.
     pub const fn is_anew(&self) -> bool {
         self.is_fresh
     }
 
-    /// Shows it as words, for a hash: how far it got, and of who is away what is kept.
+    /// Adds it to a hash as words: its positions and, for a disconnected client, the stored messages.
     pub fn hash_state(&self, word: &mut impl FnMut(u64)) {
         word(u64::from(self.end) << 32 | u64::from(self.announced_from));
         word(self.since_tick << 1 | u64::from(self.is_fresh));
@@ -289,7 +289,7 @@ impl ResumeBuffer {
 }
 
 impl ResumeLog {
-    /// Keeps what is not about the session itself.
+    /// Stores a message, unless it is about the session itself.
     fn store(&mut self, message: &[u8], place: LogPosition) {
         let Some(&kind) = message.first() else {
             return;
@@ -321,7 +321,7 @@ impl ResumeLog {
         self.message_bytes += message.len();
     }
 
-    /// Drops the oldest messages until those that are kept have no more bytes than this.
+    /// Drops the oldest messages until the rest is within this number of bytes.
     fn drop_oldest(&mut self, bytes_max: usize) {
         let mut log = self.log.iter().copied();
         let mut left = log.len();
@@ -342,7 +342,7 @@ impl ResumeLog {
         self.log.drain(..self.log.len() - left);
     }
 
-    /// The messages behind their heads, oldest first.
+    /// The messages after their headers, oldest first.
     fn messages(&mut self) -> impl Iterator<Item = (LogHeader, &[u8])> {
         let mut behind = self.ends[0];
         let mut log = &*self.log.make_contiguous();
@@ -357,7 +357,7 @@ impl ResumeLog {
         })
     }
 
-    /// Drops all but announcements, and keeps nothing else from now on.
+    /// Drops all but announcements, and stores nothing else from now on.
     fn retain_announcements(&mut self) {
         let mut kept = Self {
             announcements_only: true,
@@ -397,7 +397,7 @@ impl ResumeLog {
                 }
             }
         }
-        // Announcements are told either way.
+        // Announcements are sent either way.
         let more = whole.messages.bytes().len() - missed.messages.bytes().len();
         let is_short = oldest + GAP_TICKS_MAX >= tick && more <= bytes_max;
         if received.is_some() && is_kept && is_short {
@@ -439,7 +439,7 @@ mod tests {
 
     const CLIENT: ClientId = ClientId(4);
 
-    /// Tells a client that is there these messages in a tick, and forgets what is too old.
+    /// Sends these messages to a connected client in a tick, and drops those that are too old.
     fn send_messages(log: &mut SentLog, kept: &mut ResumeBuffer, tick: u64, messages: &[Vec<u8>]) {
         let (mut batch, mut part) = (OutgoingBatch::default(), SentPart::default());
         let own = batch.part(0);
@@ -493,7 +493,7 @@ mod tests {
                     (messages[nth..].to_vec(), true)
                 );
                 let announces = messages[nth..].iter().filter(|of| of.len() > 4).cloned();
-                // Nothing at all is whole and short.
+                // An empty list is complete and short.
                 assert_eq!(all(&missed(0).unwrap()), announces.collect::<Vec<_>>());
             }
             let mut missed = |end, tick| kept.missed(Some(end), tick, 100, recently_sent(&log));
@@ -532,7 +532,7 @@ mod tests {
                 (vec![announce(2)], false)
             );
         }
-        // What is more than may be kept is said to be.
+        // Exceeding the limit is reported.
         let fits = (3..20).take_while(|&text| {
             kept.store(&announce(text), 40);
             kept.trim(LIMITS)

@@ -12,17 +12,17 @@ use crate::memory::MemoryUse;
 use crate::outbox::{MessageSpan, OutgoingBatch};
 use crate::wire::{Motion, write_motion};
 
-/// A message an object, each written once a tick into the bytes that all clients share.
+/// One message per object, each written once per tick into the bytes that all clients share.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct ObjectMessages {
-    /// Where each message lies; of those only that are written.
+    /// The position of each message; valid only if it is written.
     spans: Vec<MessageSpan>,
-    /// A bit an id, so that asking for what is not there, as is mostly done, stays in the nearest cache.
+    /// One bit per id, so that a query for a missing message, which is the usual case, stays in the nearest cache.
     written: FixedBitSet,
 }
 
 impl ObjectMessages {
-    /// Forgets all messages. O(largest id / 64).
+    /// Removes all messages. O(largest id / 64).
     pub fn clear(&mut self) {
         self.written.clear();
     }
@@ -38,7 +38,7 @@ impl ObjectMessages {
         self.written.insert(id);
     }
 
-    /// Asks for the memory of an object's message.
+    /// Prefetches an object's message position.
     #[inline]
     pub fn prefetch(&self, id: u32) {
         prefetch_index(&self.spans, id as usize);
@@ -52,26 +52,26 @@ impl ObjectMessages {
     }
 }
 
-/// What of an object a client is told, by what it is to it: the number of a set of attributes that is the same for all
-/// clients of that relation, so that one encoding serves them all.
+/// The attributes that a client receives of an object, by its relation to it: the number of a set of attributes that is the same
+/// for all clients of that relation, so that one encoding serves them all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AudienceVariant(pub u8);
 
-/// What is new of an object this tick besides its motion, a bit each.
+/// The changes of an object this tick apart from its motion, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectChanges(u8);
 
 impl ObjectChanges {
-    /// Attributes of it are told to those who see it.
+    /// Attributes for its viewers changed.
     pub const DELTA: Self = Self(1);
-    /// Attributes of it are told to those who need not.
+    /// Attributes for clients that need not see it changed.
     pub const UNSEEN_DELTA: Self = Self(1 << 1);
-    /// Something is announced to those who see it.
+    /// There is an announcement for its viewers.
     pub const ANNOUNCED: Self = Self(1 << 2);
-    /// Its team, party, guild or place in another audience is another than in the last tick.
+    /// Its team, party, guild or membership in another audience changed since the last tick.
     pub const AFFILIATION: Self = Self(1 << 3);
 
-    /// Whether there is this of it.
+    /// Whether it has these changes.
     #[inline]
     pub const fn contains(self, what: Self) -> bool {
         self.0 & what.0 != 0
@@ -81,48 +81,48 @@ impl ObjectChanges {
 /// The team, party and guild of an object; 0 for none.
 pub type Affiliation = [u32; 3];
 
-/// The place of the party in an [`Affiliation`].
+/// The index of the party in an [`Affiliation`].
 pub const PARTY: usize = 1;
 
-/// All that a scene has to tell this tick. By object id.
+/// All messages of a scene this tick. By object id.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct SceneMessages {
-    /// What is new of each object.
+    /// The changes of each object.
     pub changes: Vec<ObjectChanges>,
-    /// What clients reckon on from.
+    /// The bases from which clients extrapolate.
     pub bases: Vec<MotionBase>,
-    /// The message of each base, encoded when it is made.
+    /// The message of each base, encoded when it is created.
     encoded: Vec<EncodedMotion>,
-    /// Those of late, where all clients have them; others are written for each.
+    /// Recent motions that all clients share; others are written for each client.
     pub motions: ObjectMessages,
-    /// Of which objects there is something to tell.
+    /// The objects with pending messages.
     pub pending: PendingUpdates,
-    /// Objects that come into somebody's sight, by variant.
+    /// Objects that come into a client's view, by variant.
     #[memory(each)]
     pub snapshots: Vec<ObjectMessages>,
     /// Changed attributes, by variant.
     #[memory(each)]
     pub deltas: Vec<ObjectMessages>,
-    /// What is told of objects to those who need not see them, by variant.
+    /// Objects for clients that need not see them, by variant.
     #[memory(each)]
     pub unseen: Vec<ObjectMessages>,
     /// Changed attributes of such objects, by variant.
     #[memory(each)]
     pub unseen_deltas: Vec<ObjectMessages>,
-    /// Objects that all in the scene are told of, and their generations; ascending.
+    /// Objects that all clients in the scene receive, and their generations; ascending.
     pub public: Vec<(u32, u32)>,
     /// Counts changes of that list.
     pub public_version: u32,
-    /// One-shot events.
+    /// One-time messages.
     pub announcements: Announcements,
-    /// The generation of the object that clients know by each number, if any does: an id is given out again only when all have
-    /// forgotten who had it.
+    /// The generation of the object that clients know by each id, if any does: an id is reused only when all clients have
+    /// removed the previous object.
     known_generations: Vec<u32>,
-    /// Who belongs to whom.
+    /// The affiliations of objects.
     affiliations: Vec<Affiliation>,
-    /// What objects are in audiences of an embedder's own; empty while nobody is in any.
+    /// The memberships of objects in custom audiences; empty while there are none.
     memberships: Vec<Memberships>,
-    /// Objects of which something changed this tick.
+    /// Objects that changed this tick.
     changed: Vec<u32>,
 }
 
@@ -147,7 +147,7 @@ impl SceneMessages {
         }
     }
 
-    /// All in the scene are told of this object from the next tick on.
+    /// From the next tick on, all clients in the scene receive this object.
     pub fn publish(&mut self, id: u32, generation: u32) {
         if let Err(place) = self.public.binary_search(&(id, generation)) {
             self.public.insert(place, (id, generation));
@@ -163,7 +163,7 @@ impl SceneMessages {
         }
     }
 
-    /// There is something to tell of an object in this tick.
+    /// Notes changes of an object in this tick.
     pub fn mark_changed(&mut self, id: u32, what: ObjectChanges) {
         self.reserve(id);
         self.changes[id as usize].0 |= what.0;
@@ -171,20 +171,20 @@ impl SceneMessages {
         self.pending.insert(id);
     }
 
-    /// What is new of an object.
+    /// The changes of an object.
     #[inline]
     pub fn changes(&self, id: u32) -> ObjectChanges {
         self.changes.get(id as usize).copied().unwrap_or_default()
     }
 
-    /// The message with which an object is told of in full, to whom it is in sight or is not.
+    /// Sets the full message of an object, for clients that see it or do not.
     pub fn set_full_message(
         &mut self,
         id: u32,
         (variant, is_remote): (AudienceVariant, bool),
         span: MessageSpan,
     ) {
-        // Who never moved has a place for its base, too.
+        // An object that never moved has a slot for its base, too.
         self.reserve(id);
         let records = if is_remote {
             &mut self.unseen
@@ -194,7 +194,7 @@ impl SceneMessages {
         records[usize::from(variant.0)].set(id, span);
     }
 
-    /// Somebody is to know an object from this tick on; nobody knows an earlier one of its number any more.
+    /// A client will know an object from this tick on; no client knows an earlier one with its id any more.
     pub fn set_known_generation(&mut self, id: u32, generation: u32) {
         let places = id as usize + 1;
         if self.known_generations.len() < places {
@@ -203,7 +203,7 @@ impl SceneMessages {
         self.known_generations[id as usize] = generation;
     }
 
-    /// The generation of the object that clients know by this number.
+    /// The generation of the object that clients know by this id.
     #[inline]
     pub fn known_generation(&self, id: u32) -> u32 {
         self.known_generations
@@ -227,7 +227,7 @@ impl SceneMessages {
         }
     }
 
-    /// What is new of an object that is there now. `written` is a buffer, of which nothing is kept.
+    /// Samples the motion of an object. `written` is a scratch buffer.
     #[inline]
     pub fn sample(
         &self,
@@ -248,22 +248,22 @@ impl SceneMessages {
         }
     }
 
-    /// An object is there now, of which there are no other news.
+    /// Sets the position of an object without other changes.
     pub fn set_position(&mut self, id: u32, position: Vec2) {
         if let Some(base) = self.bases.get_mut(id as usize) {
             base.set_position(position);
         }
     }
 
-    /// Takes over the news of an object's motion, to be told in this tick.
+    /// Applies a motion change of an object, to be sent in this tick.
     pub fn apply_motion(&mut self, id: u32, news: &MotionUpdate) {
         *self.base_mut(id) = news.base;
         self.encoded[id as usize] = news.encoded;
         self.pending.insert_motion(id);
     }
 
-    /// Finds the motions that are to be told in this tick, in which so often the time between a link's turns is doubled, and puts
-    /// them among what all clients share, if enough clients are here that it pays.
+    /// Finds the motions that are pending in this tick, with this number of doublings of the time between turns, and writes
+    /// them as shared messages, if there are enough clients here to make that worthwhile.
     pub fn find_motions(&mut self, doublings: u8, clients: usize, batch: &mut OutgoingBatch) {
         let Self {
             pending: due,
@@ -279,7 +279,7 @@ impl SceneMessages {
         }
     }
 
-    /// Takes over who an object belongs to, and gives what was before.
+    /// Sets the affiliation of an object, and returns the previous one.
     pub fn set_affiliation(&mut self, id: u32, affiliation: Affiliation) -> Affiliation {
         let place = id as usize;
         if self.affiliations.len() <= place {
@@ -292,7 +292,7 @@ impl SceneMessages {
         before
     }
 
-    /// Who an object belongs to.
+    /// The affiliation of an object.
     pub fn affiliation(&self, id: u32) -> Affiliation {
         self.affiliations
             .get(id as usize)
@@ -300,7 +300,7 @@ impl SceneMessages {
             .unwrap_or_default()
     }
 
-    /// Takes over what an object is in audiences of an embedder's own.
+    /// Sets the memberships of an object in custom audiences.
     pub fn set_memberships(&mut self, id: u32, memberships: Memberships) {
         let place = id as usize;
         if self.memberships(id) == memberships {
@@ -313,7 +313,7 @@ impl SceneMessages {
         self.mark_changed(id, ObjectChanges::AFFILIATION);
     }
 
-    /// What an object is in audiences of an embedder's own.
+    /// The memberships of an object in custom audiences.
     pub fn memberships(&self, id: u32) -> Memberships {
         self.memberships
             .get(id as usize)
@@ -321,7 +321,7 @@ impl SceneMessages {
             .unwrap_or_default()
     }
 
-    /// Asks for the memory of what there is to tell of an object's motion.
+    /// Prefetches the data of an object's motion.
     #[inline]
     pub fn prefetch_motion(&self, id: u32) {
         prefetch_index(&self.bases, id as usize);
@@ -335,21 +335,21 @@ impl SceneMessages {
     }
 }
 
-/// How many motions a client is told in a tick, about: where more are shared for each, most are shared for nobody.
+/// The approximate number of motions per client: with more shared ones per client, most would be shared without use.
 const MOTIONS_PER_CLIENT: usize = 16;
 
-/// What a look at an object found.
+/// The result of sampling an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SampledMotion {
-    /// It stays where it was.
+    /// It is where it was.
     Unchanged,
-    /// It is where it is reckoned to be, and was not there before.
+    /// It is where it is extrapolated, and was not there before.
     Moved,
-    /// Clients are to be told.
+    /// The change has to be sent to clients.
     Update(MotionUpdate),
 }
 
-/// News of an object's motion.
+/// A change of an object's motion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MotionUpdate {
     base: MotionBase,
@@ -367,7 +367,7 @@ struct EncodedMotion {
 }
 
 impl EncodedMotion {
-    /// `written` is a buffer, of which nothing is kept.
+    /// `written` is a scratch buffer.
     fn of(id: u32, generation: u32, motion: Motion, written: &mut Vec<u8>) -> Self {
         written.clear();
         write_motion(written, id, generation, motion);
@@ -383,7 +383,7 @@ impl EncodedMotion {
 
     #[inline]
     fn append(&self, bytes: &mut Vec<u8>) {
-        // A copy of a fixed length is a few instructions where one of any length is a call: what is too much is cut off.
+        // A copy of a fixed length is a few instructions, a copy of any length is a call: the surplus is truncated.
         let end = bytes.len() + usize::from(self.length);
         bytes.extend_from_slice(&self.bytes);
         bytes.truncate(end);

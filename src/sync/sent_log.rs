@@ -19,45 +19,45 @@ use crate::outbox::{ClientUpdate, MessageSpan};
 use crate::sim::ParallelExecutor;
 use crate::wire::{ClientId, ServerMessage, WireReader, write_varint};
 
-/// Set in the place of a message that one client alone was told.
+/// Set in the index of a message to one client only.
 const PRIVATE: u32 = 1 << 31;
 
-/// The bytes of the length that stands before such a message.
+/// The size of the length in front of such a message.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// Where the messages of a client's line end among those of its part.
+/// The end of a client's update among the messages of its part.
 #[derive(Clone, Copy, Debug)]
 struct SentUpdate {
     client: ClientId,
     end: u32,
 }
 
-/// An announcement, and the position behind it in what its client was told over its connection.
+/// An announcement, and the position after it in its client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentAnnouncement {
-    /// Who was told.
+    /// The receiver.
     pub client: ClientId,
     /// The position.
     pub end: u32,
 }
 
-/// What one worker's clients are told in a tick.
+/// The messages to one worker's clients in a tick.
 #[derive(Debug, Default, MemoryUse)]
 pub struct SentPart {
     /// By ascending client.
     updates: Vec<SentUpdate>,
-    /// Each message: where it begins among those that clients share, or among those of one client alone.
+    /// Each message: its offset among the shared ones, or among the private ones.
     messages: Vec<u32>,
-    /// The latter, each behind its length.
+    /// The private messages, each after its length.
     private: Vec<u8>,
     announcements: Vec<SentAnnouncement>,
-    /// The lines as [`SentTick`] keeps them, but for the place at which they begin there.
+    /// The updates in the format of [`SentTick`], without the offset at which they begin there.
     written: Vec<u8>,
     blocks: Vec<UpdateBlock>,
 }
 
 impl SentPart {
-    /// Takes down the line of a client that was told so many bytes before, and gives how many it was told now.
+    /// Adds the update of a client that was sent `told` bytes before, and returns the new total.
     pub fn append(&mut self, line: ClientUpdate, shared: &[u8], told: u32) -> u32 {
         let client = line.header.client;
         let mut end = told;
@@ -101,7 +101,7 @@ impl SentPart {
         clear_and_shrink(&mut self.blocks);
     }
 
-    /// Writes the lines, whose clients come behind those of the parts before. So many bytes of messages of one client alone come before
+    /// Writes the updates, whose clients come after those of earlier parts. `own_before` bytes of private messages come before
     /// this part's.
     fn write_updates(&mut self, own_before: u64, told: &SentIndexes) {
         let (mut before, mut start) = (ClientId(0), 0);
@@ -126,10 +126,10 @@ impl SentPart {
     }
 }
 
-/// Clients of which one is found by search, and the others by reading on from it.
+/// The number of clients per block: the block is found by search, the client by reading on.
 const UPDATES_PER_BLOCK: usize = if cfg!(test) { 3 } else { 32 };
 
-/// Where the lines of some clients begin.
+/// The start of the updates of some clients.
 #[derive(Clone, Copy, Debug)]
 struct UpdateBlock {
     /// The first of them.
@@ -137,24 +137,24 @@ struct UpdateBlock {
     start: u32,
 }
 
-/// What was told in one tick.
+/// The messages sent in one tick.
 #[derive(Debug, Default, MemoryUse)]
 struct SentTick {
     tick: u64,
-    /// The messages that several clients may have been told, and where each ends.
+    /// The messages with possibly several receivers, and the end of each.
     shared: Vec<u8>,
     ends: Vec<u32>,
-    /// Those of one client alone, each behind its length.
+    /// Private messages, each after its length.
     private: Vec<u8>,
-    /// By ascending client, each a head and for each message a varint: twice its number among the shared ones, or twice where it
-    /// begins among the others and one more.
+    /// By ascending client, each a header and for each message a varint: twice its number among the shared ones, or twice its offset
+    /// among the private ones plus one.
     updates: Vec<u8>,
     blocks: Vec<UpdateBlock>,
     announcements: Vec<SentAnnouncement>,
 }
 
 impl SentTick {
-    /// Takes over what was told. Of the messages that clients share those are kept that anybody was told.
+    /// Stores the messages of a tick. Shared messages without receivers are not stored.
     fn set(
         &mut self,
         parts: &mut [&mut SentPart],
@@ -211,7 +211,7 @@ impl SentTick {
         self.announcements.clear();
     }
 
-    /// The messages that a client was told, as they are named in its line.
+    /// The messages of a client, as coded in its update.
     fn messages_of(&self, client: ClientId) -> Vec<u64> {
         let behind = self.blocks.partition_point(|block| block.client <= client);
         let Some(block) = behind.checked_sub(1).map(|nth| self.blocks[nth]) else {
@@ -232,7 +232,7 @@ impl SentTick {
         Vec::new()
     }
 
-    /// A message as it is named in a line; nothing where there is none.
+    /// A message by its code in an update; empty if there is none.
     fn message(&self, number: u64) -> &[u8] {
         let place = (number >> 1) as usize;
         if number & 1 == 0 {
@@ -256,12 +256,12 @@ impl SentTick {
     }
 }
 
-/// A line with fewer messages has their number in the low bits of its head's first varint; others have it less so many behind that.
+/// An update with fewer messages has their number in the low bits of its header's first varint; others write the excess after it.
 const COUNT_MAX: u64 = 15;
 const COUNT_BITS: u32 = 4;
 
-/// Writes what stands before a line: how much greater its client's number is than that of the one before in its block, and how many
-/// messages the client was told. Mostly a byte.
+/// Writes the header of an update: the difference of its client's id to the one before in its block, and the number of
+/// messages. Usually one byte.
 fn write_update_header(lines: &mut Vec<u8>, more: u32, count: usize) {
     let low = COUNT_MAX.min(count as u64);
     write_varint(lines, u64::from(more) << COUNT_BITS | low);
@@ -279,16 +279,16 @@ fn read_update_header(lines: &mut WireReader) -> Option<(u32, u64)> {
     Some(((head >> COUNT_BITS) as u32, count))
 }
 
-/// Which of the messages of a tick were told, by where they begin.
+/// The messages of a tick that were sent, by their offset.
 #[derive(Debug, Default, MemoryUse)]
 struct SentIndexes {
     indexes: FixedBitSet,
-    /// How many there are before each block of those bits.
+    /// The number of set bits before each block.
     before: Vec<u32>,
 }
 
 impl SentIndexes {
-    /// Takes over places below `end`, in any order.
+    /// Sets offsets below `end`, in any order.
     fn set(&mut self, told: impl Iterator<Item = u32>, end: usize) {
         self.indexes.clear();
         self.indexes.grow(end);
@@ -305,7 +305,7 @@ impl SentIndexes {
             }));
     }
 
-    /// How many places come before this one.
+    /// The number of offsets before this one.
     fn rank(&self, place: u32) -> u32 {
         let (nth, bit) = (place / usize::BITS, place % usize::BITS);
         let block = self.indexes.as_slice()[nth as usize];
@@ -313,19 +313,19 @@ impl SentIndexes {
     }
 }
 
-/// What was told of late, oldest first.
+/// Recent messages, oldest first.
 #[derive(Debug, Default, MemoryUse)]
 pub struct SentLog {
     #[memory(each)]
     ticks: VecDeque<SentTick>,
     bytes: usize,
-    /// A tick that is forgotten, whose memory the next one has.
+    /// A dropped tick, whose memory is reused for the next one.
     spare: SentTick,
     sent: SentIndexes,
 }
 
 impl SentLog {
-    /// Adds a tick: the messages that clients share and where each begins, and what of them and besides each was told, in parts of
+    /// Adds a tick: the shared messages and their offsets, and the messages of each client, in parts of
     /// ascending clients, which are emptied.
     pub fn push<'a>(
         &mut self,
@@ -343,8 +343,8 @@ impl SentLog {
         self.ticks.push_back(added);
     }
 
-    /// Forgets the ticks before `from`, and the oldest of those after it while all take more than `bytes_max`; gives the
-    /// announcements that are told in what is forgotten.
+    /// Drops the ticks before `from`, and the oldest of those after it while all take more than `bytes_max`; returns the
+    /// announcements in the dropped ticks.
     pub fn trim(
         &mut self,
         from: u64,
@@ -364,7 +364,7 @@ impl SentLog {
         }
     }
 
-    /// The messages that a client was told in the ticks from `since` on, each with its tick, oldest first. O(ticks × log clients).
+    /// The messages to a client in the ticks from `since` on, each with its tick, oldest first. O(ticks × log clients).
     pub fn messages_of(
         &self,
         client: ClientId,
@@ -379,7 +379,7 @@ impl SentLog {
     }
 }
 
-/// Gives back what a buffer has taken and does not need: there are a hundred of each.
+/// Shrinks a buffer to what it needs: there are a hundred of each.
 fn shrink<T>(buffer: &mut Vec<T>) {
     let length = buffer.len();
     if buffer.capacity() > length + length / 8 + SPARE_MAX {
@@ -400,7 +400,7 @@ mod tests {
     use crate::sim::Workers;
     use crate::wire::write_announce;
 
-    /// In a tick, what each client is told: messages that all share by number, or its own.
+    /// The messages to each client in a tick: shared ones by number, or its own.
     type Told = Vec<(u8, Vec<Option<u8>>)>;
 
     fn told() -> impl Strategy<Value = Told> {

@@ -1,7 +1,6 @@
 //! Objects that a client receives without seeing them: its party, wherever it is, and the public objects of its scene.
 //!
-//! Such an object is a *remote* of the client while the client does not see it. The list is computed again only if its inputs may have
-//! changed: the party, the scene's public objects, the client's view.
+//! The list is computed again only if its inputs may have changed: the party, the scene's public objects, the client's view.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +11,16 @@ use crate::outbox::{BatchPart, MessageSpan};
 use crate::wire::{UnseenObjectId, write_forget_unseen};
 use crate::world::{ObjectRef, SceneId};
 
-/// An object that a client need not see.
+/// An object that a client receives without seeing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnseenObject {
     /// Which object.
     pub object: ObjectRef,
-    /// What of it is told.
+    /// The attributes that it receives.
     pub variant: AudienceVariant,
 }
 
-/// An object as packets name it.
+/// The id of an object in packets.
 pub const fn unseen_object_id(object: ObjectRef) -> UnseenObjectId {
     UnseenObjectId {
         scene: object.scene.0,
@@ -30,30 +29,30 @@ pub const fn unseen_object_id(object: ObjectRef) -> UnseenObjectId {
     }
 }
 
-/// The remotes of a client; all lists ascend.
+/// The unseen objects of a client; all lists ascend.
 #[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 pub struct UnseenObjects {
-    /// Those that it was told of.
+    /// Those that it knows.
     known: Vec<UnseenObject>,
-    /// Those that it is told of this tick.
+    /// Those that it is sent this tick.
     pub entering: Vec<UnseenObject>,
-    /// Those that it forgets this tick.
+    /// Those that it has to forget this tick.
     leaving: Vec<ObjectRef>,
-    /// The version of the scene's public objects that the list follows from.
+    /// The version of the scene's public objects that the list is based on.
     pub public_version: u32,
-    /// Whether one of them was gone by the time its message was needed, or more came at once than may.
+    /// Whether one of them was gone before its message was written, or more were new than the limit per tick.
     pub is_incomplete: bool,
 }
 
 impl UnseenObjects {
-    /// The client forgets all, and knows that.
+    /// The client removes all, without messages.
     pub fn clear(&mut self) {
         self.known.clear();
         self.entering.clear();
         self.leaving.clear();
     }
 
-    /// Shows what it knows, as words.
+    /// Adds the known objects to a hash, as words.
     pub fn hash_state(&self, word: &mut impl FnMut(u64)) {
         word((self.known.len() as u64) << 1 | u64::from(self.is_incomplete));
         for UnseenObject { object, variant } in &self.known {
@@ -62,8 +61,8 @@ impl UnseenObjects {
         }
     }
 
-    /// Follows the list as it should be, which ascends and has each object once. So many are told of in a tick at most; of
-    /// what is told otherwise now, all is told anew.
+    /// Updates the list to the expected one, which ascends and has each object once. At most `meeting_max` objects are sent per tick;
+    /// an object whose attributes change is sent again in full.
     pub fn update(&mut self, expected: &[UnseenObject], meeting_max: usize) {
         let Self {
             known,
@@ -85,7 +84,7 @@ impl UnseenObjects {
         });
     }
 
-    /// Tells of what it forgets, before anything that came into sight; gives the bytes.
+    /// Writes the objects to forget, before anything that came into view; returns the bytes.
     pub fn write_leaving(&mut self, part: &mut BatchPart, counters: &mut SentCounters) -> usize {
         let mut spent = 0;
         for object in self.leaving.drain(..) {
@@ -97,7 +96,7 @@ impl UnseenObjects {
         spent
     }
 
-    /// Tells of new remotes, and of what changed of those that it knows; gives the bytes.
+    /// Writes new unseen objects, and the changes of those that it knows; returns the bytes.
     pub fn write(
         &mut self,
         part: &mut BatchPart,
@@ -141,17 +140,17 @@ impl UnseenObjects {
     }
 }
 
-/// The objects of each party, by its number in a [`Affiliation`](super::records::Affiliation).
+/// The objects of each party, by its number in an [`Affiliation`](super::scene_messages::Affiliation).
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct PartyObjects {
     #[memory(each_value)]
     members: BTreeMap<u32, Vec<ObjectRef>>,
-    /// Parties of which somebody came, went or changed scene since the last tick.
+    /// Parties with members that came, left or changed scene since the last tick.
     pub changed: BTreeSet<u32>,
 }
 
 impl PartyObjects {
-    /// An object belongs to another party now; 0 is none.
+    /// Moves an object to another party; 0 is none.
     pub fn set_party(&mut self, object: ObjectRef, from: u32, to: u32) {
         if from == to {
             return;
@@ -172,7 +171,7 @@ impl PartyObjects {
         }
     }
 
-    /// A scene closed, and its objects are gone. O(objects in parties).
+    /// Removes the objects of a closed scene. O(objects in parties).
     pub fn remove_scene(&mut self, scene: SceneId) {
         let Self { members, changed } = self;
         members.retain(|&party, members| {

@@ -23,6 +23,7 @@
 //! | `scene_objects` | the ids of a scene and their entities |
 //! | `objects` | spawn, despawn, teleport and change of scene |
 //! | `spawning` | spawning by components and commands; required components of players and NPCs |
+//! | `commands` | commands for an object: teleport, change of scene, parties |
 //! | `unplaced` | marker of an entity whose spawn is pending |
 //! | `registry` | registered object kinds |
 //! | `parties` | teams, parties and guilds |
@@ -32,6 +33,7 @@
 //! | `plugin` | registration, and when ids are released |
 //! | `throng_core` | ids of scenes, objects and players; positions; object classes and visibility |
 
+mod commands;
 mod error;
 mod hash;
 mod input;
@@ -44,6 +46,7 @@ mod scenes;
 mod spawn_pending;
 mod spawning;
 
+pub use commands::ObjectEntityCommandsExt;
 pub use error::WorldError;
 pub use hash::{ObjectHashAppExt, StateHashed};
 pub use input::MoveInput;

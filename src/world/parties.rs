@@ -67,6 +67,12 @@ pub enum PartyError {
         /// The party that it is in.
         party: PartyId,
     },
+    /// The entity has no [`PlayerId`].
+    #[error("entity {entity} has no player: it does not exist, or has no `PlayerId`")]
+    NoPlayer {
+        /// The entity whose player was to join or leave a party.
+        entity: Entity,
+    },
 }
 
 /// All parties and their members; the first member leads.

@@ -86,7 +86,7 @@ export async function metrics(url) {
   return sums;
 }
 
-/** Asks the server for the truth: see `crates/throng_cli/src/truth.rs`. @param {string} address @param {string} question @param {Uint8Array} [bytes] @returns {Promise<string>} */
+/** Asks the server for the truth: see `crates/throng_cli/src/mirror_check.rs`. @param {string} address @param {string} question @param {Uint8Array} [bytes] @returns {Promise<string>} */
 export function truth(address, question, bytes = new Uint8Array()) {
   const [host, port] = address.split(":");
   return new Promise((resolve, reject) => {

@@ -11,6 +11,7 @@ use throng::net::{
     WebSettings, listen, listen_web, stop_listening_web,
 };
 use throng::prelude::*;
+
 use throng::sim::clock::unix_ms;
 use throng::sync::Mirror;
 use throng::wire::{ClientMessage, CloseReason};

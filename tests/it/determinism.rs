@@ -3,7 +3,7 @@
 
 use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
-use throng::prelude::ViewLinkMode;
+use throng::aoi::ViewLinkMode;
 use throng::sim::Heartbeat;
 use throng_scenario::{self as scenario, BUILT_IN, LoadedScenario};
 

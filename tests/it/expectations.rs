@@ -376,7 +376,7 @@ fn wall_time_is_checked_on_request_only() {
     assert_eq!(judged.code, 1);
     let json = judged.json();
     assert!(
-        (0..4).all(|nth| verdict(&json, nth) == "broken"),
+        (0..4).all(|nth| verdict(&json, nth) == "failed"),
         "{json:#}"
     );
     assert_eq!(json["start_up"]["ticks"], 20);

@@ -5,18 +5,17 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bevy_ecs::prelude::*;
 use glam::{IVec2, Vec2};
-use throng::map::{SceneMap, TileEdit, TileMap, TileRect, edit_map};
+use throng::inbox::{Inbox, InboxSettings};
+use throng::map::{TileEdit, TileRect, edit_map};
 use throng::movement::{Ground, MoveRefused, MovementSettings, MovementStats, PlayerStep, step_m};
-use throng::prelude::{
-    ClientId, ClientMessage, ConnectionInfo, ControlledBy, Inbox, InboxSettings, LoggedIn,
-    MaxSpeed, MemorySink, Mirror, Object, Player, PlayerInput, Position, Predictor, SceneSpec,
-    Server, TransportHandle, open_scene, teleport,
-};
-use throng::session::{SessionStats, Sessions};
-use throng::sync::{Correction, UNHANDLED_MAX};
+use throng::outbox::MemorySink;
+use throng::prelude::*;
+use throng::session::{ConnectionInfo, PlayerInput, SessionStats, TransportHandle};
+use throng::sync::{Correction, Mirror, Predictor, UNHANDLED_MAX};
 use throng::wire::{
-    Channel, ClientInput, InputMotion, PacketHeader, QuantizedPosition, WireReader,
+    Channel, ClientInput, ClientMessage, InputMotion, PacketHeader, QuantizedPosition, WireReader,
 };
+use throng::world::teleport;
 
 const TILE_M: f32 = 0.5;
 const SPEED: f32 = 4.0;

@@ -8,7 +8,9 @@ use std::net::SocketAddr;
 use std::process::Stdio;
 
 use serde_json::Value;
+use throng::matchmaking::{MatchModeSettings, Matchmaker};
 use throng::prelude::*;
+use throng::world::PartyId;
 use throng_inspect::{
     ActionPreset, InspectPlugin, InspectSettings, Inspector, PAGE_ACTIONS_MAX, open_inspector,
 };

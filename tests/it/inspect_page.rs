@@ -12,11 +12,13 @@ use std::time::{Duration, Instant};
 
 use bevy_ecs::world::World;
 use serde_json::Value;
+use throng::aoi::AoiStats;
 use throng::nav::NavStats;
 use throng::net::{ListenSettings, SecretKey, listen};
 use throng::outbox::OutboxStats;
 use throng::prelude::*;
 use throng::store::{MemoryDisk, StoreBackend, StoreError, StoreErrorKind, StoreFactory};
+use throng::store::{PlayerStore, PlayerStorePlugin};
 use throng_inspect::{
     CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DOT_BYTES, DOTS_HEAD_BYTES, InspectPlugin,
     InspectSettings, InspectStats, Inspector, PAGES_MAX, ServerHealth, open_inspector,

@@ -80,7 +80,7 @@ fn slow_consumers_are_logged_out_alike_on_any_thread_count() {
         let events = fs::read_to_string(events).unwrap();
         let behind = events
             .lines()
-            .filter(|line| line.contains("\"reason\":\"behind\""))
+            .filter(|line| line.contains("\"reason\":\"slow_consumer\""))
             .count();
         let logins = events
             .lines()

@@ -82,8 +82,8 @@ fn each_overload_change_is_an_event() {
         .map(|line| ["from", "to"].map(|end| line[end].as_str().unwrap().to_owned()))
         .collect();
     let expected = [
-        ["normal", "updates_stretched"],
-        ["updates_stretched", "work_deferred"],
+        ["normal", "reduced_updates"],
+        ["reduced_updates", "deferred_work"],
     ];
     assert_eq!(steps, expected);
 }

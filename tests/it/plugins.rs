@@ -9,9 +9,20 @@ use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
 use bevy_time::TimePlugin;
 use glam::Vec2;
 use throng::ThrongPlugins;
+use throng::aoi::{AoiPlugin, ViewCaps};
+use throng::inbox::InboxPlugin;
+use throng::instance::InstancePlugin;
+use throng::map::MapPlugin;
+use throng::matchmaking::MatchmakingPlugin;
+use throng::movement::MovementPlugin;
+use throng::nav::NavPlugin;
+use throng::outbox::OutboxPlugin;
 use throng::prelude::*;
-use throng::sim::clock;
+use throng::session::SessionPlugin;
+use throng::sim::{Heartbeat, SimPlugin, clock};
+use throng::sync::SyncPlugin;
 use throng::world::KindId;
+use throng::world::{WorldPlugin, despawn_object, teleport};
 
 /// An app of somebody else, to which throng's plugins are added.
 fn host() -> App {

@@ -7,6 +7,7 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::prelude::*;
+use throng::session::TransportHandle;
 use throng::session::{SessionStats, TransportEvent};
 use throng_scenario::testing::TestServer;
 use throng_scenario::{self as scenario, RunOptions, ScenarioRun};

@@ -12,7 +12,9 @@ use throng::net::{
     ClientHandshake, ConnectToken, ConnectionError, EndpointSettings, ListenSettings, SecretKey,
     TokenClaims, UdpClient, UdpListener, UdpStats, listen, stop_listening,
 };
+use throng::outbox::OutboxSettings;
 use throng::prelude::*;
+
 use throng::sim::clock::unix_ms;
 use throng::sync::compare_mirror;
 

@@ -10,8 +10,10 @@ use throng::net::bot_client::BotClient;
 use throng::net::{
     ConnectToken, ListenSettings, SecretKey, TokenClaims, WebListener, WebStats, listen_web,
 };
+use throng::outbox::OutboxSettings;
 use throng::prelude::*;
 use throng::sim::clock::unix_ms;
+use throng::sync::SyncSettings;
 use throng::sync::{Mirror, compare_mirror};
 use throng::wire::{ClientMessage, ResumeToken, SessionNotice};
 

@@ -12,6 +12,7 @@ use throng::net::{
     WebTransportSettings, stop_listening_web,
 };
 use throng::prelude::*;
+
 use throng::wire::{ClientMessage, CloseReason};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use glam::{IVec2, Vec2};
 use kiddo::{Chebyshev, ImmutableKdTree};
+use throng::aoi::{SceneViews, ViewEvent, ViewLinkMode};
 use throng_aoi::workload::{CELL_M, Walkers};
-use throng::aoi::{SceneViews, Sight, ViewEvent};
 
 use crate::Row;
 
@@ -175,7 +175,7 @@ pub fn measure() -> Vec<Row> {
         for step_m in [2.5, 0.25] {
             let walkers = Walkers::new(players, SIDE_M, step_m);
             let ours = Ours {
-                views: walkers.views(Sight::Directed, CAP),
+                views: walkers.views(ViewLinkMode::Directed, CAP),
                 events: Vec::new(),
             };
             let ours = pass(walkers.clone(), ours);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use foldhash::fast::FixedState;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use throng::store::{CacheSettings, LookedUp, PlayerCache, PlayerRecord};
+use throng::store::{CacheSettings, LookupResult, PlayerCache, PlayerRecord};
 use throng::world::PlayerId;
 
 use crate::Row;
@@ -59,13 +59,13 @@ fn record(player: PlayerId) -> PlayerRecord {
 }
 
 fn look_at_throng(cache: &mut PlayerCache, player: PlayerId) -> bool {
-    let is_hit = matches!(cache.look(player, 0, 0), Ok(Some(_)));
+    let is_hit = matches!(cache.lookup(player, 0, 0), Ok(Some(_)));
     if !is_hit {
-        let players = cache.order(0, |_| true, &[]);
+        let players = cache.next_request(0, |_| true, &[]);
         let found = players
             .iter()
-            .map(|&player| LookedUp::Found(record(player)));
-        cache.take(&players, Ok(found.collect()), 0, |_, _, _| ());
+            .map(|&player| LookupResult::Found(record(player)));
+        cache.receive(&players, Ok(found.collect()), 0, |_, _, _| ());
     }
     is_hit
 }
@@ -123,7 +123,7 @@ fn hit() -> Row {
     for _ in 0..ROUNDS {
         let start = Instant::now();
         for &player in &known {
-            black_box(throng.look(player, 0, 1).ok().flatten());
+            black_box(throng.lookup(player, 0, 1).ok().flatten());
         }
         least[0] = least[0].min(start.elapsed());
         let start = Instant::now();

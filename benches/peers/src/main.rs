@@ -49,7 +49,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 use throng::map::{self, MapRecipe, TileMap, TownRecipe};
-use throng::nav::{Algorithm, NavMap, Outcome, Query, Search, Steps, parse_scen};
+use throng::nav::{Algorithm, NavMap, PathQuery, PathSearch, SearchOutcome, Steps, parse_scen};
 
 /// Throng's algorithms: the one for maps that are edited, and the fastest.
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::JpsBitPrune, Algorithm::JpsGraph];
@@ -237,7 +237,7 @@ fn random_queries(map: &TileMap) -> Vec<(IVec2, IVec2)> {
     };
     let pairs = std::iter::repeat_with(|| (tile(), tile()));
     pairs
-        .filter(|(from, to)| map.connected(*from, *to))
+        .filter(|(from, to)| map.are_connected(*from, *to))
         .take(QUERIES)
         .collect()
 }
@@ -251,11 +251,11 @@ fn compare(
 ) -> Row {
     let mut nav_map = NavMap::default();
     nav_map.prepare(map, algorithm);
-    let (mut search, mut waypoints) = (Search::new(), Vec::new());
+    let (mut search, mut waypoints) = (PathSearch::new(), Vec::new());
     let mut throng = |(from, to)| -> Option<Steps> {
-        let query = Query::new(from, to);
+        let query = PathQuery::new(from, to);
         match search.find(map, &nav_map, algorithm, query, &mut waypoints) {
-            Outcome::Found(path) => Some(path.steps),
+            SearchOutcome::Found(path) => Some(path.steps),
             _ => None,
         }
     };

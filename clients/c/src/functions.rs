@@ -1,7 +1,7 @@
-//! What C calls.
+//! The functions of the C interface.
 //!
-//! Pointers to one thing are references here, so that null is `None` and the compiler holds the rest to Rust's rules; only pointers with
-//! a length are taken apart by hand, in [`slice`] and [`slice_mut`].
+//! Pointers to single values are references here, so null is `None` and the compiler enforces Rust's rules. Only pointers with a length are
+//! handled by hand, in [`slice()`] and [`slice_mut`].
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
@@ -18,24 +18,24 @@ use crate::structs::{
     ThrongClient, ThrongClientSettings, ThrongClientState, ThrongEvent, ThrongObject,
 };
 
-/// The number of this interface. throng_abi gives the library's: where the two differ, it must not be used by this header.
+/// Version of this interface. throng_abi returns that of the library: if the two differ, do not use the library with this header.
 pub const THRONG_ABI: u32 = 1;
 
-/// The number of the library's interface.
+/// Version of the library's interface.
 #[unsafe(no_mangle)]
 pub const extern "C" fn throng_abi() -> u32 {
     THRONG_ABI
 }
 
-/// Writes why the last call of this thread failed that did: UTF-8 with a 0 at its end, cut to capacity bytes in all. Gives how many
-/// bytes there are without the 0; of a null pointer or no capacity nothing more happens.
+/// Writes the error message of the last failed call of this thread: UTF-8 with a terminating 0, truncated to capacity bytes in total.
+/// Returns the length of the message without the 0. With a null pointer or no capacity it writes nothing.
 ///
 /// # Safety
-/// Of text capacity bytes can be written.
+/// capacity bytes can be written to text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_error(text: *mut c_char, capacity: usize) -> usize {
     error_text(|error| {
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let into = unsafe { slice_mut::<u8>(text.cast(), capacity, "text") };
         if let Ok([into @ .., end]) = into {
             let length = error.floor_char_boundary(into.len());
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn throng_error(text: *mut c_char, capacity: usize) -> usi
     })
 }
 
-/// A player who walks at 1.5 m/s, needs no credential and loads nothing.
+/// A player with a speed of 1.5 m/s, without a credential and without loading.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_settings(player: u64) -> ThrongClientSettings {
     let settings = ClientSettings::new(player);
@@ -62,11 +62,11 @@ pub extern "C" fn throng_settings(player: u64) -> ThrongClientSettings {
     }
 }
 
-/// Begins to connect by a token of 2,048 bytes that was not used before, which the game's login service made. Whether the server lets it in
-/// shows in throng_update. Writes a client, to be given to throng_destroy, or null where that fails.
+/// Starts to connect with an unused token of 2,048 bytes from the game's login service. Whether the server accepts it shows in
+/// throng_update. Writes a client, to be freed with throng_destroy, or null if the call fails.
 ///
 /// # Safety
-/// Of token length bytes can be read, and of the settings' credential credential_length.
+/// length bytes can be read from token, and credential_length bytes from the settings' credential.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_connect(
     token: *const u8,
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn throng_connect(
     catch_panic(|| {
         let client = client.ok_or_else(|| CallError::null("client"))?;
         client.write(None);
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let token = unsafe { slice(token, length, "token") }?;
         let settings = settings.ok_or_else(|| CallError::null("settings"))?;
         let (credential, credential_length) = (settings.credential, settings.credential_length);
@@ -86,14 +86,14 @@ pub unsafe extern "C" fn throng_connect(
                 "a credential of {credential_length} bytes, expected at most {CREDENTIAL_BYTES_MAX}"
             )));
         }
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let credential = unsafe { slice(credential, credential_length, "credential") }?;
         let connected = Client::connect(
             token,
             ClientSettings {
                 credential: credential.to_vec(),
                 speed_m_s: not_negative("speed_m_s", settings.speed_m_s)?,
-                smoothing_s: not_negative("smooth_s", settings.smoothing_s)?,
+                smoothing_s: not_negative("smoothing_s", settings.smoothing_s)?,
                 is_ready_at_once: settings.requires_ready == 0,
                 ..ClientSettings::new(settings.player)
             },
@@ -103,10 +103,10 @@ pub unsafe extern "C" fn throng_connect(
     })
 }
 
-/// Connects once more, by another token: what is known stays, and the session goes on if the server still keeps it.
+/// Connects again with another token. Client state stays, and the session resumes if the server still has it.
 ///
 /// # Safety
-/// Of token length bytes can be read.
+/// length bytes can be read from token.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_reconnect(
     client: Option<&mut ThrongClient>,
@@ -114,14 +114,14 @@ pub unsafe extern "C" fn throng_reconnect(
     length: usize,
 ) -> ThrongStatus {
     with_client_mut(client, |client| {
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let token = unsafe { slice(token, length, "token") }?;
         client.client.reconnect(token)?;
         Ok(ThrongStatus::Ok)
     })
 }
 
-/// Goes on from another port, as a phone does that changes its network.
+/// Continues from another port, as after a change of network.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_rebind(client: Option<&mut ThrongClient>) -> ThrongStatus {
     with_client_mut(client, |client| {
@@ -130,7 +130,7 @@ pub extern "C" fn throng_rebind(client: Option<&mut ThrongClient>) -> ThrongStat
     })
 }
 
-/// Logs out, and frees a client. Of null nothing happens.
+/// Logs out, and frees a client. Does nothing for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_destroy(client: Option<Box<ThrongClient>>) {
     catch_panic(|| {
@@ -143,8 +143,8 @@ pub extern "C" fn throng_destroy(client: Option<Box<ThrongClient>>) {
     });
 }
 
-/// Takes what came, and sends what is due: to be called once a frame, with seconds of a clock that begins anywhere from 0 on and never runs
-/// backwards. Of a connection that is over it says so again and again; events that came before wait.
+/// Receives what has arrived, and sends pending messages. Call it once per frame, with seconds of a monotonic clock that starts at any time
+/// from 0 on. After the connection has ended, every call returns that; earlier events can still be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_update(client: Option<&mut ThrongClient>, now_s: f64) -> ThrongStatus {
     with_client_mut(client, |client| {
@@ -154,8 +154,8 @@ pub extern "C" fn throng_update(client: Option<&mut ThrongClient>, now_s: f64) -
     })
 }
 
-/// Writes the oldest event that was not told, or says THRONG_STATUS_NOTHING where there is none. 65,536 wait; further ones push the oldest
-/// out.
+/// Writes the oldest event that was not returned yet, or returns THRONG_STATUS_EMPTY if there is none. Up to 65,536 events wait; above it
+/// the oldest are dropped.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_next_event(
     client: Option<&mut ThrongClient>,
@@ -167,8 +167,8 @@ pub extern "C" fn throng_next_event(
     })
 }
 
-/// From now on the own object stands and looks there, in 256ths of a turn: 0 is +x, 64 is +y. Of buttons each bit is one that is held
-/// down, as the game defines them.
+/// The controlled object stands still from now on, with this heading in 256ths of a turn: 0 is +x, 64 is +y. Each bit of buttons is a
+/// pressed button, as the game defines them.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_stand(
     client: Option<&mut ThrongClient>,
@@ -178,7 +178,7 @@ pub extern "C" fn throng_stand(
     set_controls(client, InputMotion::Stand, heading, buttons)
 }
 
-/// From now on the own object walks on in a direction, in 256ths of a turn, a step each tick.
+/// The controlled object walks in a direction from now on, in 256ths of a turn, one step per tick.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_walk(
     client: Option<&mut ThrongClient>,
@@ -189,7 +189,7 @@ pub extern "C" fn throng_walk(
     set_controls(client, InputMotion::Towards(direction), heading, buttons)
 }
 
-/// The own object goes to a place, in metres, where the game has moved it; the server checks that it may have come so far.
+/// The controlled object moves to a position, in metres, to which the game has moved it; the server validates the distance.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_move(
     client: Option<&mut ThrongClient>,
@@ -214,7 +214,7 @@ pub extern "C" fn throng_move(
     )
 }
 
-/// How fast the own object walks from now on, in metres a second.
+/// Sets the speed of the controlled object, in metres per second.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_set_speed(
     client: Option<&mut ThrongClient>,
@@ -228,11 +228,11 @@ pub extern "C" fn throng_set_speed(
     })
 }
 
-/// The map that the own object walks on: from now on it stops at the walls at which the server would stop it. Of each tile, of
-/// tile_m metres, a byte, row by row: 0 is free. To be called anew in each scene.
+/// Sets the map for the prediction of the controlled object: it then stops at walls like on the server. One byte per tile of tile_m metres,
+/// row by row: 0 is free. Call it again in each scene.
 ///
 /// # Safety
-/// Of blocked width times height bytes can be read.
+/// width times height bytes can be read from blocked.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_set_ground(
     client: Option<&mut ThrongClient>,
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn throng_set_ground(
         }
         let length = (width as usize).checked_mul(height as usize);
         let length = length.unwrap_or(usize::MAX);
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let blocked = unsafe { slice(blocked, length, "blocked") }?;
         let is_blocked = |x, y| blocked[y as usize * width as usize + x as usize] != 0;
         let tiles = TileMap::from_fn(width, height, is_blocked);
@@ -258,7 +258,7 @@ pub unsafe extern "C" fn throng_set_ground(
     })
 }
 
-/// The scene is loaded, and the player may be told of it; needed with waits_for_ready.
+/// The scene is loaded and may be sent; needed with requires_ready.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_ready(client: Option<&mut ThrongClient>, scene: u32) -> ThrongStatus {
     with_client_mut(client, |client| {
@@ -267,10 +267,10 @@ pub extern "C" fn throng_ready(client: Option<&mut ThrongClient>, scene: u32) ->
     })
 }
 
-/// Sends a message of the game's own, of the type that the server registered with this number: once and in order.
+/// Sends a message of the game, of the type that the server has registered with this number: once and in order.
 ///
 /// # Safety
-/// Of bytes length bytes can be read.
+/// length bytes can be read from bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_send(
     client: Option<&mut ThrongClient>,
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn throng_send(
     length: usize,
 ) -> ThrongStatus {
     with_client_mut(client, |client| {
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let bytes = unsafe { slice(bytes, length, "bytes") }?;
         if length > CLIENT_MESSAGE_BYTES_MAX {
             return Err(CallError::argument(format!(
@@ -291,7 +291,7 @@ pub unsafe extern "C" fn throng_send(
     })
 }
 
-/// Writes how the client is doing.
+/// Writes the state of the client.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_state(
     client: Option<&ThrongClient>,
@@ -303,10 +303,10 @@ pub extern "C" fn throng_state(
     })
 }
 
-/// Writes the objects in sight by ascending number, as far as capacity goes, and how many there are in all.
+/// Writes the objects in view by ascending id, at most capacity of them, and their total number.
 ///
 /// # Safety
-/// Of objects capacity can be written.
+/// capacity objects can be written to objects.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn throng_objects(
     client: Option<&ThrongClient>,
@@ -316,7 +316,7 @@ pub unsafe extern "C" fn throng_objects(
 ) -> ThrongStatus {
     with_client(client, |client| {
         let count = count.ok_or_else(|| CallError::null("count"))?;
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let objects = unsafe { slice_mut(objects, capacity, "objects") }?;
         let ids = client.client.ids();
         count.write(ids.len());
@@ -328,7 +328,7 @@ pub unsafe extern "C" fn throng_objects(
     })
 }
 
-/// Writes an object in sight, or says THRONG_STATUS_NOTHING where none has this number.
+/// Writes an object in view, or returns THRONG_STATUS_EMPTY if none has this id.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_object(
     client: Option<&ThrongClient>,
@@ -341,8 +341,8 @@ pub extern "C" fn throng_object(
     })
 }
 
-/// Writes where the bytes of an object's attribute lie and how many they are, or says THRONG_STATUS_NOTHING where it has none of this
-/// number. They lie there until the next call that may change the client: any but those that take it as const.
+/// Writes the address and length of an object's attribute value, or returns THRONG_STATUS_EMPTY if it has no such attribute. The address is
+/// valid until the next call that may change the client: any call except those with a const client.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_attribute(
     client: Option<&ThrongClient>,
@@ -412,7 +412,7 @@ fn not_negative(name: &str, number: f32) -> Result<f32, CallError> {
 }
 
 /// # Safety
-/// As of [`std::slice::from_raw_parts`], where it is not null and there is anything.
+/// As for [`std::slice::from_raw_parts`], if the pointer is not null and the length not 0.
 unsafe fn slice<'a>(first: *const u8, length: usize, name: &str) -> Result<&'a [u8], CallError> {
     if length == 0 {
         return Ok(&[]);
@@ -421,12 +421,12 @@ unsafe fn slice<'a>(first: *const u8, length: usize, name: &str) -> Result<&'a [
     if first.is_null() {
         return Err(CallError::null(name));
     }
-    // SAFETY: it is not null and not too long, and the caller says the rest.
+    // SAFETY: the pointer is not null and the length is valid; the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts(first, length) })
 }
 
 /// # Safety
-/// As of [`std::slice::from_raw_parts_mut`], where it is not null and there is anything, but that nothing need have been written.
+/// As for [`std::slice::from_raw_parts_mut`], if the pointer is not null and the length not 0. The memory may be uninitialized.
 unsafe fn slice_mut<'a, T>(
     first: *mut T,
     length: usize,
@@ -439,11 +439,11 @@ unsafe fn slice_mut<'a, T>(
     if first.is_null() {
         return Err(CallError::null(name));
     }
-    // SAFETY: it is not null and not too long, and the caller says the rest.
+    // SAFETY: the pointer is not null and the length is valid; the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts_mut(first.cast(), length) })
 }
 
-/// Nothing is longer than half of what can be addressed; what says so is a negative number.
+/// No object is longer than half of the address space; a longer length is probably a negative number.
 fn check_length<T>(length: usize, name: &str) -> Result<(), CallError> {
     let most = isize::MAX as usize / size_of::<T>();
     if length > most {
@@ -467,7 +467,7 @@ mod tests {
         let token = ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap();
         let token = token.to_bytes();
         let (settings, mut client) = (throng_settings(7), MaybeUninit::new(None));
-        // SAFETY: of the token as many bytes are there.
+        // SAFETY: the token has this many bytes.
         let status = unsafe {
             throng_connect(
                 token.as_ptr(),
@@ -477,7 +477,7 @@ mod tests {
             )
         };
         assert_eq!(status, ThrongStatus::Ok);
-        // SAFETY: it was written before, and is again by `throng_connect`.
+        // SAFETY: initialized before, and written again by `throng_connect`.
         let mut client = unsafe { client.assume_init() };
         let mut state = MaybeUninit::uninit();
         let looked = throng_state(client.as_deref(), Some(&mut state));

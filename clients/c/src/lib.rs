@@ -1,15 +1,15 @@
-//! **A game's client of a throng server, for engines that load C libraries**: [`throng_client`] behind twenty functions, which `throng.h`
-//! declares; the README shows a game's loop in C.
+//! **A client library for engines that load C libraries**: [`throng_client`] behind twenty functions, declared in `throng.h`. The README
+//! shows a game loop in C.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `functions` | what C calls |
-//! | `structs` | what it fills in and is given |
-//! | `status` | how a call went, and where no panic gets through |
+//! | `functions` | the functions |
+//! | `structs` | the structs |
+//! | `status` | status codes, and the barrier for panics |
 //!
-//! What C may get wrong is refused: null pointers, lengths without bytes, numbers that are none, calls after one that panicked. What no
-//! callee can see stays the caller's part: that a pointer which is not null points to what the function says, and that a client is
-//! used by one thread at a time.
+//! The library refuses invalid arguments: null pointers, lengths without data, invalid numbers, and calls after one that has panicked. The
+//! caller has to ensure what no callee can check: a pointer that is not null points to what the function documents, and only one thread at
+//! a time uses a client.
 #![expect(
     unsafe_code,
     reason = "C hands over pointers with lengths, and finds functions by names that nobody mangles"

@@ -1,4 +1,4 @@
-//! How a call went, and where no panic gets through.
+//! Status codes, and the barrier for panics.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -6,37 +6,37 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use throng_client::{ClientError, ClientStartError, ConnectionError};
 
-/// How a call went: 0 and above it did, below 0 it did not, and nothing changed but where that is said.
+/// Result of a call. 0 and above: success. Below 0: failure; nothing has changed unless documented.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThrongStatus {
-    /// Done.
+    /// Success.
     Ok = 0,
-    /// Done, and there is none of what was asked for.
+    /// Success, and the requested item does not exist.
     Empty = 1,
-    /// A pointer is null that must not be.
+    /// A required pointer is null.
     NullPointer = -1,
-    /// A number or a length is not one that may be.
+    /// A number or a length is out of range.
     BadArgument = -2,
-    /// What is to be a token is none.
+    /// The token is invalid.
     BadToken = -3,
-    /// The system has no socket.
+    /// The system cannot open a socket.
     NoSocket = -4,
-    /// The server cannot be reached, is full, or does not take the token: there never was a connection.
+    /// The server cannot be reached, is full, or does not accept the token: the connection was never made.
     NotConnected = -5,
-    /// The server ended the connection; the event THRONG_EVENT_KIND_CLOSED says why.
+    /// The server has ended the connection; the event THRONG_EVENT_KIND_CLOSED contains the reason.
     Closed = -6,
-    /// Nothing came from the server for too long. throng_reconnect with another token may help.
+    /// Nothing was received from the server for too long. throng_reconnect with another token may help.
     Lost = -7,
-    /// What the server says makes no sense: it is of another version.
+    /// The server's messages cannot be decoded: it has another version.
     ProtocolError = -8,
-    /// More waits to be sent than may, or a message is too long.
+    /// The send queue is full, or a message is too long.
     SendQueueFull = -9,
-    /// A fault of the library: this client is of no use any more, and may only be destroyed.
+    /// A bug of the library: this client cannot be used any more, and may only be destroyed.
     Panicked = -10,
 }
 
-/// Why something was not done.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) struct CallError {
     status: ThrongStatus,
@@ -67,7 +67,7 @@ impl CallError {
         }
     }
 
-    /// Connections that were made once and are over, or were never made.
+    /// Whether the connection has ended, or was never made.
     fn status_of(end: ConnectionError) -> ThrongStatus {
         match end {
             ConnectionError::Failed(_) => ThrongStatus::NotConnected,
@@ -108,25 +108,25 @@ impl From<std::io::Error> for CallError {
 }
 
 thread_local! {
-    /// Why the last call of this thread failed that did.
+    /// Error message of the last failed call of this thread.
     static ERROR: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Shows why the last call of this thread failed that did: nothing where none did, or the thread is at its end.
+/// Passes the error message of the last failed call of this thread to `show`; empty if there is none, or if the thread is ending.
 pub(crate) fn error_text<R: Default>(show: impl FnOnce(&str) -> R) -> R {
     ERROR
         .try_with(|text| show(&text.borrow()))
         .unwrap_or_default()
 }
 
-/// Does something for C. What panics in it ends here.
+/// Runs a call from C. Catches its panics.
 pub(crate) fn catch_panic(act: impl FnOnce() -> CallResult) -> ThrongStatus {
-    // Whatever a panic leaves half done is in a client that is not used again; see `ThrongClient`.
+    // A panic may leave the client in an invalid state, but it is not used again; see `ThrongClient`.
     let done = catch_unwind(AssertUnwindSafe(act));
     match done.unwrap_or_else(|payload| Err(CallError::panicked(panic_text(&*payload)))) {
         Ok(status) => status,
         Err(fault) => {
-            // A thread that is at its end keeps none.
+            // A thread that is ending stores no message.
             let _ = ERROR.try_with(|text| text.replace(fault.text));
             fault.status
         }

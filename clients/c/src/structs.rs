@@ -1,4 +1,4 @@
-//! What C fills in, and what it is given.
+//! The structs of the C interface.
 
 use std::time::{Duration, Instant};
 
@@ -6,21 +6,21 @@ use throng_client::{Client, ClientEvent, CloseReason};
 
 use crate::status::{CallError, CallResult};
 
-/// A player's program at one server.
+/// The client of a player.
 #[derive(Debug)]
 pub struct ThrongClient {
     pub(crate) client: Client,
-    /// When the caller's clock was at 0, by ours.
+    /// Our time at 0 of the caller's clock.
     started: Instant,
-    /// When it was updated last.
+    /// Time of the last update.
     pub(crate) now: Instant,
-    /// What the last event announced.
+    /// Content of the last announcement.
     announced: Vec<u8>,
-    /// A call began and did not end: it panicked.
+    /// Set while a call runs. If it is still set at the next call, the previous one has panicked.
     is_poisoned: bool,
 }
 
-/// Threads may hand it on.
+/// Threads may pass it on.
 const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<ThrongClient>();
@@ -38,7 +38,7 @@ impl ThrongClient {
         }
     }
 
-    /// Does something with it, unless something panicked before.
+    /// Runs a call, unless an earlier one has panicked.
     pub(crate) fn run(&mut self, act: impl FnOnce(&mut Self) -> CallResult) -> CallResult {
         self.check_poisoned()?;
         self.is_poisoned = true;
@@ -47,7 +47,7 @@ impl ThrongClient {
         done
     }
 
-    /// It, unless something panicked in it.
+    /// The client, unless a call has panicked.
     pub(crate) fn check_poisoned(&self) -> Result<&Self, CallError> {
         if self.is_poisoned {
             return Err(CallError::panicked("an earlier call did not end"));
@@ -55,7 +55,7 @@ impl ThrongClient {
         Ok(self)
     }
 
-    /// It is this late by the caller's clock, in seconds.
+    /// Sets the time of the caller's clock, in seconds.
     pub(crate) fn set_now(&mut self, now_s: f64) -> Result<(), CallError> {
         let since = Duration::try_from_secs_f64(now_s).ok();
         let now = since.and_then(|since| self.started.checked_add(since));
@@ -67,7 +67,7 @@ impl ThrongClient {
         Ok(())
     }
 
-    /// An object in sight.
+    /// An object in view.
     pub(crate) fn object(&self, id: u32) -> Option<ThrongObject> {
         let mirror = self.client.mirror();
         let known = mirror.object(id)?;
@@ -88,7 +88,7 @@ impl ThrongClient {
         })
     }
 
-    /// How it is doing.
+    /// The state of the client.
     pub(crate) fn state(&self) -> ThrongClientState {
         let (client, mirror) = (&self.client, self.client.mirror());
         let session = client.session();
@@ -114,7 +114,7 @@ impl ThrongClient {
         }
     }
 
-    /// The oldest event that C was not told of.
+    /// The oldest event that was not returned yet.
     pub(crate) fn next_event(&mut self) -> Option<ThrongEvent> {
         loop {
             let event = self.client.next_event()?;
@@ -124,7 +124,7 @@ impl ThrongClient {
         }
     }
 
-    /// An event as C has it; none of a kind that this version does not know.
+    /// Converts an event for C; `None` for a kind that this version does not know.
     fn convert_event(&mut self, event: ClientEvent) -> Option<ThrongEvent> {
         use ThrongEventKind as Kind;
         let of = |kind| ThrongEvent::new(kind);
@@ -183,144 +183,146 @@ impl ThrongClient {
     }
 }
 
-/// How a client is. throng_settings fills it in.
+/// Settings of a client. throng_settings returns the defaults.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ThrongClientSettings {
-    /// Who it says it is.
+    /// The claimed player id.
     pub player: u64,
-    /// What proves it, as the game defines it: credential_length bytes, at most 512. Null with none, where the token says who it is.
+    /// Proof of the identity, as the game defines it: credential_length bytes, at most 512. Null if it is empty, because the token contains
+    /// the identity.
     pub credential: *const u8,
-    /// How long the credential is, in bytes.
+    /// Length of the credential, in bytes.
     pub credential_length: usize,
-    /// How fast its own object walks, in metres a second, as the server has it.
+    /// Speed of the controlled object, in metres per second, as on the server.
     pub speed_m_s: f32,
-    /// In what time what is shown goes over to what is known, down to a third, in seconds. 0 shows what is known.
+    /// Time after which a third of a position correction is left to show, in seconds. 0 shows corrections at once.
     pub smoothing_s: f32,
-    /// Not 0: it is told of a scene only after throng_ready.
+    /// Not 0: scenes are sent only after throng_ready.
     pub requires_ready: u8,
 }
 
-/// An object in sight.
+/// An object in view.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThrongObject {
-    /// Its number in the scene.
+    /// Object id in the scene.
     pub id: u32,
-    /// How often that number was given out before.
+    /// Generation: how often that id was assigned before.
     pub generation: u32,
-    /// Where it is shown at the last throng_update, in metres to the right.
+    /// Shown position at the last throng_update, in metres to the right.
     pub x: f32,
     /// The same, in metres down.
     pub y: f32,
-    /// The number of its kind.
+    /// Number of its kind.
     pub kind: u16,
-    /// Where it looks, in 256ths of a turn: 0 is +x, 64 is +y.
+    /// Heading, in 256ths of a turn: 0 is +x, 64 is +y.
     pub heading: u8,
-    /// The storey that it is on, as the game counts them.
+    /// Floor, as the game counts them.
     pub floor: u8,
-    /// 1 where the player controls it, and it is shown ahead of the server.
+    /// 1 if the player controls it; then its position is predicted ahead of the server.
     pub is_own: u8,
 }
 
-/// How a client is doing.
+/// The state of a client.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThrongClientState {
-    /// The latest tick of the server that it heard of.
+    /// The latest tick received from the server.
     pub tick: u64,
-    /// What the server's tick is by now, with its fraction; 0 before that is known.
+    /// The server's current tick, with its fraction; 0 while unknown.
     pub server_tick: f64,
-    /// The smoothed round trip of a packet, the server's tick included, in seconds; 0 before the first.
+    /// Smoothed round trip time, including the server's tick, in seconds; 0 before the first measurement.
     pub round_trip_s: f64,
-    /// Events that were pushed out, since nobody asked for them.
+    /// Number of dropped events, because the game did not read them.
     pub missed_events: u64,
-    /// The share of this client's packets that do not arrive, estimated: 0 to 1.
+    /// Estimated share of this client's packets that are lost: 0 to 1.
     pub loss: f32,
-    /// The length of a tick, in seconds; 0 before that is known.
+    /// Length of a tick, in seconds; 0 while unknown.
     pub tick_s: f32,
-    /// The scene that the player is in, if is_in_scene.
+    /// Scene of the player, if is_in_scene.
     pub scene: u32,
     /// The scene's width, in metres.
     pub width_m: f32,
     /// The scene's height, in metres.
     pub height_m: f32,
-    /// The number of the own object, if has_own.
+    /// Id of the controlled object, if has_own.
     pub own_id: u32,
-    /// How often that number was given out before.
+    /// Generation: how often that id was assigned before.
     pub own_generation: u32,
-    /// The number of the last input that the server had handled; inputs are counted modulo 65,536.
+    /// Number of the last input that the server has handled, modulo 65,536.
     pub last_input: u16,
-    /// How fast simulated time passes, in percent of real time.
+    /// Rate of simulated time, in percent of real time.
     pub time_percent: u8,
-    /// 1 where there is a connection: not yet where it is 0 and throng_update goes well.
+    /// 1 if the connection is open; 0 while connecting, as long as throng_update succeeds.
     pub is_connected: u8,
-    /// 1 where the player is in a scene.
+    /// 1 if the player is in a scene.
     pub is_in_scene: u8,
-    /// 1 where the player controls an object.
+    /// 1 if the player controls an object.
     pub has_own: u8,
 }
 
-/// What happened.
+/// Kind of an event.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThrongEventKind {
-    /// The server is full, or lets nobody in for now; number: how many go in before this client and with it.
+    /// The client waits in the login queue; number: its position, 1 is next.
     Queued = 1,
-    /// The player is logged in, or back; player: who it is.
+    /// The player is logged in, or the session is resumed; player: its id.
     Welcomed = 2,
-    /// The session goes on over this connection; number: 1 where what was known before still holds, 0 where all is told anew.
+    /// The session continues over this connection; number: 1 if the client keeps its state, 0 if everything is sent again.
     Resumed = 3,
-    /// The session that was to go on is over, and the player logs in anew.
+    /// The session could not be resumed; the player logs in again.
     ResumeFailed = 4,
-    /// The player is to be in this scene, of x by y metres, and is told of it after throng_ready; at once without waits_for_ready.
+    /// The player enters this scene, of x by y metres, which is sent after throng_ready; at once without requires_ready.
     Loading = 5,
-    /// The player is in this scene, of x by y metres; all that was in sight before is not any more, without an event of its own.
+    /// The player is in this scene, of x by y metres. All objects of the previous scene are gone, without events of their own.
     SceneEntered = 6,
-    /// The player controls nothing any more, and nothing is in sight.
+    /// The player controls no object any more, and no object is in view.
     SceneLeft = 7,
     /// The player controls this object.
     ControlChanged = 8,
-    /// An object came into sight; number: its kind's.
+    /// An object entered the view; number: its kind.
     Entered = 9,
-    /// An object is out of sight.
+    /// An object left the view.
     Left = 10,
-    /// An attribute of an object in sight has another value, or is gone; number: the attribute's.
+    /// An attribute of an object in view was changed or removed; number: the attribute.
     AttributeChanged = 11,
-    /// Something happens once: length bytes as the game defines them; number: 1 where it is about an object.
+    /// A one-time event of the game: length bytes as the game defines them; number: 1 if it is about an object.
     Announced = 12,
-    /// The server has the own object elsewhere than it was walked, by x and y metres; number: after which input.
+    /// The server's position of the controlled object differs from the predicted one by x and y metres; number: the input.
     Corrected = 13,
-    /// Simulated time passes at another pace; number: in percent of real time.
+    /// The rate of simulated time has changed; number: percent of real time.
     TimeRate = 14,
-    /// The server ended the session, and the connection's end follows; number: why. 1 ended, 2 replaced, 3 behind, 4 stopping,
-    /// 5 kicked, 6 banned, 7 idle, 8 flooding, 9 refused, 10 late, 11 full, 12 resumed, 13 unavailable; 0 is a reason that is not known.
+    /// The server has ended the session, and the end of the connection follows; number: the reason. 1 ended, 2 replaced, 3 slow_consumer, 4
+    /// stopping, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 refused, 10 timed_out, 11 full, 12 resumed, 13 unavailable; 0 is an unknown
+    /// reason.
     Closed = 15,
 }
 
-/// Something that happened. What its kind says nothing of is 0.
+/// An event. Fields that its kind does not use are 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThrongEvent {
-    /// Who it is about.
+    /// Player id.
     pub player: u64,
-    /// What is announced; it lies there until the next throng_next_event.
+    /// Content of an announcement; valid until the next throng_next_event.
     pub bytes: *const u8,
-    /// How much of it there is, in bytes.
+    /// Length of the content, in bytes.
     pub length: usize,
-    /// What happened.
+    /// Kind of the event.
     pub kind: ThrongEventKind,
-    /// The object's number in the scene.
+    /// Object id in the scene.
     pub id: u32,
-    /// How often that number was given out before.
+    /// Generation: how often that id was assigned before.
     pub generation: u32,
-    /// The scene's number.
+    /// Scene id.
     pub scene: u32,
-    /// What its kind says.
+    /// A number whose meaning depends on the kind.
     pub number: u32,
-    /// In metres to the right.
+    /// Metres to the right.
     pub x: f32,
-    /// In metres down.
+    /// Metres down.
     pub y: f32,
 }
 

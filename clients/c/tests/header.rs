@@ -1,10 +1,10 @@
-//! `throng.h` says what the library has.
+//! `throng.h` matches the library.
 
 use std::path::Path;
 
 use throng_client::CloseReason;
 
-/// With this variable set the header is written anew in place of being compared.
+/// If this variable is set, the test writes the header instead of comparing it.
 const WRITE: &str = "THRONG_WRITE_HEADER";
 
 fn written() -> String {

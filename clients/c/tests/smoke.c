@@ -1,6 +1,6 @@
-// A game that connects, walks to a wall, sees who else is there, says goodbye: run by smoke.rs as `smoke TOKEN MORE`.
+// A game that connects, walks to a wall, sees another object and logs out. smoke.rs runs it as `smoke TOKEN MORE`.
 //
-// It ends with 0 where all is as it should be, and otherwise says what is not.
+// It exits with 0 on success, and otherwise prints the failed check.
 #define _POSIX_C_SOURCE 200809L
 
 #include <math.h>
@@ -40,9 +40,9 @@ static size_t read_token(const char *path, uint8_t *token, size_t capacity) {
   return length;
 }
 
-// What is wrong is refused, and nothing else happens.
+// Invalid arguments are refused and change nothing.
 static void refuse(const uint8_t *token, size_t length) {
-  ThrongSettings settings = throng_settings(7);
+  ThrongClientSettings settings = throng_settings(7);
   ThrongClient *client = (ThrongClient *)&settings;
   char text[8];
   CHECK(throng_connect(NULL, length, &settings, &client) == THRONG_STATUS_NULL_POINTER);
@@ -67,11 +67,11 @@ static void refuse(const uint8_t *token, size_t length) {
   throng_destroy(NULL);
 }
 
-// Of a client, too.
+// The same with a client.
 static void refuse_more(ThrongClient *client) {
   static const uint8_t bytes_too_many[1025];
   ThrongObject object;
-  ThrongState state;
+  ThrongClientState state;
   size_t count;
   const uint8_t *bytes;
   CHECK(throng_update(client, NAN) == THRONG_STATUS_BAD_ARGUMENT);
@@ -88,19 +88,19 @@ static void refuse_more(ThrongClient *client) {
   CHECK(throng_objects(client, NULL, 1, &count) == THRONG_STATUS_NULL_POINTER);
   CHECK(throng_objects(client, &object, (size_t)-1 / 2, &count) == THRONG_STATUS_BAD_ARGUMENT);
   CHECK(throng_objects(client, &object, 1, NULL) == THRONG_STATUS_NULL_POINTER);
-  CHECK(throng_object(client, 12345, &object) == THRONG_STATUS_NOTHING);
-  CHECK(throng_attribute(client, 12345, GOLD, &bytes, &count) == THRONG_STATUS_NOTHING);
+  CHECK(throng_object(client, 12345, &object) == THRONG_STATUS_EMPTY);
+  CHECK(throng_attribute(client, 12345, GOLD, &bytes, &count) == THRONG_STATUS_EMPTY);
   CHECK(bytes == NULL && count == 0);
   CHECK(throng_attribute(client, 12345, GOLD, &bytes, NULL) == THRONG_STATUS_NULL_POINTER);
   CHECK(throng_state(NULL, &state) == THRONG_STATUS_NULL_POINTER);
   CHECK(throng_state(client, NULL) == THRONG_STATUS_NULL_POINTER);
 }
 
-// A frame: the events of each kind are counted.
-static ThrongState frame(ThrongClient *client, int *events, double began_s) {
+// Runs a frame, and counts the events of each kind.
+static ThrongClientState frame(ThrongClient *client, int *events, double began_s) {
   const struct timespec pause = {0, FRAME_MS * 1000000L};
   ThrongEvent event;
-  ThrongState state;
+  ThrongClientState state;
   nanosleep(&pause, NULL);
   CHECK(now_s() - began_s < PATIENCE_S);
   CHECK(throng_update(client, now_s()) == THRONG_STATUS_OK);
@@ -108,7 +108,7 @@ static ThrongState frame(ThrongClient *client, int *events, double began_s) {
     CHECK(event.kind <= THRONG_EVENT_KIND_CLOSED);
     events[event.kind] += 1;
     if (event.kind == THRONG_EVENT_KIND_WELCOMED) CHECK(event.player == 7);
-    if (event.kind == THRONG_EVENT_KIND_IN_SCENE) CHECK(event.x == 40.0f && event.y == 40.0f);
+    if (event.kind == THRONG_EVENT_KIND_SCENE_ENTERED) CHECK(event.x == 40.0f && event.y == 40.0f);
     if (event.kind == THRONG_EVENT_KIND_LOADING)
       CHECK(throng_ready(client, event.scene) == THRONG_STATUS_OK);
     if (event.kind == THRONG_EVENT_KIND_ANNOUNCED)
@@ -134,20 +134,20 @@ int main(int count, char **arguments) {
   size_t length = read_token(arguments[1], token, sizeof token);
   refuse(token, length);
 
-  ThrongSettings settings = throng_settings(7);
+  ThrongClientSettings settings = throng_settings(7);
   ThrongClient *client;
   settings.speed_m_s = 6.0f;
-  settings.waits_for_ready = 1;
+  settings.requires_ready = 1;
   CHECK(throng_connect(token, length, &settings, &client) == THRONG_STATUS_OK);
   refuse_more(client);
   for (size_t y = 0; y < SIDE; y++)
     for (size_t x = 0; x < SIDE; x++) walls[y * SIDE + x] = x == 30;
   CHECK(throng_set_ground(client, walls, SIDE, SIDE, 0.5f) == THRONG_STATUS_OK);
 
-  // In sight are the own object and another one, which has gold.
+  // The controlled object and another one, which has gold, are in view.
   ThrongObject objects[2] = {0};
   size_t in_sight = 0;
-  ThrongState state;
+  ThrongClientState state;
   do {
     state = frame(client, events, began_s);
     CHECK(throng_objects(client, objects, 2, &in_sight) == THRONG_STATUS_OK);
@@ -157,10 +157,10 @@ int main(int count, char **arguments) {
   CHECK(objects[0].is_own + objects[1].is_own == 1);
   const ThrongObject *other = &objects[objects[0].is_own];
   CHECK(other->x == 12.0f && other->y == 20.0f && other->id != state.own_id);
-  CHECK(events[THRONG_EVENT_KIND_WELCOMED] == 1 && events[THRONG_EVENT_KIND_IN_SCENE] == 1);
+  CHECK(events[THRONG_EVENT_KIND_WELCOMED] == 1 && events[THRONG_EVENT_KIND_SCENE_ENTERED] == 1);
   CHECK(events[THRONG_EVENT_KIND_ENTERED] == 2 && events[THRONG_EVENT_KIND_LOADING] == 1);
 
-  // It walks to the wall, and stands there by what both ends know; on the way another connection takes the first one's place.
+  // It walks to the wall and stands at the same position at both ends; on the way another connection replaces the first one.
   ThrongObject own;
   CHECK(throng_walk(client, 0, 0, 5) == THRONG_STATUS_OK);
   do {
@@ -180,7 +180,7 @@ int main(int count, char **arguments) {
     state = frame(client, events, began_s);
   CHECK(state.loss >= 0.0f && state.loss <= 1.0f && state.time_percent <= 100);
 
-  // The server hears a message of the game's, and announces something.
+  // The server receives a message of the game and sends an announcement.
   CHECK(throng_send(client, 3, (const uint8_t *)"hi", 2) == THRONG_STATUS_OK);
   while (events[THRONG_EVENT_KIND_ANNOUNCED] == 0) frame(client, events, began_s);
   throng_destroy(client);

@@ -1,4 +1,4 @@
-//! A game in C plays at a real server: `smoke.c`, compiled against `throng.h`, linked with the shared library and with the static one.
+//! A C game plays on a real server: `smoke.c`, compiled against `throng.h`, linked with the shared library and with the static one.
 #![cfg(target_os = "linux")]
 
 use std::ffi::OsString;
@@ -11,15 +11,19 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::net::{ConnectToken, ListenSettings, SecretKey, TokenClaims, listen, stop_listening};
 use throng::prelude::*;
+use throng::sim::StateHasher;
 use throng::sim::clock::unix_ms;
+use throng::sync::{AnnouncementScope, AttributeSpec};
+use throng::wire::{Channel, Encoding};
+use throng::world::ObjectHashAppExt;
 
-/// The game has given up by then.
+/// Timeout of the game.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What rustc says a static library is to be linked with here.
+/// Libraries that rustc requires for linking a static library.
 const SYSTEM_LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
-/// What others see of an object.
+/// An attribute of an object that others see.
 #[derive(Component)]
 struct Gold(u16);
 
@@ -29,7 +33,7 @@ impl StateHashed for Gold {
     }
 }
 
-/// A message of the game's.
+/// A message of the game.
 struct Greeting;
 
 impl ClientMessageType for Greeting {
@@ -38,7 +42,7 @@ impl ClientMessageType for Greeting {
     }
 }
 
-/// A server with a scene in which somebody with gold stands, and a wall; who logs in stands at (10, 20).
+/// A server with a scene that contains an object with gold, and a wall; players start at (10, 20).
 struct Town {
     server: Server,
     scene: Entity,
@@ -93,7 +97,7 @@ impl Town {
         }
     }
 
-    /// Ticks until the game is over.
+    /// Runs ticks until the game has ended.
     fn play(&mut self, game: &mut Child) {
         let began = Instant::now();
         while game.try_wait().unwrap().is_none() {
@@ -132,7 +136,7 @@ impl Town {
     }
 }
 
-/// Runs the compiler, which says nothing where all is well.
+/// Runs the compiler, which must print nothing.
 fn compile(arguments: &[OsString]) {
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
@@ -144,7 +148,7 @@ fn compile(arguments: &[OsString]) {
     assert!(done.status.success(), "{command:?}: {said}");
 }
 
-/// A game of the compiled program at a server of its own.
+/// Runs the compiled program with its own server.
 fn play(folder: &Path, libraries: &[OsString]) {
     std::fs::create_dir_all(folder).unwrap();
     let program = folder.join("smoke");
@@ -169,7 +173,7 @@ fn play(folder: &Path, libraries: &[OsString]) {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Where the libraries lie that this test was built with.
+/// The folder with the libraries of this build.
 fn built() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().to_owned()
@@ -199,7 +203,7 @@ fn game_runs_with_the_static_library() {
     play(&folder("static"), &libraries);
 }
 
-/// Whether a source is right.
+/// Checks that a source compiles.
 fn check(language: &str, source: PathBuf) {
     let mut arguments = Vec::from(["-fsyntax-only", "-x", language].map(OsString::from));
     arguments.push(source.into_os_string());

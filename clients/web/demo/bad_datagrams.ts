@@ -1,18 +1,18 @@
-// Datagrams over a line as bad as one likes, made so in the page: they get lost, and overtake each other.
+// A simulated bad network for datagrams, inside the page: it loses and reorders them.
 
 import type { DatagramLink } from "../src/index.js";
 import { type Badness, GOOD, UNDER_WAY_MAX } from "./slow_session.js";
 
 type Take = (packet: Uint8Array) => void;
 
-/** One direction. Nothing is sent again: what must arrive is up to the endpoints. */
+/** One direction. Nothing is sent again: reliability is a task of the endpoints. */
 class Way {
   private readonly underWay: { packet: Uint8Array; atS: number }[] = [];
 
   constructor(private readonly random: () => number) {}
 
   send(packet: Uint8Array, nowS: number, { lagS, jitterS, lossShare }: Badness): void {
-    // A queue that is full drops what comes.
+    // A full queue drops new packets.
     if (this.random() >= lossShare && this.underWay.length < UNDER_WAY_MAX) {
       this.underWay.push({ packet: packet.slice(), atS: nowS + lagS + jitterS * this.random() });
     }
@@ -28,7 +28,7 @@ class Way {
   }
 }
 
-/** What is between an endpoint and the net. */
+/** A layer between an endpoint and the network. */
 export class BadDatagrams implements DatagramLink {
   badness = GOOD;
   private readonly there: Way;

@@ -1,20 +1,20 @@
-// Where the server has everybody, beside what the player sees: told by the live page, if this page was opened from there.
+// Server positions of all objects, next to what the player sees. The inspect page sends them, if this page was opened from there.
 
 import { Reader } from "../src/codec.js";
 import type { Vec } from "../src/index.js";
 
-/** After so long without another word they are not shown any more, in milliseconds. */
+/** Lifetime of the positions without a new message, in milliseconds. */
 const FRESH_MS = 1000;
-/** How often the live page is asked to go on. */
+/** Interval of the requests to the inspect page, in milliseconds. */
 const ASK_MS = 1000;
 
-/** An object of the server's truth. */
+/** An object and its position on the server. */
 export type Ghost = { id: number; at: Vec };
 
-/** The newest frame of dots, as the live page gets it; `crates/throng_inspect/src/frames.rs` has its bytes. */
+/** The newest frame of dots of the inspect page. `crates/throng_inspect/src/frames.rs` documents the bytes. */
 export class Ghosts {
   isOn = false;
-  /** The tick after which they were so. */
+  /** The tick of these positions. */
   tick = 0;
   private frame: { scene: number; size: Vec; ids: Uint32Array; xs: Uint16Array; ys: Uint16Array } | null = null;
   private cameMs = 0;
@@ -28,19 +28,19 @@ export class Ghosts {
     setInterval(() => this.ask(), ASK_MS);
   }
 
-  /** Whether there is somebody who can tell. */
+  /** Whether this page was opened from an inspect page. */
   get canBe(): boolean {
     return this.live !== null && !this.live.closed;
   }
 
-  /** Asks the live page, which tells for a few seconds then. */
+  /** Requests positions for the next few seconds. */
   ask(): void {
     if (this.isOn && this.canBe) {
       this.live!.postMessage("ghosts", "*");
     }
   }
 
-  /** Those of a scene. */
+  /** The objects of a scene. */
   *of(scene: number | null): Generator<Ghost> {
     const { frame } = this;
     if (!this.isOn || frame === null || frame.scene !== scene || performance.now() > this.cameMs + FRESH_MS) {

@@ -1,4 +1,4 @@
-// The page at `/`: joins, draws what is in sight, and walks.
+// The demo page at `/`: connects, draws the objects in view, and walks.
 
 import { Connection, DatagramConnection, TileGround, clientMessage } from "../src/index.js";
 import type { Line, Vec } from "../src/index.js";
@@ -6,18 +6,18 @@ import { BadDatagrams } from "./bad_datagrams.js";
 import { Ghosts } from "./ghosts.js";
 import { GOOD, SlowSession } from "./slow_session.js";
 
-/** Which player comes in, by which token, and how fast the server lets it walk. */
+/** The player id, the connect token, and the speed that the server allows. */
 type Pass = { player: bigint; token: Uint8Array; speedMS: number };
 
-/** So much of the scene is shown along the shorter side, in metres. */
+/** Shown metres of the scene along the shorter side. */
 const SHOWN_M = 64;
-/** After so long a lost line is taken up again, in milliseconds. */
+/** Pause before a lost connection is opened again, in milliseconds. */
 const PAUSE_MS = 1000;
-/** How often it is asked whether walls were edited, in milliseconds. */
+/** Interval of the checks for edited walls, in milliseconds. */
 const WALLS_MS = 2000;
-/** Kinds of objects that are players, in the scenarios that come with the server. */
+/** Kinds that are players, in the scenarios that come with the server. */
 const PLAYER_KIND = 0;
-/** Closed, and nothing is to be done about it: the numbers of *Closed* and what they mean. */
+/** Texts for the reasons in *Closed*, by number. */
 const CLOSED = ["", "session ended", "logged in elsewhere", "connection too slow", "server is stopping", "kicked", "banned",
   "idle", "flooding", "authentication failed", "timed out", "server full", "resumed elsewhere", "player data unavailable"];
 const KEYS: Record<string, Vec> = {
@@ -40,7 +40,7 @@ function say(text: string, state: "" | "on" | "off" = ""): void {
   line.className = state;
 }
 
-/** The pass in the page's address, or one for a guest. */
+/** The pass in the page's address, or a new one for a guest. */
 async function askForPass(guest: bigint | null): Promise<Pass | string> {
   const given = new URLSearchParams(location.search);
   const token = given.get("token");
@@ -55,14 +55,14 @@ async function askForPass(guest: bigint | null): Promise<Pass | string> {
   return { player: BigInt(told.player), token: bytesOf(told.token), speedMS: told.speed_m_s };
 }
 
-/** Metres of the scene on which anybody was seen. */
+/** Square metres of the scene on which an object was seen. */
 class Trodden {
   private cells = new Uint8Array();
   width = 0;
 
   reset(size: Vec): void {
     this.width = Math.ceil(size.x) + 1;
-    // A scene may be larger than is worth remembering.
+    // The memory for a large scene is limited.
     this.cells = new Uint8Array(Math.min(this.width * (Math.ceil(size.y) + 1), 1 << 24));
   }
 
@@ -81,7 +81,7 @@ let pointer: Vec | null = null;
 let session: SlowSession | null = null;
 const ghosts = new Ghosts(window.opener as Window | null);
 let line: Line | null = null;
-/** What is between the line and the net, where that is datagrams. */
+/** The simulated network between a datagram connection and the real network. */
 let link: BadDatagrams | null = null;
 let walls: TileGround | null = null;
 let corrections = 0;
@@ -92,7 +92,7 @@ function readColors(): void {
   colors = Object.fromEntries(["ground", "trod", "wall", "edge", "own", "player", "other", "ghost", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
 }
 
-/** Walls of the scene, where the server gives them to the page, and again and again whether they were edited. */
+/** Loads the walls of the scene, if the server provides them, and repeats the check for edits. */
 async function askForWalls(scene: number, round: number, known: string | null = null): Promise<void> {
   const headers: HeadersInit = known === null ? {} : { "If-None-Match": known };
   const answer = await fetch(`/map?scene=${scene}`, { headers }).catch(() => null);
@@ -109,10 +109,10 @@ async function askForWalls(scene: number, round: number, known: string | null = 
     setTimeout(() => void askForWalls(scene, round, answer?.headers.get("ETag") ?? known), WALLS_MS);
   }
 }
-/** One more for each scene that it comes into. */
+/** Incremented with each scene. */
 let wallsRound = 0;
 
-/** Comes in, and again when the line is lost. */
+/** Connects, and reconnects after a loss. */
 async function join(guest: bigint | null): Promise<void> {
   const pass = await askForPass(guest).catch(() => "server unreachable");
   if (typeof pass === "string") {
@@ -155,7 +155,7 @@ async function join(guest: bigint | null): Promise<void> {
     if (datagrams.wasOpen) {
       over(code, pass.player);
     } else {
-      // They do not come through, and the token was not shown.
+      // Datagrams do not pass, and the token was not used.
       connect(pass, session!);
     }
   };
@@ -163,14 +163,14 @@ async function join(guest: bigint | null): Promise<void> {
   line = datagrams;
 }
 
-/** Comes in over a WebSocket. */
+/** Connects over a WebSocket. */
 function connect(pass: Pass, to: SlowSession): void {
   const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
   link = null;
   line = new Connection(url, pass.token, to, (code) => over(code, pass.player));
 }
 
-/** The SHA-256 by which the server is known over WebTransport; null where it or the browser has none. */
+/** The SHA-256 of the server's WebTransport certificate; null if the server or the browser does not support WebTransport. */
 async function askForCertificate(): Promise<Uint8Array | null> {
   if (!("WebTransport" in globalThis)) {
     return null;
@@ -196,14 +196,14 @@ function over(code: number, player: bigint): void {
   }
 }
 
-/** The line as it is asked for: how bad, and how many players it tells of. */
+/** Applies the requested network conditions and view limit. */
 function applyLine(): void {
   if (session === null) {
     return;
   }
   const number = (id: string, most: number) => Math.min(Math.max(byId<HTMLInputElement>(id).valueAsNumber || 0, 0), most);
   const badness = { lagS: number("lag", 2000) / 1000, jitterS: number("jitter", 2000) / 1000, lossShare: number("loss", 90) / 100 };
-  // Datagrams get lost below what makes up for it; a stream is only ever late.
+  // Datagrams are lost below the endpoint, which sends them again; a stream only delays.
   session.badness = link === null ? badness : GOOD;
   if (link !== null) {
     link.badness = badness;
@@ -216,7 +216,7 @@ function applyLine(): void {
 }
 let toldCap: number | null = null;
 
-/** What hands say: by keys, or towards the pointer that is held. */
+/** Applies the controls: keys, or the pressed pointer as a target. */
 function steer(): void {
   if (session === null) {
     return;
@@ -252,7 +252,7 @@ function dot(at: Vec, radius: number, direction: number, color: string): void {
   context.stroke();
 }
 
-/** Where the server has them, as rings: beside the dots where the line is late, alone where the player is not told of them. */
+/** Draws the server positions as rings: next to the dots if the connection is slow, alone if the player does not receive the object. */
 function drawGhosts(scene: number | null, radius: number, on: (at: Vec) => Vec, width: number, height: number): void {
   context.strokeStyle = colors["ghost"]!;
   context.lineWidth = Math.max(radius / 4, 1.5);
@@ -266,7 +266,7 @@ function drawGhosts(scene: number | null, radius: number, on: (at: Vec) => Vec, 
   }
 }
 
-/** The ground around a place, from above: its border, and where anybody walked. */
+/** Draws the ground around a position, from above: the border of the scene, and where objects were seen. */
 function drawGround(size: Vec, center: Vec, scale: number, width: number, height: number): void {
   const [left, top] = [center.x - width / 2 / scale, center.y - height / 2 / scale];
   context.fillStyle = colors["ground"]!;
@@ -288,12 +288,12 @@ function drawGround(size: Vec, center: Vec, scale: number, width: number, height
 }
 
 function drawWalls(on: TileGround, left: number, top: number, scale: number, width: number, height: number): void {
-  // To whole pixels, so that no seams show between rows.
+  // Whole pixels, so that there are no gaps between rows.
   const acrossX = (x: number) => Math.round((x * on.tileM - left) * scale);
   const acrossY = (y: number) => Math.round((y * on.tileM - top) * scale);
   context.fillStyle = colors["wall"]!;
   for (let y = Math.max(Math.floor(top / on.tileM), 0); y < on.height && acrossY(y) < height; y += 1) {
-    // A row's walls side by side are one rectangle.
+    // Adjacent walls of a row are one rectangle.
     let from: number | null = null;
     const end = Math.min(on.width, Math.ceil((left + width / scale) / on.tileM));
     for (let x = Math.max(Math.floor(left / on.tileM), 0); x <= end; x += 1) {
@@ -393,9 +393,9 @@ showsGhosts.checked = ghosts.isOn = ghosts.canBe;
 byId("of-ghosts").hidden = !ghosts.canBe;
 ghosts.ask();
 setInterval(tellFigures, 250);
-// A page that is not shown draws nothing, and still says that it is there.
+// A hidden page draws nothing, but keeps its connection alive.
 setInterval(() => document.hidden && line?.update(), 250);
-// For whoever opens the console, and for tests.
+// For the browser console, and for tests.
 Object.defineProperty(globalThis, "throng", { get: () => ({ session, line, walls, ghosts }) });
 void join(null);
 frame();

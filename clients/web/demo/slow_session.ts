@@ -1,25 +1,25 @@
-// A session over a stream as bad as one likes, made so in the page: to see what players far away see.
+// A session over a simulated bad stream, inside the page: shows what distant players see.
 
 import { Session } from "../src/index.js";
 
-/** How bad a line is. Times are in seconds, each way. */
+/** Network conditions. Times are in seconds, one way. */
 export type Badness = { lagS: number; jitterS: number; lossShare: number };
 
 export const GOOD: Badness = { lagS: 0, jitterS: 0, lossShare: 0 };
 
-/** Packets that are under way in one direction, at most; beyond, the oldest arrives at once. */
+/** Maximum number of packets in flight in one direction; above it the oldest arrives at once. */
 export const UNDER_WAY_MAX = 1024;
-/** A stream notices a loss by the packets behind it, and sends what was lost again after a round trip more. */
+/** A stream detects a loss by later packets, and sends lost bytes again: one more round trip. */
 const NOTICED_AFTER_S = 0.15;
 
-/** One direction. It keeps the order, as the stream does that it stands for. */
+/** One direction. It keeps the order, like the stream that it simulates. */
 class Way {
   private readonly underWay: { packet: Uint8Array; atS: number }[] = [];
 
   send(packet: Uint8Array, nowS: number, { lagS, jitterS, lossShare }: Badness): void {
     const isLost = Math.random() < lossShare;
     const tookS = lagS + jitterS * Math.random() + (isLost ? 2 * lagS + NOTICED_AFTER_S : 0);
-    // Nothing overtakes: what is behind one that is late is late, too.
+    // Packets keep their order: those after a delayed one are delayed, too.
     const atS = Math.max(nowS + tookS, this.underWay.at(-1)?.atS ?? 0);
     this.underWay.push({ packet: packet.slice(), atS });
   }
@@ -36,7 +36,7 @@ class Way {
   }
 }
 
-/** A session whose packets take their time, both ways. What arrives does so when [`act`](Session.act) is called. */
+/** A session with delayed packets in both directions. Packets arrive when [`act`](Session.act) is called. */
 export class SlowSession extends Session {
   badness = GOOD;
   private readonly there = new Way();
@@ -72,7 +72,7 @@ export class SlowSession extends Session {
       try {
         super.take(packet, nowS);
       } catch (fault) {
-        // Told to the connection with the next packet, as it closes by that.
+        // Reported to the connection with the next packet, which makes it close.
         this.fault ??= fault;
       }
     });

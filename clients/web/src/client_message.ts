@@ -1,15 +1,15 @@
-// What a client says.
+// Messages of the client.
 
 import { Writer } from "./codec.js";
 import type { Vec } from "./server_message.js";
 
-/** Where an input goes: nowhere, to a place in metres, or one step on in a direction, in 256ths of a turn. */
+/** The motion of an input: none, to a position in metres, or one step in a direction, in 256ths of a turn. */
 export type InputMotion = { kind: "stand" } | { kind: "to"; to: Vec } | { kind: "towards"; direction: number };
 
-/** What a player does in a tick of its own. */
+/** The input of a player in one tick of its client. */
 export type ClientInput = { seq: number; clientTick: number; heading: number; buttons: number; motion: InputMotion };
 
-/** A position as either direction has it: the nearest 64th of a metre, halves up. */
+/** A position on the wire: the nearest 64th of a metre, halves up. */
 function position(writer: Writer, at: Vec): Writer {
   const units = (metres: number) => Math.min(Math.max(Math.floor(metres * 64 + 0.5) || 0, 0), 0xffffffff);
   return writer.varint(units(at.x)).varint(units(at.y));
@@ -18,13 +18,13 @@ function position(writer: Writer, at: Vec): Writer {
 const of = (kind: number) => new Writer().byte(kind);
 const text = new TextEncoder();
 
-/** Each message, as bytes. */
+/** Encoded messages. */
 export const clientMessage = {
   login: (player: bigint, credential: Uint8Array = new Uint8Array()) => of(1).varint(player).raw(credential).finish(),
   logout: () => of(2).finish(),
   move: (to: Vec, heading: number) => position(of(3), to).byte(heading).finish(),
   face: (heading: number) => of(4).byte(heading).finish(),
-  /** `received` are the bytes of messages that came on the reliable channel; null where nothing is here any more. */
+  /** `received` is the number of bytes of messages received on the reliable channel; null if the client has no state any more. */
   resume(player: bigint, token: Uint8Array, received: number | null): Uint8Array {
     const writer = of(5).varint(player).raw(token);
     return received === null ? writer.byte(0).finish() : writer.byte(1).varint(received).finish();
@@ -50,15 +50,15 @@ export const clientMessage = {
   queueFor: (mode: number) => of(13).varint(mode).finish(),
   cancelQueue: () => of(14).finish(),
   answerMatch: (accept: boolean) => of(15).byte(accept ? 1 : 0).finish(),
-  /** 0 to who sees the speaker, 1 to its scene, 2 to its party, 3 to its team. */
+  /** Recipients: 0 players who see the speaker, 1 its scene, 2 its party, 3 its team. */
   say: (scope: 0 | 1 | 2 | 3, words: string) => of(16).byte(scope).raw(text.encode(words)).finish(),
   user: (kind: number, bytes: Uint8Array) => of(17).varint(kind).raw(bytes).finish(),
 };
 
-/** What a connect token is, in bytes. */
+/** Length of a connect token, in bytes. */
 const TOKEN_BYTES = 2048;
 
-/** The first frame of a connection: of a connect token what is sealed for the server, and what that is bound to. */
+/** The first frame of a connection: the sealed part of a connect token, and the data that authenticates with it. */
 export function connectRequest(token: Uint8Array): Uint8Array {
   if (token.length !== TOKEN_BYTES) {
     throw new RangeError(`a token of ${token.length} bytes, expected ${TOKEN_BYTES}`);

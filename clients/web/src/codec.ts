@@ -1,11 +1,11 @@
-// The smallest pieces: numbers as the wire has them, read with the place of whatever does not fit.
+// Numbers on the wire, and a reader whose errors have an offset.
 
-/** Why bytes are no message. */
+/** Why bytes cannot be decoded. */
 export class WireError extends Error {
   override name = "WireError";
 }
 
-/** Reads off the front of bytes, and never beyond their end. */
+/** Reads bytes from front to back, never beyond their end. */
 export class Reader {
   at = 0;
   private readonly view: DataView;
@@ -18,7 +18,7 @@ export class Reader {
     return this.at >= this.bytes.length;
   }
 
-  /** Moves on over so many bytes, and gives where they began. */
+  /** Skips so many bytes, and returns where they began. */
   private skip(count: number): number {
     const from = this.at;
     if (from + count > this.bytes.length) {
@@ -62,7 +62,7 @@ export class Reader {
     return number;
   }
 
-  /** A varint of 32 bits, or of fewer. */
+  /** A varint of 32 bits or fewer. */
   varint(bits = 32): number {
     const at = this.at;
     const value = this.varint64(32);
@@ -89,7 +89,7 @@ export class Reader {
   }
 }
 
-/** Bytes that grow at their end. */
+/** A growing byte buffer. */
 export class Writer {
   private readonly bytes: number[] = [];
 

@@ -5,19 +5,19 @@ import type { Session } from "./session.js";
 
 const nowS = () => performance.now() / 1000;
 
-/** How a session is carried, whichever way. */
+/** The transport of a session. */
 export interface Line {
-  /** Whether it is there; false before, and again once it is over. */
+  /** Whether the connection is open; false while connecting, and after it has ended. */
   isOpen: boolean;
-  /** What did not fit, where that is why it is over. */
+  /** The error, if the connection ended because of an invalid message. */
   fault: unknown;
-  /** Sends what is due; to be called once a frame. */
+  /** Sends pending messages. Call it once per frame. */
   update(): void;
-  /** Leaves. */
+  /** Closes the connection. */
   close(): void;
 }
 
-/** A connection, which ends once: a lost one is replaced by another with a new token, after `session.reconnect()`. */
+/** A connection, which ends once. To continue after a loss, call `session.reconnect()` and connect with a new token. */
 export class Connection implements Line {
   isOpen = false;
   fault: unknown = null;
@@ -27,7 +27,7 @@ export class Connection implements Line {
     url: string,
     token: Uint8Array,
     private readonly session: Session,
-    /** It is over, with the code of RFC 6455: 1000 the server is done, 1008 the token is good for nothing, 1013 there is no room. */
+    /** The connection has ended, with a code of RFC 6455: 1000 closed by the server, 1008 invalid token, 1013 server full. */
     private readonly over: (code: number) => void,
   ) {
     const request = connectRequest(token);
@@ -44,14 +44,14 @@ export class Connection implements Line {
     };
   }
 
-  /** Sends what is due; to be called once a frame. */
+  /** Sends pending messages. Call it once per frame. */
   update(): void {
     if (this.isOpen) {
       this.session.act(nowS(), (message) => this.socket.send(message.slice().buffer));
     }
   }
 
-  /** Leaves. */
+  /** Closes the connection. */
   close(): void {
     this.socket.close(1000);
   }

@@ -7,27 +7,27 @@ import type { Session } from "./session.js";
 
 const nowS = () => performance.now() / 1000;
 
-/** How long it may take until there is a connection, in seconds: where datagrams are let through, it is a few round trips. */
+/** Timeout of the connection attempt, in seconds. If datagrams pass, it takes a few round trips. */
 const OPEN_S_MAX = 3;
-/** Where a token says after how long without a packet the connection is lost, in seconds. */
+/** Offset of the connection timeout in a token, in seconds. */
 const TIMEOUT_AT = 1085;
-/** What the end of a line without a word is called (RFC 6455). */
+/** The close code of a connection that was lost (RFC 6455). */
 const LOST = 1006;
 
-/** What is between an endpoint and the net, where that is not the net alone: a page that shows a worse one. */
+/** A layer between an endpoint and the network: a page can simulate a worse one. */
 export interface DatagramLink {
-  /** A packet goes out. */
+  /** Sends a packet. */
   send(packet: Uint8Array, nowS: number): void;
-  /** A packet came. */
+  /** Receives a packet. */
   receive(packet: Uint8Array, nowS: number): void;
-  /** Hands on what is due by now, to the net and to the endpoint. */
+  /** Passes on what is due by now, to the network and to the endpoint. */
   update(nowS: number, send: (packet: Uint8Array) => void, take: (packet: Uint8Array) => void): void;
 }
 
-/** A line over datagrams: some get lost, and what must arrive is said again. */
+/** A connection over datagrams: some are lost, and reliable messages are sent again. */
 export class DatagramConnection implements Line {
   isOpen = false;
-  /** Whether there ever was a connection. */
+  /** Whether the connection was ever open. */
   wasOpen = false;
   fault: unknown = null;
   private readonly transport: WebTransport;
@@ -42,7 +42,7 @@ export class DatagramConnection implements Line {
     sha256: Uint8Array,
     token: Uint8Array,
     private readonly session: Session,
-    /** It is over, with the code as of a `Connection`. */
+    /** The connection has ended, with a code as for a `Connection`. */
     over: (code: number) => void,
     private readonly link: DatagramLink | null = null,
   ) {
@@ -63,7 +63,7 @@ export class DatagramConnection implements Line {
       });
   }
 
-  /** Sends what is due; to be called once a frame. */
+  /** Sends pending packets. Call it once per frame. */
   update(): void {
     const { writer } = this;
     if (!this.isOpen || writer === null) {
@@ -78,7 +78,7 @@ export class DatagramConnection implements Line {
     } catch (fault) {
       this.fail(fault);
     }
-    // What the browser cannot send yet is not made: it would be old by then.
+    // Packets that the browser cannot send yet are not written: they would be outdated by then.
     const write = (packet: Uint8Array) => void writer.write(packet.slice()).catch(() => undefined);
     const { link } = this;
     if ((writer.desiredSize ?? 0) > 0) {
@@ -87,19 +87,19 @@ export class DatagramConnection implements Line {
     link?.update(nowS(), write, (packet) => this.take(packet));
   }
 
-  /** Leaves. */
+  /** Closes the connection. */
   close(): void {
     this.transport.close();
   }
 
-  /** From the handshake to the end; gives the code that the server says. */
+  /** Runs the connection from the handshake to its end. Returns the server's code. */
   private async run(request: Uint8Array): Promise<number> {
     const late = setTimeout(() => this.transport.close(), OPEN_S_MAX * 1000);
     await this.transport.ready.finally(() => clearTimeout(late));
     const stream = await this.transport.createBidirectionalStream();
     const shown = stream.writable.getWriter();
     await shown.write(request.slice());
-    // It is only waited for that it went out, and who is not let in may not read it.
+    // Only the sending matters: a server that refuses the client may not read it.
     void shown.close().catch(() => undefined);
     this.writer = this.transport.datagrams.writable.getWriter();
     this.heardS = nowS();
@@ -108,7 +108,7 @@ export class DatagramConnection implements Line {
     return this.code(stream.readable);
   }
 
-  /** The two bytes that the server says at the end. */
+  /** The two bytes with the server's close code. */
   private async code(stream: ReadableStream<Uint8Array>): Promise<number> {
     const bytes: number[] = [];
     const reader = stream.getReader();

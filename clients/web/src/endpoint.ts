@@ -1,8 +1,8 @@
-// One end of a connection over datagrams, some of which get lost: what is said arrives once and in order. No sockets, no clock.
+// One end of a connection over datagrams that may be lost: stream messages arrive once and in order. No sockets, no clock.
 
 import { Reader, WireError, Writer, isNewer } from "./codec.js";
 
-/** Flags of a packet, beside the number of its pieces. */
+/** Flags of a packet; the other bits are the number of its stream frames. */
 const PIECES = 0b11;
 const HAS_BITMAP = 1 << 2;
 const HAS_INPUT = 1 << 3;
@@ -11,41 +11,41 @@ const LONG_BITMAP = 1 << 5;
 const KNOWN = PIECES | HAS_BITMAP | HAS_INPUT | WANTS_ACK | LONG_BITMAP;
 
 const STREAMS = 4;
-/** How far the server may be ahead on a stream, and this end, in bytes. */
+/** How far ahead the server, and this end, may send on a stream, in bytes. */
 const IN_WINDOW_BYTES = 1 << 16;
 const OUT_WINDOW_BYTES = 1 << 13;
 const MESSAGE_BYTES_MAX = 1 << 20;
-/** Bytes that wait to be acknowledged; with more the connection is of no use. */
+/** Maximum number of unacknowledged bytes; with more the connection has to be closed. */
 const WAITING_BYTES_MAX = 1 << 16;
-/** The longest packet that is sent: every path takes it. */
+/** The longest packet sent, in bytes: every path carries it. */
 const PACKET_BYTES_MAX = 1000;
 const PIECES_MAX = 3;
 const PIECE_HEAD_BYTES = 5;
 const HEAD_BYTES_MAX = 14;
-/** Bytes of a stream that are sent and acknowledged together, at most. */
+/** Maximum number of bytes of a stream that are sent and acknowledged together. */
 const CHUNK_BYTES_MAX = 500;
-/** Everything goes out in so many packets, one after the other, and then when nothing was heard of it for a while. */
+/** Number of consecutive packets that carry the same bytes. Afterwards they are sent again after a timeout. */
 const COPIES = 2;
-/** That while, before a round trip is known, and at least; in seconds. */
+/** That timeout before a round trip is measured, and its minimum; in seconds. */
 const RESEND_FIRST_S = 0.2;
 const RESEND_LEAST_S = 0.06;
-/** After so long without a packet, or so many that came, one is sent all the same. */
+/** Time without a packet sent, and number of packets received, after which a packet is sent in any case. */
 const KEEP_ALIVE_S = 1;
 const UNANSWERED_MAX = 8;
-/** Packets whose acknowledgement still counts. */
+/** Number of sent packets that can still be acknowledged. */
 const REMEMBERED = 128;
 
-/** Bytes of the own stream that wait to be acknowledged. */
+/** Unacknowledged bytes of the sending stream. */
 type Chunk = { start: number; bytes: Uint8Array; times: number; sentS: number; isThere: boolean };
 type Sent = { number: number; atS: number; chunks: Chunk[] };
 type Piece = { stream: number; offset: number; bytes: Uint8Array };
 type Packet = { flags: number; number: number; newest: number; before: number; pieces: Piece[]; messages: Uint8Array[] };
 
-/** Reads a packet, all of it before any of it counts. */
+/** Decodes a packet completely before any of it takes effect. */
 function readPacket(packet: Uint8Array): Packet {
   const reader = new Reader(packet);
   const flags = reader.byte();
-  reader.byte(); // The epoch, and below the tick: what they are of says so itself.
+  reader.byte(); // The epoch, and below the tick: the packets inside have their own.
   const number = reader.u16();
   reader.u16();
   const newest = reader.u16();
@@ -79,7 +79,7 @@ function readPacket(packet: Uint8Array): Packet {
   return { flags, number, newest, before, pieces, messages };
 }
 
-/** Which packets came: the newest, and of the 32 before it bit 0 the one just before. Before the first all count as received. */
+/** The received packets: the newest, and of the 32 before it (bit 0: the one just before). Before the first all count as received. */
 class Received {
   before = 0xffffffff;
 
@@ -102,19 +102,19 @@ class Received {
   }
 }
 
-/** The receiving end of a stream: bytes that came early wait in a ring, a message that is not whole in a row. */
+/** The receiving end of a stream: early bytes wait in a ring, an incomplete message in a buffer. */
 class Incoming {
   private ring: Uint8Array | null = null;
   private isHere: Uint8Array | null = null;
   private partial = new Uint8Array(256);
   private length = 0;
 
-  /** The first byte that did not come, modulo 2³². */
+  /** Offset of the first byte that has not arrived, modulo 2³². */
   constructor(private next: number) {}
 
-  /** Takes a piece; whether there was room for it. */
+  /** Handles a stream frame. Returns whether there was room for it. */
   take({ offset, bytes }: Piece, deliver: (message: Uint8Array) => void): boolean {
-    // The nearest offset with these 24 bits, before or behind.
+    // The nearest offset with these 24 low bits, in either direction.
     const ahead = ((offset - this.next) << 8) >> 8;
     if (ahead > 0 && bytes.length > 0 && ahead + bytes.length > IN_WINDOW_BYTES) {
       return false;
@@ -152,7 +152,7 @@ class Incoming {
     }
   }
 
-  /** The length that the message says, and how many bytes say it; null before all of those are there. */
+  /** The length of the next message, and the number of bytes that encode it; null if they are incomplete. */
   private framed(): { head: number; length: number } | null {
     let length = 0;
     for (let nth = 0; nth < Math.min(this.length, 4); nth += 1) {
@@ -175,9 +175,9 @@ class Incoming {
 }
 
 export class Endpoint {
-  /** Packets that made no sense, came before, or for which there was no room. */
+  /** Packets that were malformed, duplicates, or had no room. */
   refused = 0;
-  /** How long it takes to the server and back, smoothed, in seconds; null before anything came back. */
+  /** Smoothed round trip time, in seconds; null before the first measurement. */
   roundTripS: number | null = null;
   private readonly received: Received;
   private readonly incoming: Incoming[];
@@ -190,14 +190,14 @@ export class Endpoint {
   private owesAck = false;
   private unanswered = 0;
 
-  /** With the numbers that the first packet and the first byte of each stream have; other than 0 only to see them wrap. */
+  /** With initial numbers of the first packet and of the first byte of each stream. Values other than 0 are for tests of the wrap. */
   constructor(start = { packet: 0, offset: 0 }) {
     this.received = new Received((start.packet - 1) & 0xffff);
     this.incoming = Array.from({ length: STREAMS }, () => new Incoming(start.offset));
     [this.next, this.end] = [start.packet, start.offset];
   }
 
-  /** Says something. Throws where more waits than may: the server does not answer. */
+  /** Sends a message. Throws if the send queue is full because the server does not acknowledge. */
   push(message: Uint8Array): void {
     const framed = new Writer().varint(message.length).raw(message).finish();
     if (message.length === 0 || this.waitingBytes + framed.length > WAITING_BYTES_MAX) {
@@ -211,7 +211,7 @@ export class Endpoint {
     }
   }
 
-  /** Takes a packet, and hands over the messages that are whole with it. Throws where a stream can be read no further. */
+  /** Handles a packet, and passes on the messages that it completes. Throws if a stream cannot be read further. */
   receive(bytes: Uint8Array, nowS: number, deliver: (message: Uint8Array) => void): void {
     let packet: Packet;
     try {
@@ -239,7 +239,7 @@ export class Endpoint {
     packet.messages.forEach(deliver);
   }
 
-  /** Hands over the packets of now; to be called once a frame. */
+  /** Passes on the pending packets. Call it once per frame. */
   flush(nowS: number, send: (packet: Uint8Array) => void): void {
     const due = this.due(nowS);
     let isDue = this.owesAck || nowS - this.sentS >= KEEP_ALIVE_S;
@@ -249,7 +249,7 @@ export class Endpoint {
     }
   }
 
-  /** What is to be sent now, in order. */
+  /** The chunks to send now, in order. */
   private due(nowS: number): Chunk[] {
     const resendS = this.roundTripS === null ? RESEND_FIRST_S : Math.max(1.5 * this.roundTripS, RESEND_LEAST_S);
     const until = (this.chunks[0]?.start ?? this.end) + OUT_WINDOW_BYTES;
@@ -258,7 +258,7 @@ export class Endpoint {
     return this.chunks.filter(isDue);
   }
 
-  /** Writes a packet with as much of what is due as fits, which it takes off. */
+  /** Writes a packet with as many pending chunks as fit, and removes them from the list. */
   private write(due: Chunk[], nowS: number): Uint8Array {
     const chunks: Chunk[] = [];
     const pieces: Chunk[][] = [];
@@ -309,7 +309,7 @@ export class Endpoint {
     return writer.finish();
   }
 
-  /** Takes note of what the server says it has. */
+  /** Handles an acknowledgement of the server. */
   private acknowledge(newest: number, before: number, nowS: number): void {
     this.sent = this.sent.filter(({ number, atS, chunks }) => {
       const behind = (newest - number) & 0xffff;

@@ -1,11 +1,11 @@
-// The walls of a scene: which steps between two places are free, as the server judges them.
+// The walls of a scene: which steps between two positions are free, with the same result as on the server.
 
 import { Reader, WireError } from "./codec.js";
 import type { Vec } from "./server_message.js";
 
 const f32 = Math.fround;
 
-/** Tiles of a scene, a bit each, 1 where nobody can stand. */
+/** Tiles of a scene, one bit each, 1 if the tile is blocked. */
 export class TileGround {
   constructor(
     readonly width: number,
@@ -15,7 +15,7 @@ export class TileGround {
     private readonly bits: Uint8Array,
   ) {}
 
-  /** Reads what `GET /map` gives: width, height, side of a tile, then row after row, each from a byte of its own on, lowest bit first. */
+  /** Decodes the response of `GET /map`: width, height, side of a tile, then the rows; each starts at a new byte, lowest bit first. */
   static read(bytes: Uint8Array): TileGround {
     const reader = new Reader(bytes);
     const [width, height] = [reader.u32(), reader.u32()];
@@ -27,7 +27,7 @@ export class TileGround {
     return new TileGround(width, height, tileM, bits);
   }
 
-  /** Whether a tile is blocked. Everything outside is. */
+  /** Whether a tile is blocked. Everything outside the map is. */
   isBlocked(x: number, y: number): boolean {
     if (x < 0 || y < 0 || x >= this.width || y >= this.height) {
       return true;
@@ -35,7 +35,7 @@ export class TileGround {
     return ((this.bits[y * Math.ceil(this.width / 8) + (x >> 3)]! >> (x & 7)) & 1) !== 0;
   }
 
-  /** The tile on which a place lies; one on the far border lies on the last tile. */
+  /** The tile of a position. A position on the far border belongs to the last tile. */
   tileAt(at: Vec): Vec {
     const along = (metres: number, count: number) => (metres === f32(count * this.tileM) ? count - 1 : Math.floor(f32(metres / this.tileM)));
     return { x: along(at.x, this.width), y: along(at.y, this.height) };
@@ -46,7 +46,7 @@ export class TileGround {
     return !this.isBlocked(x, y);
   }
 
-  /** Whether somebody comes from one place to another in a straight line. */
+  /** Whether a straight line between two positions is free. */
   isFree = (from: Vec, to: Vec): boolean => {
     if (!this.isFreeAt(to)) {
       return false;
@@ -58,7 +58,7 @@ export class TileGround {
         return true;
       }
     }
-    // Who runs along an edge touches the tiles beside it; the line between the tiles' middles says that nothing is in the way.
+    // A line along an edge touches the tiles next to it; then the line between the tiles' centres decides.
     const middle = ({ x, y }: Vec) => ({ x: x + 0.5, y: y + 0.5 });
     return this.isLineFree(middle(first), middle(last));
   };
@@ -77,7 +77,7 @@ export class TileGround {
   }
 }
 
-/** The x range of the part of a line in a row of tiles, which it meets. */
+/** The x range of the part of a line in a row of tiles. The line must intersect that row. */
 function clip(a: Vec, b: Vec, row: number): [number, number] {
   const way = { x: b.x - a.x, y: b.y - a.y };
   if (way.y === 0) {

@@ -1,4 +1,4 @@
-// A client of throng for browsers.
+// A throng client for browsers.
 
 export { WireError } from "./codec.js";
 export { clientMessage, connectRequest } from "./client_message.js";

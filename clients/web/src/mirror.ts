@@ -1,23 +1,23 @@
-// What a client knows, out of what the server says.
+// The state of a client, from the server's messages.
 
 import { Reader, WireError, widen } from "./codec.js";
 import { Reassembler, after, readServerMessage } from "./server_message.js";
 import type { Attribute, Motion, Notice, PacketHeader, ServerMessage, Vec } from "./server_message.js";
 
-/** An object in sight. */
+/** An object in view. */
 export type MirrorObject = {
   generation: number;
   kind: number;
   motion: Motion;
-  /** At which tick that was so. */
+  /** Tick of the motion. */
   motionTick: number;
   attributes: Map<number, Uint8Array>;
 };
 
-/** An object that need not be in sight; of id 0 the scene itself. */
+/** An object that need not be in view; id 0 is the scene itself. */
 export type MirrorRemote = { scene: number; id: number; generation: number; kind: number; attributes: Map<number, Uint8Array> };
 
-/** Where the own object stood at the end of a tick, with this input handled, in metres. */
+/** Position of the controlled object at the end of a tick, with this input handled, in metres. */
 export type OwnPosition = { tick: number; input: number; position: Vec };
 
 const isNotice = (message: ServerMessage): message is Notice =>
@@ -35,7 +35,7 @@ function set(values: Map<number, Uint8Array>, attributes: Attribute[]): void {
   }
 }
 
-/** The mirror. A packet that does not fit throws, and the connection is of no use any more. */
+/** The mirror. An invalid packet throws, and the connection cannot be used any more. */
 export class Mirror {
   readonly objects = new Map<number, MirrorObject>();
   readonly remotes = new Map<string, MirrorRemote>();
@@ -43,25 +43,25 @@ export class Mirror {
   size: Vec = { x: 0, y: 0 };
   own: { id: number; generation: number } | null = null;
   ownPosition: OwnPosition | null = null;
-  /** The latest tick that a packet named. */
+  /** The latest server tick of a packet. */
   tick = 0;
-  /** The length of a tick in seconds, the nearest f32; 0 before the greeting. */
+  /** Length of a tick in seconds, the nearest f32; 0 before Hello. */
   tickS = 0;
-  /** How fast simulated time passes, in percent of real time. */
+  /** Rate of simulated time, in percent of real time. */
   timePercent = 100;
-  /** The last input that the server had handled, by the newest reliable packet. */
+  /** The last input that the server has handled, from the newest reliable packet. */
   input = 0;
-  /** What Resume says of how far it got. */
+  /** Number of received bytes for Resume. */
   received = 0;
   packets = 0;
-  /** Unreliable packets and motions that were of no use. */
+  /** Unreliable packets and motions without effect. */
   ignored = 0;
   announces = 0;
   private epoch = 0;
   private sequence: number | null = null;
   private reassembler = new Reassembler();
 
-  /** Takes a packet; each message is shown before it takes effect. */
+  /** Handles a packet; each message is shown before it takes effect. */
   receive(packet: Uint8Array, show: (message: ServerMessage) => void = () => {}): void {
     const { header, messages } = this.reassembler.accept(packet);
     if (header.isReliable) {
@@ -91,13 +91,13 @@ export class Mirror {
     this.tick = Math.max(this.tick, widen(this.tick, header.tick));
   }
 
-  /** Another connection takes the place of the one before. What is known stays until the server says otherwise. */
+  /** Another connection replaces the one before. The client keeps its state until the server discards it. */
   reconnect(): void {
     this.sequence = null;
     this.reassembler = new Reassembler();
   }
 
-  /** Where an object is so many real seconds after the latest tick, in metres. */
+  /** Extrapolated position of an object so many real seconds after the latest tick, in metres. */
   positionAfter(id: number, realS: number): Vec | null {
     const object = this.objects.get(id);
     if (object === undefined) {
@@ -111,7 +111,7 @@ export class Mirror {
     if (message.kind === "hello") {
       this.tick = message.tick;
       this.tickS = Math.fround(1000 / Math.max(message.tickMillihertz, 1));
-      // Of a server at its usual pace nothing is said.
+      // A server at full speed sends no TimeRate.
       this.timePercent = 100;
     } else if (isNotice(message)) {
       this.heed(message, header);
@@ -182,7 +182,7 @@ export class Mirror {
     }
   }
 
-  /** An object comes into sight. */
+  /** Adds an object that enters the view. */
   private meet(message: Extract<ServerMessage, { kind: "snapshot" }>, tick: number): void {
     const { id, generation, objectKind: kind, motion } = message;
     if (this.objects.has(id) || this.remotes.has(remoteKey(this.scene ?? 0, id, generation))) {
@@ -208,7 +208,7 @@ export class Mirror {
     }
   }
 
-  /** What is told of an object that need not be in sight. */
+  /** Sets all attributes of an unseen object. */
   private remember(message: Extract<ServerMessage, { kind: "remote" | "remoteDelta" | "forget" }>): void {
     const { scene, id, generation } = message;
     const key = remoteKey(scene, id, generation);
@@ -240,7 +240,7 @@ export class Mirror {
     return object;
   }
 
-  /** All that held in a scene. */
+  /** Removes everything that belongs to a scene. */
   private forget(): void {
     this.objects.clear();
     this.remotes.clear();
@@ -249,7 +249,7 @@ export class Mirror {
   }
 }
 
-/** The whole tick of a motion in a packet of this tick. */
+/** The full tick of a motion in a packet of this tick. */
 function heldAt(motion: Motion, tick: number): number {
   return Math.max(tick - (((tick % 256) - motion.at + 256) % 256), 0);
 }

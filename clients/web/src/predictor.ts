@@ -1,28 +1,28 @@
-// The own object, ahead of the server: inputs are walked at once, and again from wherever the server says it stands. All sums are
-// rounded to 32 bits after each step, as the server's are, so that both ends hold the same numbers.
+// Prediction of the controlled object: inputs are applied at once, and again from the position that the server sends. All sums are
+// rounded to 32 bits after each step, as on the server, so both ends have the same numbers.
 
 import { isNewer } from "./codec.js";
 import type { ClientInput, InputMotion } from "./client_message.js";
 import type { Mirror } from "./mirror.js";
 import type { Vec } from "./server_message.js";
 
-/** Inputs that are kept until the server has handled them, at most. */
+/** Maximum number of stored inputs that the server has not handled. */
 export const UNHANDLED_MAX = 64;
 
-/** How far what is told exactly may be from what is told in 64ths of a metre, where both mean the same place. */
+/** Maximum difference, in metres, between an exact position and the same one in 64ths of a metre. */
 const SAME_PLACE_M = 1 / 64;
 
 const f32 = Math.fround;
 
-/** What the own object walks on: how large it is, how far a step leads, and which ways are free; all are where nothing says so. */
+/** The ground of the controlled object: its size, the length of a step, and which ways are free; all are if `isFree` is missing. */
 export type Ground = { size: Vec; stepM: number; isFree?: ((from: Vec, to: Vec) => boolean) | undefined };
 
-/** The server had the object elsewhere than it was walked: after which input, how far, and from where it seemed to be now to where it is. */
+/** The server's position differs from the predicted one: after which input, by how much, and the jump of the current position. */
 export type Correction = { input: number; offM: number; jump: Vec };
 
-/** The unit vector of a direction, in 256ths of a turn: the nearest numbers of 32 bits. */
+/** The unit vector of a direction, in 256ths of a turn: the nearest 32-bit numbers. */
 export function directionOf(direction: number): Vec {
-  // An eighth of a turn is enough; the rest mirrors it, to the last bit.
+  // An eighth of a turn is enough; the rest is mirrored, exact to the last bit.
   const inQuarter = direction % 64;
   const near = inQuarter <= 32 ? inQuarter : 64 - inQuarter;
   const angle = (near * Math.PI) / 128;
@@ -44,7 +44,7 @@ const clamp = (value: number, most: number) => Math.min(Math.max(value, 0), Math
 const isSame = (a: Vec, b: Vec) => a.x === b.x && a.y === b.y;
 const distance = (a: Vec, b: Vec) => Math.hypot(a.x - b.x, a.y - b.y);
 
-/** Where a step in a direction leads: along what is in the way where that is free, and nowhere where nothing is. */
+/** The end of a step in a direction: along obstacles where that is free; the start if every way is blocked. */
 export function towards(on: Ground, from: Vec, direction: number): Vec {
   const unit = directionOf(direction);
   const way = { x: f32(unit.x * on.stepM), y: f32(unit.y * on.stepM) };
@@ -66,7 +66,7 @@ function walk(on: Ground, from: Vec, motion: InputMotion): Vec {
   }
 }
 
-/** Where the own object is, as far as its inputs go. */
+/** The predicted state of the controlled object. */
 export class Predictor {
   private own: string | null = null;
   private confirmed: Vec = { x: 0, y: 0 };
@@ -75,7 +75,7 @@ export class Predictor {
   private seq = 0;
   private hasActed = false;
 
-  /** Numbers an input and walks it at once; what is given is to be sent. Null while there is nothing to walk, or too much is unanswered. */
+  /** Numbers an input and applies it at once. Returns the input to send; null without an object, or if too many are unacknowledged. */
   act(on: Ground, input: Omit<ClientInput, "seq">): ClientInput | null {
     if (this.own === null || this.unhandled.length >= UNHANDLED_MAX) {
       return null;
@@ -87,7 +87,7 @@ export class Predictor {
     return numbered;
   }
 
-  /** Takes what the mirror was told last; to be called after each packet. */
+  /** Takes the server's position from the mirror. Call it after each packet. */
   follow(on: Ground, mirror: Mirror): Correction | null {
     if (mirror.own === null || mirror.scene === null) {
       [this.own, this.confirmedTick, this.unhandled, this.hasActed] = [null, null, [], false];
@@ -113,12 +113,12 @@ export class Predictor {
     return this.confirm(on, told.tick, told.input, told.position);
   }
 
-  /** Where it is with all inputs so far; null without an object. */
+  /** The predicted position with all inputs so far; null without an object. */
   get position(): Vec | null {
     return this.own === null ? null : this.place();
   }
 
-  /** How many inputs the server is not known to have handled. */
+  /** Number of inputs that the server has not acknowledged. */
   get unanswered(): number {
     return this.unhandled.length;
   }

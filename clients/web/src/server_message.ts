@@ -1,11 +1,11 @@
-// What a server says: packets, long messages in parts, and messages.
+// Messages of the server: packets, fragments of long messages, and messages.
 
 import { Reader, WireError } from "./codec.js";
 
-/** The version of packets and messages that this client reads. */
+/** The protocol version of this client. */
 export const PROTOCOL_VERSION = 3;
 
-/** A point or a way, in metres. */
+/** A point or a vector, in metres. */
 export type Vec = { x: number; y: number };
 
 const UNITS_A_METRE = 64;
@@ -16,26 +16,26 @@ const ATTRIBUTE_BYTES_MAX = 255;
 const ATTRIBUTE_REMOVED = 256;
 const PART = 8;
 
-/** What stands before a packet's messages. */
+/** The header of a packet. */
 export type PacketHeader = { isReliable: boolean; epoch: number; sequence: number; tick: number; input: number };
 
-/** How an object moved at a tick, of which the last eight bits are known. */
+/** Position and velocity of an object at a tick, of which the last eight bits are known. */
 export type Motion = {
   at: number;
   /** In 64ths of a metre. */
   x: number;
   y: number;
-  /** In 256ths of a metre a second. */
+  /** In 256ths of a metre per second. */
   velocityX: number;
   velocityY: number;
   /** In 256ths of a turn: 0 is +x, 64 is +y. */
   heading: number;
   floor: number;
-  /** It came here in another way than by walking. */
+  /** The object did not walk here: do not interpolate. */
   isJump: boolean;
 };
 
-/** An attribute, and its value as its game defines it; null where the object has it no more. */
+/** An attribute and its encoded value; null if it is removed. */
 export type Attribute = { id: number; value: Uint8Array | null };
 
 export type ServerMessage =
@@ -53,7 +53,7 @@ export type ServerMessage =
   | { kind: "ownPosition"; position: Vec }
   | Notice;
 
-/** What a server says about the session itself. */
+/** A message about the session. */
 export type Notice =
   | { kind: "queued"; place: number }
   | { kind: "welcome"; player: bigint; token: Uint8Array }
@@ -64,7 +64,7 @@ export type Notice =
   | { kind: "continued"; keeps: boolean }
   | { kind: "timeRate"; percent: number };
 
-/** Where an object with this motion is after so many seconds, if nothing newer is known. */
+/** Extrapolated position of an object with this motion after so many seconds. */
 export function after(motion: Motion, seconds: number): Vec {
   return {
     x: motion.x / UNITS_A_METRE + (motion.velocityX / VELOCITY_UNITS) * seconds,
@@ -134,7 +134,7 @@ function readContinued(reader: Reader): ServerMessage {
   return { kind: "continued", keeps: keeps === 1 };
 }
 
-/** Reads the next message of a packet. */
+/** Decodes the next message of a packet. */
 export function readServerMessage(reader: Reader): ServerMessage {
   const named = () => ({ id: reader.varint(), generation: reader.varint() });
   const remote = () => ({ scene: reader.varint(), ...named() });
@@ -196,11 +196,11 @@ function readHeader(reader: Reader): PacketHeader {
 
 type Pending = { epoch: number; number: number; bytes: Uint8Array; held: number };
 
-/** Puts long messages together. */
+/** Reassembles long messages. */
 export class Reassembler {
   private pending: Pending | null = null;
 
-  /** Takes a packet, and gives its messages, or those of the long one that it completes. */
+  /** Handles a packet, and returns its messages, or the long message that it completes. */
   accept(packet: Uint8Array): { header: PacketHeader; messages: Uint8Array } {
     const reader = new Reader(packet);
     const header = readHeader(reader);

@@ -1,4 +1,4 @@
-// A session as the player's end has it: packets and a time in, messages out. No sockets, no clock.
+// A session at the player's end: packets and times in, messages out. No sockets, no clock.
 
 import { clientMessage } from "./client_message.js";
 import type { InputMotion } from "./client_message.js";
@@ -8,36 +8,36 @@ import { Predictor } from "./predictor.js";
 import type { Correction, Ground } from "./predictor.js";
 import type { Notice, ServerMessage, Vec } from "./server_message.js";
 
-/** How a client is. Times are in seconds. */
+/** Settings of a client. Times are in seconds. */
 export type SessionSettings = {
   player: bigint;
   credential?: Uint8Array;
-  /** How fast its own object walks, as the server has it, in metres a second. */
+  /** Speed of the controlled object, as on the server, in metres per second. */
   speedMS: number;
-  /** In what time what is shown goes over to what is known, down to a third. */
+  /** Time after which a third of a position correction is left to show. */
   smoothS?: number;
-  /** How often the server is asked for its time. */
+  /** Time between two pings for the server's clock. */
   pingEveryS?: number;
 };
 
-/** What a game is told as it comes, besides messages. */
+/** Events for the game, in addition to messages. */
 export type SessionEvents = {
   message?: (message: ServerMessage) => void;
   corrected?: (correction: Correction) => void;
 };
 
-/** Further than that, in metres, nobody goes in a moment: it is shown there at once. */
+/** A longer offset, in metres, is a teleport and is shown at once. */
 const JUMP_M = 3;
-/** Inputs that are made up for when a frame came late. */
+/** Inputs that are sent at once after a late frame. */
 const CATCH_UP_TICKS_MAX = 4;
-/** The longest message that the server takes of a client, in bytes. */
+/** The longest message that the server accepts from a client, in bytes. */
 const CLIENT_MESSAGE_BYTES_MAX = 1_024;
-/** Messages of the game that wait to be sent, at most; of more the oldest are dropped. */
+/** Maximum number of messages of the game that wait to be sent; above it the oldest are dropped. */
 const WORDS_MAX = 64;
-/** Answers about the time that are kept. */
+/** Number of stored ping replies. */
 const CLOCK_SAMPLES = 16;
 
-/** How far things are shown from where they are: the way between the two dies away. */
+/** Offsets of shown positions from the known ones, which decay. */
 class Smoothing {
   private readonly offsets = new Map<number, { way: Vec; sinceS: number }>();
   constructor(private readonly smoothS: number) {}
@@ -51,7 +51,7 @@ class Smoothing {
     return { x: offset.way.x * left, y: offset.way.y * left };
   }
 
-  /** Something is known to be elsewhere from now on than it was shown. */
+  /** Adds an offset: the known position has just moved away from the shown one. */
   follow(id: number, shown: Vec, known: Vec, nowS: number): void {
     const way = { x: shown.x - known.x, y: shown.y - known.y };
     if (this.smoothS > 0 && Math.hypot(way.x, way.y) < JUMP_M) {
@@ -70,7 +70,7 @@ class Smoothing {
   }
 }
 
-/** Which tick it is at the server: the answer with the shortest round trip is taken to have left in its middle. */
+/** Estimate of the server's tick: the reply with the shortest round trip is assumed to have left in its middle. */
 class ServerClock {
   private number = 0;
   private readonly asked = new Map<number, number>();
@@ -83,7 +83,7 @@ class ServerClock {
     return this.number;
   }
 
-  /** Ticks take another time from now on: what is known counts no more, nor what is asked. */
+  /** Sets the length of a tick. Drops all earlier requests and replies. */
   restart(): void {
     this.asked.clear();
     this.samples.length = 0;
@@ -104,7 +104,7 @@ class ServerClock {
 
   get best(): { roundTripS: number; tickAtZero: number } | null {
     const shorter = (a: { roundTripS: number }, b: { roundTripS: number }) => a.roundTripS - b.roundTripS;
-    // Of equally short ones the newest.
+    // Of several with the same round trip, the newest.
     return this.samples.toReversed().toSorted(shorter)[0] ?? null;
   }
 }
@@ -112,9 +112,9 @@ class ServerClock {
 export class Session {
   readonly mirror = new Mirror();
   readonly predictor = new Predictor();
-  /** Why the server ended it, if it did. */
+  /** Why the server has ended the session, if it did. */
   closed: number | null = null;
-  /** Which ways are free on the map of the scene that it is in, if it has it: then it stops at the same walls as at the server. */
+  /** Which ways are free on the map of the scene, if it is loaded: the object then stops at walls like on the server. */
   isFree: Ground["isFree"];
   private readonly shown: Smoothing;
   private readonly clock = new ServerClock();
@@ -137,7 +137,7 @@ export class Session {
     this.shown = new Smoothing(settings.smoothS ?? 0.1);
   }
 
-  /** Takes a packet that came now, by a clock that never runs backwards. Throws where it does not fit: the connection is of no use then. */
+  /** Handles a packet that arrives now, by a monotonic clock. Throws if it is invalid: then the connection cannot be used any more. */
   take(packet: Uint8Array, nowS: number): void {
     const { mirror } = this;
     const tickBefore = mirror.tick;
@@ -170,7 +170,7 @@ export class Session {
     this.followOwn(ownShown, nowS);
   }
 
-  /** Says what is due by now: who it is, that it is ready, an input for each tick, a question for the time. To be called once a frame. */
+  /** Sends pending messages: login, ready, one input per tick, pings. Call it once per frame. */
   act(nowS: number, say: (message: Uint8Array) => void): void {
     const { mirror, settings } = this;
     if (!this.isGreeted) {
@@ -199,7 +199,7 @@ export class Session {
       const before = this.predictor.position;
       const { motion, heading, buttons } = this;
       const input = this.predictor.act(this.ground(), { clientTick, heading, buttons, motion });
-      // While too much is not answered there is none, and it stands.
+      // While too many inputs are unacknowledged there is none, and the object stands still.
       this.ownBefore = before;
       if (input !== null) {
         say(clientMessage.input(input));
@@ -207,12 +207,12 @@ export class Session {
     }
   }
 
-  /** What the hands say from now on, until they say otherwise. */
+  /** Sets the player's controls from now on. */
   walk(motion: InputMotion, heading: number, buttons = 0): void {
     [this.motion, this.heading, this.buttons] = [motion, heading, buttons];
   }
 
-  /** Sends a message of the game, a `clientMessage`, with the next `act`. Throws a `WireError` where it is longer than the server takes. */
+  /** Sends a message of the game, a `clientMessage`, with the next `act`. Throws a `WireError` if it is too long. */
   say(message: Uint8Array): void {
     if (message.length > CLIENT_MESSAGE_BYTES_MAX) {
       throw new WireError(`a message of ${message.length} bytes, at most ${CLIENT_MESSAGE_BYTES_MAX} are allowed`);
@@ -221,18 +221,18 @@ export class Session {
     this.words.splice(0, this.words.length - WORDS_MAX);
   }
 
-  /** Another connection takes the place of the one before: the session is to go on over it. */
+  /** Another connection replaces the one before; the session is to be resumed over it. */
   reconnect(): void {
     this.mirror.reconnect();
     this.isGreeted = false;
   }
 
-  /** Where an object is shown now, in metres: the own one as its inputs lead. */
+  /** Shown position of an object, in metres; of the controlled one, as predicted. */
   position(id: number, nowS: number): Vec | null {
     return this.mirror.own?.id === id ? this.ownPosition(nowS) : this.shownAt(id, nowS);
   }
 
-  /** Where the own object is shown now: between its last input and the one before, by what has passed of a tick. */
+  /** Shown position of the controlled object: interpolated between its last two inputs by the elapsed part of the tick. */
   ownPosition(nowS: number): Vec | null {
     const to = this.predictor.position;
     if (to === null || this.mirror.own === null) {
@@ -244,18 +244,18 @@ export class Session {
     return { x: to.x + (from.x - to.x) * left + offset.x, y: to.y + (from.y - to.y) * left + offset.y };
   }
 
-  /** The server's tick now, with its fraction; null before it was asked and answered. */
+  /** The server's current tick, with its fraction; null before the first reply. */
   serverTick(nowS: number): number | null {
     const best = this.clock.best;
     return best === null ? null : best.tickAtZero + nowS / this.realTickS;
   }
 
-  /** The shortest round trip of the last answers; null before the first. */
+  /** The shortest round trip of the last replies; null before the first. */
   get roundTripS(): number | null {
     return this.clock.best?.roundTripS ?? null;
   }
 
-  /** How long a tick takes by the clock on the wall, in seconds: where the server slows time down, longer than it stands for. */
+  /** Length of a tick in real time, in seconds: longer if the server slows time down. */
   private get realTickS(): number {
     return (this.mirror.tickS * 100) / this.mirror.timePercent;
   }
@@ -319,7 +319,7 @@ export class Session {
     }
   }
 
-  /** The own object, by what the server says now. */
+  /** Updates the prediction of the controlled object. */
   private followOwn(shown: Vec | null, nowS: number): void {
     const correction = this.predictor.follow(this.ground(), this.mirror);
     const [own, place] = [this.mirror.own, this.predictor.position];

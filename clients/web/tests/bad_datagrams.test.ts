@@ -1,4 +1,4 @@
-// The page's bad line loses, delays and mixes up as many datagrams as it is asked to.
+// The page's simulated network loses, delays and reorders as many datagrams as configured.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

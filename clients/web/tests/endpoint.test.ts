@@ -1,4 +1,4 @@
-// Packets are taken and acknowledged as the library does it, and over a link that loses them everything arrives once and in order.
+// Packets are handled and acknowledged as in the library, and over a path with losses everything arrives once and in order.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -9,10 +9,10 @@ import { bytesOf, hexOf, vectors } from "./vectors.js";
 type Taken = { ms: number; packet: string; messages: string[]; fate: "taken" | "refused" | "broken" };
 type Acknowledged = { ms: number; acknowledged: [number, number, number] };
 
-/** Where the library's vectors begin to count. */
+/** Initial counters of the library's vectors. */
 const START = { packet: 65_500, offset: 2 ** 24 - 500 };
 
-/** What becomes of a packet. */
+/** Outcome of a packet. */
 function take(endpoint: Endpoint, packet: string, ms: number): Omit<Taken, "ms" | "packet"> {
   const messages: string[] = [];
   const before = endpoint.refused;
@@ -122,7 +122,7 @@ test("what is never acknowledged is bounded, in bytes and in what is sent at onc
   }
 });
 
-/** A packet of a server that says nothing of what it received. */
+/** A packet of a server that acknowledges nothing. */
 function packetOf(number: number, flags = 0, rest: number[] = []): string {
   return hexOf(Uint8Array.from([flags, 0, number & 0xff, number >> 8, 0, 0, 0xff, 0xff, ...rest]));
 }

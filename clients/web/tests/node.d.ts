@@ -1,4 +1,4 @@
-// What the tests use of Node, whose types would be a package more.
+// The parts of Node that the tests use; the complete types would be another package.
 
 declare module "node:test" {
   export function test(name: string, run: () => void | Promise<void>): void;

@@ -1,4 +1,4 @@
-// The own object goes where the library's goes, to the last bit.
+// The predicted object moves as in the library, to the last bit.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,7 +19,7 @@ const groundOf = (mirror: Mirror): Ground => ({ size: mirror.size, stepM: Math.f
 test("directions are those of the library", () => {
   vectors<[number, number]>("directions").forEach(([x, y], direction) => {
     const { x: foundX, y: foundY } = directionOf(direction);
-    // There are two zeros.
+    // Adding 0 turns −0 into 0.
     assert.deepEqual([foundX + 0, foundY + 0], [x + 0, y + 0], `${direction}`);
   });
 });
@@ -67,7 +67,7 @@ test("a way that is not free is slid along, or not gone", () => {
   for (const { packet } of vectors<Step>("predicted").slice(0, arrival)) {
     mirror.receive(bytesOf(packet!));
   }
-  // A wall along the way down.
+  // A wall across the way down.
   const wall = { ...groundOf(mirror), isFree: (_: unknown, to: { y: number }) => to.y <= 30.25 };
   predictor.follow(wall, mirror);
   const before = predictor.position!;
@@ -96,7 +96,7 @@ test("a session logs in, says that it is ready, walks, and comes back", () => {
   assert.deepEqual(act(1.11), [8, 8]);
   const [at, walked] = [session.ownPosition(1.11)!, session.predictor.position!];
   assert(at.x <= walked.x && at.x > walked.x - 0.16, "between the last two inputs");
-  // After a pause only some of it is made up for.
+  // After a pause only some inputs are sent at once.
   assert(act(60).length < 8);
   session.reconnect();
   const [resume] = (act(60), said);
@@ -109,7 +109,7 @@ test("a server that slows time down is given as many inputs as it does ticks", (
   const arrival = vectors<Step>("predicted").findIndex(({ act }) => act !== undefined);
   vectors<Step>("predicted").slice(0, arrival).forEach(({ packet }) => session.take(bytesOf(packet!), 1));
   let nowS = 1;
-  /** How many inputs two seconds bring. */
+  /** Number of inputs in two seconds. */
   const inputs = () => {
     let count = 0;
     const until = nowS + 2;
@@ -128,10 +128,10 @@ test("a server that slows time down is given as many inputs as it does ticks", (
   const atQuarter = inputs();
   assert(Math.abs(atQuarter - 10) <= 1, `${atQuarter}`);
   const to = session.predictor.position!.x;
-  // Between two inputs it is shown on its way, and not there at once.
+  // Between two inputs it is shown on the way, not at its end.
   const shown = [0, 0.05, 0.1, 0.15].map((later) => session.ownPosition(nowS + later)!.x);
   assert(shown.every((x, nth) => nth === 0 || x >= shown[nth - 1]!) && shown[0]! < to, `${shown}`);
-  // Another connection is told the pace anew, unless it is the usual one.
+  // The next connection sends the rate again, unless it is 100 %.
   session.reconnect();
   session.take(bytesOf(vectors<{ packet: string }>("predicted")[0]!.packet), nowS);
   assert.equal(mirror.timePercent, 100);
@@ -142,7 +142,7 @@ test("what is told to be elsewhere is shown there by and by, and far away at onc
   for (const { packet } of vectors<{ packet: string }>("packets").slice(0, 5)) {
     session.take(bytesOf(packet), 1);
   }
-  // It stands from now on, so far from where it was shown.
+  // It stands from now on, at this distance from where it was shown.
   const stand = (aside: number, nowS: number) => {
     const { mirror } = session;
     const at = session.position(1, nowS)!;

@@ -1,4 +1,4 @@
-// What a session refuses to send.
+// Messages that a session refuses to send.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

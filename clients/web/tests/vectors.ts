@@ -1,11 +1,11 @@
-// Vectors that the library's own tests keep fresh, and what they say of a mirror.
+// Vectors that the library's tests keep up to date, and their view of a mirror.
 
 import { readFileSync } from "node:fs";
 
 import type { Mirror } from "../src/mirror.js";
 import type { Notice } from "../src/server_message.js";
 
-/** The values of a file, which stand in lines of their own. */
+/** The values of a file, one per line. */
 export function vectors<T>(name: string): T[] {
   return JSON.parse(readFileSync(new URL(`../../tests/vectors/${name}.json`, import.meta.url), "utf8")) as T[];
 }
@@ -32,7 +32,7 @@ export function nameOf(notice: Notice): string {
 const valuesOf = (attributes: Map<number, Uint8Array>) =>
   [...attributes].sort(([a], [b]) => a - b).map(([id, value]) => [id, hexOf(value)]);
 
-/** All that a mirror knows, as the vectors have it. */
+/** The state of a mirror, in the format of the vectors. */
 export function stateOf(mirror: Mirror): Record<string, unknown> {
   const { scene, size, own, ownPosition, tick, tickS, timePercent, input, received, packets, ignored, announces } = mirror;
   const ids = [...mirror.objects.keys()].sort((a, b) => a - b);

@@ -1,4 +1,4 @@
-// What servers say is read, and what clients say is written, as the library does it.
+// Messages of servers are decoded, and messages of clients encoded, as in the library.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -22,7 +22,7 @@ test("a mirror knows what the library's knows after each packet", () => {
     const names = heard.filter((message) => notices.some((notice) => notice.startsWith(message.kind)));
     assert.deepEqual(names.map((notice) => nameOf(notice as never)), notices);
     const found = stateOf(mirror);
-    // Reckoned in 32 bits there and in 64 here.
+    // Computed in 32 bits by the library and in 64 bits here.
     const [places, expected] = [found["objects"] as Placed[], state["objects"] as Placed[]];
     assert.equal(places.length, expected.length);
     places.forEach((place, nth) => {
@@ -71,7 +71,7 @@ test("a part that does not follow the one before it is an error, unless the epoc
   begun().receive(header);
 });
 
-/** Vectors mark what JSON has no word for. */
+/** Vectors have markers for values that JSON does not have. */
 function revived(given: unknown): unknown {
   if (given !== null && typeof given === "object") {
     if ("big" in given) {

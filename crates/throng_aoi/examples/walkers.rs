@@ -1,4 +1,4 @@
-//! Look at walker 0, which sees at most eight of 300: mates of its team (class 2) evict strangers (class 1) from its list.
+//! Walker 0 sees at most eight of 300: members of its team (class 2) evict unrelated walkers (class 1) from its list.
 //!
 //! `cargo run -p throng_aoi --example walkers`
 #![allow(clippy::print_stdout, reason = "an example prints")]
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut random = Pcg64Mcg::seed_from_u64(7);
     let mut between =
         |low, high| Vec2::from_array([(); 2].map(|()| random.random_range(low..high)));
-    // Cells of 10 m; who strays less than 1 m from its cell stays in it.
+    // Cells of 10 m; a walker that strays less than 1 m from its cell stays in it.
     let mut views = SceneViews::with_size((SIDE_M, SIDE_M), 10.0, 1.0, WALKERS)?;
     let mut walkers = Vec::new();
     for id in 0..WALKERS {

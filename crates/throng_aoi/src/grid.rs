@@ -1,19 +1,19 @@
 //! The interest grid of a scene: which cell an object is in, and which cells are in range of each other.
 //!
 //! ```text
-//! position ──locate──▶ sticky GridCell ──settle──▶ home, the cell in whose slots and rows it stands
+//! position ──locate──▶ sticky GridCell ──commit_cell──▶ committed cell: the cell that has the object's slot and row
 //! ```
 //! Cells are *sticky*: each axis of an object's cell changes only when its position leaves `[c·s − m, (c +
-//! 1)·s + m)` for cell size s and margin m, and then becomes ⌊p/s⌋. So whoever walks along a border does not
-//! flicker, and what is in range is a function of the reported cells alone.
+//! 1)·s + m)` for cell size s and margin m, and then becomes ⌊p/s⌋. So an object that walks along a border does not
+//! flicker, and the range test depends on the reported cells alone.
 //!
-//! Who is seen from afar lives in a coarser *layer*, whose cells are `scale` grid cells wide (`ViewRange::Far`), up to
-//! one cell for the whole scene (`ViewRange::Scene`). In range means at most one cell apart on both axes in the layer of
-//! the target.
+//! Targets that are visible from afar are in a coarser *layer*, whose cells are `scale` grid cells wide (`ViewRange::Far`),
+//! up to one cell for the whole scene (`ViewRange::Scene`). In range means at most one cell apart on both axes in the layer
+//! of the target.
 //!
-//! [`locate`](SceneGrid::locate) changes the reported cell at once and the home only at [`settle`](SceneGrid::settle), so
-//! that the order in which objects were located cannot reach game state. Positions outside the scene, also NaN and the
-//! infinities, count for the border cells.
+//! [`locate`](SceneGrid::locate) changes the reported cell at once; [`commit_cell`](SceneGrid::commit_cell) changes the
+//! committed cell. So the order of the calls to `locate` cannot affect game state. Positions outside the scene, NaN and the
+//! infinities included, count for the border cells.
 //!
 //! Cost: O(1) each; 8 bytes an object.
 
@@ -22,10 +22,10 @@ use thiserror::Error;
 use throng_core::kinds::ViewRange;
 use throng_core::memory::MemoryUse;
 
-/// The most cells a grid may have.
+/// The maximum number of cells of a grid.
 pub const CELLS_MAX: u64 = 1 << 20;
 
-/// The steps to the nine cells around one, itself among them, row by row.
+/// The offsets of the nine cells around one cell (itself included), row by row.
 pub(super) const NEIGHBOURHOOD_STEPS: [(i32, i32); 9] = [
     (-1, -1),
     (0, -1),
@@ -52,12 +52,12 @@ impl GridCell {
     #[must_use]
     #[inline]
     pub const fn is_near(self, other: Self) -> bool {
-        // Without a branch, as in sweeps either answer is likely; the widest grid is too narrow to wrap around.
+        // Branch-free, because both results are likely in scans; the widest grid is too narrow to wrap around.
         (self.x.wrapping_sub(other.x).wrapping_add(1) <= 2)
             & (self.y.wrapping_sub(other.y).wrapping_add(1) <= 2)
     }
 
-    /// Which of the nine cells around this one another is, counted row by row; `None` if it is farther.
+    /// Which of the nine cells around this one `other` is, counted row by row; `None` if it is farther away.
     #[must_use]
     #[inline]
     pub(super) const fn direction_of(self, other: Self) -> Option<usize> {
@@ -70,7 +70,7 @@ impl GridCell {
         }
     }
 
-    /// The cell at this place of the nine around one, of a grid of this size.
+    /// The cell in one of the nine directions from this one, in a grid of this size.
     #[must_use]
     pub(super) fn neighbour(self, direction: usize, (columns, rows): (u16, u16)) -> Option<Self> {
         let (dx, dy) = NEIGHBOURHOOD_STEPS[direction];
@@ -86,7 +86,7 @@ impl GridCell {
     }
 }
 
-/// Why a grid cannot be made.
+/// Why a grid cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum GridError {
     /// The scene has no area.
@@ -116,9 +116,9 @@ pub enum GridError {
         "expected at most {CELLS_MAX} cells and 65535 on a side, found {columns} × {rows}: use larger cells"
     )]
     TooManyCells {
-        /// How many columns the grid would have.
+        /// The number of columns that the grid would have.
         columns: u64,
-        /// How many rows the grid would have.
+        /// The number of rows that the grid would have.
         rows: u64,
     },
 }
@@ -127,14 +127,14 @@ pub enum GridError {
 /// screen's area.
 ///
 /// With sides w and h, nine cells of side s cover one to two screens when √(w·h)/3 ≤ s ≤ √(2·w·h)/3. From
-/// anywhere in its cell a viewer sees at least s in every direction; a long, narrow screen (w > 2s) shows
-/// its short ends emptier. 150 m × 100 m gives 50 m.
+/// anywhere in its cell a viewer sees at least s in every direction. On a long, narrow screen (w > 2s) the
+/// short ends look emptier. 150 m × 100 m gives 50 m.
 #[must_use]
 pub fn cell_m_for_screen(width_m: f32, height_m: f32) -> f32 {
     (1.5 * width_m * height_m).sqrt() / 3.0
 }
 
-/// A layer of cells: how wide they are in grid cells, and how many there are.
+/// A layer of cells: their width in grid cells, and their number.
 #[derive(Clone, Copy, Debug)]
 struct Layer {
     scale: u32,
@@ -142,7 +142,7 @@ struct Layer {
     rows: u16,
 }
 
-/// Where everybody is; objects are named by dense ids that index its arrays.
+/// The cells of all objects, indexed by dense object id.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct SceneGrid {
     cell_m: f32,
@@ -157,7 +157,7 @@ pub struct SceneGrid {
 }
 
 impl SceneGrid {
-    /// A grid over a scene of this size, all in metres; `margin_m` from 0 to a quarter of `cell_m`.
+    /// Creates a grid for a scene of this size, all in metres; `margin_m` is from 0 to a quarter of `cell_m`.
     ///
     /// # Errors
     /// See [`GridError`].
@@ -176,7 +176,7 @@ impl SceneGrid {
         Ok(grid)
     }
 
-    /// How many columns and rows such a grid would have; nothing is allocated. See [`new`](Self::new).
+    /// The number of columns and rows that such a grid would have; allocates nothing. See [`new`](Self::new).
     ///
     /// # Errors
     /// See [`GridError`].
@@ -217,7 +217,7 @@ impl SceneGrid {
         self.cell_m
     }
 
-    /// How far beyond its cell an object may stray before its cell changes, in metres.
+    /// How far beyond its cell an object may be before its cell changes, in metres.
     #[must_use]
     pub const fn margin_m(&self) -> f32 {
         self.margin_m
@@ -231,13 +231,13 @@ impl SceneGrid {
         }
     }
 
-    /// The reported cell of an id; the first cell for an id never placed.
+    /// The reported cell of an id; the first cell for an id without a position.
     #[must_use]
     pub fn cell(&self, id: u32) -> GridCell {
         self.cells.get(id as usize).copied().unwrap_or_default()
     }
 
-    /// The cell in which an id stands: its reported cell as of the last [`commit_cell`](Self::commit_cell).
+    /// The committed cell of an id: its reported cell at the last [`commit_cell`](Self::commit_cell).
     #[must_use]
     #[inline]
     pub fn committed_cell(&self, id: u32) -> GridCell {
@@ -247,7 +247,7 @@ impl SceneGrid {
             .unwrap_or_default()
     }
 
-    /// The cell that a position lies in, margin apart.
+    /// The cell that contains a position, without the margin.
     #[must_use]
     pub fn floor_cell(&self, position: Vec2) -> GridCell {
         GridCell {
@@ -256,7 +256,7 @@ impl SceneGrid {
         }
     }
 
-    /// The cell of somebody who was in `cell` and is now at `position`.
+    /// The cell of an object that was in `cell` and is now at `position`.
     #[must_use]
     #[inline]
     pub fn sticky_cell(&self, cell: GridCell, position: Vec2) -> GridCell {
@@ -275,8 +275,8 @@ impl SceneGrid {
         }
     }
 
-    /// Reports a new position of an id below the grown number; true if the reported cell differs from the
-    /// home cell now.
+    /// Reports a new position of an id below the grown number; true if the reported cell now differs from the
+    /// committed cell.
     #[inline]
     pub fn locate(&mut self, id: u32, position: Vec2) -> bool {
         let cell = self.sticky_cell(self.cells[id as usize], position);
@@ -284,26 +284,26 @@ impl SceneGrid {
         cell != self.committed_cells[id as usize]
     }
 
-    /// Puts an id at a position without regard to where it was (spawn, teleport); true if the reported cell
-    /// differs from the home cell now.
+    /// Sets the position of an id regardless of its last cell (spawn, teleport); true if the reported cell
+    /// now differs from the committed cell.
     pub fn teleport(&mut self, id: u32, position: Vec2) -> bool {
         let cell = self.floor_cell(position);
         self.cells[id as usize] = cell;
         cell != self.committed_cells[id as usize]
     }
 
-    /// Makes an id's reported cell its home.
+    /// Copies an id's reported cell to its committed cell.
     pub fn commit_cell(&mut self, id: u32) {
         self.committed_cells[id as usize] = self.cells[id as usize];
     }
 
-    /// The number of a cell, row by row.
+    /// The index of a cell, row by row.
     #[must_use]
     pub fn cell_index(&self, cell: GridCell) -> usize {
         usize::from(cell.y) * usize::from(self.columns) + usize::from(cell.x)
     }
 
-    /// The layer in which targets of this visibility live; made when first asked for.
+    /// The layer of targets with this view range; created at the first call.
     pub fn ensure_layer(&mut self, visibility: ViewRange) -> usize {
         let whole = u32::from(self.columns.max(self.rows));
         match visibility {
@@ -313,13 +313,13 @@ impl SceneGrid {
         }
     }
 
-    /// How many layers there are; layer 0 is that of the grid's own cells.
+    /// The number of layers; layer 0 has the grid's own cells.
     #[must_use]
     pub fn layer_count(&self) -> usize {
         self.layers.len()
     }
 
-    /// The cell of a layer that a grid cell lies in.
+    /// The cell of a layer that contains a grid cell.
     #[must_use]
     #[inline]
     pub fn coarse_cell(&self, layer: usize, cell: GridCell) -> GridCell {
@@ -340,7 +340,7 @@ impl SceneGrid {
             .is_near(self.coarse_cell(layer, b))
     }
 
-    /// The cells of a layer around one of it, those outside the scene left out.
+    /// The cells of a layer around one of its cells, without those outside the scene.
     pub fn cells_around(
         &self,
         layer: usize,
@@ -350,11 +350,11 @@ impl SceneGrid {
         (0..NEIGHBOURHOOD_STEPS.len()).filter_map(move |nth| coarse.neighbour(nth, (columns, rows)))
     }
 
-    /// The cells that a circle touches, by the corners of the rectangle around it: whoever is in the circle stands in one
-    /// of them, however its cell came about.
+    /// The rectangle of cells that a circle touches, as its first and last cell. Every object in the circle has its cell there,
+    /// margin included.
     #[must_use]
     pub fn bounding_cells(&self, centre: Vec2, radius_m: f32) -> (GridCell, GridCell) {
-        // An object may stray from its cell by the margin, and rounding may add a hair.
+        // An object may be outside its cell by the margin, plus a rounding error.
         let reach = Vec2::splat(radius_m + self.margin_m + self.cell_m * 1e-3);
         (
             self.floor_cell(centre - reach),
@@ -377,10 +377,10 @@ impl SceneGrid {
     }
 }
 
-/// ⌊p/s⌋, held within the scene; NaN counts as 0.
+/// ⌊p/s⌋, clamped to the scene; NaN counts as 0.
 #[inline]
 fn floor_axis(p: f32, cell_m: f32, count: u16) -> u16 {
-    // The cast saturates and sends NaN to 0, so no position can leave the grid; what it rounds up is negative and becomes 0 anyway.
+    // The cast saturates and maps NaN to 0, so no position is outside the grid. It rounds up negative values only, which become 0 anyway.
     ((p / cell_m) as i64).clamp(0, i64::from(count) - 1) as u16
 }
 
@@ -496,7 +496,7 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// For each layer and each pair of cells, the ways round a cell agree with `in_range`.
+        /// For each layer and each pair of cells, `cells_around` agrees with `in_range`.
         #[test]
         fn cells_around_agree_with_in_range(far in 1u8..12, x in 0u16..10, y in 0u16..6) {
             let mut grid = grid();
@@ -517,7 +517,7 @@ mod tests {
             }
         }
 
-        /// Whoever is within the radius stands in a cell that the circle touches, however its cell came about.
+        /// Every object within the radius has a cell that the circle touches, margin included.
         #[test]
         fn bounding_cells_cover_the_whole_circle(
             walk in prop::collection::vec((-20f32..120.0, -20f32..80.0), 1..6),

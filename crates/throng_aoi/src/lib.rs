@@ -8,26 +8,27 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `priority` | what views read of an object, the classes of pairs and the bands of distance |
-//! | `grid` | which cell an object is in, and which cells are in range of each other |
+//! | `priority` | the traits of an object that views read, classes of pairs, bands of distance |
+//! | `grid` | the cell of each object, and which cells are in range of each other |
 //! | `views/` | the views of a scene, and the update that keeps them exact |
-//! | `workload`, `reference`, `sets` | what views are measured with, and two designs to measure beside (feature `bench`) |
+//! | `workload`, `reference`, `reference_sets` | benchmark load, and two other designs to compare with (feature `bench`) |
 //!
-//! Invariants, after each update: a link joins two that can see each other now; nobody is over cap; leavers are gone the
-//! same tick. *Directed* sight: nobody whom a viewer could see and does not has a higher class than a member of the list
-//! concerned, and it has no free place while such an object exists. Of those who come or move at most so many look around in
-//! the same tick; the rest waits in a queue, worked by a fixed number of looks a tick, and these are excepted, as is whoever has a free
-//! place in a list with a ranking of the game's own or with scenery among others: such a place waits for a look as well.
-//! *Mutual* sight: of every pair that both ends would accept and that is not linked, an end is queued. Of one class the
-//! nearer band of distance goes first; bands are right once every viewer had its turn
+//! Invariants after each update: a link joins two objects that can see each other now; no list is over its cap; objects that
+//! leave are removed in the same tick. *Directed* mode: an object that a viewer could see and does not see never has a higher
+//! class than a member of that list, and the list has no free slot while such an object exists. At most a fixed number of the
+//! viewers that arrive or move scan their surroundings in the same tick; the others wait in a queue that runs a fixed number
+//! of scans a tick, and are excepted. A free slot also waits for a scan in a list with a custom ranking, or with scenery
+//! among other objects. *Mutual* mode: if both ends would accept a pair that is not linked, one end is queued. Within one
+//! class, the nearer band of distance goes first; bands are right once every viewer had its turn
 //! ([`set_rerank_ticks`](SceneViews::set_rerank_ticks)).
 //!
-//! Who sees whom is a row of bits for each viewer, a bit for each slot of the nine cells around it. Cells are worked side by
-//! side, each writing its own rows: links, events and counters are the same for any number of threads.
+//! Each viewer has a row of bits, one bit for each slot of the nine cells around it. Cells run in parallel and each writes
+//! its own rows only, so links, events and counters are the same for any number of threads.
 //!
-//! Cost: for each object that changed cell, a look at its bit in the rows around where it was, its own row, and a comparison
-//! of ties with the population of nine cells; for each that is removed, a look at its bit in the rows of nine cells; O(links
-//! that begin or end); a share of re-ranked viewers. A row has a bit for each slot of nine cells, in crowds only words with one.
+//! Cost: for each object that changed cell, a test of its bit in the rows around its old cell, its own row, and a comparison
+//! of relations with the population of nine cells; for each removed object, a test of its bit in the rows of nine cells;
+//! O(links that begin or end); a share of re-ranked viewers. A row has a bit for each slot of nine cells; in crowds it stores
+//! only words with a set bit.
 #![warn(missing_docs)]
 
 #[cfg(test)]

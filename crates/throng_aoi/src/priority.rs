@@ -1,57 +1,58 @@
-//! Whom a viewer may see, and whom it prefers to see when its list is full.
+//! Which objects a viewer may see, and which ones it prefers when its list is full.
 //!
 //! ```text
 //! ViewTraits (viewer) ─┐
-//!                    ├─▶ ViewPriority ─▶ class 0..=63 ─┐
-//! ViewTraits (target) ─┘                                 ├─▶ rank, a higher one wins
-//! distance ─────────────────▶ DistanceBands ────▶ nearness ────┘
+//!                      ├─▶ ViewPriority ──▶ class 0..=63 ─┐
+//! ViewTraits (target) ─┘                                  ├─▶ rank, the higher one wins
+//! distance ───────────────▶ DistanceBands ──▶ nearness ───┘
 //! ```
-//! A *rank* is (class, nearness): of one class the nearer band is served first when lists are ranked, so that of a crowd of equals
-//! each viewer comes to see the nearest. Who goes before strangers enters by class, and is ranked by nearness in its turn.
+//! A *rank* is (class, nearness): within a class, lists prefer the nearer band when they are ranked, so in a crowd of equals
+//! each viewer gets to see the nearest. Targets that go before unrelated ones enter by class, and are ranked by nearness when
+//! it is their viewer's turn.
 //!
-//! Invariants: what may be seen and the class of a pair are pure functions of the two stored [`ViewTraits`]. Whoever changes what
-//! the function reads says so through [`SceneViews::set_traits`](crate::SceneViews::set_traits).
-//! Whoever stands in a list counts as nearer by [`DistanceBands::HYSTERESIS`], so that two at the edge of a band do not take turns.
-//! Cost: one call for each pair that is compared, so the function should be a handful of comparisons.
+//! Invariants: the permission and the class of a pair are pure functions of the two stored [`ViewTraits`]. Code that changes
+//! what these functions read calls [`SceneViews::set_traits`](crate::SceneViews::set_traits).
+//! A member of a list counts as nearer by [`DistanceBands::HYSTERESIS`], so two objects at the edge of a band do not alternate.
+//! Cost: one call for each compared pair, so the function should be a handful of comparisons.
 
 use glam::Vec2;
 use throng_core::kinds::ObjectCategory;
 
-/// What the rules of a scene may read of an object, and all that they may read. An identity of 0 means "none".
+/// The traits of an object that the rules of a scene may read. An identity of 0 means "none".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ViewTraits {
     /// Its own id; the views fill it in.
     pub id: u32,
     /// The object that owns it, as a player owns a pet; 0 for none.
     pub owner: u32,
-    /// The object that it has picked as its target, or attacks; 0 for none.
+    /// The object that it has selected as its target, or attacks; 0 for none.
     pub target: u32,
-    /// Two words that only an embedder's own [`ViewFilter`] and [`ViewPriority`] read: quests, phases, patches of
-    /// fog, factions, as bits or numbers.
+    /// Two words that only an embedder's own [`ViewFilter`] and [`ViewPriority`] read: quests, phases, fog of war,
+    /// factions, as bits or numbers.
     pub tag: [u32; 2],
-    /// The team it fights for; 0 for none.
+    /// The team that it belongs to; 0 for none.
     pub team: u32,
-    /// The party it travels with; 0 for none.
+    /// The party that it belongs to; 0 for none.
     pub party: u32,
-    /// The guild it belongs to; 0 for none.
+    /// The guild that it belongs to; 0 for none.
     pub guild: u32,
-    /// The layers it exists in, one bit each (phases, stealth levels, what only game masters see).
+    /// The layers that it exists in, one bit each (phases, stealth levels, objects for game masters only).
     pub layers: u32,
-    /// The layers it sees as a viewer, one bit each.
+    /// The layers that it sees as a viewer, one bit each.
     pub sees: u32,
-    /// The class of its kind, by which caps tell objects apart; the views fill it in.
+    /// The category of its kind, which selects the cap that it counts against; the views fill it in.
     pub class: ObjectCategory,
-    /// Nobody sees it while this is set.
+    /// No viewer sees it while this is set.
     pub hidden: bool,
-    /// It is scenery: what everybody else goes before.
+    /// It is scenery: every other object goes before it.
     pub scenery: bool,
 }
 
 impl ViewTraits {
-    /// The layer in which everything is unless told otherwise.
+    /// The default layer of every object.
     pub const ORDINARY_LAYER: u32 = 1;
 
-    /// Whether this viewer's layers and the target's hiding allow the link, range apart.
+    /// Whether this viewer's layers and the target's hiding allow the link, regardless of range.
     #[must_use]
     pub const fn can_see(&self, target: &Self) -> bool {
         self.sees & target.layers != 0 && !target.hidden
@@ -77,9 +78,9 @@ impl Default for ViewTraits {
     }
 }
 
-/// Whether a viewer may see a target, the viewer's traits first; asked of those whose layers allow it.
+/// Whether a viewer may see a target; the viewer's traits come first. Called for pairs whose layers allow the link.
 ///
-/// It must be pure: same traits, same answer. It is called from several threads, for every pair that is compared.
+/// It must be pure: same traits, same result. It is called from several threads, for every compared pair.
 pub type ViewFilter = fn(&ViewTraits, &ViewTraits) -> bool;
 
 /// The class of a pair, the viewer's traits first: a higher class is served first and evicts a lower one.
@@ -93,21 +94,21 @@ pub const CLASS_MAX: u8 = 63;
 
 /// The class of scenery.
 pub const SCENERY: u8 = 0;
-/// The class of somebody with no tie to the viewer.
+/// The class of a target without a relation to the viewer.
 pub const UNRELATED: u8 = 1;
-/// The class of somebody of the viewer's team.
+/// The class of a member of the viewer's team.
 pub const TEAM: u8 = 2;
-/// The class of somebody of the viewer's guild.
+/// The class of a member of the viewer's guild.
 pub const GUILD: u8 = 3;
-/// The class of somebody of the viewer's party.
+/// The class of a member of the viewer's party.
 pub const PARTY: u8 = 4;
-/// The class of somebody whose target is the viewer.
+/// The class of an object whose target is the viewer.
 pub const ATTACKER: u8 = 5;
-/// The class of the viewer's target, and of what it owns.
+/// The class of the viewer's target, and of objects that the viewer owns.
 pub const OWN_OR_TARGET: u8 = 6;
 
-/// The default [`ViewPriority`], from the top: own pet and target, who attacks me, party, guild, team, all
-/// others, scenery.
+/// The default [`ViewPriority`], from the top: own objects and own target, attackers of the viewer, party, guild, team,
+/// unrelated objects, scenery.
 #[must_use]
 #[inline]
 pub fn by_relationship(viewer: &ViewTraits, target: &ViewTraits) -> u8 {
@@ -129,7 +130,7 @@ pub fn by_relationship(viewer: &ViewTraits, target: &ViewTraits) -> u8 {
     }
 }
 
-/// How many bands of distance there are.
+/// The number of distance bands.
 pub const BAND_COUNT: u8 = 4;
 
 /// The rank of a class in a band; `nearness` from 0 to [`BAND_COUNT`] - 1, the nearest.
@@ -145,17 +146,17 @@ pub const fn class_of(rank: u8) -> u8 {
     rank / BAND_COUNT
 }
 
-/// Bands of distance, each half a cell wide, the farthest without an end.
+/// Bands of distance, each half a cell wide; the farthest has no end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DistanceBands {
     /// Squares of the distances at which bands end.
     ends_m2: [f32; BAND_COUNT as usize - 1],
-    /// The same for those who stand in a list.
+    /// The same for members of a list.
     member_ends_m2: [f32; BAND_COUNT as usize - 1],
 }
 
 impl DistanceBands {
-    /// How much nearer a member of a list counts, as a share of the cell.
+    /// How much nearer a member of a list counts, as a fraction of the cell.
     pub const HYSTERESIS: f32 = 1.0 / 16.0;
 
     /// The bands of a grid with cells of this side, in metres.
@@ -169,15 +170,15 @@ impl DistanceBands {
         }
     }
 
-    /// The nearness of somebody at `b` to somebody at `a`; 0, the farthest, if either is not a number.
+    /// The nearness of two positions; 0, the farthest, if a coordinate is NaN.
     #[must_use]
     #[inline]
     pub fn nearness(&self, a: Vec2, b: Vec2) -> u8 {
         Self::within(&self.ends_m2, a, b)
     }
 
-    /// The nearness of a member of a list. It needs no memory: who would take its place is nearer than it counts, and so
-    /// would not be replaced by it in turn.
+    /// The nearness of a member of a list. It needs no memory: an object that replaces a member is nearer than the member
+    /// counts, so the member cannot replace it in turn.
     #[must_use]
     #[inline]
     pub fn nearness_of_member(&self, a: Vec2, b: Vec2) -> u8 {
@@ -190,7 +191,7 @@ impl DistanceBands {
         &self.ends_m2
     }
 
-    /// The same for those who stand in a list.
+    /// The same for members of a list.
     #[inline]
     pub(super) const fn member_ends_m2(&self) -> &[f32; BAND_COUNT as usize - 1] {
         &self.member_ends_m2

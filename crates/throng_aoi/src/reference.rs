@@ -1,10 +1,10 @@
-//! The reference design, to be measured beside: pairs in a pool, two nodes each, doubly linked lists, and a
+//! A reference design for comparison: pairs in a pool, two nodes each, doubly linked lists, and a
 //! bit for each pair of ids.
 //!
-//! On a change of cell the old list is tagged, the new nine cells are swept, the untagged enter, and those
-//! that stay tagged leave. A full list evicts its lowest class for a higher one, and whose list lost somebody
-//! looks for others at the end of the tick. Sight is mutual; both ends are asked before anybody is evicted.
-//! Memory: objects²/8 bytes for the bits, 28 bytes a pair.
+//! On a change of cell, the update tags the old list, scans the new nine cells, links untagged objects, and
+//! unlinks those that were not found. A full list evicts its lowest class for a higher one. A viewer that lost a
+//! member scans for others at the end of the tick. Sight is mutual; both ends must accept before any eviction.
+//! Memory: objects²/8 bytes for the bits, 28 bytes per pair.
 
 use glam::Vec2;
 
@@ -15,13 +15,13 @@ const NONE: u32 = u32::MAX;
 /// One end of a pair: node `2 p` and `2 p + 1` are those of pair `p`.
 #[derive(Clone, Copy, Debug)]
 struct PairEnd {
-    /// Who is seen through this end.
+    /// The object that is seen through this end.
     other: u32,
     previous: u32,
     next: u32,
 }
 
-/// Everybody's list, over a square scene.
+/// The lists of all objects in a square scene.
 #[derive(Clone, Debug)]
 pub struct PooledViews {
     columns: i32,
@@ -34,12 +34,12 @@ pub struct PooledViews {
     heads: Vec<u32>,
     lengths: Vec<u32>,
     nodes: Vec<PairEnd>,
-    /// Of each pair.
+    /// The class of each pair.
     classes: Vec<u8>,
     free: Vec<u32>,
     bits: Vec<u64>,
     words: usize,
-    /// The last sweep in which each id was found in range.
+    /// The last scan that found each id in range.
     tags: Vec<u32>,
     sweep: u32,
     rows_to_refill: Vec<u32>,
@@ -48,7 +48,7 @@ pub struct PooledViews {
 }
 
 impl PooledViews {
-    /// Lists of at most `cap` for objects that nobody sees yet, in a square of this side.
+    /// Creates lists of at most `cap` for objects without links, in a square of this side.
     #[must_use]
     pub fn new(side_m: f32, cell_m: f32, cap: u32, traits: Vec<ViewTraits>) -> Self {
         let columns = (side_m / cell_m).ceil() as i32;
@@ -76,13 +76,13 @@ impl PooledViews {
         }
     }
 
-    /// Whether two see each other. O(1).
+    /// Whether two objects see each other. O(1).
     #[must_use]
     pub fn sees(&self, a: u32, b: u32) -> bool {
         self.bits[a as usize * self.words + b as usize / 64] >> (b % 64) & 1 == 1
     }
 
-    /// Whom an object sees.
+    /// The objects that an object sees.
     pub fn seen_by(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
         let node = |at: u32| (at != NONE).then_some(at);
         std::iter::successors(node(self.heads[id as usize]), move |&at| {
@@ -91,7 +91,7 @@ impl PooledViews {
         .map(|at| self.nodes[at as usize].other)
     }
 
-    /// Everybody's new position, in metres.
+    /// Sets the new positions of all objects, in metres.
     pub fn update(&mut self, positions: &[Vec2]) {
         for (id, &position) in (0..).zip(positions) {
             let axis = |metres: f32| ((metres / self.cell_m) as i32).clamp(0, self.columns - 1);
@@ -109,7 +109,7 @@ impl PooledViews {
                 self.scan(id, cell);
             }
         }
-        // Whom these evicted looks in the next tick.
+        // Objects that these evicted scan in the next tick.
         hungry.append(&mut self.rows_to_refill);
         self.rows_to_refill = hungry;
     }
@@ -129,7 +129,7 @@ impl PooledViews {
         self.scan(id, cell);
     }
 
-    /// Tags all in range, and links those who can enter, the higher class first.
+    /// Tags all objects in range and links those that can enter, higher classes first.
     fn scan(&mut self, id: u32, cell: i32) {
         self.sweep += 1;
         let mut entrants: [Vec<u32>; 8] = Default::default();
@@ -144,7 +144,7 @@ impl PooledViews {
                 }
             }
         }
-        // Who was not found leaves, and makes place first.
+        // Objects that were not found leave first and free their slots.
         let mut at = self.heads[id as usize];
         while at != NONE {
             let PairEnd { other, next, .. } = self.nodes[at as usize];
@@ -176,7 +176,7 @@ impl PooledViews {
         by_relationship(a, b).max(by_relationship(b, a))
     }
 
-    /// The pair to evict for somebody of this class; [`NONE`] if there is a place, nothing if it is refused.
+    /// The pair to evict for an object of this class; [`NONE`] if there is a free slot, nothing if the list refuses it.
     fn find_lowest(&self, id: u32, class: u8) -> Option<u32> {
         if self.lengths[id as usize] < self.cap {
             return Some(NONE);

@@ -1,8 +1,8 @@
-//! The plain way, to be measured beside: a [`HashSet`] an object, made anew from the nine cells every tick and
-//! compared with what it was.
+//! The simple design for comparison: a [`HashSet`] per object, rebuilt from the nine cells every tick and
+//! compared with the previous one.
 //!
-//! It keeps the promise of directed sight as far as classes go: a full list holds nobody whom somebody left
-//! out outranks, and no place is free while somebody could take it. Among equals it prefers those it has.
+//! It keeps the promise of directed mode for classes: no object outside a full list outranks a member, and no
+//! slot is free while an object could take it. Among equals it prefers its current members.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use glam::Vec2;
 
 use super::priority::{ViewTraits, by_relationship};
 
-/// Everybody's set, over a square scene.
+/// The sets of all objects in a square scene.
 #[derive(Clone, Debug)]
 pub struct SetViews {
     columns: i32,
@@ -25,7 +25,7 @@ pub struct SetViews {
 }
 
 impl SetViews {
-    /// Sets of at most `cap` for objects that nobody sees yet, in a square of this side.
+    /// Creates sets of at most `cap` for objects without links, in a square of this side.
     #[must_use]
     pub fn new(side_m: f32, cell_m: f32, cap: usize, traits: Vec<ViewTraits>) -> Self {
         let columns = (side_m / cell_m).ceil() as i32;
@@ -40,7 +40,7 @@ impl SetViews {
         }
     }
 
-    /// Whom a viewer sees; the order is that of the set.
+    /// The targets of a viewer; the order is that of the set.
     #[must_use]
     pub fn seen_by(&self, viewer: u32) -> &HashSet<u32> {
         &self.seen[viewer as usize]
@@ -53,7 +53,7 @@ impl SetViews {
         by_relationship(traits(viewer), traits(target))
     }
 
-    /// Everybody's new position, in metres.
+    /// Sets the new positions of all objects, in metres.
     pub fn update(&mut self, positions: &[Vec2]) {
         let columns = self.columns;
         let axis = |metres: f32, cell_m: f32| ((metres / cell_m) as i32).clamp(0, columns - 1);

@@ -1,9 +1,9 @@
-//! What interest management is measured with: one place for `cargo bench` and `throng bench aoi`, so that both
+//! The benchmark load for interest management, shared by `cargo bench` and `throng bench aoi`, so that both
 //! measure the same.
 //!
-//! Everybody walks straight on, turns at random every second (20 ticks, phased by id) and bounces off the
-//! borders, in cells of 50 m without a margin, so that peers without one have the same cells; a hundred teams,
-//! at most a hundred in view.
+//! Walkers go straight on, turn at random every second (20 ticks, phased by id) and bounce off the
+//! borders, in cells of 50 m without a margin, so that reference designs without a margin have the same cells; a hundred
+//! teams, at most a hundred targets in view.
 
 use glam::Vec2;
 use rand::{RngExt, SeedableRng};
@@ -15,14 +15,14 @@ use crate::views::{SceneViews, ViewCaps, ViewLinkMode, ViewProfile};
 
 /// The side of a cell, in metres.
 pub const CELL_M: f32 = 50.0;
-/// How many a viewer sees at most.
+/// The maximum number of targets of a viewer.
 pub const CAP: u16 = 100;
-/// How many teams there are.
+/// The number of teams.
 pub const TEAMS: u32 = 100;
-/// Ticks from one turn of a walker to the next.
+/// The number of ticks between two turns of a walker.
 const TURN_TICKS: u32 = 20;
 
-/// What ranks the walker of this id.
+/// The traits of the walker with this id.
 #[must_use]
 pub fn traits(id: u32) -> ViewTraits {
     ViewTraits {
@@ -32,10 +32,10 @@ pub fn traits(id: u32) -> ViewTraits {
     }
 }
 
-/// People who walk about in a square.
+/// Walkers in a square.
 #[derive(Clone, Debug)]
 pub struct Walkers {
-    /// Where each is, in metres.
+    /// The position of each walker, in metres.
     pub positions: Vec<Vec2>,
     steps: Vec<Vec2>,
     random: Pcg64Mcg,
@@ -45,7 +45,7 @@ pub struct Walkers {
 }
 
 impl Walkers {
-    /// This many, in a square of this side, with steps of this length, all in metres.
+    /// Creates this many walkers, in a square of this side, with steps of this length, both in metres.
     #[must_use]
     pub fn new(count: u32, side_m: f32, step_m: f32) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(1);
@@ -69,7 +69,7 @@ impl Walkers {
         self.steps[id] = Vec2::new(cos, sin) * self.step_m;
     }
 
-    /// One tick's step of everybody.
+    /// Moves all walkers by one step.
     pub fn walk(&mut self) {
         self.tick += 1;
         let first = self.tick % TURN_TICKS;
@@ -88,7 +88,7 @@ impl Walkers {
         }
     }
 
-    /// Views of them all, not updated yet.
+    /// Views of all walkers, not updated yet.
     #[must_use]
     pub fn views(&self, sight: ViewLinkMode, cap: u16) -> SceneViews {
         let count = self.positions.len() as u32;
@@ -110,7 +110,7 @@ impl Walkers {
         views
     }
 
-    /// Tells the views where everybody is.
+    /// Reports all positions to the views.
     pub fn locate(&self, views: &mut SceneViews) {
         for (id, &position) in (0..).zip(&self.positions) {
             views.locate(id, position);
@@ -118,7 +118,7 @@ impl Walkers {
     }
 }
 
-/// A crowd in the nine cells around one: all move within their cells, and a share crosses a border each tick.
+/// A crowd in nine adjacent cells: all move within their cells, and a share crosses a border each tick.
 #[derive(Clone, Debug)]
 pub struct HotSpot {
     walkers: Walkers,
@@ -127,7 +127,7 @@ pub struct HotSpot {
 }
 
 impl HotSpot {
-    /// This many, of whom `crossing` change their cell each tick.
+    /// Creates this many objects, of which `crossing` change their cell each tick.
     #[must_use]
     pub fn new(count: u32, crossing: usize) -> Self {
         let mut walkers = Walkers::new(count, 3.0 * CELL_M, 0.0);
@@ -142,13 +142,13 @@ impl HotSpot {
         }
     }
 
-    /// Views of them all, not updated yet.
+    /// Views of all objects, not updated yet.
     #[must_use]
     pub fn views(&self, sight: ViewLinkMode) -> SceneViews {
         self.walkers.views(sight, CAP)
     }
 
-    /// One tick's step of everybody.
+    /// Moves all objects by one step.
     pub fn walk(&mut self) {
         let sway = if self.next.is_multiple_of(2) {
             0.2
@@ -166,7 +166,7 @@ impl HotSpot {
         self.next += 1;
     }
 
-    /// Tells the views where everybody is.
+    /// Reports all positions to the views.
     pub fn locate(&self, views: &mut SceneViews) {
         self.walkers.locate(views);
     }

@@ -15,12 +15,12 @@
 //! | `color.rs` | what is broken, in red on a terminal |
 //! | `db.rs` | `throng db`: a store of players, for its operator |
 //! | `escape.rs` | names from outside, made fit to be shown |
-//! | `failure.rs` | the one way in which errors are shown |
+//! | `error.rs` | the one way in which errors are shown |
 //! | `image.rs` | pictures |
 //! | `machine.rs` | what figures were measured on, and when |
 //! | `manual.rs` | `throng completions`, `throng man` |
 //! | `map/` | `throng map`: info, convert, prepare, render, generate |
-//! | `mishaps.rs` | what befalls synthetic players of another process |
+//! | `client_faults.rs` | what befalls synthetic players of another process |
 //! | `outputs.rs` | the files that a run writes, and which they may not be |
 //! | `page/` | pages that show what a run or a bench found |
 //! | `path/` | `throng path`: the algorithms, timed and compared |
@@ -34,7 +34,7 @@
 //! | `set.rs` | values for parameters of scenarios |
 //! | `store.rs` | the store that a run keeps its players in |
 //! | `token.rs` | `throng token`: keys, and tokens by which players connect |
-//! | `truth.rs` | what a client holds beside what the server holds |
+//! | `mirror_check.rs` | what a client holds beside what the server holds |
 //! | `terminal.rs` | what all subcommands share: how they end, and how they meet a terminal |
 //!
 //! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold or was not exercised or a cue could not

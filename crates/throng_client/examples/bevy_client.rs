@@ -1,5 +1,5 @@
-//! A game made with Bevy, as far as the server is concerned. Beside `throng serve town`, and built before the token is made:
-//! `cargo run -p throng_client --features bevy --example bevy_client -- $(throng token --player 7 --server 127.0.0.1:7000)`
+//! A minimal Bevy game client. Start `throng serve town` first, and build the example before making the token, which expires soon: `cargo
+//! run -p throng_client --features bevy --example bevy_client -- $(throng token --player 7 --server 127.0.0.1:7000)`
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::thread::sleep;
@@ -12,7 +12,7 @@ use throng_client::{
 };
 use throng_client::{ControlState, ControlledObject, GameClient, RenderPosition, VisibleObject};
 
-/// What a renderer would do: draw each of them where it is shown.
+/// A renderer would draw each object at its position.
 fn draw(
     all: Query<(&VisibleObject, &RenderPosition, Has<ControlledObject>)>,
     mut frame: Local<u32>,
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .step_by(2)
         .map(|at| u8::from_str_radix(digits(at), 16))
         .collect();
-    // As fast as the server lets it walk, so that both ends come to the same place.
+    // The same speed as on the server, so that both ends compute the same positions.
     let mut settings = ClientSettings::new(7);
     settings.speed_m_s = 3.0;
     let mut client = Client::connect(&bytes?, settings)?;

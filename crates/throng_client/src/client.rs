@@ -17,34 +17,34 @@ use throng_protocol::wire::ReplicatedAttribute;
 use crate::event::ClientEvent;
 use crate::session::{ClientMap, ClientSession, ClientSettings, ControlState};
 
-/// Why a client does not even begin.
+/// Why a client cannot start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClientStartError {
-    /// What is to be a token is none.
+    /// The token is invalid.
     #[error("the token: {0}")]
     Token(#[from] TokenError),
-    /// The system has no socket.
+    /// The system cannot open a socket.
     #[error("no socket: {0}")]
     Socket(#[from] io::Error),
 }
 
-/// Why a client is of no use any more.
+/// Why a client has stopped working.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// There is no connection any more, or never was one. [`Client::reconnect`] with another token may help.
+    /// The connection has ended, or was never made. [`Client::reconnect`] with another token may help.
     #[error(transparent)]
     Ended(#[from] ConnectionError),
-    /// What the server says does not follow from what it said: the two are of different versions.
+    /// The server's messages are inconsistent: client and server have different versions.
     #[error("the server is not understood: {0}")]
     Mirror(#[from] MirrorError),
-    /// More waits to be sent than may.
+    /// The send queue is full.
     #[error(transparent)]
     SendQueueFull(#[from] SendError),
 }
 
-/// A player's program at one server: see the [crate's page](crate).
+/// The client of a player: see the [crate documentation](crate).
 #[derive(Debug)]
 pub struct Client {
     connection: UdpClient,
@@ -54,11 +54,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// Begins to connect by a token of 2,048 bytes that was not used before, which the game's login service made.
+    /// Starts to connect with an unused token of 2,048 bytes from the game's login service.
     ///
     /// # Errors
-    /// [`ClientStartError`]; whether the server lets it in shows in [`update`](Self::update). It does not answer a token that was used
-    /// before, is expired or of another key: that is told by `update` once the token's timeout is over.
+    /// [`ClientStartError`]. Whether the server accepts the token shows in [`update`](Self::update). The server does not reply to a token
+    /// that was used, is expired or has another key: `update` then fails after the token's timeout.
     pub fn connect(token: &[u8], settings: ClientSettings) -> Result<Self, ClientStartError> {
         Ok(Self {
             connection: open_connection(token)?,
@@ -68,10 +68,10 @@ impl Client {
         })
     }
 
-    /// Connects once more, by another token: what is known stays, and the session goes on if the server still keeps it.
+    /// Connects again with another token. Client state stays, and the session resumes if the server still has it.
     ///
     /// # Errors
-    /// [`ClientStartError`]; all is as before then.
+    /// [`ClientStartError`]; then nothing has changed.
     pub fn reconnect(&mut self, token: &[u8]) -> Result<(), ClientStartError> {
         self.connection = open_connection(token)?;
         self.session.reconnect();
@@ -79,18 +79,18 @@ impl Client {
         Ok(())
     }
 
-    /// Goes on from another port, as a phone does that changes its network.
+    /// Continues from another port, as after a change of network.
     ///
     /// # Errors
-    /// Where the system has no socket; it goes on from the one that it has then.
+    /// If the system cannot open a socket; then the old one stays in use.
     pub fn rebind(&mut self) -> io::Result<()> {
         self.connection.rebind()
     }
 
-    /// Takes what came, and sends what is due. To be called once a frame.
+    /// Receives what has arrived, and sends pending messages. Call it once per frame.
     ///
     /// # Errors
-    /// [`ClientError`], again and again. Events that came before wait.
+    /// [`ClientError`], on every call after the first error. Earlier events can still be read.
     pub fn update(&mut self, now: Instant) -> Result<(), ClientError> {
         self.error.map_or(Ok(()), Err)?;
         let went = self.exchange_packets(self.seconds_since_start(now));
@@ -116,90 +116,90 @@ impl Client {
         Ok(taken?)
     }
 
-    /// Sends a message of the game's, or of the server's own: once and in order.
+    /// Sends a message of the game or of the protocol, once and in order.
     ///
     /// # Errors
-    /// [`ClientError::SendQueueFull`] where it is too long, or more waits than may.
+    /// [`ClientError::SendQueueFull`] if it is too long, or the send queue is full.
     pub fn send(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
         Ok(self.connection.send(&message.to_bytes())?)
     }
 
-    /// Says that it leaves, and logs out.
+    /// Logs out and disconnects.
     pub fn leave(mut self) {
         let _ = self.connection.send(&ClientMessage::Logout.to_bytes());
         let _ = self.connection.update(|_| ());
         self.connection.leave();
     }
 
-    /// What the player's hands say, from now on.
+    /// Sets the player's controls from now on.
     pub const fn set_controls(&mut self, walk: ControlState) {
         self.session.set_controls(walk);
     }
 
-    /// It has loaded a scene, and may be told of it; needed where [`ClientSettings::is_ready_at_once`] is off.
+    /// The scene is loaded and may be sent; needed if [`ClientSettings::is_ready_at_once`] is off.
     pub const fn ready(&mut self, scene: u32) {
         self.session.ready(scene);
     }
 
-    /// How fast its own object walks from now on, in metres a second.
+    /// Sets the speed of the controlled object, in metres per second.
     pub const fn set_speed(&mut self, speed_m_s: f32) {
         self.session.set_speed(speed_m_s);
     }
 
-    /// The map that its own object walks on, with tiles of so many metres: from now on it stops at the walls at which the server would
-    /// stop it. To be called anew in each scene.
+    /// Sets the map for the prediction of the controlled object, with tiles of so many metres: it then stops at walls like on the server.
+    /// Call it again in each scene.
     pub fn set_ground(&mut self, tiles: Arc<TileMap>, tile_m: f32) {
         self.session.set_ground(Some(ClientMap { tiles, tile_m }));
     }
 
-    /// The oldest event that the game was not told of.
+    /// The oldest event that was not returned yet.
     pub fn next_event(&mut self) -> Option<ClientEvent> {
         self.session.next_event()
     }
 
-    /// Whether there is a connection: not yet, where it is `false`.
+    /// Whether the connection is open; `false` while connecting.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.connection.connection().is_open() == Ok(true)
     }
 
-    /// What the server told: objects, their kinds and attributes.
+    /// The state from the server: objects, their kinds and attributes.
     #[must_use]
     pub const fn mirror(&self) -> &Mirror {
         self.session.mirror()
     }
 
-    /// The session behind it.
+    /// The session of this client.
     #[must_use]
     pub const fn session(&self) -> &ClientSession {
         &self.session
     }
 
-    /// The numbers of all objects in sight, ascending.
+    /// The ids of all objects in view, ascending.
     #[must_use]
     pub fn ids(&self) -> Vec<u32> {
         self.mirror().ids()
     }
 
-    /// Where an object is shown now, in metres.
+    /// Shown position of an object, in metres.
     #[must_use]
     pub fn position(&self, id: u32, now: Instant) -> Option<Vec2> {
         self.session.position(id, self.seconds_since_start(now))
     }
 
-    /// Where the own object is shown now, in metres, ahead of the server.
+    /// Shown position of the controlled object, predicted ahead of the server, in metres.
     #[must_use]
     pub fn own_position(&self, now: Instant) -> Option<Vec2> {
         self.session.own_position(self.seconds_since_start(now))
     }
 
-    /// The server's tick now, with its fraction; none before it was asked and answered.
+    /// The server's current tick, with its fraction; `None` before the first *Pong*.
     #[must_use]
     pub fn server_tick(&self, now: Instant) -> Option<f64> {
         self.session.server_tick(self.seconds_since_start(now))
     }
 
-    /// The bytes of an object's attribute, as the game encodes it.
+    /// The encoded value of an object's attribute.
     #[must_use]
     pub fn attribute(&self, id: u32, attribute: u16) -> Option<&[u8]> {
         self.mirror().object(id)?.attributes.bytes(attribute)
@@ -211,14 +211,14 @@ impl Client {
         self.mirror().get::<A>(id)
     }
 
-    /// The smoothed round trip of a packet, the server's tick included, in seconds; none before the first.
+    /// Smoothed round trip time, including the server's tick, in seconds; `None` before the first measurement.
     #[must_use]
     pub fn round_trip_s(&self) -> Option<f64> {
         let us = self.connection.connection().endpoint().round_trip_us();
         (us > 0).then(|| us as f64 / 1e6)
     }
 
-    /// The share of this client's packets that do not arrive, estimated.
+    /// Estimated share of this client's packets that are lost.
     #[must_use]
     pub fn loss(&self) -> f32 {
         self.connection.connection().endpoint().loss()

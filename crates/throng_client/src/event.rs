@@ -1,98 +1,98 @@
-//! What a game is told, in the order in which the server said it.
+//! Events for the game, in the order in which the server sent them.
 
 use glam::Vec2;
 use throng_protocol::predictor::Correction;
 use throng_protocol::wire::CloseReason;
 
-/// Events that wait for the game, at most; further ones push the oldest out.
+/// Maximum number of waiting events; above it the oldest are dropped.
 pub const EVENTS_MAX: usize = 65_536;
 
-/// Something that happened since the game last asked.
+/// An event since the game last read one.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// The server is full, or lets nobody in for now.
+    /// The client waits in the login queue.
     Queued {
-        /// How many go in before this client and with it: 1 is next.
+        /// Position in the queue; 1 is next.
         position: u32,
     },
-    /// The player is logged in, or back.
+    /// The player is logged in, or the session is resumed.
     Welcomed {
-        /// Who it is.
+        /// Player id.
         player: u64,
     },
-    /// The session goes on over this connection.
+    /// The session continues over this connection.
     Resumed {
-        /// Whether what was known before still holds, and only what was missed follows; otherwise all is told anew.
+        /// Whether the client keeps its state, and only the messages that it missed follow; otherwise everything is sent again.
         keeps_state: bool,
     },
-    /// The session that was to go on is over, and the player logs in anew.
+    /// The session could not be resumed; the player logs in again.
     ResumeFailed,
-    /// The player is to be in this scene, and is told of it after [`Client::ready`](crate::Client::ready).
+    /// The player enters this scene, which is sent after [`Client::ready`](crate::Client::ready).
     Loading {
-        /// The scene's number.
+        /// Scene id.
         scene: u32,
-        /// Its width and height, in metres.
+        /// Width and height, in metres.
         size_m: Vec2,
     },
-    /// The player is in this scene; all that was in sight before is not any more, without a word of its own.
+    /// The player is in this scene. All objects of the previous scene are gone, without events of their own.
     SceneEntered {
-        /// The scene's number.
+        /// Scene id.
         scene: u32,
-        /// Its width and height, in metres.
+        /// Width and height, in metres.
         size_m: Vec2,
     },
-    /// The player controls nothing any more, and nothing is in sight: its object is gone, or was taken from it.
+    /// The player controls no object any more, and no object is in view.
     SceneLeft,
     /// The player controls this object.
     ControlChanged {
-        /// Its number in the scene.
+        /// Object id in the scene.
         id: u32,
-        /// How often that number was given out before.
+        /// Generation: how often that id was assigned before.
         generation: u32,
     },
-    /// An object came into sight.
+    /// An object entered the view.
     Entered {
-        /// Its number in the scene.
+        /// Object id in the scene.
         id: u32,
-        /// How often that number was given out before.
+        /// Generation: how often that id was assigned before.
         generation: u32,
-        /// The number of its kind.
+        /// Number of its kind.
         kind: u16,
     },
-    /// An object is out of sight.
+    /// An object left the view.
     Left {
-        /// Its number in the scene.
+        /// Object id in the scene.
         id: u32,
-        /// How often that number was given out before.
+        /// Generation: how often that id was assigned before.
         generation: u32,
     },
-    /// An attribute of an object in sight has another value, or is gone.
+    /// An attribute of an object in view was changed or removed.
     AttributeChanged {
-        /// The object's number in the scene.
+        /// Object id in the scene.
         id: u32,
-        /// How often that number was given out before.
+        /// Generation: how often that id was assigned before.
         generation: u32,
-        /// The attribute's number.
+        /// Number of the attribute.
         attribute: u16,
     },
-    /// Something happens once.
+    /// A one-time event of the game.
     Announced {
-        /// Whom it is about: number and generation.
+        /// The object that it is about: id and generation.
         about: Option<(u32, u32)>,
-        /// What it says, as the game defines it.
+        /// Its content, as the game defines it.
         bytes: Vec<u8>,
     },
-    /// The server has the own object elsewhere than it was walked.
+    /// The server's position of the controlled object differs from the predicted one.
     Corrected(Correction),
-    /// Simulated time passes at another pace: the server has more to do than it can, or no longer.
+    /// The rate of simulated time has changed, because of the server's load.
     TimeRate {
         /// In percent of real time, 1 to 100.
         percent: u8,
     },
-    /// The server ended the session; the connection's end follows.
+    /// The server has ended the session; the end of the connection follows.
     Closed {
-        /// Why; none of a number that this version does not know.
+        /// The reason; `None` if this version does not know its number.
         reason: Option<CloseReason>,
     },
 }

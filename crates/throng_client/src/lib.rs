@@ -1,5 +1,5 @@
-//! **A game's client of a [throng](https://docs.rs/throng) server**: it connects by a token, holds what the server tells of the surroundings, and walks
-//! its own object ahead of the server by the server's own steps. No engine, no Bevy, no thread: one call a frame.
+//! **A client library for games with a [throng](https://docs.rs/throng) server.** It connects with a token, stores the state that the
+//! server sends, and predicts the player's object with the server's movement code. No engine, no Bevy, no threads: one call per frame.
 //!
 //! ```no_run
 //! use std::time::Instant;
@@ -9,12 +9,12 @@
 //! let mut client = Client::connect(&token_of_my_login_service(), ClientSettings::new(7))?;
 //! loop {
 //!     let now = Instant::now();
-//!     client.set_controls(ControlState::towards(64)); // as long as the key is held; 64 is a quarter of a turn, +y
+//!     client.set_controls(ControlState::towards(64)); // while the key is pressed; 64 is a quarter of a turn, +y
 //!     client.update(now)?;
 //!     while let Some(event) = client.next_event() {
 //!         match event {
-//!             ClientEvent::Entered { id, kind, .. } => println!("{id} of kind {kind} came into sight"),
-//!             ClientEvent::Left { id, .. } => println!("{id} is out of sight"),
+//!             ClientEvent::Entered { id, kind, .. } => println!("{id} of kind {kind} entered the view"),
+//!             ClientEvent::Left { id, .. } => println!("{id} left the view"),
 //!             _ => {}
 //!         }
 //!     }
@@ -26,20 +26,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `client` | a session with a socket and a clock |
-//! | `session` | the same without: packets and a time in, messages out |
-//! | `event` | what a game is told |
-//! | `smooth` | what is shown goes over to what is known in a tenth of a second, and does not jump |
-//! | `plugin` | with the feature `bevy`: an entity for each object in sight |
+//! | `session` | the session alone: packets and times in, messages out |
+//! | `event` | events for the game |
+//! | `smoothing` | smooth display positions |
+//! | `plugin` | with the feature `bevy`: one entity per object in view |
 //!
-//! What stands on a screen is reckoned: others go on as the server last said, the own object where its inputs lead. Where either turns out
-//! wrong, what is shown follows within [`ClientSettings::smoothing_s`]. The own object walks through walls that the server would not let it
-//! through, and is corrected, until the game hands over the map ([`Client::set_ground`]).
+//! Shown positions are estimates: other objects are extrapolated from their last motion, and the controlled object is predicted from the
+//! inputs. If an estimate was wrong, the shown position follows within [`ClientSettings::smoothing_s`]. Until the game sets the map
+//! ([`Client::set_ground`]), the predicted object walks through walls, and is corrected by the server.
 //!
-//! Bounds: [`EVENTS_MAX`] events wait for the game, further ones push the oldest out and are counted; everything else is what is in
-//! sight. Cost: that of the bytes that come, and a step an input.
+//! Bounds: [`EVENTS_MAX`] events wait for the game; above it the oldest are dropped and counted. All other memory is proportional to the
+//! objects in view. Cost: that of the received bytes, and one step per input.
 #![warn(missing_docs)]
 
 mod client;
@@ -70,7 +70,7 @@ pub use throng_protocol::wire::{
     QuantizedPosition, ReplicatedAttribute,
 };
 
-/// What the README shows compiles.
+/// Compiles the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ClientReadme;

@@ -1,10 +1,12 @@
-//! For games that are made with Bevy: an entity for each object in sight.
+//! For games made with Bevy: one entity per object in view.
 //!
 //! ```text
-//! First:  [follow] Client::update ─▶ ViewEntered: spawned │ ViewLeft, another scene or none: despawned, ClientEvents as messages ─▶ [show] RenderPosition of all
+//! First: [update_client] Client::update ─▶ Entered: spawn │ Left, another scene or none: despawn │ ClientEvents as messages
+//!        ─▶ [update_render_positions] RenderPosition of all
 //! ```
-//! Invariant: after `First` there is one entity for each object that the client has in sight, and no other with [`VisibleObject`] that this
-//! plugin spawned. What a game hangs on these entities goes with them.
+//!
+//! Invariant: after `First` there is one entity per object in the client's view, and no other entity with a [`VisibleObject`] that this
+//! plugin spawned. Components that a game adds to these entities are despawned with them.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -17,7 +19,7 @@ use glam::Vec2;
 use crate::client::{Client, ClientError};
 use crate::event::ClientEvent;
 
-/// Mirrors what a [`GameClient`] has in sight, as long as there is one.
+/// Mirrors the objects in view of a [`GameClient`], while there is one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientPlugin;
 
@@ -35,36 +37,36 @@ impl Plugin for ClientPlugin {
     }
 }
 
-/// The game's client. To be inserted when it connects, and removed when it leaves ([`Client::leave`]); where the connection ends by
-/// itself it becomes a [`DisconnectedClient`].
+/// The game's client. Insert it to connect, and remove it to leave ([`Client::leave`]). When the connection ends, it becomes a
+/// [`DisconnectedClient`].
 #[derive(Resource, Debug)]
 pub struct GameClient(pub Client);
 
-/// The client whose connection ended: with another token for [`Client::reconnect`] it goes on as [`GameClient`].
+/// A client whose connection has ended. Call [`Client::reconnect`] with another token, and insert it as [`GameClient`] to continue.
 #[derive(Resource, Debug)]
 pub struct DisconnectedClient(pub Client);
 
-/// What the server said: see [`ClientEvent`].
+/// An event of the client: see [`ClientEvent`].
 #[derive(Message, Clone, Debug)]
 pub struct ClientEventReceived(pub ClientEvent);
 
-/// There is no connection any more, and nothing is in sight.
+/// The connection has ended, and no object is in view.
 #[derive(Message, Clone, Copy, Debug)]
 pub struct ClientDisconnected(pub ClientError);
 
-/// An object that is in sight.
+/// An object in view.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[require(RenderPosition)]
 pub struct VisibleObject {
-    /// Its number in the scene.
+    /// Object id in the scene.
     pub id: u32,
-    /// How often that number was given out before.
+    /// Generation: how often that id was assigned before.
     pub generation: u32,
-    /// The number of its kind.
+    /// Number of its kind.
     pub kind: u16,
 }
 
-/// Where an object is shown in this frame, in metres.
+/// Shown position of an object in this frame, in metres.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 pub struct RenderPosition(pub Vec2);
 
@@ -72,13 +74,13 @@ pub struct RenderPosition(pub Vec2);
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControlledObject;
 
-/// The entities of objects in sight, by their number.
+/// The entities of objects in view, by object id.
 #[derive(Resource, Debug, Default)]
 struct MirroredEntities(HashMap<u32, Entity>);
 
-/// Takes what came since the last frame: objects come into sight and leave it, and the game gets all events.
+/// Handles everything since the last frame: spawns and despawns objects, and sends all events to the game.
 ///
-/// The client stays in the world, for the hooks and observers that entities run into.
+/// The client stays in the world, so that hooks and observers can use it.
 fn update_client(
     client: Option<ResMut<GameClient>>,
     mut mirrored: ResMut<MirroredEntities>,
@@ -102,7 +104,7 @@ fn update_client(
     }
 }
 
-/// Objects that came into sight and those that were there are shown where they are now.
+/// Updates the shown position of every object.
 fn update_render_positions(
     client: Option<Res<GameClient>>,
     mirrored: Res<MirroredEntities>,
@@ -115,7 +117,7 @@ fn update_render_positions(
     let now = Instant::now();
     let own = client.mirror().controlled_object().map(|(id, _)| id);
     for (&id, &entity) in &mirrored.0 {
-        // A game may have despawned one.
+        // A game may have despawned it.
         let Ok((mut shown, was_own)) = shown.get_mut(entity) else {
             continue;
         };
@@ -154,7 +156,7 @@ fn apply_event(
                 commands.entity(before).try_despawn();
             }
         }
-        // Who came into sight before the connection ended is not told of once more.
+        // Objects that entered before the connection ended are not reported again.
         ClientEvent::Resumed { keeps_state: true } => {
             for id in client.ids() {
                 if let Some(object) = client.mirror().object(id) {

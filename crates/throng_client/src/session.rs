@@ -1,4 +1,4 @@
-//! A session as the player's end has it: packets and a time in, messages out. No sockets, no clock.
+//! A session at the player's end: packets and times in, messages out. No sockets, no clock.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use throng_protocol::wire::{
 use crate::event::{ClientEvent, EVENTS_MAX};
 use crate::smoothing::Smoothing;
 
-/// How a client is. All times in seconds.
+/// Settings of a client. All times in seconds.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
-    /// Who it says it is.
+    /// The claimed player id.
     pub player: u64,
-    /// What proves it, as the game defines it; at most 512 bytes, and mostly none, where the token says who it is.
+    /// Proof of the identity, as the game defines it; at most 512 bytes. Usually empty, because the token contains the identity.
     pub credential: Vec<u8>,
-    /// How fast its own object walks, in metres a second: what the server has as its `MaxSpeed`. [`Client::set_speed`](crate::Client::set_speed)
+    /// Speed of the controlled object, in metres per second: the server's `MaxSpeed` of it. [`Client::set_speed`](crate::Client::set_speed)
     /// changes it.
     pub speed_m_s: f32,
-    /// Whether it may be told of a scene at once; otherwise the game says `ready_scene` when it has loaded it.
+    /// Whether scenes may be sent at once; otherwise the game calls [`Client::ready`](crate::Client::ready) when it has loaded one.
     pub is_ready_at_once: bool,
-    /// In what time what is shown goes over to what is known, down to a third. 0 shows what is known.
+    /// Time after which a third of a position correction is left to show. 0 shows corrections at once.
     pub smoothing_s: f32,
-    /// How often the server is asked for its time.
+    /// Time between two *Pings* for the server's clock.
     pub ping_interval_s: f64,
 }
 
 impl ClientSettings {
-    /// A player who walks at 1.5 m/s, needs no credential and loads nothing.
+    /// A player with a speed of 1.5 m/s, without a credential and without loading.
     #[must_use]
     pub const fn new(player: u64) -> Self {
         Self {
@@ -49,19 +49,19 @@ impl ClientSettings {
     }
 }
 
-/// What the player's hands say, until they say otherwise.
+/// The player's controls, until they change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControlState {
-    /// Where to.
+    /// Motion.
     pub motion: InputMotion,
-    /// Where it looks, in 256ths of a turn: 0 is +x, 64 is +y.
+    /// Heading, in 256ths of a turn: 0 is +x, 64 is +y.
     pub heading: u8,
-    /// What is held down, a bit each, as the game defines them.
+    /// Pressed buttons, one bit each, as the game defines them.
     pub buttons: u32,
 }
 
 impl ControlState {
-    /// Nowhere; it goes on looking there.
+    /// Stand still with this heading.
     #[must_use]
     pub const fn stand(heading: u8) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl ControlState {
         }
     }
 
-    /// On and on in a direction, in 256ths of a turn, looking there.
+    /// Walk in a direction, in 256ths of a turn, with that heading.
     #[must_use]
     pub const fn towards(direction: u8) -> Self {
         Self {
@@ -82,49 +82,49 @@ impl ControlState {
     }
 }
 
-/// The map that the own object walks on.
+/// The map under the controlled object.
 #[derive(Clone, Debug)]
 pub struct ClientMap {
-    /// Where there are walls.
+    /// Blocked tiles.
     pub tiles: Arc<TileMap>,
     /// The side of a tile, in metres.
     pub tile_m: f32,
 }
 
-/// Inputs that are made up for when a frame came late.
+/// Inputs that are sent at once after a late frame.
 const CATCH_UP_TICKS_MAX: u32 = 4;
 
-/// See the [module's page](crate).
+/// A session: see the [crate documentation](crate).
 #[derive(Clone, Debug)]
 pub struct ClientSession {
     settings: ClientSettings,
     mirror: Mirror,
     predictor: Predictor,
-    /// None before the greeting, which says how long a tick is.
+    /// `None` before *Hello*, which contains the length of a tick.
     clock: Option<ServerClock>,
     ground: Option<ClientMap>,
     controls: ControlState,
     events: VecDeque<ClientEvent>,
     missed_events: u64,
-    /// When the mirror's latest tick came.
+    /// When the mirror's latest tick arrived.
     tick_received_s: f64,
-    /// Where others are shown.
+    /// Offsets of the shown positions of other objects.
     smoothing: Smoothing<u32>,
     own_smoothing: Smoothing<()>,
-    /// Where the own object was before its last input.
+    /// Position of the controlled object before its last input.
     previous_own_position: Option<Vec2>,
     next_input_s: f64,
     next_ping_s: f64,
     token: Option<ResumeToken>,
     has_logged_in: bool,
-    /// The scene that it is to say it is ready for.
+    /// The scene for which *Ready* has to be sent.
     ready_scene: Option<u32>,
-    /// Objects whose motion a packet tells, and where they were shown until then.
+    /// Objects with a motion in the current packet, and where they were shown until then.
     moved: Vec<(u32, Vec2)>,
 }
 
 impl ClientSession {
-    /// A session that has not begun.
+    /// A session that has not started.
     #[must_use]
     pub fn new(settings: ClientSettings) -> Self {
         Self {
@@ -149,10 +149,10 @@ impl ClientSession {
         }
     }
 
-    /// Takes a packet that came at this time, in seconds of a clock that never runs backwards.
+    /// Handles a packet that arrived at this time, in seconds of a monotonic clock.
     ///
     /// # Errors
-    /// [`MirrorError`]: the server and this client do not understand each other, and the connection is of no use any more.
+    /// [`MirrorError`]: client and server are incompatible, and the connection cannot be used any more.
     pub fn receive(&mut self, packet: &[u8], now_s: f64) -> Result<(), MirrorError> {
         let tick = self.mirror.tick();
         let since_s = (now_s - self.tick_received_s) as f32;
@@ -171,7 +171,7 @@ impl ClientSession {
                 _ => {}
             }
             emit_event(message, |event| push_event(events, missed, event));
-            // Without an object of its own it is told of no other, and forgets them.
+            // Without a controlled object it receives no other objects, and forgets them.
             if let ServerMessage::Despawn { id, generation } = *message
                 && mirror.controlled_object() == Some((id, generation))
             {
@@ -199,7 +199,7 @@ impl ClientSession {
         taken
     }
 
-    /// What the server says about the session.
+    /// Handles a message about the session.
     fn apply_notice(&mut self, notice: SessionNotice, now_s: f64) {
         let event = match notice {
             SessionNotice::Queued { position: place } => ClientEvent::Queued { position: place },
@@ -245,7 +245,7 @@ impl ClientSession {
         push_event(&mut self.events, &mut self.missed_events, event);
     }
 
-    /// The own object, by what the server says now.
+    /// Updates the prediction of the controlled object.
     fn update_controlled_object(&mut self, now_s: f64) {
         let shown = self.own_position(now_s);
         let step = player_step(self.ground.as_ref(), &self.settings, &self.mirror);
@@ -260,7 +260,7 @@ impl ClientSession {
         }
     }
 
-    /// Says what is due by now: who it is, that it is ready, an input for each tick, a question for the time. To be called once a frame.
+    /// Sends pending messages: login, ready, one input per tick, pings. Call it once per frame.
     pub fn update(&mut self, now_s: f64, mut say: impl FnMut(&ClientMessage)) {
         if !std::mem::replace(&mut self.has_logged_in, true) {
             let player = self.settings.player;
@@ -305,7 +305,7 @@ impl ClientSession {
                 buttons: self.controls.buttons,
             };
             let step = player_step(self.ground.as_ref(), &self.settings, &self.mirror);
-            // While too much is not answered there is none, and it stands.
+            // While too many inputs are unacknowledged there is none, and the object stands still.
             self.previous_own_position = before;
             if let Some(input) = self.predictor.apply_input(&step, input) {
                 say(&ClientMessage::Input(input));
@@ -313,50 +313,50 @@ impl ClientSession {
         }
     }
 
-    /// What the hands say from now on.
+    /// Sets the controls from now on.
     pub const fn set_controls(&mut self, walk: ControlState) {
         self.controls = walk;
     }
 
-    /// It has loaded a scene, and may be told of it.
+    /// The scene is loaded and may be sent.
     pub const fn ready(&mut self, scene: u32) {
         self.ready_scene = Some(scene);
     }
 
-    /// How fast its own object walks from now on, in metres a second.
+    /// Sets the speed of the controlled object, in metres per second.
     pub const fn set_speed(&mut self, speed_m_s: f32) {
         self.settings.speed_m_s = speed_m_s;
     }
 
-    /// The map of the scene that it is in.
+    /// Sets the map of the current scene.
     pub fn set_ground(&mut self, ground: Option<ClientMap>) {
         self.ground = ground;
     }
 
-    /// Another connection takes the place of the one before: the session is to go on over it.
+    /// Another connection replaces the one before; the session is to be resumed over it.
     pub fn reconnect(&mut self) {
         self.mirror.reconnect();
         self.has_logged_in = false;
     }
 
-    /// The oldest event that the game was not told of.
+    /// The oldest event that was not returned yet.
     pub fn next_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
     }
 
-    /// How many events were pushed out, since nobody asked for them.
+    /// Number of dropped events, because the game did not read them.
     #[must_use]
     pub const fn missed_events(&self) -> u64 {
         self.missed_events
     }
 
-    /// What the server told.
+    /// The state from the server.
     #[must_use]
     pub const fn mirror(&self) -> &Mirror {
         &self.mirror
     }
 
-    /// Where an object is shown now, in metres: the own one as its inputs lead.
+    /// Shown position of an object, in metres; of the controlled one, as predicted.
     #[must_use]
     pub fn position(&self, id: u32, now_s: f64) -> Option<Vec2> {
         if self
@@ -371,31 +371,31 @@ impl ClientSession {
         Some(known + self.smoothing.offset(id, now_s))
     }
 
-    /// Where the own object is shown now, in metres: between its last input and the one before, by what has passed of a tick.
+    /// Shown position of the controlled object, in metres: interpolated between its last two inputs by the elapsed part of the tick.
     #[must_use]
     pub fn own_position(&self, now_s: f64) -> Option<Vec2> {
         let to = self.predictor.position()?;
         let from = self.previous_own_position.unwrap_or(to);
         let tick_s = self.real_tick_s();
         let left = ((self.next_input_s - now_s) / tick_s.max(1e-6)).clamp(0.0, 1.0);
-        // Not `lerp`, which moves what stands by a rounding.
+        // Not `lerp`, which moves an object at rest by rounding.
         let shown = to + (from - to) * left as f32;
         Some(shown + self.own_smoothing.offset((), now_s))
     }
 
-    /// How long a tick takes by the clock on the wall, in seconds: where the server slows time down, longer than it stands for.
+    /// Length of a tick in real time, in seconds: longer if the server slows time down.
     fn real_tick_s(&self) -> f64 {
         f64::from(self.mirror.tick_s()) * 100.0 / f64::from(self.mirror.time_percent())
     }
 
-    /// The server's tick now, with its fraction; none before it was asked and answered, and anew after its pace changed.
+    /// The server's current tick, with its fraction; `None` before the first *Pong*, and again after a change of the time rate.
     #[must_use]
     pub fn server_tick(&self, now_s: f64) -> Option<f64> {
         self.clock.as_ref()?.tick_at(now_s)
     }
 }
 
-/// How far its own object comes in a tick, and over what.
+/// Distance of the controlled object per tick, and its ground.
 fn player_step<'a>(
     ground: Option<&'a ClientMap>,
     settings: &ClientSettings,
@@ -411,7 +411,7 @@ fn player_step<'a>(
     }
 }
 
-/// What a message means to a game.
+/// Converts a message to events for the game.
 fn emit_event(message: &ServerMessage, mut tell: impl FnMut(ClientEvent)) {
     match *message {
         ServerMessage::Scene { scene, size } => {
@@ -518,7 +518,7 @@ mod tests {
         session.receive(&slower, at_s).unwrap();
         let (count, mut at_s) = inputs(&mut session);
         assert!((9..=11).contains(&count), "{count}");
-        // Between two inputs it is shown on its way, and not there at once.
+        // Between two inputs it is shown on the way, not at its end.
         let to = session.predictor.position();
         while session.predictor.position() == to {
             at_s += 0.01;
@@ -528,7 +528,7 @@ mod tests {
         let x = shown.map(|at| at.map_or(0.0, |at| at.x));
         let to = session.predictor.position().map_or(0.0, |at| at.x);
         assert!(x.is_sorted() && x[0] < to, "{x:?}, to {to}");
-        // The server says nothing more: it goes as far as inputs may wait, and stands there in every frame.
+        // The server sends nothing more: the object moves as long as inputs may wait, and then stands in every frame.
         for _ in 0..8_000 {
             session.update(at_s, |_| {});
             at_s += 0.01;

@@ -1,23 +1,23 @@
-//! What is shown goes over to what is known, and does not jump.
+//! Smooth display positions: a shown position moves to a corrected one without a jump.
 //!
-//! Of whatever turns out to be elsewhere than it was shown, the way between the two is kept and dies away: a third of it is left after
-//! the time that was set. What is further off than a step explains was put there, and is shown there at once.
+//! When an object turns out to be somewhere else than shown, the offset between the two is stored and decays: after the configured time a
+//! third of it is left. An offset that is longer than any step is a teleport, and is shown at once.
 
 use std::collections::HashMap;
 
 use glam::Vec2;
 
-/// Further than that, in metres, nobody goes in a moment.
+/// A longer offset, in metres, is a teleport.
 const SNAP_DISTANCE_M: f32 = 3.0;
 
-/// How far what is shown is from what is known.
+/// The offset of a shown position from the known one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Offset {
     offset_m: Vec2,
     since_s: f64,
 }
 
-/// Where things are shown beside where they are.
+/// Offsets of shown positions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Smoothing<K> {
     duration_s: f64,
@@ -32,7 +32,7 @@ impl<K: Copy + Eq + std::hash::Hash> Smoothing<K> {
         }
     }
 
-    /// How far something is shown from where it is, in metres.
+    /// The offset of a shown position from the known one, in metres.
     pub fn offset(&self, of: K, now_s: f64) -> Vec2 {
         self.offsets.get(&of).map_or(Vec2::ZERO, |offset| {
             let passed = (now_s - offset.since_s).max(0.0) / self.duration_s;
@@ -40,7 +40,7 @@ impl<K: Copy + Eq + std::hash::Hash> Smoothing<K> {
         })
     }
 
-    /// Something is known to be elsewhere from now on than it was shown until now: so far away.
+    /// Adds an offset: the known position has just moved away from the shown one by so much.
     pub fn add_offset(&mut self, of: K, way_m: Vec2, now_s: f64) {
         let is_smooth =
             way_m.length_squared() < SNAP_DISTANCE_M * SNAP_DISTANCE_M && self.duration_s > 0.0;
@@ -80,7 +80,7 @@ mod tests {
         let later = smoothing.offset(1, 5.1).x;
         assert!((later - 0.3679).abs() < 1e-3, "{later}");
         assert!(smoothing.offset(1, 6.0).x < 1e-4);
-        // A clock that seems to run backwards shows nothing odd.
+        // A clock that runs backwards causes no odd positions.
         assert_eq!(smoothing.offset(1, 4.0), Vec2::X);
         smoothing.add_offset(1, Vec2::X * 10.0, 5.0);
         assert_eq!(smoothing.offset(1, 5.0), Vec2::ZERO);

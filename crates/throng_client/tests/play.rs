@@ -1,4 +1,4 @@
-//! Clients of a real server, over sockets of this machine.
+//! Clients of a real server, over local sockets.
 
 use std::sync::Arc;
 use std::thread::sleep;
@@ -17,16 +17,16 @@ use throng_client::{
 
 const KEY: SecretKey = SecretKey([9; 32]);
 const SPEED: f32 = 3.0;
-/// Short ticks, so that a test is soon over.
+/// Short ticks make the tests fast.
 const TICK_HZ: f64 = 100.0;
 const TILE_M: f32 = 0.5;
 
-/// A server with one scene, in which every player who logs in stands at (10, 10).
+/// A server with one scene, in which every player who logs in starts at (10, 10).
 struct Town {
     server: Server,
     scene: Entity,
     address: std::net::SocketAddr,
-    /// The clients' time, which goes with the ticks: on a busy machine neither end is too fast for the other.
+    /// The clients' clock, which advances with the ticks: on a busy machine neither end is too fast for the other.
     now: Instant,
 }
 
@@ -82,11 +82,11 @@ impl Town {
         Client::connect(&self.token(player, &KEY), settings).unwrap()
     }
 
-    /// A tick, and a frame of each client.
+    /// Runs a tick of the server and a frame of each client.
     fn step(&mut self, clients: &mut [&mut Client]) {
         self.server.step(1);
         self.now += Duration::from_secs_f64(1.0 / TICK_HZ);
-        // For the threads that send and receive.
+        // Gives the transport threads time.
         sleep(Duration::from_millis(2));
         let world = self.server.world_mut();
         let new: Vec<LoggedIn> = world.resource_mut::<Messages<LoggedIn>>().drain().collect();
@@ -100,7 +100,7 @@ impl Town {
         }
     }
 
-    /// Ticks until something holds.
+    /// Runs ticks until a condition holds.
     fn run_until(
         &mut self,
         clients: &mut [&mut Client],
@@ -113,7 +113,7 @@ impl Town {
         }
     }
 
-    /// Where the server has a player's object.
+    /// The server's position of a player's object.
     fn place(&mut self, player: u64) -> Vec2 {
         let world = self.server.world_mut();
         let mut all = world.query::<(&PlayerId, &Position)>();
@@ -165,7 +165,7 @@ fn two_players_predict_their_walk_without_corrections() {
         assert_eq!(ahead.y, 10.0);
         ahead.x > 11.0 && place.distance(ahead) < 0.5 && place.distance(shown) < 0.3
     });
-    // It walks on to the wall, and stands at the very place where the server has it.
+    // It walks to the wall, and stands exactly where the server has it.
     let wall_m = 15.0;
     town.run_until(&mut [&mut first, &mut second], |town, clients| {
         let at = clients[0].own_position(town.now);
@@ -334,7 +334,7 @@ fn bevy_client_has_an_entity_for_each_visible_object() {
         town.step(&mut []);
         app.update();
     }
-    // Its object dies, and another player is seen by nobody.
+    // Its object dies, and nobody sees another player.
     let mut third = town.client(9);
     while sight.iter(app.world()).len() < 2 {
         assert!(began.elapsed() < Duration::from_secs(20), "nobody comes");
@@ -356,7 +356,7 @@ fn bevy_client_has_an_entity_for_each_visible_object() {
         town.step(&mut [&mut third]);
         app.update();
     }
-    // The server stops, and the game is told.
+    // The server stops and notifies the game.
     town.server.world_mut().resource_mut::<Sessions>().drain();
     while app.world().contains_resource::<GameClient>() {
         assert!(began.elapsed() < Duration::from_secs(40), "it does not end");

@@ -1,28 +1,28 @@
-//! Real time, the time of day, and the stopwatch behind every figure.
+//! Real time, the time of day, and a stopwatch for measurements.
 //!
-//! The simulation counts ticks and never asks how late it is. In real time a [`Pacer`] sleeps between ticks; a loop that falls
-//! behind catches up by at most two ticks at once and then lets the schedule slip, so that lateness never grows into a burst.
+//! The simulation counts ticks and never reads how late it is. In real time a [`Pacer`] sleeps between ticks. A loop that falls
+//! behind catches up by at most two ticks at once and then lets the schedule slip, so a delay never becomes a burst.
 
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How many late ticks are made up for without a pause; beyond that the schedule slips.
+/// The number of late ticks that run without a pause; beyond that the schedule slips.
 pub const CATCH_UP_TICKS_MAX: u32 = 2;
 
-/// Milliseconds since 1970 by the system's clock; 0 where that is set to an earlier time. For what several servers share, such
-/// as leases, and never for the state of a simulation.
+/// Milliseconds since 1970 by the system's clock; 0 if the clock is set to an earlier time. For data that several servers
+/// share, such as leases, and never for the state of a simulation.
 #[must_use]
 pub fn unix_ms() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Measures how long something took.
+/// Measures elapsed time.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts now.
+    /// Starts the measurement.
     #[must_use]
     pub fn start() -> Self {
         Self(Instant::now())
@@ -34,7 +34,7 @@ impl Stopwatch {
         self.0.elapsed()
     }
 
-    /// Time since the start, or the last lap, in nanoseconds; the next lap starts now.
+    /// Time since the start, or the last lap, in nanoseconds; starts the next lap.
     pub fn lap_ns(&mut self) -> u64 {
         let now = Instant::now();
         let lap = now.duration_since(self.0);
@@ -43,7 +43,7 @@ impl Stopwatch {
     }
 }
 
-/// Keeps a loop of ticks in step with the wall clock.
+/// Keeps a loop of ticks in step with real time.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     tick: Duration,
@@ -52,7 +52,7 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer whose first tick is due now.
+    /// Creates a pacer whose first tick is due now.
     #[must_use]
     pub fn new(tick: Duration) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Pacer {
         }
     }
 
-    /// From the next wait on, ticks are so far apart.
+    /// Sets the interval between ticks from the next wait on.
     pub const fn set_tick(&mut self, tick: Duration) {
         self.tick = tick;
     }
@@ -74,13 +74,13 @@ impl Pacer {
         thread::sleep(sleep);
     }
 
-    /// By how much the schedule has slipped in all: real time that the simulation did not get.
+    /// The total slip of the schedule: real time that the simulation did not get.
     #[must_use]
     pub const fn time_lost(&self) -> Duration {
         self.time_lost
     }
 
-    /// The pause before the tick that is due next, and by how much its schedule had to slip.
+    /// The pause before the next tick, and the slip of its schedule.
     fn next_pause(&mut self, now: Instant) -> (Duration, Duration) {
         let late = now.saturating_duration_since(self.next_tick_at);
         let slip = late.saturating_sub(self.tick * CATCH_UP_TICKS_MAX);

@@ -1,14 +1,14 @@
 //! The state hash: 128 bits over all game state, the same on every run with the same seed and inputs.
 //!
-//! Whatever has state feeds it to a [`StateHasher`]. Parts over many objects hash each object by itself and add the results
-//! up, so that the order in which they are stored cannot show.
+//! Every type with state adds it to a [`StateHasher`]. Parts with many objects hash each object separately and add the results
+//! up, so that the order of storage does not matter.
 
-/// 128 bits of state hash; [`fold`](Self::fold) is what is shown.
+/// 128 bits of state hash; [`fold`](Self::fold) is the displayed form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateHash(pub u128);
 
 impl StateHash {
-    /// The 64 bits that are printed and compared in files: both halves, one folded over the other.
+    /// The 64 bits that are printed and compared in files: the exclusive-or of both halves.
     #[must_use]
     pub const fn fold(self) -> u64 {
         (self.0 >> 64) as u64 ^ self.0 as u64
@@ -17,7 +17,7 @@ impl StateHash {
 
 /// Mixes words into 128 bits: two lanes of multiply-and-fold with different constants.
 ///
-/// Not cryptographic. The result is the same on every platform; it is compared, and never stored as anything but a hash.
+/// Not cryptographic. The result is the same on every platform; it is only compared, and stored only as a hash.
 #[derive(Clone, Copy, Debug)]
 pub struct StateHasher {
     low: u64,
@@ -34,20 +34,20 @@ impl Default for StateHasher {
 }
 
 impl StateHasher {
-    /// Mixes one word in.
+    /// Adds one word.
     #[inline]
     pub const fn write_u64(&mut self, word: u64) {
         self.low = folded_product(self.low ^ word, 0x9e37_79b9_7f4a_7c15);
         self.high = folded_product(self.high.rotate_left(23) ^ word, 0xd6e8_feb8_6659_fd93);
     }
 
-    /// Mixes a float in by its bits, both zeros alike.
+    /// Adds a float by its bits, both zeros alike.
     #[inline]
     pub fn write_f32(&mut self, value: f32) {
         self.write_u64(u64::from((value + 0.0).to_bits()));
     }
 
-    /// Mixes bytes in, their number first.
+    /// Adds bytes, their number first.
     pub fn write_bytes(&mut self, bytes: &[u8]) {
         self.write_u64(bytes.len() as u64);
         for chunk in bytes.chunks(8) {
@@ -57,7 +57,7 @@ impl StateHasher {
         }
     }
 
-    /// The hash of what was fed so far.
+    /// The hash of everything added so far.
     #[must_use]
     pub const fn finish(&self) -> u128 {
         // A last round each, so that the final word reaches every bit.
@@ -73,7 +73,7 @@ impl StateHasher {
     }
 }
 
-/// The 128-bit product's halves, one folded over the other; never stuck at zero, since the factor is made odd and large.
+/// Combines the halves of the 128-bit product and the value by exclusive-or; never stuck at zero, since the factor is odd and large.
 const fn folded_product(value: u64, factor: u64) -> u64 {
     let product = (value ^ 0x5851_f42d_4c95_7f2d) as u128 * factor as u128;
     (product >> 64) as u64 ^ (product as u64).rotate_left(11) ^ value
@@ -81,7 +81,7 @@ const fn folded_product(value: u64, factor: u64) -> u64 {
 
 /// A value that can be part of the state hash.
 pub trait StateHashed {
-    /// Feeds everything that a later tick may depend on. No address or time of day, and no `Entity` of an ECS.
+    /// Adds everything that a later tick may depend on. No address or time of day, and no `Entity` of an ECS.
     fn hash(&self, hasher: &mut StateHasher);
 }
 

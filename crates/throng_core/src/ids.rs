@@ -1,4 +1,4 @@
-//! Numbers of scenes, objects, players and what players belong to. Plain values; components with the feature `bevy`.
+//! Ids of scenes, objects, players and their groups. Plain values; components with the feature `bevy`.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::hash::StateHashed;
 use crate::memory::MemoryUse;
 
-/// The number of a scene. Never reused.
+/// The id of a scene. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct SceneId(pub u32);
 
-/// The number of an object in its scene: dense, from 1; 0 is the scene itself.
+/// The id of an object in its scene: dense, from 1; 0 is the scene itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct ObjectId(pub u32);
@@ -25,24 +25,24 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// How often an id was given out before: tells an object from those that had its id earlier.
+/// How often an id was used before: distinguishes an object from earlier ones with the same id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct Generation(pub u32);
 
-/// An object as messages and files name it: never mistaken, also when the id is reused.
+/// An object reference for messages and files: stays unique when the id is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct ObjectRef {
     /// The scene that it is in.
     pub scene: SceneId,
-    /// Its number in that scene.
+    /// Its id in that scene.
     pub id: ObjectId,
-    /// Which bearer of that number.
+    /// The generation of that id.
     pub generation: Generation,
 }
 
-/// Numbers of players and what they belong to, which are components that are replaced and never changed.
+/// Ids of players and their groups: immutable components, which are replaced and never changed.
 macro_rules! component_ids {
     ($($(#[$doc:meta])* $id:ident($number:ty);)*) => {$(
         $(#[$doc])*
@@ -54,17 +54,17 @@ macro_rules! component_ids {
     )*};
 }
 component_ids! {
-    /// A player: persistent over sessions, scenes and servers. On the object that the player controls.
+    /// A player: persistent over sessions, scenes and servers. As a component, on the object that the player controls.
     PlayerId(u64);
 
-    /// A side in a conflict. `u32::MAX` means no team, in views and in messages to clients. As a component of
-    /// an app with the `WorldPlugin` of `throng`, inserting, replacing or removing it writes `AffiliationChanged`, as of a
-    /// [`PartyId`] and a [`GuildId`].
+    /// A side in a conflict. `u32::MAX` means no team, in views and in messages to clients. In an app with the `WorldPlugin` of
+    /// `throng`, inserting, replacing or removing the component writes `AffiliationChanged`; so do
+    /// [`PartyId`] and [`GuildId`].
     TeamId(u32);
 
     /// Up to five players that play together. In `throng` set through `join_party` and `leave_party`.
     PartyId(u32);
 
-    /// A lasting society of players. `u32::MAX` counts as none, as of a [`TeamId`].
+    /// A permanent group of players. `u32::MAX` means none, as for a [`TeamId`].
     GuildId(u32);
 }

@@ -1,8 +1,8 @@
-//! How kinds of objects differ to those who look: their class and their visibility. Plain values, without the ECS.
+//! The properties of kinds of objects that views use: category and view range. Plain values, without the ECS.
 
 use serde::{Deserialize, Serialize};
 
-/// How far away an object of a kind is seen.
+/// From how far away an object of a kind is visible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ViewRange {
     /// In the nine grid cells around a viewer; counts against the viewer's cap.
@@ -14,7 +14,7 @@ pub enum ViewRange {
     Scene,
 }
 
-/// The classes of kinds that a viewer's caps tell apart.
+/// The categories of kinds that the caps of a viewer distinguish.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -25,15 +25,15 @@ pub enum ObjectCategory {
     /// Characters that the server controls: monsters, guards, pets.
     #[default]
     Npc,
-    /// What is no character: doors, projectiles, loot.
+    /// Not a character: doors, projectiles, loot.
     Thing,
 }
 
 impl ObjectCategory {
-    /// All classes, in the order in which caps are listed.
+    /// All categories, in the order in which caps are listed.
     pub const ALL: [Self; 3] = [Self::Player, Self::Npc, Self::Thing];
 
-    /// The place of this class in a list of caps.
+    /// The index of this category in a list of caps.
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {

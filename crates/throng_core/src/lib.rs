@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
-// Derived code names this crate from outside and from inside alike.
+// Derived code uses the name of this crate both outside and inside it.
 extern crate self as throng_core;
 
 pub mod clock;
@@ -14,7 +14,7 @@ pub mod parallel;
 pub mod random;
 pub mod spatial;
 
-/// Gives an enum without fields `ALL` and `name`.
+/// Adds `ALL` and `name` to an enum without fields.
 ///
 /// ```
 /// #[derive(Clone, Copy, throng_core::Variants)]

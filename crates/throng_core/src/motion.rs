@@ -1,17 +1,17 @@
-//! Where players' objects go.
+//! The motion that a player requests for its object.
 
 use glam::Vec2;
 
-/// Where a player's object goes.
+/// A motion of a player's object.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum PlayerMotion {
-    /// Nowhere: it stands still from now on.
+    /// It stands still from now on.
     #[default]
     Stand,
-    /// As before: it turns, and nothing else.
+    /// It turns, and otherwise moves as before.
     Turn,
-    /// To a place, in metres.
+    /// To a position, in metres.
     To(Vec2),
-    /// One tick on at its own speed in this direction, in 256ths of a turn, as [`Heading`](crate::spatial::Heading) has them.
+    /// One tick at its own speed in this direction, in 256ths of a turn, as in [`Heading`](crate::spatial::Heading).
     Towards(u8),
 }

@@ -1,22 +1,22 @@
-//! How an algorithm hands out its work without knowing threads, pools or the ECS.
+//! Parallel execution for algorithms that know no threads, pools or ECS.
 //!
 //! ```text
-//! algorithm ──items──▶ ParallelExecutor ─┬─ InlineExecutor    one after the other, on the calling thread
-//!                              ├─ Threads   side by side, on threads that end with the step
-//!                              └─ whatever else implements it, such as the workers of `throng` on Bevy's pool
+//! algorithm ──items──▶ ParallelExecutor ─┬─ InlineExecutor    sequentially, on the calling thread
+//!                                        ├─ ThreadExecutor    in parallel, on threads that end with the step
+//!                                        └─ any other implementation, such as the workers of `throng` on Bevy's pool
 //! ```
-//! Invariant: who runs the work changes how long it takes and nothing else; an algorithm writes only to the items and the
-//! scratch that it is handed.
+//! Invariant: the executor changes how long the work takes and nothing else; an algorithm writes only to the items and the
+//! scratch that it is given.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Who runs the parts of a piece of work.
+/// Runs the parts of a batch of work.
 pub trait ParallelExecutor: Copy {
-    /// Calls `work(scratch, first, chunk)` for consecutive chunks that cover `items`; `first` is the chunk's place.
+    /// Calls `work(scratch, first, chunk)` for consecutive chunks that cover `items`; `first` is the index of the chunk's first item.
     ///
-    /// `scratch` holds one value a chunk, made when first needed and kept for the next call. A chunk has at least
-    /// `chunk_min` items, so that little work stays in one piece.
+    /// `scratch` holds one value per chunk, created when first needed and kept for the next call. A chunk has at least
+    /// `chunk_min` items, so that a small batch stays in one chunk.
     fn for_each_chunk<T: Send, S: Send + Default>(
         self,
         items: &mut [T],
@@ -25,15 +25,15 @@ pub trait ParallelExecutor: Copy {
         work: impl Fn(&mut S, usize, &mut [T]) + Sync,
     );
 
-    /// Calls `work` once for every item. For a few items of which some may be much more work than others: the largest
+    /// Calls `work` once for every item. For a few items, some of which may be much more work than others: the largest
     /// should come first.
     fn for_each_item<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync);
 
-    /// How many work side by side at most.
+    /// The maximum number of parallel workers.
     fn worker_count(self) -> usize;
 }
 
-/// Everything on the calling thread, in the order of the items.
+/// Runs everything on the calling thread, in the order of the items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InlineExecutor;
 
@@ -60,12 +60,12 @@ impl ParallelExecutor for InlineExecutor {
     }
 }
 
-/// At most so many threads, started for each step and ended with it, which takes some 20 µs a thread: for programs without
-/// a thread pool. A panic of one is passed on when all are done.
+/// Runs work on up to this many threads, started for each step and ended with it, which takes about 20 µs per thread: for
+/// programs without a thread pool. A panic of one is propagated when all are finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadExecutor(usize);
 
-/// Chunks for each thread: more of them even out better, and each costs a scratch.
+/// Chunks per thread: more of them balance better, and each costs a scratch.
 const CHUNKS_PER_THREAD: usize = 4;
 
 impl ThreadExecutor {

@@ -1,4 +1,4 @@
-//! Seeded randomness: one named stream a system, so that adding a system does not disturb another.
+//! Seeded randomness: one named stream per system, so that adding a system does not change the values of another.
 
 use std::collections::BTreeMap;
 
@@ -45,12 +45,12 @@ impl RandomStreams {
 }
 
 impl StateHashed for RandomStreams {
-    /// Feeds every stream's state, in the order of the names.
+    /// Adds every stream's state, in the order of the names.
     fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(self.seed);
         for (name, stream) in &self.streams {
             hasher.write_bytes(name.as_bytes());
-            // The state itself is private; what it would draw next tells two states apart as well.
+            // The state itself is private; the next values distinguish two states as well.
             let mut ahead = stream.clone();
             hasher.write_u64(ahead.next_u64());
             hasher.write_u64(ahead.next_u64());

@@ -1,4 +1,4 @@
-//! Where an object stands and how it moves. Metres; the origin is the scene's top left corner, y points down.
+//! The position and motion of an object. Metres; the origin is the scene's top left corner, y points down.
 
 #[cfg(feature = "reflect")]
 use bevy_ecs::prelude::ReflectComponent;
@@ -6,19 +6,19 @@ use glam::Vec2;
 
 use crate::hash::StateHashed;
 
-/// Where the object stands, in metres.
+/// The object's position, in metres.
 #[derive(Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 #[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
 pub struct Position(pub Vec2);
 
-/// How fast it moves, in metres a second; zero at rest.
+/// Its velocity, in metres per second; zero at rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 #[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
 pub struct Velocity(pub Vec2);
 
-/// Where it looks, in 256ths of a full turn: 0 is +x, 64 is +y (down).
+/// The direction that it faces, in 256ths of a full turn: 0 is +x, 64 is +y (down).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, StateHashed)]
 #[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
@@ -40,7 +40,7 @@ impl Heading {
     }
 }
 
-/// The storey it is on: carried and sent, and nothing else.
+/// The storey that it is on: stored and sent, without other effects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, StateHashed)]
 #[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]

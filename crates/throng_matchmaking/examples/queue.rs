@@ -1,4 +1,4 @@
-//! Look at how the skills of a match lie close together while many wait, and further apart for who has waited long.
+//! With a large queue the skills of a match are close together; parties that have waited long accept wider matches.
 //!
 //! `cargo run -p throng_matchmaking --example queue`
 #![allow(clippy::print_stdout, reason = "an example prints")]
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut next_party, mut next_player) = (0, 0);
     let mut outcome = HeartbeatOutcome::default();
     for now_tick in (0..60 * TICK_HZ).step_by(HEARTBEAT_TICKS as usize) {
-        // Two parties of one to three players come in half a second.
+        // Two parties of one to three players arrive every half second.
         for _ in 0..2 {
             let size = random.random_range(1..=3);
             let players = (next_player..next_player + size).map(PlayerId);

@@ -4,35 +4,35 @@
 //!
 //! ```text
 //! Ticket ─▶ [MatchmakingCore] ─▶ pool of its mode ─▶ heartbeat: [GroupMode]
-//!                        by age, by skill     1 first in line   parties past the wait bound      (seek)
-//!                                             2 pack            all at once inside windows       (sweep, exact)
-//!                                             3 left over       oldest first, by composition     (seek)
-//!                                             └▶ balance ─▶ Match { groups, power, quality } ─▶ proposed ─▶ on
+//!                                by age, by skill    1 priority     parties past the wait bound  (partner_search)
+//!                                                    2 pack         all at once inside windows   (sweep, exact)
+//!                                                    3 left over    oldest first, by composition (partner_search)
+//!                                                    └▶ balance ─▶ Match { groups, power, quality } ─▶ proposed ─▶ started
 //! ```
-//! Objectives, in this order: the wait bound, the window, players matched, spread, gap. What is guaranteed, the
-//! wait bound above all, stands at [`GroupMode`].
+//! Objectives, in this order: the wait bound, the window, players matched, spread, gap. [`GroupMode`] documents the
+//! guarantees, in particular the wait bound.
 //!
 //! Invariants, after every heartbeat:
 //! - a player is in at most one ticket or match; a party is whole; a group has exactly K players;
 //! - queued = matched + cancelled + expired + waiting;
-//! - the same requests give the same matches: ties go by ticket id or to who waited longer, no clock, no hash
-//!   order.
+//! - the same requests give the same matches: equal candidates are ordered by ticket id or by waiting time, never by a
+//!   clock or by hash order.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `ticket` | a party that wants a battle; why it can be refused |
-//! | `mode`, `match_mode_settings` | what a mode asks, in seconds and in ticks; the kinds of modes |
-//! | `queue` | who waits, by age and by skill |
-//! | `pack` | groups of K out of those who wait |
+//! | `ticket` | a party that requests a match; why it can be refused |
+//! | `mode`, `match_mode_settings` | the settings of a mode, in seconds and in ticks; the kinds of modes |
+//! | `queue` | waiting parties, by age and by skill |
+//! | `pack` | groups of K out of the waiting parties |
 //! | `rooms` | rooms of 1v1, 2v2 or 3v3 that fill over time |
-//! | `found`, `quality` | a match, and how good it is |
-//! | `rematch`, `penalties`, `proposals` | who met of late; who may not queue; who is asked to accept |
-//! | `match_mode`, `matcher` | a mode at work, of either kind; all modes together |
-//! | `stats` | what a mode counts |
-//! | `workload` | the queues that benches and tests measure on (feature `bench`) |
+//! | `matches`, `quality` | a match, and how good it is |
+//! | `rematch`, `penalties`, `proposals` | recent opponents; players who may not queue; matches that players have to accept |
+//! | `match_mode`, `matchmaking_core` | a running mode, of either kind; all modes together |
+//! | `stats` | the counters of a mode |
+//! | `workload` | the queues for benches and tests (feature `bench`) |
 //!
-//! Cost: O(log n) a request; a heartbeat follows the matches that it makes, with a million parties waiting or a
-//! few: see [`GroupMode`].
+//! Cost: O(log n) per request; the cost of a heartbeat depends on the matches that it makes, with a million waiting parties
+//! or a few: see [`GroupMode`].
 #![warn(missing_docs)]
 
 #[cfg(test)]

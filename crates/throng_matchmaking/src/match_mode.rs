@@ -1,4 +1,4 @@
-//! A mode at work, of whichever kind.
+//! A running mode, of either kind.
 
 use throng_core::memory::MemoryUse;
 
@@ -12,17 +12,17 @@ use super::rooms::mode::RoomMode;
 use super::stats::ModeStats;
 use super::ticket::{ModeId, Ticket, TicketPlayer};
 
-/// A mode at work.
+/// A running mode.
 #[derive(Clone, Debug, MemoryUse)]
 pub enum MatchMode {
-    /// Battles between two groups of exactly K players.
+    /// Matches between two groups of exactly K players.
     Groups(Box<GroupMode>),
     /// Rooms of 1v1, 2v2 or 3v3 in which parties gather over time.
     Rooms(Box<RoomMode>),
 }
 
 impl MatchMode {
-    /// An empty mode.
+    /// Creates a mode without tickets.
     ///
     /// # Errors
     /// [`ModeError`] when a setting is out of its range.
@@ -39,7 +39,7 @@ impl MatchMode {
         })
     }
 
-    /// The parties that wait, longest-waiting first; those in proposed matches are not among them.
+    /// The waiting parties, longest-waiting first, without those in proposed matches.
     #[must_use]
     pub fn queue(&self) -> &TicketQueue {
         match self {
@@ -48,7 +48,7 @@ impl MatchMode {
         }
     }
 
-    /// What the mode has done so far.
+    /// The counters of the mode.
     #[must_use]
     pub fn stats(&self) -> &ModeStats {
         match self {
@@ -57,7 +57,7 @@ impl MatchMode {
         }
     }
 
-    /// Whether the books are right: queued = matched + cancelled + expired + waiting, counted in parties. O(1).
+    /// Whether the counters are consistent: queued = matched + cancelled + expired + waiting, counted in parties. O(1).
     #[must_use]
     pub fn tickets_conserved(&self) -> bool {
         let stats = self.stats();
@@ -65,13 +65,13 @@ impl MatchMode {
         stats.queued == gone + self.waiting_parties()
     }
 
-    /// Parties that wait, those in proposed matches included. O(1).
+    /// The number of waiting parties, those in proposed matches included. O(1).
     #[must_use]
     pub fn waiting_parties(&self) -> u64 {
         self.queue().len() as u64 + self.stats().proposed
     }
 
-    /// The rules that both kinds share; in rooms the window is on the leaders' strength.
+    /// The settings in ticks that both kinds share; in rooms the window applies to the leaders' strength.
     #[must_use]
     pub fn tick_settings(&self) -> &GroupModeTickSettings {
         match self {
@@ -101,7 +101,7 @@ impl MatchMode {
         }
     }
 
-    /// A player watches no room of the mode any more; whether it did.
+    /// Removes a player as a spectator of all rooms of the mode; returns whether it was one.
     pub(super) fn stop_spectating(&mut self, player: TicketPlayer) -> bool {
         match self {
             Self::Groups(_) => false,
@@ -136,7 +136,7 @@ impl MatchMode {
         }
     }
 
-    /// Feeds all that can influence later matches or counts to a hash. O(n).
+    /// Hashes everything that can influence later matches or counters. O(n).
     pub(super) fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         let stats = self.stats();
         let counters = [

@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 use super::mode::{GroupModeSettings, ModeError};
 use super::rooms::settings::RoomModeSettings;
 
-/// A way of making battles out of waiting parties.
+/// How a mode makes matches out of waiting parties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 #[non_exhaustive]
 pub enum MatchModeSettings {
-    /// Battles between two groups of exactly K players.
+    /// Matches between two groups of exactly K players.
     Groups(GroupModeSettings),
     /// Rooms of 1v1, 2v2 or 3v3 in which parties gather over time.
     Rooms(RoomModeSettings),
 }
 
 impl MatchModeSettings {
-    /// A mode of this name whose battles are between two groups of so many players; all else as [`GroupModeSettings::default`] has
-    /// it.
+    /// A mode with this name and matches between two groups of this many players; everything else as in
+    /// [`GroupModeSettings::default`].
     #[must_use]
     pub fn groups(name: &str, group_size: u8) -> Self {
         Self::Groups(GroupModeSettings {
@@ -37,7 +37,7 @@ impl MatchModeSettings {
         }
     }
 
-    /// Players of the largest party that it takes.
+    /// The largest party that the mode accepts: players.
     #[must_use]
     pub fn party_max(&self) -> u8 {
         match self {
@@ -46,7 +46,7 @@ impl MatchModeSettings {
         }
     }
 
-    /// The name of a mode of this kind that was given none.
+    /// The name of a mode of this kind if none is given.
     #[must_use]
     pub fn default_name(&self) -> String {
         match self {
@@ -55,7 +55,7 @@ impl MatchModeSettings {
         }
     }
 
-    /// The largest party that the mode takes: players.
+    /// The largest party that the mode accepts: players.
     #[must_use]
     pub fn party_size_max(&self) -> u8 {
         match self {
@@ -64,7 +64,7 @@ impl MatchModeSettings {
         }
     }
 
-    /// Gives the mode a name.
+    /// Sets the mode's name.
     pub fn set_name(&mut self, name: &str) {
         match self {
             Self::Groups(settings) => name.clone_into(&mut settings.name),

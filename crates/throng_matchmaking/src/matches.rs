@@ -1,13 +1,13 @@
-//! What a heartbeat finds: matches, and where they are written.
+//! The results of a heartbeat: matches, and the writer that collects them.
 //!
-//! Invariant: match ids count up from 0 over all modes, in the order in which the matches are made.
+//! Invariant: match ids count up from 0 over all modes, in the order of creation.
 
 use throng_core::memory::{MemoryUse, heap_bytes_of_lists};
 
 use super::quality::MatchQuality;
 use super::ticket::{ModeId, Ticket, TicketPlayer};
 
-/// Two groups that are to fight each other.
+/// Two groups that play each other.
 #[derive(Clone, Debug, PartialEq, MemoryUse)]
 pub struct Match {
     /// Counts up from 0 over all modes.
@@ -17,41 +17,41 @@ pub struct Match {
     /// The tickets of both groups, longest-waiting first; the longest-waiting of all is in the first group.
     #[memory(with = heap_bytes_of_lists)]
     pub groups: [Vec<Ticket>; 2],
-    /// The groups' power.
+    /// The power of each group.
     pub power: [u64; 2],
     /// How good the match is.
     pub quality: MatchQuality,
-    /// Players who watch it; none but in rooms.
+    /// The players who watch it; always empty except in rooms.
     pub spectators: Vec<TicketPlayer>,
 }
 
-/// What a heartbeat did.
+/// The results of a heartbeat.
 #[derive(Clone, Debug, Default)]
 pub struct HeartbeatOutcome {
-    /// Matches that are on.
+    /// Matches that start.
     pub matches: Vec<Match>,
-    /// Matches whose players are asked from now on.
+    /// Matches that wait for the acceptance of their players.
     pub proposed: Vec<Match>,
-    /// Tickets that waited too long, or whose players did not answer in time.
+    /// Tickets that waited too long, or whose players did not reply in time.
     pub expired: Vec<Ticket>,
 }
 
-/// Where the matches of a heartbeat go.
+/// Collects the matches of a heartbeat.
 pub(super) struct MatchWriter<'a> {
     pub now_tick: u64,
     pub next_match: &'a mut u64,
     pub matches: &'a mut Vec<Match>,
-    /// No further match is made at this length.
+    /// The number of matches at which the heartbeat stops.
     pub matches_max: usize,
 }
 
 impl MatchWriter<'_> {
-    /// Whether no further match may be made.
+    /// Whether the limit of matches is reached.
     pub const fn is_full(&self) -> bool {
         self.matches.len() >= self.matches_max
     }
 
-    /// Makes a match of parties that wait no more.
+    /// Adds a match of parties that were removed from the queue.
     pub fn add_match(
         &mut self,
         mode: ModeId,

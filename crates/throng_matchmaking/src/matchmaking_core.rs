@@ -1,17 +1,16 @@
-//! All modes together: who is queued where, who is asked to accept, and one heartbeat over all of it.
+//! All modes together: tickets, proposals, and one heartbeat over all modes.
 //!
 //! ```text
-//! queue · cancel · remove_player ──▶ index of parties and players ──▶ one queue a mode
-//! run(now) ──▶ each mode in order ──▶ matches ──▶ proposals ──▶ accept by all ──▶ on
-//!                                                     └▶ declined, left, too late ──▶ back into the queue
+//! queue · cancel · remove_player ──▶ index of parties and players ──▶ one queue per mode
+//! run(now) ──▶ each mode in order ──▶ matches ──▶ proposals ──▶ accepted by all ──▶ started
+//!                                                     └▶ declined, left, timed out ──▶ back into the queue
 //! ```
-//! Invariants: a party and a player are in at most one ticket, over all modes, waiting or in a proposal; what is
-//! refused leaves nothing changed; the same calls give the same matches. The maps from ids to places are looked
-//! up, never walked. Whoever declines, leaves or does not answer in time takes the own party out, whose players may
-//! not queue for a while; the other parties of the match wait on where they were in line, with the time of the
-//! proposal on top.
+//! Invariants: a party and a player are in at most one ticket, over all modes, waiting or in a proposal; a refused request
+//! changes nothing; the same calls give the same matches. The maps from ids to locations are never iterated. A player who
+//! declines, leaves or does not reply in time removes the own party, whose players may not queue for a while. The other
+//! parties of the match keep their queue position, and their waiting time includes the time of the proposal.
 //!
-//! Cost: O(log n) a request; a heartbeat as in `groups.rs` and `rooms.rs`.
+//! Cost: O(log n) per request; a heartbeat as in `pack/groups.rs` and `rooms/mode.rs`.
 
 use std::collections::HashMap;
 
@@ -53,7 +52,7 @@ enum TicketLocation {
 }
 
 impl MatchmakingCore {
-    /// Opens the modes, in this order; their ids count from 0. A tick lasts `1 / tick_hz` seconds.
+    /// Creates the modes, in this order; their ids count from 0. A tick lasts `1 / tick_hz` seconds.
     ///
     /// # Errors
     /// [`ModeError`] when a mode's settings are out of range or two have the same name.
@@ -97,31 +96,31 @@ impl MatchmakingCore {
         &self.names
     }
 
-    /// The modes at work, by id.
+    /// The running modes, by id.
     #[must_use]
     pub fn modes(&self) -> &[MatchMode] {
         &self.modes
     }
 
-    /// What a mode has done so far. O(1).
+    /// The counters of a mode. O(1).
     #[must_use]
     pub fn stats(&self, mode: ModeId) -> Option<&ModeStats> {
         self.modes.get(usize::from(mode.0)).map(MatchMode::stats)
     }
 
-    /// Parties that wait, those in proposals included, over all modes. O(1).
+    /// The number of waiting parties, those in proposals included, over all modes. O(1).
     #[must_use]
     pub fn waiting_parties(&self) -> usize {
         self.parties.len()
     }
 
-    /// Players who wait, those in proposals included, over all modes. O(1).
+    /// The number of waiting players, those in proposals included, over all modes. O(1).
     #[must_use]
     pub fn waiting_players(&self) -> usize {
         self.players.len()
     }
 
-    /// The ticket with which a party waits. O(1), or O(parties) in a proposal.
+    /// The ticket of a waiting party. O(1), or O(parties) in a proposal.
     #[must_use]
     pub fn ticket(&self, party: impl Into<TicketParty>) -> Option<&Ticket> {
         let party = party.into();
@@ -136,7 +135,7 @@ impl MatchmakingCore {
         }
     }
 
-    /// The party with which a player waits. O(1).
+    /// The waiting party of a player. O(1).
     #[must_use]
     pub fn party_of(&self, player: impl Into<TicketPlayer>) -> Option<TicketParty> {
         let player = player.into();
@@ -153,7 +152,7 @@ impl MatchmakingCore {
         self.proposals.get(id).map(|proposal| &proposal.match_info)
     }
 
-    /// Queues a party; whoever of it watched a room does so no more. O(size · modes + log n).
+    /// Queues a party; its members no longer watch a room. O(size · modes + log n).
     ///
     /// # Errors
     /// [`TicketError`] when the ticket is not valid for its mode, the party or a member waits already, or the
@@ -204,7 +203,7 @@ impl MatchmakingCore {
         Ok(())
     }
 
-    /// Takes a party out of its queue or its proposed match, whoever asks. O(log n), or O(players of the match).
+    /// Removes a party from its queue or its proposed match. O(log n), or O(players of the match).
     ///
     /// # Errors
     /// [`TicketError::NotQueued`].
@@ -227,7 +226,7 @@ impl MatchmakingCore {
         Ok(ticket)
     }
 
-    /// Takes a party out because `player` asks, who must be a member. Cost as in [`cancel`](Self::cancel).
+    /// Removes a party at the request of `player`, who must be a member. Cost as in [`cancel`](Self::cancel).
     ///
     /// # Errors
     /// [`TicketError::NotQueued`], [`TicketError::NotAMember`].
@@ -244,8 +243,8 @@ impl MatchmakingCore {
         self.cancel(party)
     }
 
-    /// Voids the ticket of a player who leaves, since a party never splits, and returns it; a seat as a spectator is
-    /// free again. Cost as in [`cancel`](Self::cancel).
+    /// Cancels and returns the ticket of a player who leaves, since a party is never split; also frees a spectator seat
+    /// of the player. Cost as in [`cancel`](Self::cancel).
     pub fn remove_player(&mut self, player: impl Into<TicketPlayer>) -> Option<Ticket> {
         let player = player.into();
         self.stop_spectating(player);
@@ -253,7 +252,7 @@ impl MatchmakingCore {
         self.cancel(party).ok()
     }
 
-    /// A player accepts the match that is proposed. Returns the match if it is on by that, at `now_tick`.
+    /// Accepts the proposed match of a player. Returns the match if it starts now, at `now_tick`.
     /// O(players of the match).
     ///
     /// # Errors
@@ -274,9 +273,9 @@ impl MatchmakingCore {
         Ok(found)
     }
 
-    /// A player declines the match that is proposed, which voids the own party's ticket; it is returned, and its
-    /// players are barred for a while, counted from the latest heartbeat or acceptance. The other parties wait on as
-    /// if nothing had been proposed. O(players of the match · log n).
+    /// Declines the proposed match of a player. This cancels and returns the ticket of the own party, and its players may not
+    /// queue for a while, counted from the latest heartbeat or acceptance. The other parties keep waiting as
+    /// if there had been no proposal. O(players of the match · log n).
     ///
     /// # Errors
     /// [`TicketError::NoProposedMatch`].
@@ -287,11 +286,11 @@ impl MatchmakingCore {
         self.remove_player(player).ok_or(nothing)
     }
 
-    /// Lets a player watch the room of a party, which may change until its match is on, and no other room.
+    /// Lets a player watch the room of a party until its match starts. A player watches at most one room.
     ///
     /// # Errors
     /// [`TicketError::NotQueued`], [`TicketError::PlayerAlreadyQueued`] when the player waits too,
-    /// [`TicketError::NoSpectatorSeat`] when four watch already or the party is in no room (yet).
+    /// [`TicketError::NoSpectatorSeat`] when four players watch already or the party is in no room (yet).
     pub fn spectate(
         &mut self,
         party: impl Into<TicketParty>,
@@ -325,7 +324,7 @@ impl MatchmakingCore {
         Ok(())
     }
 
-    /// A player watches no more; whether it did. O(modes).
+    /// Removes a player as a spectator; returns whether it was one. O(modes).
     pub fn stop_spectating(&mut self, player: impl Into<TicketPlayer>) -> bool {
         let player = player.into();
         let proposed = self.proposals.stop_spectating(player);
@@ -335,8 +334,8 @@ impl MatchmakingCore {
         })
     }
 
-    /// Parties that join a running match of a mode of groups, at `now_tick`: exactly as many players as are missing,
-    /// near it in skill. They wait no more. None when there are none. Cost as in `backfill.rs`.
+    /// Removes and returns parties that join a running match of a mode of groups at `now_tick`: exactly as many players as are
+    /// missing, near it in skill. Empty when there are none. Cost as in `pack/backfill.rs`.
     pub fn backfill(&mut self, mode: ModeId, wanted: &Backfill, now_tick: u64) -> Vec<Ticket> {
         let Some(MatchMode::Groups(groups)) = self.modes.get_mut(usize::from(mode.0)) else {
             return Vec::new();
@@ -348,7 +347,7 @@ impl MatchmakingCore {
         joined
     }
 
-    /// One heartbeat over all modes: appends what it did to `outcome`. Cost as in `groups.rs` and `rooms.rs`.
+    /// Runs one heartbeat over all modes and appends the results to `outcome`. Cost as in `pack/groups.rs` and `rooms/mode.rs`.
     pub fn run_heartbeat(&mut self, now_tick: u64, outcome: &mut HeartbeatOutcome) {
         self.now_tick = self.now_tick.max(now_tick);
         self.penalties.expire(self.now_tick);
@@ -381,7 +380,7 @@ impl MatchmakingCore {
         }
     }
 
-    /// Why a party has no match yet, as of the latest heartbeat; `None` when it does not wait. O(n) in the parties of its mode.
+    /// Why a party has no match yet, as of the latest heartbeat; `None` when it is not queued. O(n) in the parties of its mode.
     #[must_use]
     pub fn wait_reason(&self, party: impl Into<TicketParty>) -> Option<WaitReason> {
         let party = party.into();
@@ -397,7 +396,7 @@ impl MatchmakingCore {
         }
     }
 
-    /// Feeds all that can influence later matches or counts, in a fixed order, to a hash. O(n).
+    /// Hashes everything that can influence later matches or counters, in a fixed order. O(n).
     pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         feed(self.next_match);
         if !self.modes.is_empty() {
@@ -423,7 +422,7 @@ impl MatchmakingCore {
         }
     }
 
-    /// Asks the players of a match.
+    /// Proposes a match to its players.
     fn propose(&mut self, found: Match, until_tick: u64) {
         let id = found.id;
         for ticket in found.groups.iter().flatten() {
@@ -434,7 +433,7 @@ impl MatchmakingCore {
         self.proposals.propose(found, until_tick);
     }
 
-    /// Ends a proposal: its parties wait on, but for those that are `out`, which are returned.
+    /// Ends a proposal: its parties wait again, except those that are `out`, which are returned.
     fn dissolve(&mut self, id: u64, out: impl Fn(&Ticket) -> bool) -> Vec<Ticket> {
         let mut gone = Vec::new();
         let Some(proposal) = self.proposals.remove(id) else {
@@ -461,7 +460,7 @@ impl MatchmakingCore {
         gone
     }
 
-    /// Ends the proposals whose time is over: who has not answered waits no more.
+    /// Ends the proposals that timed out: parties with a player who has not replied are removed.
     fn expire_proposals(&mut self, now_tick: u64, expired: &mut Vec<Ticket>) {
         for id in self.proposals.expired(now_tick) {
             let missing = self
@@ -479,7 +478,7 @@ impl MatchmakingCore {
         }
     }
 
-    /// A match is on: its parties wait no more.
+    /// Starts a match: its parties no longer wait.
     fn start_match(&mut self, found: &Match, now_tick: u64) {
         for ticket in found.groups.iter().flatten() {
             let stats = self.modes[usize::from(ticket.mode.0)].stats_mut();

@@ -1,12 +1,12 @@
 //! The modes in which parties can queue, and how their limits widen with waiting.
 //!
-//! Settings are in seconds, as a scenario writes them; [`GroupModeTickSettings`] are the same in ticks, so that nothing
-//! but integers reaches a decision.
+//! Settings are in seconds, as in a scenario; [`GroupModeTickSettings`] are the same in ticks, so that only integers reach a
+//! decision.
 //!
 //! ```text
-//! limit(w) = start + widen_per_s · w   while w < open_after        (skill window, level band, power gap)
+//! limit(w) = start + widen_per_s · w   while w < limits_off_after   (skill window, level band, power gap)
 //!            no limit                  from then on; avoid lists of and against the party end, too
-//!            first in line             from first_after on
+//!            priority                  from priority_after on
 //! ```
 //! Invariant: a limit never narrows while a party waits.
 
@@ -18,77 +18,77 @@ use super::ticket::{PARTY_SIZE_MAX, ROLE_COUNT};
 /// The largest group: players.
 pub const GROUP_SIZE_MAX: u8 = 50;
 
-/// The longest time that a setting may hold: seconds.
+/// The largest value of a setting in seconds.
 pub const SECONDS_MAX: f64 = 1e9;
 
-/// The limit that is none: any spread and any gap is within it.
+/// No limit: every spread and gap is within it.
 pub const UNLIMITED: u32 = u32::MAX;
 
-/// How parties are gathered into groups.
+/// How parties are combined into groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub enum Packing {
-    /// Parties of close skill together, inside windows that widen with waiting.
+    /// Parties of similar skill, inside windows that widen with waiting.
     #[default]
     Windows,
-    /// Parties as they arrived, whatever their skill (the reference design); the skill window does not apply.
+    /// Parties in the order of arrival, whatever their skill (the reference design); the skill window does not apply.
     Arrival,
 }
 
-/// Settings of a mode that makes battles between two groups of exactly K players.
+/// Settings of a mode that makes matches between two groups of exactly K players.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "ModeSettings", default, deny_unknown_fields)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct GroupModeSettings {
-    /// The mode's name, by which scenarios and statistics know it; unique.
+    /// The mode's unique name in scenarios and statistics.
     pub name: String,
     /// K: players in a group, 1–50.
     pub group_size: u8,
-    /// How parties are gathered into groups.
+    /// How parties are combined into groups.
     pub packing: Packing,
     /// A party leaves the queue unmatched after this many seconds; 0 means never.
     pub expire_after_s: f64,
-    /// From this waiting time on (seconds) a party's window, level band and gap limit are open, and what it
-    /// would avoid is no matter.
+    /// From this waiting time on (seconds) a party's window, level band and gap limit are off, and its avoid list
+    /// is ignored.
     #[serde(alias = "open_after_s")]
     pub limits_off_after_s: f64,
-    /// From this waiting time on (seconds), but not before its limits are open, a party is served before all
+    /// From this waiting time on (seconds), but not before its limits are off, a party is served before all
     /// others, oldest first, whatever that costs them: the wait bound.
     #[serde(alias = "first_after_s")]
     pub priority_after_s: f64,
-    /// How long the players of a match have to accept it (seconds); 0 means that they are not asked.
+    /// How long the players of a match have to accept it (seconds); 0 means that no acceptance is needed.
     #[serde(alias = "accept_within_s")]
     pub accept_timeout_s: f64,
     /// For how long (seconds) the players of a party that lets a proposed match fail may not queue; 0 means that
-    /// they may at once.
+    /// there is no penalty.
     #[serde(alias = "bar_after_decline_s")]
     pub decline_penalty_s: f64,
-    /// For how long (seconds) two players do not meet as opponents again; 0 means that they may at once.
+    /// For how long (seconds) two players do not meet as opponents again; 0 means that there is no limit.
     #[serde(alias = "rematch_after_s")]
     pub rematch_cooldown_s: f64,
-    /// The largest party let in: players.
+    /// The largest party that is accepted: players.
     pub party_size_max: u8,
-    /// Players of each role that a group has at least.
+    /// The minimum number of players of each role in a group.
     pub roles: [u8; ROLE_COUNT],
-    /// The skill spread that a match may have while its oldest party has just come: skill points.
+    /// The largest skill spread of a match whose oldest party has just arrived: skill points.
     pub skill_window_start: u32,
-    /// By how much that spread widens a second: skill points.
+    /// By how much that spread widens per second: skill points.
     pub skill_window_widen_per_s: u32,
-    /// The difference in level that a match may have while its oldest party has just come.
+    /// The largest difference in level of a match whose oldest party has just arrived.
     pub level_band_start: u32,
-    /// By how much that difference widens a second.
+    /// By how much that difference widens per second.
     pub level_band_widen_per_s: u32,
-    /// The gap in power between the groups that a match may have while its oldest party has just come.
+    /// The largest gap in power between the groups of a match whose oldest party has just arrived.
     pub power_gap_start: u32,
-    /// By how much that gap widens a second.
+    /// By how much that gap widens per second.
     pub power_gap_widen_per_s: u32,
-    /// Matches a heartbeat; those of the longest waiting come first, the rest wait for the next heartbeat.
+    /// Matches per heartbeat; those of the longest-waiting parties come first, the rest wait for the next heartbeat.
     pub matches_per_heartbeat_max: u32,
-    /// Parties looked at a heartbeat while partners are sought for those first in line, and again as many for
-    /// those left over; the rest wait for the next heartbeat.
+    /// Candidates examined per heartbeat in searches for priority parties, and again as many for parties that are left over
+    /// after packing; the rest wait for the next heartbeat.
     #[serde(alias = "looks_per_heartbeat_max")]
     pub candidates_per_heartbeat_max: u32,
-    /// Tickets that may wait at a time; further ones are refused.
+    /// The maximum number of waiting tickets; further ones are refused.
     pub tickets_max: u32,
 }
 
@@ -223,37 +223,37 @@ impl GroupModeSettings {
 pub struct GroupModeTickSettings {
     /// K: players in a group, 1–50.
     pub group_size: u8,
-    /// How parties are gathered into groups.
+    /// How parties are combined into groups.
     pub packing: Packing,
-    /// A party that has waited this long leaves; `None` means never.
+    /// A party that has waited this long is removed; `None` means never.
     pub expire_after_ticks: Option<u64>,
     /// A party that has waited this long has no limits.
     pub limits_off_after_ticks: u64,
-    /// A party that has waited this long comes first.
+    /// A party that has waited this long has priority.
     pub priority_after_ticks: u64,
-    /// A proposed match that is not accepted for this long is off; 0 when nobody is asked.
+    /// A proposed match that is not accepted for this long is cancelled; 0 means that no acceptance is needed.
     pub accept_timeout_ticks: u64,
     /// Players of a party that lets a proposed match fail may not queue for this long.
     pub decline_penalty_ticks: u64,
     /// Players do not meet as opponents again for this long.
     pub rematch_cooldown_ticks: u64,
-    /// The largest party let in.
+    /// The largest party that is accepted.
     pub party_size_max: u8,
-    /// Players of each role that a group has at least.
+    /// The minimum number of players of each role in a group.
     pub roles: [u8; ROLE_COUNT],
-    /// The skill spread that a match may have.
+    /// The largest skill spread of a match.
     pub skill_window: Widening,
-    /// The difference in level that a match may have.
+    /// The largest difference in level of a match.
     pub level_band: Widening,
-    /// The power gap that a match may have.
+    /// The largest power gap of a match.
     pub power_gap: Widening,
     /// Ticks in a thousand seconds.
     pub tick_mhz: u64,
-    /// Matches a heartbeat.
+    /// Matches per heartbeat.
     pub matches_max: usize,
-    /// Parties looked at a heartbeat while partners for left-over parties are sought.
+    /// Candidates examined per heartbeat in searches for left-over parties.
     pub sight_tests_max: u64,
-    /// Tickets that may wait at a time.
+    /// The maximum number of waiting tickets.
     pub tickets_max: u32,
 }
 
@@ -290,17 +290,17 @@ impl GroupModeTickSettings {
     }
 }
 
-/// A limit that grows evenly with waiting time.
+/// A limit that grows linearly with waiting time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Widening {
-    /// The limit at first.
+    /// The limit at the start.
     pub start: u32,
-    /// How much it grows a second.
+    /// How much it grows per second.
     pub per_s: u32,
 }
 
 impl Widening {
-    /// The limit after this wait. O(1).
+    /// The limit after this waiting time. O(1).
     #[must_use]
     pub fn at(self, waited_ticks: u64, tick_mhz: u64) -> u32 {
         let millis = u128::from(waited_ticks) * 1000;
@@ -309,16 +309,16 @@ impl Widening {
     }
 }
 
-/// What is wrong with a list of modes.
+/// Why a list of modes is not valid.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ModeError {
     /// A mode's name is empty.
     #[error("expected a name for each queue, found an empty one")]
     EmptyName,
-    /// Two modes have one name.
+    /// Two modes have the same name.
     #[error("expected different names for the queues, found `{0}` twice")]
     DuplicateName(String),
-    /// More modes than ids.
+    /// There are more modes than ids.
     #[error("expected at most 65536 queues, found {0}")]
     TooManyModes(usize),
     /// A value is outside its range.
@@ -332,7 +332,7 @@ pub enum ModeError {
         low: f64,
         /// The greatest value.
         high: f64,
-        /// What was found.
+        /// The value that was found.
         found: f64,
     },
 }

@@ -1,8 +1,8 @@
-//! Players who let a proposed match fail, and may not queue for a while: else they would be paired with its other
+//! Players who let a proposed match fail may not queue for a while: otherwise they would be matched with its other
 //! players again and again.
 //!
-//! Invariant: a player is barred until the tick of the latest bar, or until [`PENALTIES_MAX`] others are barred for
-//! longer. Cost: O(log n).
+//! Invariant: a penalty holds until its latest end tick, or until [`PENALTIES_MAX`] other players have a later
+//! end. Cost: O(log n).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,10 +11,10 @@ use throng_core::memory::MemoryUse;
 
 use super::ticket::TicketPlayer;
 
-/// Players barred at a time; the one whose bar ends first makes room.
+/// The maximum number of penalties; the one that ends first is evicted.
 pub const PENALTIES_MAX: usize = 1 << 20;
 
-/// Who may not queue.
+/// The players who may not queue.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Penalties {
     by_player: HashMap<TicketPlayer, u64, FixedState>,
@@ -22,7 +22,7 @@ pub struct Penalties {
 }
 
 impl Penalties {
-    /// Bars a player until a tick, or for longer if that is so already.
+    /// Adds a penalty until a tick, or keeps a longer one.
     pub fn add(&mut self, player: TicketPlayer, until_tick: u64) {
         let until = self.by_player.entry(player).or_insert(until_tick);
         self.by_end.remove(&(*until, player));
@@ -35,7 +35,7 @@ impl Penalties {
         }
     }
 
-    /// Lifts the bars that are over at a tick. O(bars lifted · log n).
+    /// Removes the penalties that have ended. O(removed · log n).
     pub fn expire(&mut self, now_tick: u64) {
         while self.by_end.first().is_some_and(|bar| bar.0 <= now_tick) {
             if let Some((_, player)) = self.by_end.pop_first() {
@@ -44,13 +44,13 @@ impl Penalties {
         }
     }
 
-    /// Until when a player is barred.
+    /// The end of a player's penalty.
     #[must_use]
     pub fn until_tick(&self, player: TicketPlayer) -> Option<u64> {
         self.by_player.get(&player).copied()
     }
 
-    /// Feeds all bars to a hash, in order of their end. O(n).
+    /// Hashes all penalties, in order of their end. O(n).
     pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         for &(until_tick, player) in &self.by_end {
             feed(until_tick);

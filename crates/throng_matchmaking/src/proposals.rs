@@ -1,7 +1,7 @@
-//! Matches whose players are asked whether they accept.
+//! Proposed matches, which their players have to accept.
 //!
-//! Invariant: each player of a proposal either has accepted or is `missing`; a proposal without anybody missing
-//! is no longer here. Cost: O(players of the match) an answer, O(all proposals) a heartbeat.
+//! Invariant: each player of a proposal either has accepted or is in `unanswered`; a proposal without unanswered players
+//! is removed. Cost: O(players of the match) per reply, O(all proposals) per heartbeat.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,28 +11,28 @@ use throng_core::memory::MemoryUse;
 use super::matches::Match;
 use super::ticket::TicketPlayer;
 
-/// A match whose players are asked.
+/// A proposed match.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct Proposal {
-    /// The match that is on once all have accepted.
+    /// The match that starts once all have accepted.
     pub match_info: Match,
-    /// It is off at this tick.
+    /// It times out at this tick.
     pub until_tick: u64,
-    /// Players who have not answered yet.
+    /// Players who have not replied yet.
     pub unanswered: Vec<TicketPlayer>,
 }
 
-/// All matches whose players are asked, by match id.
+/// All proposed matches, by match id.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Proposals {
     #[memory(each_value)]
     by_id: BTreeMap<u64, Proposal>,
-    /// The proposal that a player watches; looked up, never walked.
+    /// The proposal that each spectator watches; never iterated.
     spectated: HashMap<TicketPlayer, u64, FixedState>,
 }
 
 impl Proposals {
-    /// Asks the players of a match until `until_tick`.
+    /// Proposes a match to its players until `until_tick`.
     pub fn propose(&mut self, found: Match, until_tick: u64) {
         let members = found
             .groups
@@ -51,7 +51,7 @@ impl Proposals {
         self.by_id.insert(id, proposal);
     }
 
-    /// A player's acceptance: the match, if it was the last one missing. To accept twice changes nothing.
+    /// Accepts for a player: returns the match if this was the last reply. A second acceptance changes nothing.
     pub fn accept(&mut self, id: u64, player: TicketPlayer) -> Option<Match> {
         let proposal = self.by_id.get_mut(&id)?;
         proposal.unanswered.retain(|&missing| missing != player);
@@ -77,7 +77,7 @@ impl Proposals {
         Some(proposal)
     }
 
-    /// A player watches no proposed match any more; whether it did.
+    /// Removes a player as a spectator of a proposed match; returns whether it was one.
     pub fn stop_spectating(&mut self, player: TicketPlayer) -> bool {
         let proposal = self.spectated.remove(&player);
         let proposal = proposal.and_then(|id| self.by_id.get_mut(&id));
@@ -88,7 +88,7 @@ impl Proposals {
         })
     }
 
-    /// The ids of those that are off at `now_tick`. O(proposals).
+    /// The ids of proposals that time out at `now_tick`. O(proposals).
     #[must_use]
     pub fn expired(&self, now_tick: u64) -> Vec<u64> {
         let due = self

@@ -1,25 +1,25 @@
-//! How good a match is.
+//! The quality of a match.
 //!
-//! Numbers for people and reports: none of them decides anything. The predicted chance is Elo's expected score
+//! These numbers are for reports only and decide nothing. The predicted chance is Elo's expected score
 //! (A. Elo, *The Rating of Chessplayers*, 1978, §1.4) of the groups' mean skills, each party weighted by its
-//! players, computed with `libm` so that it is the same everywhere.
+//! players, computed with `libm` so that it is the same on every platform.
 
 use super::ticket::Ticket;
 
-/// How good a match is.
+/// The quality of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MatchQuality {
     /// The gap in power between the groups.
     pub power_gap: u64,
-    /// The largest less the smallest skill of a party in the match; in rooms, weighted strength of a leader.
+    /// The largest minus the smallest skill of a party in the match; in rooms, of the weighted strength of a leader.
     pub spread: u32,
     /// The predicted chance that the first group wins, 0–1.
     pub win_chance: f64,
-    /// By how many parties the groups differ: many small parties against few large ones.
+    /// The difference in the number of parties: many small parties against few large ones.
     pub party_count_difference: u32,
-    /// The mean wait of a party, rounded down: ticks.
+    /// The mean waiting time of a party, rounded down: ticks.
     pub waited_ticks_mean: u64,
-    /// The longest wait of a party: ticks.
+    /// The longest waiting time of a party: ticks.
     pub waited_ticks_max: u64,
 }
 
@@ -50,7 +50,7 @@ impl MatchQuality {
         }
     }
 
-    /// How even the predicted outcome is: 1 when both groups win as often, 0 when one always does. O(1).
+    /// How even the predicted result is: 1 when both groups win equally often, 0 when one always wins. O(1).
     #[must_use]
     pub fn fairness(&self) -> f64 {
         1.0 - (2.0 * self.win_chance - 1.0).abs()

@@ -1,10 +1,10 @@
-//! Who fought against whom of late.
+//! Recent opponents.
 //!
-//! A player's latest matches are kept with the side; two players were opponents when they share a match on
-//! different sides. Invariant: a match is known from its forming until `rematch_after` has passed, unless one
+//! A player's latest matches are stored with the side; two players were opponents when they share a match on
+//! different sides. Invariant: a match is known from its start until `rematch_after` has passed, unless one
 //! of its players has been in [`MATCHES_MAX`] later ones, or more than [`ENTRIES_MAX`] came after it.
 //!
-//! Cost: O(players) a match to remember and to forget, O([`MATCHES_MAX`]²) to ask about two players.
+//! Cost: O(players) per match to record and to remove, O([`MATCHES_MAX`]²) to compare two players.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,10 +15,10 @@ use throng_core::memory::MemoryUse;
 use super::matches::Match;
 use super::ticket::{Ticket, TicketPlayer};
 
-/// Matches remembered of a player; the oldest makes room.
+/// The number of matches stored per player; the oldest is evicted.
 pub const MATCHES_MAX: usize = 8;
 
-/// Players in matches remembered over all; the matches of the oldest tick make room, and are counted.
+/// The number of players in all stored matches; the matches of the oldest tick are evicted and counted.
 pub const ENTRIES_MAX: usize = 1 << 22;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,24 +28,24 @@ struct PastMatch {
     side: bool,
 }
 
-/// The matches of late.
+/// The recent matches.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Rematches {
     players: HashMap<TicketPlayer, ArrayVec<PastMatch, MATCHES_MAX>, FixedState>,
-    /// Every entry of `players`, oldest first, and those that have made room.
+    /// Every entry of `players`, oldest first, and those that were evicted.
     order: VecDeque<(u64, TicketPlayer)>,
-    /// Entries that made room before their time.
+    /// The number of entries that were evicted early.
     evicted_early: u64,
 }
 
 impl Rematches {
-    /// Whether nobody has fought of late. O(1).
+    /// Whether there are no recent matches. O(1).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.players.is_empty()
     }
 
-    /// Remembers that a player fights in match `id` from `tick` on, which never falls from call to call.
+    /// Records that a player plays in match `id` from `tick` on; ticks never decrease between calls.
     pub fn record(&mut self, player: TicketPlayer, id: u64, side: bool, tick: u64) {
         if self.order.len() >= ENTRIES_MAX {
             let oldest = self.order.front().map_or(tick, |oldest| oldest.0);
@@ -60,7 +60,7 @@ impl Rematches {
         self.order.push_back((tick, player));
     }
 
-    /// Remembers who fights whom in a match from `tick` on. O(players).
+    /// Records the opponents of a match from `tick` on. O(players).
     pub fn record_match(&mut self, found: &Match, tick: u64) {
         for (group, side) in found.groups.iter().zip([false, true]) {
             for &player in group.iter().flat_map(|ticket| &ticket.members) {
@@ -69,7 +69,7 @@ impl Rematches {
         }
     }
 
-    /// Forgets the matches before `tick`. O(entries forgotten).
+    /// Removes the matches before `tick`. O(entries removed).
     pub fn prune_before(&mut self, tick: u64) {
         while let Some(&(fought_at, player)) = self.order.front() {
             if fought_at >= tick {
@@ -96,7 +96,7 @@ impl Rematches {
         one.iter().any(met)
     }
 
-    /// For each of these parties, those that hold an opponent of late, as bits. O(entries · log).
+    /// For each of these parties, the parties with a recent opponent, as bits. O(entries · log).
     #[must_use]
     pub fn opponents(&self, parties: &[&Ticket]) -> Vec<u128> {
         let mut fought: Vec<(u64, bool, usize)> = Vec::new();
@@ -119,13 +119,13 @@ impl Rematches {
         opponents
     }
 
-    /// Players in matches that were forgotten before their time, for want of room.
+    /// The number of players in matches that were evicted early because of the limit.
     #[must_use]
     pub const fn evicted_early(&self) -> u64 {
         self.evicted_early
     }
 
-    /// Feeds all that is remembered to a hash, oldest first. O(entries).
+    /// Hashes all stored matches, oldest first. O(entries).
     pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         feed(self.order.len() as u64);
         for &(tick, player) in &self.order {

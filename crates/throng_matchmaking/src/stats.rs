@@ -1,14 +1,14 @@
-//! What a mode has done so far.
+//! The counters of a mode.
 //!
-//! Invariant after every heartbeat: queued = matched + cancelled + expired + waiting, counted in parties; who is
-//! in a proposed match waits.
+//! Invariant after every heartbeat: queued = matched + cancelled + expired + waiting, counted in parties; parties
+//! in a proposed match count as waiting.
 
 use throng_core::memory::MemoryUse;
 
 use super::matches::Match;
 use super::ticket::Ticket;
 
-/// What a mode has done since it was opened.
+/// The counters of a mode since it was created.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct ModeStats {
     /// Parties accepted into the queue.
@@ -17,9 +17,9 @@ pub struct ModeStats {
     pub refused: u64,
     /// Parties cancelled, by themselves or because a member left or declined a match.
     pub cancelled: u64,
-    /// Parties that waited until they expired, or did not answer in time.
+    /// Parties that waited until they expired, or did not reply in time.
     pub expired: u64,
-    /// Players whom the latest heartbeat left over.
+    /// Players whom the latest heartbeat did not match.
     pub left_over_players: u64,
     /// Parties in a proposed match now.
     pub proposed: u64,
@@ -35,24 +35,24 @@ pub struct ModeStats {
     pub matches: u64,
     /// Sets of parties that made no match because the power gap was above the limit; a party can count many times.
     pub gap_refusals: u64,
-    /// Heartbeats in which looking for partners stopped at its limit.
+    /// Heartbeats in which the search for partners reached its limit.
     pub candidates_exhausted: u64,
-    /// Searches that used up their share of looks without a match; the party pauses then.
+    /// Searches that used up their share of search steps without a match; the party pauses then.
     pub searches_capped: u64,
-    /// Heartbeats that made as many matches as allowed.
+    /// Heartbeats that reached the limit of matches.
     pub matches_exhausted: u64,
-    /// Players who could not watch on, since two rooms became one or a proposed match was declined.
+    /// Spectators who were removed, because two rooms merged or a proposed match was declined.
     pub spectators_dropped: u64,
     /// Power gaps of matches.
     pub power_gap: Distribution,
     /// Skill spreads of matches.
     pub spread: Distribution,
-    /// Waits of matched parties: ticks.
+    /// Waiting times of matched parties: ticks.
     pub wait_ticks: Distribution,
 }
 
 impl ModeStats {
-    /// Counts a match that is on. O(parties).
+    /// Counts a match that starts. O(parties).
     pub fn record_match(&mut self, found: &Match, now_tick: u64) {
         self.matches += 1;
         self.power_gap.record(found.quality.power_gap);
@@ -61,7 +61,7 @@ impl ModeStats {
         tickets.for_each(|ticket| self.record_party(ticket, now_tick));
     }
 
-    /// Counts a party that fights.
+    /// Counts a matched party.
     pub fn record_party(&mut self, ticket: &Ticket, now_tick: u64) {
         self.matched_parties += 1;
         self.matched_players += u64::from(ticket.size);
@@ -69,13 +69,13 @@ impl ModeStats {
     }
 }
 
-/// Classes an octave of values is divided into; below this, each value has its own.
+/// The number of classes per octave of values; below this, each value has its own class.
 const STEPS: u64 = 32;
 const CLASSES: usize = (64 - STEPS.ilog2() as usize + 1) * STEPS as usize;
 
 /// A distribution of integers: exact count, mean and maximum; quantiles within 1/32 of the value.
 ///
-/// A histogram whose classes double in width with each octave: 15 kB once a value was recorded, however many
+/// A histogram whose classes double in width with each octave: 15 kB once a value is recorded, however many
 /// follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, MemoryUse)]
 pub struct Distribution {
@@ -97,7 +97,7 @@ impl Distribution {
         self.max = self.max.max(value);
     }
 
-    /// How many values were counted.
+    /// The number of values.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count

@@ -1,7 +1,7 @@
-//! A party's wish for a battle, and the ways in which the queue can refuse it.
+//! A party's request for a match, and the reasons for which the queue can refuse it.
 //!
 //! Tickets hold integers only, so that no power is ever NaN and a replay makes the same matches; [`rounded_power`]
-//! is the way in for callers whose power is a float.
+//! converts a power that is a float.
 
 use std::fmt;
 
@@ -14,13 +14,13 @@ use throng_core::memory::MemoryUse;
 /// The largest party: players.
 pub const PARTY_SIZE_MAX: u8 = 5;
 
-/// Players whom a party can wish to avoid.
+/// The maximum length of a party's avoid list.
 pub const AVOIDED_MAX: usize = 8;
 
-/// Roles that a mode can tell apart.
+/// The number of roles that a mode can distinguish.
 pub const ROLE_COUNT: usize = 4;
 
-/// A mode's place in the list of modes.
+/// A mode's index in the list of modes.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -32,28 +32,28 @@ impl fmt::Display for ModeId {
     }
 }
 
-/// A player as tickets know it.
+/// A player as tickets identify it.
 ///
-/// The players of a server are [`Real`](Self::Real), whatever their number; no number is set aside for anybody else.
+/// The players of a server are [`Real`](Self::Real), whatever their number; no numbers are reserved for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TicketPlayer {
     /// A player of the server, who may have an object and a session.
     Real(PlayerId),
-    /// One of a load test, that exists in tickets only: it has no object, no session and no [`PlayerId`].
+    /// A player of a load test that exists in tickets only: without an object, a session or a [`PlayerId`].
     Synthetic(u64),
 }
 
-/// A party as tickets know it: one of the server's, or one that exists in tickets only.
+/// A party as tickets identify it: one of the server's, or one that exists in tickets only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TicketParty {
-    /// A party of the server's.
+    /// A party of the server.
     Real(PartyId),
-    /// One of a load test, made of [`TicketPlayer::Synthetic`].
+    /// A party of a load test, made of [`TicketPlayer::Synthetic`].
     Synthetic(u32),
 }
 
 impl TicketPlayer {
-    /// Its number in the world; `None` for one that is not in it.
+    /// Its id in the world; `None` for a synthetic player.
     #[must_use]
     pub const fn real(self) -> Option<PlayerId> {
         match self {
@@ -62,7 +62,7 @@ impl TicketPlayer {
         }
     }
 
-    /// Feeds it to a hash.
+    /// Adds it to a hash.
     pub fn hash_state(self, feed: &mut impl FnMut(u64)) {
         let (kind, number) = match self {
             Self::Real(PlayerId(number)) => (0, number),
@@ -82,7 +82,7 @@ impl TicketParty {
         }
     }
 
-    /// Its number in the world; `None` for one that is not in it.
+    /// Its id in the world; `None` for a synthetic party.
     #[must_use]
     pub const fn real(self) -> Option<PartyId> {
         match self {
@@ -91,7 +91,7 @@ impl TicketParty {
         }
     }
 
-    /// Feeds it to a hash.
+    /// Adds it to a hash.
     pub fn hash_state(self, feed: &mut impl FnMut(u64)) {
         let (kind, number) = match self {
             Self::Real(PartyId(number)) => (0, number),
@@ -131,48 +131,48 @@ impl fmt::Display for TicketParty {
     }
 }
 
-/// What a party wishes beyond a fair battle.
+/// Optional requirements of a party.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, MemoryUse)]
 pub struct TicketPreferences {
-    /// Players whom it would not meet, on either side; until the mode's limits are open for it.
+    /// Players that it does not want to meet, on either side; ignored once the limits of the mode are off for it.
     #[memory(skip)]
     pub avoid: ArrayVec<TicketPlayer, AVOIDED_MAX>,
-    /// Where it can play, a bit a region; 0 means anywhere.
+    /// The regions where it can play, one bit each; 0 means anywhere.
     pub regions: u32,
-    /// How many of its players play each role, together no more than there are.
+    /// The number of its players for each role; the sum is at most the party's size.
     pub roles: [u8; ROLE_COUNT],
 }
 
-/// A party of 1–5 players that wants a battle. A party is queued and matched whole or not at all.
+/// A party of 1–5 players that requests a match. A party is queued and matched whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, MemoryUse)]
 pub struct Ticket {
-    /// The party; at most one ticket a party is queued at a time, over all modes.
+    /// The party; it has at most one ticket at a time, over all modes.
     pub party: TicketParty,
     /// Players in the party, 1–5; equal to the number of `members`.
     pub size: u8,
     /// The sum of the members' power.
     pub power: u32,
-    /// One value a party, on a scale like Elo's: 400 more means ten times the odds of winning.
+    /// One value for the party, on a scale like Elo's: 400 more means ten times the odds of winning.
     pub skill: i32,
-    /// The party's level; the levels of a match lie within a band.
+    /// The party's level; the levels of a match are within a band.
     pub level: u16,
-    /// The strength of the party's leader, which decides in [`RoomMode`](super::RoomMode) alone.
+    /// The strength of the party's leader, used only by [`RoomMode`](super::RoomMode).
     pub leader_strength: u32,
     /// The mode in which the party wants to play.
     pub mode: ModeId,
-    /// The tick since which the party waits. Earlier than now when waiting time is given back.
+    /// The tick since which the party waits. Earlier than now when waiting time is restored.
     pub since_tick: u64,
     /// The players, the leader first.
     #[memory(skip)]
     pub members: ArrayVec<TicketPlayer, { PARTY_SIZE_MAX as usize }>,
-    /// What else it wishes, if anything.
+    /// Optional requirements.
     pub preferences: Option<Box<TicketPreferences>>,
 }
 
-/// A power given as a float, rounded to a whole number.
+/// Rounds a power given as a float to a whole number.
 ///
 /// # Errors
-/// [`TicketError::Power`] when it is no number, negative, or above [`u32::MAX`].
+/// [`TicketError::Power`] when it is not a number, negative, or above [`u32::MAX`].
 pub fn rounded_power(party: impl Into<TicketParty>, power: f64) -> Result<u32, TicketError> {
     let rounded = power.round();
     if (0.0..=f64::from(u32::MAX)).contains(&rounded) && power >= 0.0 {
@@ -184,9 +184,9 @@ pub fn rounded_power(party: impl Into<TicketParty>, power: f64) -> Result<u32, T
 }
 
 impl Ticket {
-    /// A party that queues with these players, the leader first, in the first mode: of power, skill, level and leader's
-    /// strength 0, without wishes, and waiting from the moment that it is queued by a request; the methods below say
-    /// otherwise. More than five players are refused when it queues.
+    /// Creates a ticket for these players, the leader first, in the first mode: with power, skill, level and leader's
+    /// strength 0, without preferences, and waiting from the moment that a request queues it; the methods below change
+    /// these. A ticket with more than five players is refused by the queue.
     ///
     /// ```
     /// use throng_core::ids::{PartyId, PlayerId};
@@ -203,7 +203,7 @@ impl Ticket {
     ) -> Self {
         let (mut members, mut size) = (ArrayVec::new(), 0_u8);
         for player in players {
-            // Who does not fit shows in the size, by which the ticket is refused.
+            // Surplus players show in the size, and the ticket is refused.
             let _ = members.try_push(player.into());
             size = size.saturating_add(1);
         }
@@ -227,19 +227,19 @@ impl Ticket {
         Self { mode, ..self }
     }
 
-    /// The same with this sum of the members' power; [`rounded_power`] makes one of a float.
+    /// The same with this sum of the members' power; [`rounded_power`] converts a float.
     #[must_use]
     pub fn power(self, power: u32) -> Self {
         Self { power, ..self }
     }
 
-    /// The same at this skill.
+    /// The same with this skill.
     #[must_use]
     pub fn skill(self, skill: i32) -> Self {
         Self { skill, ..self }
     }
 
-    /// The same at this level.
+    /// The same with this level.
     #[must_use]
     pub fn level(self, level: u16) -> Self {
         Self { level, ..self }
@@ -254,14 +254,15 @@ impl Ticket {
         }
     }
 
-    /// The same, waiting since this tick. Whoever queues without a request ([`MatchmakingCore::enqueue`](super::MatchmakingCore::enqueue)) has to
-    /// say it: there, a ticket without it never waits long enough for limits to open.
+    /// The same, waiting since this tick. Code that queues without a request
+    /// ([`MatchmakingCore::enqueue`](super::MatchmakingCore::enqueue)) has to call this: without it, the ticket never waits long
+    /// enough for its limits to widen.
     #[must_use]
     pub fn waiting_since(self, since_tick: u64) -> Self {
         Self { since_tick, ..self }
     }
 
-    /// The same with wishes beyond a fair battle.
+    /// The same with optional requirements.
     #[must_use]
     pub fn preferences(self, wishes: TicketPreferences) -> Self {
         Self {
@@ -270,8 +271,8 @@ impl Ticket {
         }
     }
 
-    /// Checks what can be known without the queue: the size, the members, and that it fits where at most
-    /// `group_size` players may come together. O(size²).
+    /// Checks everything that does not depend on the queue: the size, the members, and that it fits if at most
+    /// `group_size` players may play together. O(size²).
     ///
     /// # Errors
     /// [`TicketError::Size`], [`TicketError::LargerThanGroup`], [`TicketError::MembersMismatch`],
@@ -321,7 +322,7 @@ impl Ticket {
         Ok(())
     }
 
-    /// Feeds all of it to a hash. O(size).
+    /// Adds all of it to a hash. O(size).
     pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         self.party.hash_state(feed);
         feed(u64::from(self.power));
@@ -347,12 +348,12 @@ impl Ticket {
     }
 }
 
-/// Players of each role, with those of one more party.
+/// Adds the players of each role of one more party.
 pub(super) fn add_roles(filled: [u32; ROLE_COUNT], plays: &[u8; ROLE_COUNT]) -> [u32; ROLE_COUNT] {
     std::array::from_fn(|role| filled[role].saturating_add(u32::from(plays[role])))
 }
 
-/// Where a party can play.
+/// The regions where a party can play.
 pub(super) fn regions(ticket: &Ticket) -> u32 {
     let wished = ticket
         .preferences
@@ -375,125 +376,125 @@ pub enum TicketError {
     /// The size is not 1–5.
     #[error("party {party}: expected 1 to 5 players, found {size}")]
     Size {
-        /// The party that was refused.
+        /// The refused party.
         party: TicketParty,
-        /// How many players the ticket says that it has.
+        /// The size that the ticket states.
         size: u8,
     },
     /// The party does not fit into a group of its mode.
     #[error("party {party}: expected at most {group_size} players in this mode, found {size}")]
     LargerThanGroup {
-        /// The party that was refused.
+        /// The refused party.
         party: TicketParty,
-        /// How many players it has.
+        /// Its number of players.
         size: u8,
         /// Players in a group of the mode.
         group_size: u8,
     },
-    /// The power is no number of the range.
+    /// The power is not a number in the range.
     #[error("party {party}: expected a power of 0 to 4294967295, found {power}")]
     Power {
-        /// The party that was refused.
+        /// The refused party.
         party: TicketParty,
-        /// What was given.
+        /// The given value.
         power: String,
     },
-    /// The list of members is shorter or longer than the size says.
+    /// The list of members is shorter or longer than the size.
     #[error("party {party}: expected {size} members, found {members}")]
     MembersMismatch {
-        /// The party that was refused.
+        /// The refused party.
         party: TicketParty,
-        /// How many players the ticket says that it has.
+        /// The size that the ticket states.
         size: u8,
-        /// How many members the ticket lists.
+        /// The number of members that the ticket lists.
         members: usize,
     },
-    /// More players play a role than there are.
+    /// More players have a role than there are.
     #[error("party {party}: expected roles for at most {size} players, found {roles}")]
     Roles {
-        /// The party that was refused.
+        /// The refused party.
         party: TicketParty,
-        /// How many players it has.
+        /// Its number of players.
         size: u8,
-        /// Roles added up.
+        /// The sum of the roles.
         roles: u32,
     },
     /// A player is listed twice in one party.
     #[error("party {party}: player {player} is listed twice")]
     DuplicateMember {
-        /// The party that was refused.
+        /// The refused party.
         party: TicketParty,
         /// The player who is listed twice.
         player: TicketPlayer,
     },
-    /// No such mode.
+    /// The mode does not exist.
     #[error("party {party}: expected a mode below {modes}, found {mode}")]
     UnknownMode {
-        /// The party that was refused.
+        /// The refused party.
         party: TicketParty,
-        /// The mode asked for.
+        /// The requested mode.
         mode: ModeId,
-        /// How many modes there are.
+        /// The number of modes.
         modes: usize,
     },
-    /// A player waits already, in whatever mode.
+    /// A player waits already, in any mode.
     #[error("party {party}: player {player} is already queued in party {queued_in}")]
     PlayerAlreadyQueued {
-        /// The party that was refused.
+        /// The refused party.
         party: TicketParty,
         /// The player who waits already.
         player: TicketPlayer,
-        /// The party with which the player waits.
+        /// The waiting party of the player.
         queued_in: TicketParty,
     },
-    /// The party waits already, in whatever mode.
+    /// The party waits already, in any mode.
     #[error("party {party} is already queued")]
     PartyAlreadyQueued {
-        /// The party that was refused.
+        /// The refused party.
         party: TicketParty,
     },
-    /// A player let a proposed match fail not long ago.
+    /// A player let a proposed match fail recently.
     #[error("party {party}: player {player} has a decline penalty until tick {until_tick}")]
     DeclinePenalty {
-        /// The party that was refused.
+        /// The refused party.
         party: TicketParty,
         /// Its member who may not queue yet.
         player: TicketPlayer,
-        /// The tick from which on the player may queue.
+        /// The tick from which the player may queue again.
         until_tick: u64,
     },
     /// The mode's queue is at its limit.
     #[error("party {party}: queue full ({tickets_max} tickets)")]
     QueueFull {
-        /// The party that was refused.
+        /// The refused party.
         party: TicketParty,
-        /// How many tickets may wait in the mode, those in proposed matches included.
+        /// The maximum number of tickets in the mode, those in proposed matches included.
         tickets_max: u32,
     },
-    /// A cancellation of a party that does not wait.
+    /// The party to cancel is not queued.
     #[error("party {party} is not queued")]
     NotQueued {
-        /// The party that was asked for.
+        /// The requested party.
         party: TicketParty,
     },
-    /// A wish to watch where nobody can, or nobody else.
+    /// A player cannot watch: the party has no room, or all seats are taken.
     #[error("party {party}: no room with a free spectator seat")]
     NoSpectatorSeat {
-        /// The party whose room it is.
+        /// The party of the room.
         party: TicketParty,
     },
-    /// An answer by a player to whom no match is proposed.
+    /// A player without a proposed match replied.
     #[error("player {player}: no proposed match to accept or decline")]
     NoProposedMatch {
-        /// The player who answered.
+        /// The player who replied.
         player: TicketPlayer,
     },
-    /// A cancellation by a player who is no member of the party.
+    /// A player who is not a member requested a cancellation.
     #[error("party {party}: player {player} is not a member and cannot cancel it")]
     NotAMember {
-        /// The party that was to be cancelled.
+        /// The party to be cancelled.
         party: TicketParty,
-        /// The player who asked for it.
+        /// The player who requested it.
         player: TicketPlayer,
     },
 }

@@ -1,4 +1,4 @@
-//! Made-up queues that the benches and tests measure on, and the parts that they measure alone.
+//! Synthetic queues for benches and tests, and separate parts to measure.
 
 use std::cmp::Reverse;
 
@@ -17,7 +17,7 @@ pub use super::pack::exact::PARTIES_MAX;
 pub use super::pack::sweep::{SweepSeat, Sweeper};
 pub use super::queue::skill_index::SkillEntry;
 
-/// Shares of parties of one to five players, in percent.
+/// The share of parties of one to five players, in percent.
 pub const PARTY_SIZE_PERCENT: [u32; 5] = [60, 20, 8, 4, 8];
 
 /// Where the power of a party comes from.
@@ -29,7 +29,7 @@ pub enum PartyPowerSource {
     Independent,
 }
 
-/// Parties that come one after the other.
+/// A source of random parties.
 #[derive(Clone, Debug)]
 pub struct PartySource {
     random: Pcg64Mcg,
@@ -39,7 +39,7 @@ pub struct PartySource {
 }
 
 impl PartySource {
-    /// Parties of skills around 1,500 with a deviation of 300.
+    /// Creates a source of parties with skills around 1,500 and a deviation of 300.
     #[must_use]
     pub fn new(seed: u64, power: PartyPowerSource) -> Self {
         Self {
@@ -89,13 +89,13 @@ impl PartySource {
     }
 }
 
-/// The sum of twelve uniform numbers, which is as good as normal here and needs no logarithm.
+/// The sum of twelve uniform numbers, which is close enough to a normal distribution here and needs no logarithm.
 fn sample_normal(random: &mut impl Rng, deviation: f64) -> i32 {
     let sum: f64 = (0..12).map(|_| random.random_range(-0.5..0.5f64)).sum();
     (sum * deviation) as i32
 }
 
-/// Parties that all came at tick 0, of levels 1 to 60, whatever their skill.
+/// Parties that all arrived at tick 0, of levels 1 to 60, independent of their skill.
 #[must_use]
 pub fn tickets_of_levels(parties: u32) -> Vec<Ticket> {
     let mut source = PartySource::new(1, PartyPowerSource::Skill);
@@ -107,14 +107,14 @@ pub fn tickets_of_levels(parties: u32) -> Vec<Ticket> {
     (0..parties).map(|_| ticket()).collect()
 }
 
-/// Parties that all came at tick 0.
+/// Parties that all arrived at tick 0.
 #[must_use]
 pub fn tickets(parties: u32, power: PartyPowerSource) -> Vec<Ticket> {
     let mut source = PartySource::new(1, power);
     (0..parties).map(|_| source.ticket(0)).collect()
 }
 
-/// A matcher of one mode of groups of five at 20 ticks a second, without a gap limit, in which these parties
+/// A matchmaker with one mode of groups of five at 20 ticks a second, without a gap limit, in which these parties
 /// wait.
 ///
 /// # Errors
@@ -140,8 +140,8 @@ pub fn matcher_with_queue(
     Ok(matcher)
 }
 
-/// The spreads of skill of sets of 2K players in a row, parties taken apart: no way of matching everybody within
-/// windows alone is tighter. O(n log n).
+/// The spreads of skill of sets of 2K players in a row, parties taken apart: no matching of all players that uses
+/// only windows is tighter. O(n log n).
 #[must_use]
 pub fn least_spreads(tickets: &[Ticket], group_size: u8) -> Vec<u32> {
     let mut skills: Vec<i32> = tickets
@@ -162,12 +162,12 @@ pub fn percentile(mut values: Vec<u32>, percent: usize) -> u32 {
     values.get(nth).copied().unwrap_or(0)
 }
 
-/// The parties that [`best_by_brute_force`] goes through at most.
+/// The maximum number of parties that [`best_by_brute_force`] uses.
 pub const BRUTE_FORCE_MAX: usize = 16;
 
-/// The most matches and the least sum of gaps, out of all ways: every two groups of exactly K players that share no
-/// party are a match, then every set of matches is tried, by the first party that is left. Of more than
-/// [`BRUTE_FORCE_MAX`] parties, the first so many. O(3ⁿ) time, O(2ⁿ) memory.
+/// The most matches and the least sum of gaps, by trying all ways: every two groups of exactly K players that share no
+/// party are a match, then every set of matches is tried, by the first remaining party. Of more than
+/// [`BRUTE_FORCE_MAX`] parties, only that many are used. O(3ⁿ) time, O(2ⁿ) memory.
 #[must_use]
 pub fn best_by_brute_force(tickets: &[Ticket], group_size: u8) -> (u32, u64) {
     let tickets = &tickets[..tickets.len().min(BRUTE_FORCE_MAX)];
@@ -218,7 +218,7 @@ pub struct Requests {
     cancels: Vec<TicketParty>,
 }
 
-/// A queue that is held at a number of parties by others that come and give up.
+/// A queue with a constant number of parties, while parties arrive and cancel.
 #[derive(Clone, Debug)]
 pub struct Churn {
     matcher: MatchmakingCore,
@@ -229,7 +229,7 @@ pub struct Churn {
 }
 
 impl Churn {
-    /// So many parties, which came evenly over the last `since_ticks` ticks.
+    /// Creates a queue of this many parties, which arrived evenly over the last `since_ticks` ticks.
     ///
     /// # Errors
     /// [`ModeError`] when `matches_max` is 0.
@@ -246,8 +246,8 @@ impl Churn {
         })
     }
 
-    /// Who comes in the next half second, and who gives up for it so that the number of parties is held. Anybody
-    /// does.
+    /// The parties that arrive in the next half second, and those that cancel so that the number of parties stays constant.
+    /// Any party may cancel.
     pub fn requests(&mut self, arrivals: usize) -> Requests {
         let mut requests = Requests::default();
         for nth in 0..arrivals {
@@ -258,7 +258,7 @@ impl Churn {
         while waiting > self.parties && !self.waiting.is_empty() {
             let at = self.source.random_below(self.waiting.len());
             let party = self.waiting.swap_remove(at);
-            // Some are no longer there, since they were matched meanwhile.
+            // Some were matched meanwhile.
             if self.matcher.ticket(party).is_some() {
                 requests.cancels.push(party);
                 waiting -= 1;
@@ -269,7 +269,7 @@ impl Churn {
         requests
     }
 
-    /// Half a second: parties come and give up, and a heartbeat makes matches. Returns how many.
+    /// Runs half a second: parties arrive and cancel, and a heartbeat makes matches. Returns the number of matches.
     ///
     /// # Errors
     /// [`TicketError`] when a request is refused.
@@ -289,7 +289,7 @@ impl Churn {
         Ok(outcome.matches.len() - before)
     }
 
-    /// The matcher that the requests go to.
+    /// The matchmaker that receives the requests.
     #[must_use]
     pub const fn matcher(&self) -> &MatchmakingCore {
         &self.matcher

@@ -1,4 +1,4 @@
-//! Look at the stars: a shortest path through a generated cave, found by Jump Point Search without any ECS.
+//! The stars are a shortest path through a generated cave, found by Jump Point Search without an ECS.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err(format!("no path: {outcome:?}").into());
     };
 
-    // Between two waypoints the walk is straight or diagonal.
+    // Between two waypoints the path is straight or diagonal.
     let mut on_path = vec![query.from];
     for ends in waypoints.windows(2) {
         let step = (ends[1] - ends[0]).signum();

@@ -1,4 +1,4 @@
-//! The algorithms by name, and what each needs prepared.
+//! The search algorithms by name, and the prepared data that each one reads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 use thiserror::Error;
 use throng_core::Variants;
 
-/// How a path is searched. All are exact; they differ in speed, in what they need prepared and, among equally short
-/// paths, in which they find.
+/// A search algorithm. All are exact; they differ in speed, in the prepared data that they need and, among equally short
+/// paths, in the path that they return.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Variants)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 #[variants(kebab)]
@@ -19,14 +19,14 @@ pub enum Algorithm {
     Jps,
     /// The same, 64 tiles at a time.
     JpsBit,
-    /// The same without opening diagonal jump points: what their straight walks find follows the expanded node. It reads
-    /// sign planes where the map has them, and the bitmaps alone where not.
+    /// The same without opening diagonal jump points: successors of their straight scans belong to the expanded node. It reads
+    /// sign planes if the map has them, and otherwise only the bitmaps.
     JpsBitPrune,
     /// Jump Point Search over a table of steps to the next jump point or wall.
     JpsBitPre,
     /// The same without opening diagonal jump points.
     JpsBitPrunePre,
-    /// Search over the graph of jump points, whose successors are listed beforehand, as are their distances from
+    /// Search over the graph of jump points, with precomputed successors and precomputed distances from
     /// landmarks.
     #[default]
     JpsGraph,
@@ -49,14 +49,14 @@ impl FromStr for Algorithm {
     }
 }
 
-/// A name that no [`Algorithm`] has.
+/// The name of no [`Algorithm`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "unknown algorithm `{0}`, expected one of `astar`, `jps`, `jps-bit`, `jps-bit-prune`, `jps-bit-pre`, \
      `jps-bit-prune-pre`, `jps-graph`"
 )]
 pub struct UnknownAlgorithm(
-    /// The name that was given.
+    /// The given name.
     pub String,
 );
 

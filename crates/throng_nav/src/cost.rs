@@ -1,13 +1,13 @@
-//! Exact path costs: how many straight and how many diagonal steps, in one integer that orders as the true length.
+//! Exact path costs: the numbers of straight and diagonal steps, in one integer that orders as the true length.
 //!
-//! A straight step costs 1 tile, a diagonal one √2 tiles. Floats would make the order of equal paths depend on the
+//! A straight step costs 1 tile, a diagonal one √2 tiles. With floats the order of equal paths would depend on the
 //! order of additions, so a cost is the integer `straight·q + diagonal·p`, where p/q is a convergent of √2.
 //! No fraction with a denominator below the next convergent's is nearer to √2 than p/q, hence two costs compare as
 //! the true lengths do while their diagonal counts differ by less than q. Here q is above the number of tiles of the
 //! largest map (2²⁸), so on every map:
 //!
 //! - order is exact, and two costs are equal only if both counts are;
-//! - the counts can be read back out of the cost ([`PathCost::steps`]);
+//! - the counts can be computed from the cost ([`PathCost::steps`]);
 //! - nothing overflows: 2²⁸ diagonal steps and the largest estimate stay below 2⁵⁹.
 
 use std::ops::Add;
@@ -26,7 +26,7 @@ const _: () = assert!(
     "counts of the largest map must stay below the denominator"
 );
 
-/// The steps in coarse units: a fraction below √2, so that no length is overrated, and small enough for 32 bits.
+/// The step in coarse units: a fraction below √2, so that no length is overestimated, and small enough for 32 bits.
 const COARSE_STRAIGHT: u32 = 169;
 const COARSE_DIAGONAL: u32 = 239;
 
@@ -36,7 +36,7 @@ const _: () = assert!(PathCost::of_coarse(COARSE_DIAGONAL).0 <= DIAGONAL);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathCost(u64);
 
-/// How many straight and diagonal steps a path takes.
+/// The numbers of straight and diagonal steps of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Steps {
     /// Steps to one of the four straight neighbours, of length 1 tile.
@@ -46,7 +46,7 @@ pub struct Steps {
 }
 
 impl PathCost {
-    /// The cost of standing still.
+    /// The cost of an empty path.
     pub const ZERO: PathCost = PathCost(0);
     /// One step to a straight neighbour.
     pub const STRAIGHT: PathCost = PathCost(STRAIGHT);
@@ -55,7 +55,7 @@ impl PathCost {
     /// Above the cost of every path on every map.
     pub const MAX: PathCost = PathCost(u64::MAX / 2);
 
-    /// What a length in [coarse units](coarse_octile) costs at least.
+    /// The minimum cost of a length in [coarse units](coarse_octile).
     #[inline]
     pub(super) const fn of_coarse(units: u32) -> PathCost {
         PathCost(units as u64 * (STRAIGHT / COARSE_STRAIGHT as u64))
@@ -73,7 +73,7 @@ impl PathCost {
         PathCost(count as u64 * DIAGONAL)
     }
 
-    /// The counts this cost was made of; exact while there are fewer than 2²⁸ diagonal steps, as on every map.
+    /// The step counts of this cost; exact while there are fewer than 2²⁸ diagonal steps, as on every map.
     ///
     /// Modulo q only the diagonal part is left, and p is its own inverse there, as p² = 2q² + 1.
     pub const fn steps(self) -> Steps {
@@ -107,7 +107,7 @@ impl Steps {
     }
 }
 
-/// The cost of the way from `a` to `b` when nothing is blocked: diagonal along the shorter side, then straight.
+/// The cost of the path from `a` to `b` without obstacles: diagonal along the shorter side, then straight.
 ///
 /// As an estimate it is exact on open ground, never too high, and consistent (it drops by no more than a step costs).
 #[inline]
@@ -120,7 +120,7 @@ pub fn octile(a: IVec2, b: IVec2) -> PathCost {
     .cost()
 }
 
-/// The same in units of a 169th of a tile, of which a diagonal step takes 239: less than it costs by a part in 110,000.
+/// The same in units of 1/169 tile; a diagonal step has 239 of them: less than its cost by one part in 110,000.
 #[inline]
 pub(super) const fn coarse_octile(a: IVec2, b: IVec2) -> u32 {
     let (dx, dy) = (a.x.abs_diff(b.x), a.y.abs_diff(b.y));
@@ -142,7 +142,7 @@ mod tests {
     fn compare_true_lengths(a: Steps, b: Steps) -> std::cmp::Ordering {
         let straight = i128::from(a.straight) - i128::from(b.straight);
         let diagonal = i128::from(a.diagonal) - i128::from(b.diagonal);
-        // The sign of straight + diagonal·√2: where the signs differ, the larger square wins.
+        // The sign of straight + diagonal·√2: if the signs differ, the larger square wins.
         match (straight.signum(), diagonal.signum()) {
             (0, sign) | (sign, 0) => sign.cmp(&0),
             (s, d) if s == d => s.cmp(&0),

@@ -25,7 +25,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// All eight, the straight ones first, as a search looks at them.
+    /// All eight, the straight ones first, in the order in which a search tries them.
     pub const ALL: [Direction; 8] = [
         Direction::North,
         Direction::East,
@@ -53,7 +53,7 @@ impl Direction {
         STEPS[self as usize]
     }
 
-    /// The direction whose step is (`dx`, `dy`), each −1, 0 or 1; (0, 0) and anything longer has none.
+    /// The direction whose step is (`dx`, `dy`), each −1, 0 or 1; none for (0, 0) and longer steps.
     #[inline]
     pub const fn of_step(dx: i32, dy: i32) -> Option<Direction> {
         match (dx, dy) {
@@ -90,17 +90,17 @@ impl Directions {
         Self(1 << direction as u8)
     }
 
-    /// The set of the directions whose bits are set, by their number.
+    /// The set with these bits, by the number of the direction.
     pub(super) const fn of_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// A bit a direction.
+    /// One bit per direction.
     pub(super) const fn bits(self) -> u8 {
         self.0
     }
 
-    /// The set and the direction of a step, if it has one.
+    /// The set plus the direction of a step, if it has one.
     #[inline(always)]
     pub(super) const fn with_step(self, dx: i32, dy: i32) -> Self {
         match Direction::of_step(dx, dy) {
@@ -109,7 +109,7 @@ impl Directions {
         }
     }
 
-    /// Whether the walk from one tile to another, first diagonally and then straight, sets out in one of the directions.
+    /// Whether the path from one tile to another, first diagonal and then straight, starts in one of the directions.
     #[inline(always)]
     pub(super) fn lead_to(self, from: IVec2, to: IVec2) -> bool {
         let way = (to - from).signum();

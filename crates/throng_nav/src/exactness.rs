@@ -1,4 +1,4 @@
-//! Every algorithm against brute force on small maps, where anything wrong shrinks to a picture of a few tiles.
+//! Every algorithm against brute force on small maps, where failing cases shrink to a picture of a few tiles.
 
 use std::collections::VecDeque;
 use std::ops::Add;
@@ -17,7 +17,7 @@ mod jump_scan;
 mod landmarks;
 mod sections;
 
-/// The movement rules, word for word.
+/// The movement rules, by their definition.
 fn may_step(map: &TileMap, diagonal: Diagonal, tile: IVec2, step: IVec2) -> bool {
     let sides = [IVec2::new(step.x, 0), IVec2::new(0, step.y)].map(|side| map.is_free(tile + side));
     map.is_free(tile + step)
@@ -27,7 +27,7 @@ fn may_step(map: &TileMap, diagonal: Diagonal, tile: IVec2, step: IVec2) -> bool
         }
 }
 
-/// Everything prepared of a map.
+/// All data prepared from a map.
 fn prepared(map: &TileMap, diagonal: Diagonal) -> NavMap {
     let mut nav_map = NavMap::new(diagonal);
     for algorithm in Algorithm::ALL {
@@ -37,7 +37,7 @@ fn prepared(map: &TileMap, diagonal: Diagonal) -> NavMap {
     nav_map
 }
 
-/// The cost from one tile to all others; `None` where no walk leads.
+/// The cost from one tile to all others; `None` if there is no path.
 fn costs_from(map: &TileMap, diagonal: Diagonal, from: IVec2) -> Vec<Option<PathCost>> {
     lengths_from(
         map,
@@ -47,8 +47,8 @@ fn costs_from(map: &TileMap, diagonal: Diagonal, from: IVec2) -> Vec<Option<Path
     )
 }
 
-/// The same in any measure, given as the lengths of no step, a straight and a diagonal one: by relaxing every step out of
-/// what got nearer, until nothing does.
+/// The same in any measure, given as the lengths of no step, a straight and a diagonal one: relaxes every step from
+/// tiles that got nearer, until none does.
 fn lengths_from<L: Copy + Ord + Add<Output = L>>(
     map: &TileMap,
     diagonal: Diagonal,
@@ -84,7 +84,7 @@ fn lengths_from<L: Copy + Ord + Add<Output = L>>(
     lengths
 }
 
-/// Walks the waypoints step by step: the cost of the walk, or what is wrong with it.
+/// Follows the waypoints step by step: the cost of the path, or the error.
 fn check_path(
     map: &TileMap,
     diagonal: Diagonal,
@@ -128,7 +128,7 @@ fn check_path(
     Ok(steps.cost())
 }
 
-/// The map in text, as a failing case shows it.
+/// The map as text, for failing cases.
 fn to_ascii(map: &TileMap) -> String {
     let row = |y| {
         (0..map.width() as i32)
@@ -138,7 +138,7 @@ fn to_ascii(map: &TileMap) -> String {
     (0..map.height() as i32).flat_map(row).collect()
 }
 
-/// Compares the answers of all algorithms to queries from one tile with brute force, under both rules.
+/// Compares the results of all algorithms for queries from one tile with brute force, under both rules.
 fn check(
     map: &TileMap,
     search: &mut PathSearch,
@@ -183,8 +183,8 @@ fn check_prepared(
     Ok(())
 }
 
-/// Compares the answers of a shared search with brute force and with single ones, under both rules, with nothing, sign
-/// planes or all prepared.
+/// Compares the results of a multi-start search with brute force and with single searches, under both rules, with no data,
+/// sign planes or all data prepared.
 fn check_multi_start(
     map: &TileMap,
     shared: &mut MultiStartSearch,
@@ -248,7 +248,7 @@ proptest! {
         check(&map, &mut PathSearch::new(), tiles[0], &tiles)?;
     }
 
-    /// The goal is among the starts, and tiles come more than once.
+    /// The goal is among the starts, and tiles occur more than once.
     #[test]
     fn multi_start_search_is_exact_on_small_maps((map, tiles) in map_and_tiles(14, 60), count in 1usize..=60) {
         check_multi_start(&map, &mut MultiStartSearch::new(), tiles[0], &tiles[60 - count..])?;
@@ -277,13 +277,13 @@ proptest! {
             let mut changed = Vec::new();
             for (turn, &(kind, width, height)) in edits.iter().enumerate() {
                 let corner = tiles[turn].as_uvec2();
-                // Half of the edits are of one tile, as most are.
+                // Half of the edits change one tile, as in practice.
                 let (width, height) = if turn % 2 == 0 { (1, 1) } else { (width, height) };
                 let (width, height) = (width.min(map.width() - corner.x), height.min(map.height() - corner.y));
                 let edit = &[TileEdit::Block, TileEdit::Free, TileEdit::Toggle][kind];
                 let rect = TileRect { x: corner.x, y: corner.y, width, height };
                 changed.extend(tile_map.edit(rect, edit).expect("inside the map"));
-                // Some are followed one by one, some several at once.
+                // Some edits are applied one by one, some several at once.
                 if turn % 5 > 2 {
                     continue;
                 }
@@ -293,7 +293,7 @@ proptest! {
                 prop_assert!(nav_map.table().is_none() && nav_map.graph().is_none());
                 changed.clear();
             }
-            // Without the last edits what is prepared is not used.
+            // Without the last edits the prepared data is not used.
             check_prepared(&tile_map, &nav_map, &mut search, tiles[16], &tiles[17..])?;
             nav_map.apply_edit(&tile_map, &changed);
             nav_map.prepare(&tile_map, Algorithm::JpsGraph);
@@ -302,7 +302,7 @@ proptest! {
         }
     }
 
-    /// Every limit below what the search needs, so that it also stops between a first way to the goal and the best.
+    /// Every limit below what the search needs, so that it also stops between the first path to the goal and the best.
     #[test]
     fn capped_search_never_returns_a_wrong_path((map, tiles) in map_and_tiles(20, 2)) {
         let mut search = PathSearch::new();
@@ -328,7 +328,7 @@ proptest! {
         check_multi_start(&map, &mut shared, tiles[1], &tiles[30..])?;
     }
 
-    /// Every limit below what the search needs: what is answered is right, and the walks written are as long.
+    /// Every limit below what the search needs: all results are right, and the written paths have the same length.
     #[test]
     fn capped_multi_start_search_never_returns_a_wrong_path((map, tiles) in map_and_tiles(20, 12)) {
         let mut shared = MultiStartSearch::new();
@@ -443,7 +443,7 @@ fn parallel_searches_on_one_map_match_sequential_ones() {
     let ask = |first: u32| {
         let (mut search, mut waypoints) = (PathSearch::new(), Vec::new());
         let mut answers = vec![None; 700];
-        // Each thread in an order of its own, with the scratch of what it asked before.
+        // Each thread in a different order, with the scratch of its earlier queries.
         for place in 0..700 {
             let nth = (place + first * 43) % 700;
             let tile = |n: u32| IVec2::new((n * 37 % 200) as i32, (n * 101 % 200) as i32);

@@ -1,10 +1,10 @@
-//! What stands for a tile or a jump point in four bytes.
+//! A tile or a jump point in four bytes.
 
 use glam::IVec2;
 
-/// Which tile or jump point a node stands for.
+/// The tile or jump point of a node.
 ///
-/// A tile's coordinates lie in one word, y above x: sides are at most 65,536.
+/// A tile's coordinates are in one word, y above x: sides are at most 65,536.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(pub(super) u32);
 

@@ -3,30 +3,31 @@
 //! # The modules
 //!
 //! ```text
-//!                      ┌ AStar ───────── astar ─┐
-//! TileMap ─▶ [`NavMap`] ┤ Jps… ─ jump ◀─ tiles, bits, planes, table   ├─▶ [`Search::find`] ─▶ SearchOutcome + waypoints
-//!   edit ─▶ follow_edit └ JpsGraph ────── graph ◀─ planes ┘      ▲ nodes, open_list: scratch of a thread
+//!                       ┌ AStar ───────── astar ────────────────────────┐
+//! TileMap ─▶ [`NavMap`] ┼ Jps… ─ jump ◀─ tiles, bits, planes, table     ├─▶ [`PathSearch::find`] ─▶ SearchOutcome + waypoints
+//!   edit ─▶ apply_edit  └ JpsGraph ────── jump_graph ◀─ graph ◀─ planes ┘      ▲ nodes, open_list: scratch of a thread
 //! ```
 //! | file | holds |
 //! |---|---|
 //! | `algorithm` | the seven algorithms by name |
-//! | `rule` | the two movement rules, and where walks turn under each |
+//! | `rule` | the two movement rules, and where paths turn under each |
 //! | `cost`, `direction`, `key` | exact integer costs; the eight steps; a tile in four bytes |
-//! | `walks/` | where walks over a map end, and the successors that follow |
-//! | `prepared/` | what is built of a map once: sign planes, the graph of jump points with landmarks |
-//! | `reference/` | what those are measured beside: walks tile by tile, tables of steps |
-//! | `search/` | queries, answers, the scratch of a thread, A* and Jump Point Search |
-//! | `smooth` | shorter walks along a path, and which paths an edit crosses |
+//! | `map/` | obstacle maps: tiles, regions, edits, formats, generators |
+//! | `jump_scan/` | scans over a map for Jump Point Search, and the successors that follow |
+//! | `prepared/` | data that is computed once per map: sign planes, the graph of jump points with landmarks |
+//! | `reference/` | references for comparison: scans tile by tile, step tables |
+//! | `search/` | queries, results, the scratch of a thread, A* and Jump Point Search |
+//! | `smooth` | shorter paths in any direction, and the paths that an edit crosses |
 //! | `scen/` | benchmark files with known lengths |
-//! | `workload` | the queries that searches are measured with |
+//! | `workload` | queries for benchmarks |
 //!
 //! Invariants: all algorithms return the same cost, that of a shortest path under the map's [`Diagonal`] rule, whatever is
-//! prepared and right after every edit; a search that gives up says [`SearchOutcome::Capped`]; the same query on the same map
-//! with the same algorithm and preparations gives the same waypoints, whatever was searched before with the same scratch.
+//! prepared and right after every edit; a search that reaches its limit returns [`SearchOutcome::Capped`]; the same query on
+//! the same map with the same algorithm and preparations gives the same waypoints, whatever the scratch was used for before.
 //!
-//! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see the CHANGELOG of `throng`): 5 to 38 µs with
-//! the graph, 10 to 139 with sign planes, which an edit repairs in microseconds. Scratch is one [`PathSearch`] a thread, for
-//! maps of any size.
+//! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see the CHANGELOG of `throng`): 5 to 38 µs
+//! with the graph, 10 to 139 µs with sign planes, which an edit repairs in microseconds. Scratch is one [`PathSearch`] per
+//! thread, for maps of any size.
 #![warn(missing_docs)]
 
 #[cfg(test)]

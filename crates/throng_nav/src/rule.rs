@@ -7,10 +7,10 @@
 //!        a .                                        # .
 //!        s b    s to its diagonal: a, b free        s b    b is free, a need not be
 //! ```
-//! The tiles where a shortest walk may have to turn follow from the rule. Under `NoCut` they lie just past the end of a
-//! wall beside a straight walk, and a diagonal walk never has to turn. Under `Cut` they lie beside the last tile of a
-//! wall, and diagonal walks have them as well (Harabor and Grastien, "Online graph pruning for pathfinding on grid
-//! maps", AAAI 2011, for `Cut`; the rule without cuts is not that one with some steps left out):
+//! The tiles where a shortest path may have to turn follow from the rule. Under `NoCut` they are just past the end of a
+//! wall next to a straight path, and a diagonal path never has to turn. Under `Cut` they are next to the last tile of a
+//! wall, and diagonal paths have them as well (Harabor and Grastien, "Online graph pruning for pathfinding on grid
+//! maps", AAAI 2011, for `Cut`; `NoCut` is not the same rule with fewer steps):
 //!
 //! ```text
 //! NoCut, going east    Cut, going east    Cut, going north-east
@@ -31,7 +31,7 @@ use crate::map::BitPlane;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, Variants)]
 #[variants(kebab)]
 pub enum Diagonal {
-    /// Both straight neighbours beside a diagonal step must be free: a walker never clips a corner.
+    /// Both straight neighbours next to a diagonal step must be free: a walker never clips a corner.
     #[default]
     NoCut,
     /// At least one of them must be free.
@@ -57,7 +57,7 @@ pub(super) fn is_step_free<const CUT: bool>(
     dx: i32,
     dy: i32,
 ) -> bool {
-    // For a straight step one of the two is the tile stepped on and the other the tile itself.
+    // For a straight step one of the two is the target tile and the other the tile itself.
     let (beside_x, beside_y) = (rows.is_blocked(x + dx, y), rows.is_blocked(x, y + dy));
     let is_corner_free = if CUT {
         !(beside_x && beside_y)
@@ -67,8 +67,8 @@ pub(super) fn is_step_free<const CUT: bool>(
     is_corner_free && !rows.is_blocked(x + dx, y + dy)
 }
 
-/// Where a shortest walk that came to a free tile by its last step's direction may have to go on to: ahead, for a
-/// diagonal walk along both its straight parts, and where it may have to turn. From the start, everywhere.
+/// The directions in which a shortest path may continue from a free tile after a step in the last direction: ahead, for a
+/// diagonal path along both its straight parts, and where it may have to turn. From the start, all directions.
 #[inline]
 pub(super) fn next_directions<const CUT: bool>(
     rows: &BitPlane,
@@ -88,8 +88,8 @@ pub(super) fn next_directions<const CUT: bool>(
     directions[last as usize][around]
 }
 
-/// The answers of [`next_directions`] by last direction and the nine tiles around, 1 = blocked, row by row from the lowest
-/// bit: a look into a table for what takes a dozen tests of tiles.
+/// The results of [`next_directions`] by last direction and the nine tiles around, 1 = blocked, row by row from the lowest
+/// bit: one table lookup instead of a dozen tile tests.
 static NEXT_DIRECTIONS_NO_CUT: [[Directions; 512]; 8] = all_next_directions::<false>();
 static NEXT_DIRECTIONS_CUT: [[Directions; 512]; 8] = all_next_directions::<true>();
 
@@ -145,7 +145,7 @@ const fn next_directions_around<const CUT: bool>(around: usize, last: Direction)
     on
 }
 
-/// Whether a walk that came straight to a free tile by (`dx`, `dy`) may have to turn there.
+/// Whether a path that reached a free tile by the straight step (`dx`, `dy`) may have to turn there.
 #[inline(always)]
 pub(super) fn is_straight_turn<const CUT: bool>(
     rows: &BitPlane,
@@ -153,7 +153,7 @@ pub(super) fn is_straight_turn<const CUT: bool>(
     y: i32,
     (dx, dy): (i32, i32),
 ) -> bool {
-    // `jps` asks at every tile that it walks over: as a loop over the two sides this took twice the time.
+    // `jps` calls this for every tile of a scan: as a loop over the two sides it took twice the time.
     let is_turn = |side_x: i32, side_y: i32| {
         let is_side_blocked = rows.is_blocked(x + side_x, y + side_y);
         if CUT {
@@ -167,7 +167,7 @@ pub(super) fn is_straight_turn<const CUT: bool>(
     is_turn(dy, dx) || is_turn(-dy, -dx)
 }
 
-/// Whether a walk that came diagonally to a free tile by (`dx`, `dy`) may have to turn to (−`dx`, `dy`) and to
+/// Whether a path that reached a free tile by the diagonal step (`dx`, `dy`) may have to turn to (−`dx`, `dy`) and to
 /// (`dx`, −`dy`). Never under `NoCut`.
 #[inline(always)]
 pub(super) fn diagonal_turns<const CUT: bool>(
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::map::TileMap;
 
-    /// The tests of tiles agree with the table, for every 3×3 of tiles and every direction.
+    /// The tile tests agree with the table, for every 3×3 of tiles and every direction.
     #[test]
     fn turn_tests_agree_with_the_direction_table() {
         fn compare<const CUT: bool>() {

@@ -1,21 +1,21 @@
-//! Shorter walks along a found path: straight lines between waypoints that see each other, and what an edit crosses.
+//! Shorter paths in any direction: straight lines between waypoints that see each other, and the paths that an edit crosses.
 //!
-//! A shortest path on tiles bends at octile angles; a walker that may go in any direction cuts those bends. Testing
-//! lines costs about a fifth of a search, so a walker does it waypoint by waypoint as it goes, and most of it never
-//! for paths that are given up half-way; [`smooth`] does all at once, for tools.
+//! A shortest path on tiles bends at octile angles; a walker that may move in any direction cuts those bends. Testing
+//! lines costs about a fifth of a search, so a walker does it waypoint by waypoint as it moves, and saves most of it
+//! for paths that are dropped half-way; [`smooth_path`] does all at once, for tools.
 //!
-//! Lines run between tile centres, and every tile a line touches must be free, corners included
+//! Lines connect tile centres, and every tile that a line touches must be free, corners included
 //! ([`is_line_free`](crate::map::TileMap::is_line_free)): the movement rule without corner cutting.
 
 use glam::{I64Vec2, IVec2};
 
 use crate::map::{TileMap, TileRect};
 
-/// The last of the waypoints ahead that can be walked to straight from a tile: an index into `ahead`.
+/// The last of the waypoints ahead that can be reached in a straight line from a tile: an index into `ahead`.
 ///
-/// `ahead` are the waypoints still to come; the first is taken to be in sight, as it is on a path that was just
-/// found. Waypoints after it are tried one by one until the first that is out of sight, at most `sight_tests_max` of them.
-/// `None` if there are no waypoints ahead. Cost: the tiles along the lines tried.
+/// `ahead` are the remaining waypoints; the first is assumed to be visible, as it is on a path that was just
+/// found. Later waypoints are tried one by one until the first that is not visible, at most `sight_tests_max` of them.
+/// `None` if there are no waypoints ahead. Cost: the tiles along the tested lines.
 pub fn farthest_visible(
     map: &TileMap,
     from: IVec2,
@@ -32,9 +32,9 @@ pub fn farthest_visible(
     )
 }
 
-/// The waypoints that are left when a walker looks ahead at each of them, both ends included.
+/// The remaining waypoints when a walker tests the lines ahead at each of them, both ends included.
 ///
-/// Writes into `smoothed`, which is emptied first. The result is not the shortest walk in any direction, but it is
+/// Writes into `smoothed`, which is cleared first. The result is not the shortest path in any direction, but it is
 /// never longer than the path, and every line of it is free.
 pub fn smooth_path(map: &TileMap, waypoints: &[IVec2], smoothed: &mut Vec<IVec2>) {
     smoothed.clear();
@@ -48,11 +48,11 @@ pub fn smooth_path(map: &TileMap, waypoints: &[IVec2], smoothed: &mut Vec<IVec2>
     }
 }
 
-/// Whether a walk along straight lines between waypoints touches a rectangle of tiles.
+/// Whether a path of straight lines between waypoints touches a rectangle of tiles.
 ///
-/// Touching counts as [`is_line_free`](crate::map::TileMap::is_line_free) counts it: a line through a corner touches
+/// Touching is defined as in [`is_line_free`](crate::map::TileMap::is_line_free): a line through a corner touches
 /// the four tiles around. After an edit this finds the walkers whose remaining path may be blocked; start the list
-/// with the tile where the walker is. An empty rectangle touches nothing. Cost: O(waypoints).
+/// with the walker's tile. An empty rectangle touches nothing. Cost: O(waypoints).
 pub fn path_crosses(waypoints: &[IVec2], rect: TileRect) -> bool {
     match waypoints {
         [] => false,
@@ -65,8 +65,8 @@ pub fn path_crosses(waypoints: &[IVec2], rect: TileRect) -> bool {
 
 /// Whether the closed segment between two tile centres and the closed rectangle share a point.
 ///
-/// In half tiles, so that centres are whole numbers. Two convex shapes are apart exactly if one of the directions
-/// square to their sides separates them: the axes, and the normal of the segment.
+/// In half tiles, so that centres are whole numbers. Two convex shapes are separate exactly if one of the directions
+/// perpendicular to their sides separates them: the axes, and the normal of the segment.
 fn segment_touches(a: IVec2, b: IVec2, rect: TileRect) -> bool {
     if rect.width == 0 || rect.height == 0 {
         return false;
@@ -146,7 +146,7 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// The oracle: with just the rectangle blocked, the lines of the walk are free or they are not.
+        /// The oracle: with only the rectangle blocked, the lines of the path are free or they are not.
         #[test]
         fn path_crosses_a_rectangle_if_blocking_it_breaks_a_line(
             walk in prop::collection::vec((0i32..12, 0i32..12), 2..5),

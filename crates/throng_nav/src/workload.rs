@@ -1,4 +1,4 @@
-//! The queries that searches are measured with: one place for `cargo bench` and `throng bench nav`, so that both measure
+//! The queries for search benchmarks, shared by `cargo bench` and `throng bench nav`, so that both measure
 //! the same.
 
 use glam::IVec2;
@@ -8,12 +8,12 @@ use rand_pcg::Pcg64Mcg;
 use super::{PathQuery, octile, to_tiles};
 use crate::map::{MapError, MapRecipe, RegionId, TileMap, TownRecipe, generate};
 
-/// Tries at a pair of tiles before giving up on a map that has none like it.
+/// The number of attempts to find a pair of tiles before giving up on a map.
 const TRIES_MAX: u32 = 10_000;
 
 /// A square town, the map of the reference workload.
 ///
-/// Errors: those of the generator, for sides that it cannot serve.
+/// Errors: those of the generator, for unsupported sides.
 pub fn town(side_tiles: u32) -> Result<TileMap, MapError> {
     let recipe = TownRecipe {
         width_tiles: side_tiles,
@@ -37,7 +37,7 @@ pub fn queries(map: &TileMap, count: usize, seed: u64) -> Vec<PathQuery> {
     (0..count).map_while(|_| query(region?.0)).collect()
 }
 
-/// At most `count` tiles at most so many columns and rows from a goal, from which a walk leads there, by a seed.
+/// At most `count` tiles within a number of columns and rows of a goal that are connected with it, by a seed.
 pub fn starts_within(
     map: &TileMap,
     goal: IVec2,
@@ -57,7 +57,7 @@ pub fn starts_within(
     (0..count).map_while(|_| start()).collect()
 }
 
-/// The same between tiles about so many tiles apart: 19/20 to 21/20 of it by octile distance.
+/// The same between tiles at about this distance: 19/20 to 21/20 of it by octile distance.
 pub fn queries_at_distance(map: &TileMap, count: usize, tiles: u32, seed: u64) -> Vec<PathQuery> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let Some((region, _)) = map.largest_region() else {

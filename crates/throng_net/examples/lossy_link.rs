@@ -1,4 +1,4 @@
-//! Two endpoints over a link that loses a third of all packets: every message on a stream arrives once and in order.
+//! Two endpoints over a path that loses a third of all packets: every message on a stream arrives once and in order.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use throng_net::{EndpointSettings, PacketStamp, ReliableEndpoint, StreamId};

@@ -1,23 +1,22 @@
-//! Which packets came, and what became of those that were sent.
+//! Acknowledgements: which packets were received, and the outcome of the packets sent.
 //!
-//! Packets of a direction are numbered modulo 65,536; *a* is newer than *b* when it is 1 to 32,767 ahead. Before the first
-//! packet the one before it, and all before that, count as received: so the first acknowledgement needs no case of its own,
-//! and names nothing that was sent.
+//! Packets of a direction are numbered modulo 65,536; *a* is newer than *b* if it is 1 to 32,767 ahead. Before the first packet, all
+//! earlier numbers count as received. So the first acknowledgement needs no special case and acknowledges no packet that was sent.
 //!
-//! Cost: O(1) a packet; an acknowledgement also looks at each packet once that it settles. No allocation after the first packet.
+//! Cost: O(1) per packet; an acknowledgement also visits, once, each packet whose outcome it decides. No allocation after the first packet.
 
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::is_newer;
 
 use super::packet::FRAMES_MAX;
 
-/// How many sent packets are remembered: what is acknowledged later than that is sent again.
+/// Number of sent packets that are stored. Data of older packets is sent again.
 const TRACKED_PACKETS: usize = 128;
 
-/// A packet counts as lost when one this much newer was acknowledged and it was not.
+/// A packet counts as lost when a packet this much newer was acknowledged and it was not.
 const REORDER_THRESHOLD: u16 = 3;
 
-/// The packets that came from the other end: the newest, and which of the 32 before it.
+/// The packets received from the other end: the newest, and which of the 32 before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReceivedPackets {
     pub newest: u16,
@@ -26,7 +25,7 @@ pub(super) struct ReceivedPackets {
 }
 
 impl ReceivedPackets {
-    /// Nothing came yet, and the first will have this number.
+    /// Nothing was received yet; the first packet will have this number.
     pub const fn starting_at(first: u16) -> Self {
         Self {
             newest: first.wrapping_sub(1),
@@ -34,18 +33,18 @@ impl ReceivedPackets {
         }
     }
 
-    /// Whether a packet is one that has not come yet and is not too old to tell.
+    /// Whether a packet is new and not too old for the bitmap.
     pub const fn expects(self, number: u16) -> bool {
         let behind = self.newest.wrapping_sub(number);
         is_newer(number, self.newest)
             || (behind >= 1 && behind <= 32 && self.before >> (behind - 1) & 1 == 0)
     }
 
-    /// Takes note of a packet.
+    /// Records a received packet.
     pub const fn record(&mut self, number: u16) {
         if is_newer(number, self.newest) {
             let ahead = number.wrapping_sub(self.newest) as u32;
-            // The newest so far goes to the place `ahead - 1`.
+            // The previous newest packet is bit `ahead - 1`.
             self.before = match ahead {
                 1..32 => (self.before << ahead) | 1 << (ahead - 1),
                 32 => 1 << 31,
@@ -61,10 +60,10 @@ impl ReceivedPackets {
     }
 }
 
-/// Bytes of a stream that a packet carried.
+/// A range of bytes of a stream that a packet carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CarriedRange {
-    /// The whole offset of the first.
+    /// Full stream offset of the first byte.
     pub start: u32,
     pub length: u16,
     pub stream: u8,
@@ -72,7 +71,7 @@ pub(super) struct CarriedRange {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PacketStatus {
-    /// No such packet was sent, or it is forgotten.
+    /// The packet was not sent, or is too old to be stored.
     #[default]
     Unsent,
     InFlight,
@@ -87,11 +86,11 @@ pub(super) struct SentPacket {
     pub carried: [CarriedRange; FRAMES_MAX],
     pub frames: u8,
     pub is_probe: bool,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u16,
 }
 
-/// One that is remembered.
+/// A stored packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TrackedPacket {
     packet: SentPacket,
@@ -100,33 +99,33 @@ struct TrackedPacket {
 }
 
 impl SentPacket {
-    /// What it carried of streams.
+    /// The stream ranges that it carried.
     pub fn carried(&self) -> &[CarriedRange] {
         &self.carried[..usize::from(self.frames)]
     }
 }
 
-/// What became of a sent packet.
+/// Outcome of a sent packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketOutcome {
-    /// It arrived; `is_newest` where it is the newest that has, so that the time since it was sent is a round trip. `was_lost`
-    /// where it was taken for lost before.
+    /// It arrived. `is_newest`: it is the newest packet that has arrived, so its delay is a round trip. `was_lost`: it counted as lost
+    /// before.
     Arrived { is_newest: bool, was_lost: bool },
-    /// It seems to be lost; `after_another` where the one before it does, too.
+    /// It counts as lost. `after_another`: so does the packet before it.
     Lost { after_another: bool },
 }
 
 /// The packets that were sent.
 #[derive(Clone, Debug, MemoryUse)]
 pub(super) struct SentPackets {
-    /// By number modulo [`REMEMBERED`]; empty before the first.
+    /// By number modulo [`TRACKED_PACKETS`]; empty before the first packet.
     packets: Vec<TrackedPacket>,
-    /// The number of the next.
+    /// Number of the next packet.
     next: u16,
-    /// The newest that was acknowledged, and which before it were: bit *i* is the one *i* before.
+    /// The newest acknowledged packet, and which packets before it are acknowledged: bit *i* is the one *i* before.
     acknowledged: u16,
     acknowledged_bitmap: u64,
-    /// The oldest of which it is not settled whether it is lost.
+    /// The oldest packet that is neither acknowledged nor lost.
     oldest_undecided: u16,
 }
 
@@ -141,17 +140,17 @@ impl SentPackets {
         }
     }
 
-    /// The number that the next packet has.
+    /// Number of the next packet.
     pub const fn next(&self) -> u16 {
         self.next
     }
 
-    /// Whether an acknowledgement names only what was sent, or the packet before the first.
+    /// Whether an acknowledgement names only packets that were sent, or the one before the first.
     pub const fn may_acknowledge(&self, newest: u16) -> bool {
         !is_newer(newest, self.next.wrapping_sub(1))
     }
 
-    /// Takes note of a packet, and gives its number.
+    /// Records a sent packet and returns its number.
     pub fn record(&mut self, packet: SentPacket) -> u16 {
         if self.packets.is_empty() {
             self.packets
@@ -174,8 +173,8 @@ impl SentPackets {
         (sent.number == number && sent.status != PacketStatus::Unsent).then_some(sent)
     }
 
-    /// Takes an acknowledgement, and tells what became of each packet that it settles: first those that arrived, then those
-    /// that are lost. Packets that were sent within `reorder_us` may have overtaken each other, and are not lost yet.
+    /// Handles an acknowledgement, and reports the outcome of each packet that it decides: first those that arrived, then the lost ones.
+    /// Packets sent within `reorder_us` may have been reordered and do not count as lost yet.
     pub fn acknowledge(
         &mut self,
         newest: u16,
@@ -183,7 +182,7 @@ impl SentPackets {
         reorder_us: u64,
         mut tell: impl FnMut(&SentPacket, PacketOutcome),
     ) {
-        debug_assert!(self.may_acknowledge(newest), "checked by whoever calls");
+        debug_assert!(self.may_acknowledge(newest), "the caller checks it");
         let named = u64::from(before) << 1 | 1;
         let is_newer_than_all = is_newer(newest, self.acknowledged);
         let mut fresh = if is_newer_than_all {
@@ -220,7 +219,7 @@ impl SentPackets {
         }
     }
 
-    /// Tells which packets are lost, now that newer ones arrived.
+    /// Reports the packets that are lost, after newer ones arrived.
     fn detect_losses(&mut self, reorder_us: u64, mut tell: impl FnMut(&SentPacket, PacketOutcome)) {
         let top = self.acknowledged;
         let Some(top_at_us) = self.get_mut(top).map(|sent| sent.packet.at_us) else {
@@ -262,7 +261,7 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// Beside a set of whole numbers, from a start that the counter wraps behind.
+        /// Compares with a set of whole numbers, from a start near the wrap of the counter.
         #[test]
         fn received_packets_match_a_set_model(
             start in prop_oneof![Just(0_u16), 65_400..=65_535_u16, any::<u16>()],
@@ -289,7 +288,7 @@ mod tests {
             }
         }
 
-        /// Every packet is told to have arrived at most once, only if it was acknowledged, and lost only before that.
+        /// A packet is reported as arrived at most once and only if it was acknowledged, and as lost only before that.
         #[test]
         fn packet_outcome_is_reported_once(
             start in prop_oneof![Just(0_u16), 65_400..=65_535_u16],

@@ -1,4 +1,4 @@
-//! A synthetic player at the far end of a connection: logs in, walks about, and holds a mirror.
+//! A synthetic player at the client's end of a connection: logs in, walks in random directions, and maintains a mirror.
 
 use glam::Vec2;
 use rand::{RngExt, SeedableRng};
@@ -9,13 +9,13 @@ use throng_protocol::wire::{ClientInput, ClientMessage, InputMotion, SessionNoti
 use throng_protocol::mirror::Mirror;
 use throng_protocol::predictor::Predictor;
 
-/// What a correction is at least, in metres; less is a matter of rounding.
+/// The smallest correction, in metres. Less is a rounding error.
 const CORRECTION_M: f32 = 0.01;
 
-/// How often it takes another way without having to, in its own ticks.
+/// Mean time between voluntary changes of direction, in ticks of the bot.
 const TURN_TICKS: u32 = 100;
 
-/// A player's program. No sockets, no clock.
+/// The program of a synthetic player. No sockets, no clock.
 #[derive(Debug)]
 pub struct BotClient {
     player: u64,
@@ -24,7 +24,7 @@ pub struct BotClient {
     predictor: Predictor,
     direction: u8,
     random: Pcg64Mcg,
-    /// Of the scene that it is to say it has loaded.
+    /// The scene for which it has to send that it is loaded.
     ready_scene: Option<u32>,
     has_logged_in: bool,
     is_stopped: bool,
@@ -34,7 +34,7 @@ pub struct BotClient {
 }
 
 impl BotClient {
-    /// Who walks so fast, in metres a second, and takes the same turns for the same seed.
+    /// A player with this speed, in metres per second. The same seed makes the same turns.
     #[must_use]
     pub fn new(player: u64, speed_m_s: f32, seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed ^ player.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -54,43 +54,43 @@ impl BotClient {
         }
     }
 
-    /// Who it is.
+    /// Id of the player.
     #[must_use]
     pub const fn player(&self) -> u64 {
         self.player
     }
 
-    /// What it knows.
+    /// Its mirror of the server's state.
     #[must_use]
     pub const fn mirror(&self) -> &Mirror {
         &self.mirror
     }
 
-    /// How often the server had it elsewhere than it was walked.
+    /// Number of times the server's position differed from the predicted one.
     #[must_use]
     pub const fn corrections(&self) -> u64 {
         self.corrections
     }
 
-    /// How many of its inputs the server is not known to have handled.
+    /// Number of inputs that the server has not acknowledged.
     #[must_use]
     pub fn unhandled_inputs(&self) -> usize {
         self.predictor.unhandled().len()
     }
 
-    /// What was wrong with the first packet that its mirror could not take.
+    /// Error of the first packet that the mirror could not decode.
     #[must_use]
     pub fn mirror_error(&self) -> Option<&str> {
         self.mirror_error.as_deref()
     }
 
-    /// Why the server ended its session, if it did.
+    /// Reason for which the server closed the session, if it did.
     #[must_use]
     pub const fn closed(&self) -> Option<u8> {
         self.closed
     }
 
-    /// From now on it stands.
+    /// Stops walking.
     pub const fn stop(&mut self) {
         self.is_stopped = true;
     }
@@ -103,7 +103,7 @@ impl BotClient {
         }
     }
 
-    /// Takes a packet of the server.
+    /// Handles a packet of the server.
     pub fn receive(&mut self, packet: &[u8]) {
         if self.mirror_error.is_some() {
             return;
@@ -119,13 +119,13 @@ impl BotClient {
         let step = self.step();
         let corrected = self.predictor.reconcile(&step, &self.mirror);
         if corrected.is_some_and(|correction| correction.error_m > CORRECTION_M) {
-            // It does not know the map, so it was a wall.
+            // It has no map: a correction means that it met a wall.
             self.corrections += 1;
             self.direction = self.random.random();
         }
     }
 
-    /// Says what it does in a tick of its own.
+    /// Runs a tick of the bot, and passes its messages to `say`.
     pub fn update(&mut self, mut say: impl FnMut(&[u8])) {
         if !std::mem::replace(&mut self.has_logged_in, true) {
             say(&ClientMessage::login(self.player).to_bytes());
@@ -151,7 +151,7 @@ impl BotClient {
         }
     }
 
-    /// Where it believes to be, in metres.
+    /// Its predicted position, in metres.
     #[must_use]
     pub fn position(&self) -> Option<Vec2> {
         self.predictor.position()

@@ -1,32 +1,32 @@
-//! How much may be sent: a token bucket of bytes, which gets smaller on a link that loses much.
+//! Rate limit: a token bucket of bytes, whose rate decreases on a path with heavy loss.
 //!
-//! Tokens are millionths of bytes, so that any rate is kept exactly whatever the time between two calls.
+//! Tokens are millionths of bytes, so any rate is exact for any time between two calls.
 
-/// Loss above which the link counts as too narrow, and below which it may be tried for more.
+/// Loss above which the rate is too high for the path, and below which a higher rate is tried.
 const LOSS_HIGH: f32 = 0.3;
 const LOSS_LOW: f32 = 0.1;
 
-/// How long it lasts until something is done about either, in microseconds.
+/// How long either has to last before the rate changes, in microseconds.
 const LOSS_HIGH_US: u64 = 5_000_000;
 const LOSS_LOW_US: u64 = 10_000_000;
 
-/// Of what is sent, the part that may be copies on the safe side: a quarter.
+/// The part of the bytes that may be redundant copies: one in so many.
 const COPIES_DIVISOR: u64 = 4;
 
 /// The bucket of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ByteBucket {
-    /// Bytes a second: now, at most, and at least.
+    /// Bytes per second: current, maximum, minimum.
     rate: u32,
     rate_max: u32,
     rate_min: u32,
-    /// What may be sent at once after a pause, in bytes.
+    /// Burst after a pause, in bytes.
     burst: u32,
     tokens: u64,
-    /// For copies.
+    /// Tokens for copies.
     copies: u64,
     filled_us: u64,
-    /// Since when the loss is too much, or little.
+    /// Time since which the loss is high, or low.
     loss_high_since_us: Option<u64>,
     loss_low_since_us: Option<u64>,
 }
@@ -48,7 +48,7 @@ impl ByteBucket {
         }
     }
 
-    /// Fills it up to now. Time that runs backwards adds nothing.
+    /// Adds the tokens up to now. A time that runs backwards adds nothing.
     pub fn fill(&mut self, now_us: u64) {
         let passed_us = now_us.saturating_sub(self.filled_us);
         self.filled_us = self.filled_us.max(now_us);
@@ -59,7 +59,7 @@ impl ByteBucket {
         self.copies = self.copies.saturating_add(more).min(full / COPIES_DIVISOR);
     }
 
-    /// Halves the rate while much is lost, and doubles it again while little is.
+    /// Halves the rate while the loss is high, and doubles it again while it is low.
     pub fn adapt_rate(&mut self, now_us: u64, loss: f32) {
         let lasts = |is: bool, since: &mut Option<u64>, for_us: u64| {
             if !is {
@@ -81,22 +81,22 @@ impl ByteBucket {
         }
     }
 
-    /// Bytes a second, as it is now.
+    /// Current rate, in bytes per second.
     pub const fn rate(&self) -> u32 {
         self.rate
     }
 
-    /// What may be sent now, in bytes.
+    /// Bytes that may be sent now.
     pub const fn bytes(&self) -> usize {
         (self.tokens / 1_000_000) as usize
     }
 
-    /// What of it may be copies, in bytes.
+    /// Bytes of these that may be copies.
     pub const fn copies_bytes(&self) -> usize {
         (self.copies / 1_000_000) as usize
     }
 
-    /// So much was sent, so much of it copies.
+    /// Removes the bytes sent, some of them copies.
     pub const fn spend(&mut self, bytes: usize, copies: usize) {
         self.tokens = self.tokens.saturating_sub(bytes as u64 * 1_000_000);
         self.copies = self.copies.saturating_sub(copies as u64 * 1_000_000);

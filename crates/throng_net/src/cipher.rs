@@ -1,14 +1,14 @@
-//! Sealed packets, by netcode 1.02's standard: ChaCha20-Poly1305 (RFC 8439) over the body, with a number that is never used twice
-//! on a key, and a window that drops what comes twice.
+//! Encrypted packets of netcode 1.02: ChaCha20-Poly1305 (RFC 8439) over the body, with a packet number that is never used twice with the
+//! same key, and a window that drops repeated packets.
 //!
 //! | bytes | a sealed packet |
 //! |---|---|
-//! | 0 | bits 0–3: its kind, 4–7: how many bytes its number takes, 1 to 8 |
+//! | 0 | bits 0–3: its kind; bits 4–7: number of bytes of its number, 1 to 8 |
 //! | | the number, little endian, without the highest bytes that are 0 |
 //! | | the sealed body, and a tag of 16 bytes |
 //!
-//! The nonce is four zero bytes and the number; with the body are bound `NETCODE 1.02\0`, the protocol's id (8 bytes) and
-//! byte 0. A packet is opened before it may move the window, so that a forged one moves nothing.
+//! The nonce is four zero bytes and the number. The body is authenticated together with `NETCODE 1.02\0`, the protocol id (8 bytes) and
+//! byte 0. A packet is decrypted before it can move the window, so a forged packet does not change the window.
 //!
 //! Cost: about 0.5 µs for 500 bytes each way; no allocation.
 
@@ -22,19 +22,19 @@ pub const KEY_BYTES: usize = 32;
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;
 
-/// The most that sealing adds to a packet, in bytes.
+/// The most bytes that encryption adds to a packet.
 pub const SEALING_BYTES: usize = 1 + 8 + TAG_BYTES;
 
-/// What every packet is bound to.
+/// Authenticated with every packet.
 pub(super) const VERSION: &[u8; 13] = b"NETCODE 1.02\0";
 
-/// Numbers of packets that are sealed before there is a connection: apart from those of any connection on the same key.
+/// First number of packets that are sealed before there is a connection. Connections with the same key never use these numbers.
 pub(super) const NUMBERS_BEFORE_CONNECTION: u64 = 1 << 63;
 
-/// How many numbers behind the newest are told apart.
+/// How many numbers before the newest one the replay window covers.
 const WINDOW: u64 = 256;
 
-/// A key that shows itself to nobody.
+/// A key. `Debug` does not print it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SecretKey(pub [u8; KEY_BYTES]);
 
@@ -44,12 +44,12 @@ impl std::fmt::Debug for SecretKey {
     }
 }
 
-/// The system has no randomness to give.
+/// The system provides no random bytes.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("the system gave no random bytes")]
 pub struct RandomnessUnavailable;
 
-/// Bytes that nobody can guess.
+/// Random bytes for keys and nonces.
 pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N], RandomnessUnavailable> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
@@ -60,34 +60,34 @@ impl SecretKey {
     /// The public test key, for servers that only this machine can reach.
     pub const INSECURE: Self = Self([0; KEY_BYTES]);
 
-    /// A new key.
+    /// A new random key.
     ///
     /// # Errors
-    /// Where the system has no randomness.
+    /// [`RandomnessUnavailable`] if the system provides no random bytes.
     pub fn random() -> Result<Self, RandomnessUnavailable> {
         random_bytes().map(Self)
     }
 }
 
-/// What a sealed packet is.
+/// The kind of a sealed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SealedKind {
-    /// There is no room for the client.
+    /// The server is full.
     Denied = 1,
-    /// To be sent back, as a proof of the address.
+    /// The client sends it back to prove its address.
     Challenge = 2,
-    /// What came with the challenge.
+    /// The content of the challenge.
     Response = 3,
-    /// The client's index and how many there may be: 4 bytes each.
+    /// The index of the client and the maximum number of clients: 4 bytes each.
     KeepAlive = 4,
     /// A packet of the connection.
     Payload = 5,
-    /// The connection is over.
+    /// The connection has ended.
     Disconnect = 6,
-    /// To be sent back from the address that it came to. This and the next are ours, beyond the standard.
+    /// The client sends it back from the address at which it was received. This kind and the next extend the standard.
     PathChallenge = 7,
-    /// What came with the challenge of a path.
+    /// The content of the path challenge.
     PathResponse = 8,
 }
 
@@ -106,34 +106,34 @@ impl SealedKind {
         })
     }
 
-    /// Whether one that comes twice is dropped.
+    /// Whether repeated packets of this kind are dropped.
     const fn is_replay_protected(self) -> bool {
         !matches!(self, Self::Denied | Self::Challenge | Self::Response)
     }
 }
 
-/// Why a packet is not opened. It changed nothing.
+/// Why a packet cannot be decrypted. The error changed no state.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecryptError {
-    /// It is shorter than any sealed packet, or of no kind that is known.
+    /// It is shorter than any sealed packet, or of an unknown kind.
     #[error("{found} bytes are not a sealed packet")]
     Malformed {
-        /// Its length.
+        /// Its length in bytes.
         found: usize,
     },
-    /// It came before, or is too old to tell.
+    /// It was received before, or is too old for the replay window.
     #[error("packet {number} was received before or is too old")]
     Replayed {
         /// Its number.
         number: u64,
     },
-    /// It was not sealed with the key, or changed on its way.
+    /// It was sealed with another key, or was changed on its way.
     #[error("the packet was sealed with another key, or was changed")]
     Forged,
 }
 
-/// A key, ready for use.
+/// An expanded key.
 pub(super) struct SealingKey(LessSafeKey);
 
 impl std::fmt::Debug for SealingKey {
@@ -142,7 +142,7 @@ impl std::fmt::Debug for SealingKey {
     }
 }
 
-/// The nonce of a number.
+/// The nonce of a packet number.
 fn nonce_of(number: u64) -> [u8; NONCE_LEN] {
     let mut nonce = [0; NONCE_LEN];
     nonce[4..].copy_from_slice(&number.to_le_bytes());
@@ -155,7 +155,7 @@ impl SealingKey {
         Self(LessSafeKey::new(unbound.expect("a key has 32 bytes")))
     }
 
-    /// Seals what lies behind `start`, and appends the tag.
+    /// Seals the bytes from `start` on, and appends the tag.
     fn seal_with(&self, nonce: [u8; NONCE_LEN], bound: &[u8], bytes: &mut Vec<u8>, start: usize) {
         let nonce = Nonce::assume_unique_for_key(nonce);
         let sealed =
@@ -176,12 +176,12 @@ impl SealingKey {
         opened.map_err(|_| DecryptError::Forged)
     }
 
-    /// Seals what lies behind `start` under a number, and appends the tag.
+    /// Seals the bytes from `start` on under a packet number, and appends the tag.
     pub fn seal(&self, number: u64, bound: &[u8], bytes: &mut Vec<u8>, start: usize) {
         self.seal_with(nonce_of(number), bound, bytes, start);
     }
 
-    /// Opens what was sealed under a number, the tag at its end.
+    /// Decrypts bytes that were sealed under a packet number and end with their tag.
     pub fn open<'p>(
         &self,
         number: u64,
@@ -192,7 +192,7 @@ impl SealingKey {
     }
 }
 
-/// What a packet of this kind is bound to.
+/// The data that authenticates with a packet of this kind.
 fn associated_data(protocol: u64, first: u8) -> [u8; 22] {
     let mut bound = [0; 22];
     bound[..13].copy_from_slice(VERSION);
@@ -201,7 +201,7 @@ fn associated_data(protocol: u64, first: u8) -> [u8; 22] {
     bound
 }
 
-/// Writes a sealed packet over what `packet` holds.
+/// Replaces `packet` by a sealed packet.
 pub(super) fn seal_packet(
     key: &SealingKey,
     protocol: u64,
@@ -219,7 +219,7 @@ pub(super) fn seal_packet(
     key.seal(number, &associated_data(protocol, first), packet, start);
 }
 
-/// Opens a sealed packet where it lies: its kind, number and body. `admits` says from kind and number whether it may be opened at all.
+/// Decrypts a packet in place: its kind, number and body. `admits` decides by kind and number whether it is decrypted at all.
 pub(super) fn open_packet<'p>(
     key: &SealingKey,
     protocol: u64,
@@ -232,7 +232,7 @@ pub(super) fn open_packet<'p>(
     let (&mut first, rest) = packet.split_first_mut().ok_or(malformed)?;
     let kind = SealedKind::of(first & 0xf).ok_or(malformed)?;
     let number_bytes = usize::from(first >> 4);
-    // Some write the number 0 with no bytes at all.
+    // Some implementations write the number 0 with no bytes at all.
     if number_bytes > 8 || rest.len() < number_bytes + TAG_BYTES {
         return Err(malformed);
     }
@@ -247,17 +247,17 @@ pub(super) fn open_packet<'p>(
     Ok((kind, number, body))
 }
 
-/// Which numbers came.
+/// The packet numbers that were received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayWindow {
-    /// One more than the newest.
+    /// The newest number, plus one.
     end: u64,
     /// Bit *i* modulo 256 is the number *i*.
     received: [u64; (WINDOW / 64) as usize],
 }
 
 impl ReplayWindow {
-    /// Whether a number did not come and is not too old to tell.
+    /// Whether a number is new and inside the window.
     #[must_use]
     pub const fn expects(&self, number: u64) -> bool {
         if number >= self.end {
@@ -267,7 +267,7 @@ impl ReplayWindow {
         self.end - number <= WINDOW && self.received[at / 64] >> (at % 64) & 1 == 0
     }
 
-    /// Takes note of a number.
+    /// Records a received number.
     pub fn record(&mut self, number: u64) {
         if number >= self.end {
             let skipped = number - self.end;
@@ -286,13 +286,13 @@ impl ReplayWindow {
     }
 }
 
-/// The sealing of one connection, at one end.
+/// The encryption of one connection, at one end.
 #[derive(Debug)]
 pub struct ConnectionCipher {
     protocol: u64,
     sending: SealingKey,
     receiving: SealingKey,
-    /// The number of the next packet. No key has two lines, so none is used twice.
+    /// The number of the next packet. No two connections have the same key, so no number is used twice with a key.
     next: u64,
     window: ReplayWindow,
 }
@@ -308,22 +308,22 @@ impl ConnectionCipher {
         }
     }
 
-    /// Writes a sealed packet over what `packet` holds.
+    /// Replaces `packet` by a sealed packet.
     pub fn seal(&mut self, kind: SealedKind, body: &[u8], packet: &mut Vec<u8>) {
         let numbered = (kind, self.next);
         self.next += 1;
         seal_packet(&self.sending, self.protocol, numbered, body, packet);
     }
 
-    /// One more than the number of the newest packet that was opened, of those that are once.
+    /// The number of the newest packet that was decrypted, plus one. Only replay-protected packets count.
     pub(super) const fn newest(&self) -> u64 {
         self.window.end
     }
 
-    /// Opens a packet where it lies.
+    /// Decrypts a packet in place.
     ///
     /// # Errors
-    /// [`DecryptError`]; it changed nothing then.
+    /// [`DecryptError`]; then nothing has changed.
     pub fn open<'p>(
         &mut self,
         packet: &'p mut [u8],
@@ -339,7 +339,7 @@ impl ConnectionCipher {
     }
 }
 
-/// HChaCha20 (draft-irtf-cfrg-xchacha, section 2.2): the key for the rest of a long nonce.
+/// HChaCha20 (draft-irtf-cfrg-xchacha, section 2.2): derives the key for the rest of a long nonce.
 fn key_for(key: &SecretKey, nonce: &[u8; 16]) -> SecretKey {
     let word = |bytes: &[u8], nth: usize| {
         bytes[4 * nth..]
@@ -378,7 +378,7 @@ fn key_for(key: &SecretKey, nonce: &[u8; 16]) -> SecretKey {
     SecretKey(out)
 }
 
-/// The key and the short nonce that XChaCha20-Poly1305 has for a long one.
+/// The key and the short nonce that XChaCha20-Poly1305 derives from a long nonce.
 fn short_key_and_nonce(key: &SecretKey, nonce: &[u8; 24]) -> (SealingKey, [u8; NONCE_LEN]) {
     let (mut head, mut tail) = ([0; 16], [0; NONCE_LEN]);
     head.copy_from_slice(&nonce[..16]);
@@ -386,13 +386,13 @@ fn short_key_and_nonce(key: &SecretKey, nonce: &[u8; 24]) -> (SealingKey, [u8; N
     (SealingKey::new(&key_for(key, &head)), tail)
 }
 
-/// Seals by XChaCha20-Poly1305, whose nonces are long enough to be drawn, and appends the tag.
+/// Seals with XChaCha20-Poly1305, whose nonces are long enough to be random, and appends the tag.
 pub(super) fn seal_extended(key: &SecretKey, nonce: &[u8; 24], bound: &[u8], bytes: &mut Vec<u8>) {
     let (key, nonce) = short_key_and_nonce(key, nonce);
     key.seal_with(nonce, bound, bytes, 0);
 }
 
-/// Opens what was sealed by [`seal_extended`].
+/// Decrypts what [`seal_extended`] has sealed.
 pub(super) fn open_extended<'p>(
     key: &SecretKey,
     nonce: &[u8; 24],

@@ -1,4 +1,4 @@
-//! The client's end of a connection, from its token on: handshake, sealing, endpoint. No sockets, no clock, no ECS.
+//! The client's end of a connection, from its token on: handshake, encryption, endpoint. No sockets, no clock, no ECS.
 //!
 //! ```text
 //! ConnectToken ─▶ handshake ─▶ open ─┬─ send ─▶ update ─▶ datagrams ─▶ the server
@@ -16,18 +16,18 @@ use super::packet::{PacketStamp, StreamId};
 use super::path::{PathSecret, write_numbered};
 use super::token::ConnectToken;
 
-/// How often it is said that the connection is over, since nothing answers that.
+/// Number of disconnect packets. They are not acknowledged, so several are sent.
 const DISCONNECT_PACKETS: usize = 3;
 
-/// After so long without a packet of the server, packets say to which connection they belong: something on the way may have given this end
-/// another address. In microseconds.
+/// After this time without a packet of the server, packets contain the number of the connection, because a NAT may have changed this end's
+/// address. In microseconds.
 const SILENCE_US: u64 = 1_500_000;
 
-/// Why a connection ended, or was never made.
+/// Why a connection ended or failed.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectionError {
-    /// It was never made.
+    /// The handshake failed.
     #[error(transparent)]
     Failed(#[from] ClientHandshakeError),
     /// The server closed it.
@@ -59,7 +59,7 @@ pub enum DatagramError {
     Ended(#[from] ConnectionError),
 }
 
-/// How far it is.
+/// State of a connection.
 #[derive(Debug)]
 enum ClientPhase {
     Connecting(Box<ClientHandshake>),
@@ -67,7 +67,7 @@ enum ClientPhase {
     Over(ConnectionError),
 }
 
-/// The client's end.
+/// The client's end of a connection.
 #[derive(Debug)]
 pub struct ClientConnection {
     phase: ClientPhase,
@@ -75,15 +75,15 @@ pub struct ClientConnection {
     server: Option<SocketAddr>,
     timeout_us: Option<u64>,
     last_received_us: u64,
-    /// A packet is due that only says that this end is there.
+    /// An empty packet has to be sent, to confirm the connection.
     must_confirm: bool,
     /// The server's number of the connection.
     number: u32,
-    /// Whether packets say that number, since the server may know this end at another address.
+    /// Whether packets contain that number, because the server may have another address of this end.
     sends_number: bool,
-    /// It is at another address for certain, and was not asked there yet.
+    /// The address has changed for certain, and the server has not challenged the new one yet.
     address_changed: bool,
-    /// What the server wants to hear from this address.
+    /// The response to the server's path challenge.
     path_response: Option<PathSecret>,
     packet: Vec<u8>,
     sealed: Vec<u8>,
@@ -91,7 +91,7 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// Begins to connect with a token that was not used before. `settings` are those of the server; the client derives its own.
+    /// Starts to connect with an unused token. `settings` are those of the server; the client derives its own.
     #[must_use]
     pub fn new(token: ConnectToken, settings: EndpointSettings) -> Self {
         let timeout_s = u64::try_from(token.timeout_s).ok();
@@ -124,7 +124,7 @@ impl ClientConnection {
         }
     }
 
-    /// The address of the server that is connected or being asked.
+    /// The address of the server that the client tries or is connected to.
     #[must_use]
     pub fn server(&self) -> Option<SocketAddr> {
         match &self.phase {
@@ -142,12 +142,12 @@ impl ClientConnection {
     /// Sends a reliable message: it arrives once and in order. While connecting, it waits.
     ///
     /// # Errors
-    /// [`SendError`]: the message is empty or longer than 1,024 bytes, or too much waits already.
+    /// [`SendError`]: the message is empty or longer than 1,024 bytes, or the send queue is full.
     pub fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
         self.endpoint.push(StreamId::World, message)
     }
 
-    /// Sends an unreliable message with the next [`update`](Self::update). It may get lost.
+    /// Sends an unreliable message with the next [`update`](Self::update). It may be lost.
     ///
     /// # Errors
     /// [`SendError`] if it is empty or longer than a packet.
@@ -155,10 +155,10 @@ impl ClientConnection {
         self.endpoint.push_unreliable(message)
     }
 
-    /// Receives a datagram that came from the [server](Self::server), decrypts it in place, and calls `deliver` with each complete message.
+    /// Handles a datagram of the [server](Self::server): decrypts it in place and calls `deliver` with each complete message.
     ///
     /// # Errors
-    /// [`DatagramError`]. Anybody can cause it by a forged datagram; [`is_open`](Self::is_open) has the state of the connection.
+    /// [`DatagramError`]. A forged datagram can cause it; [`is_open`](Self::is_open) has the state of the connection.
     pub fn receive(
         &mut self,
         now_us: u64,
@@ -176,7 +176,7 @@ impl ClientConnection {
                 let (kind, packet) = line.open(datagram)?;
                 self.last_received_us = self.last_received_us.max(now_us);
                 match kind {
-                    // Packets of the connection come to where the server knows this end to be.
+                    // The server sends packets of the connection to the address that it knows, so it knows this one.
                     SealedKind::Payload => self.sends_number &= self.address_changed,
                     SealedKind::PathChallenge => {
                         self.address_changed = false;
@@ -187,7 +187,7 @@ impl ClientConnection {
                         self.phase = ClientPhase::Over(ConnectionError::Closed);
                         return Ok(());
                     }
-                    // It did not hear yet that this end is there.
+                    // The server has not received a packet of this end yet.
                     SealedKind::KeepAlive => {
                         self.must_confirm = true;
                         return Ok(());
@@ -207,7 +207,7 @@ impl ClientConnection {
         }
     }
 
-    /// Takes the handshake's outcome, once there is one.
+    /// Opens the connection when the handshake is complete.
     fn open_if_connected(&mut self, now_us: u64) {
         let left = ClientPhase::Over(ConnectionError::Left);
         self.phase = match std::mem::replace(&mut self.phase, left) {
@@ -229,8 +229,7 @@ impl ClientConnection {
         };
     }
 
-    /// Calls `send` with each datagram that is due and its destination. Call it about once per tick: messages between two calls travel
-    /// together.
+    /// Calls `send` with each pending datagram and its destination. Call it about once per tick: messages between two calls share packets.
     pub fn update(&mut self, now_us: u64, mut send: impl FnMut(SocketAddr, &[u8])) {
         let Self {
             packet,
@@ -278,19 +277,19 @@ impl ClientConnection {
             });
     }
 
-    /// The client's address has changed. Packets name their connection until the server knows the new address.
+    /// Call this when the client's address has changed. Packets name their connection until the server knows the new address.
     pub fn rebind(&mut self) {
         (self.sends_number, self.address_changed) = (true, true);
         self.must_confirm = true;
     }
 
-    /// Whether the server does not know the client's new address yet.
+    /// Whether the server has not verified the client's new address yet.
     #[must_use]
     pub const fn is_migrating(&self) -> bool {
         self.sends_number
     }
 
-    /// Leaves: calls `send` with the datagrams that tell the server. Unacknowledged messages are dropped.
+    /// Closes the connection: calls `send` with the datagrams that notify the server. Unacknowledged messages are dropped.
     pub fn leave(&mut self, mut send: impl FnMut(SocketAddr, &[u8])) {
         if let (ClientPhase::Open(line), Some(server)) = (&mut self.phase, self.server) {
             for _ in 0..DISCONNECT_PACKETS {

@@ -1,9 +1,9 @@
-//! A link that delays, loses, doubles and reorders packets, the same ones for the same seed.
+//! A simulated network path that delays, loses, duplicates and reorders packets, reproducibly for a seed.
 //!
-//! What is lost is drawn for each packet, or in bursts: a link in two states (Gilbert and Elliott) of exponential lengths, in one of
-//! which everything is lost. What becomes of a packet hangs on the seed, on the moment at which it is sent and on how many were sent
-//! before it in that moment, so that all who speak over links of one seed meet the same losses, however much each of them says.
-//! Times are microseconds, as of a [`ReliableEndpoint`](super::ReliableEndpoint).
+//! Losses are independent, or come in bursts: the Gilbert-Elliott model, a path with two states of exponentially distributed lengths, which
+//! loses every packet in one of them. What happens to a packet depends on the seed, on its time of sending and on the number of packets
+//! sent before it at the same time. So all senders whose paths have the same seed have identical loss patterns, however much each of them
+//! sends. Times are microseconds, as in [`ReliableEndpoint`](super::ReliableEndpoint).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,41 +11,41 @@ use std::collections::BinaryHeap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// How a link loses packets. Shares are from 0 to 1.
+/// How a path loses packets. Shares are from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LossModel {
-    /// Each with this chance.
+    /// Each packet is lost with this probability.
     Independent(f64),
-    /// All for times of this mean length in microseconds, which make up this share.
+    /// All packets are lost during bursts of this mean length in microseconds, which take this share of the time.
     Bursts {
         /// The share of the time.
         share: f64,
-        /// Their mean length.
+        /// Mean length of a burst, in microseconds.
         mean_us: f64,
     },
 }
 
-/// What a link does with packets.
+/// How a path treats packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NetworkConditioner {
-    /// The least time that a packet takes.
+    /// The shortest delay of a packet, in microseconds.
     pub delay_us: u64,
-    /// The most by which it takes longer; each packet its own, so that those of the same moment overtake each other.
+    /// The most that is added to the delay, in microseconds, drawn per packet. So packets of the same moment overtake each other.
     pub jitter_us: u64,
-    /// What is lost.
+    /// Packet loss.
     pub loss: LossModel,
-    /// The share of packets that come twice.
+    /// Share of the packets that arrive twice.
     pub duplicated: f64,
-    /// The share that takes longer by up to `late_us`.
+    /// Share of the packets that are delayed by up to `extra_delay_us_max` more.
     pub delayed: f64,
-    /// How much longer those take at most.
+    /// The most that these are delayed longer, in microseconds.
     pub extra_delay_us_max: u64,
-    /// The longest packet that gets through, in bytes.
+    /// The longest packet that arrives, in bytes.
     pub bytes_max: usize,
 }
 
 impl NetworkConditioner {
-    /// 55 ms one way, 4 ms jitter, and this loss.
+    /// A path with 55 ms delay one way, 4 ms jitter, and this loss.
     #[must_use]
     pub const fn with_loss(loss: LossModel) -> Self {
         Self {
@@ -60,29 +60,29 @@ impl NetworkConditioner {
     }
 }
 
-/// One direction of a link.
+/// One direction of a simulated path.
 #[derive(Clone, Debug)]
 pub struct ConditionedPath {
     model: NetworkConditioner,
     seed: u64,
-    /// When the newest packet was sent, and how many before it at the same time.
+    /// Time at which the newest packet was sent, and how many were sent before it at the same time.
     newest: (u64, u64),
-    /// By the time of arrival and the order of sending.
+    /// By time of arrival and order of sending.
     in_flight: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
-    /// Buffers of packets that arrived.
+    /// Buffers of packets that have arrived, for reuse.
     spare: Vec<Vec<u8>>,
-    /// Packets that were sent, and their bytes.
+    /// Packets sent.
     pub packets: u64,
-    /// Bytes of those.
+    /// Their bytes.
     pub bytes: u64,
-    /// Of the lengths of bursts.
+    /// Draws the lengths of bursts.
     random: Pcg64Mcg,
     is_in_burst: bool,
     burst_changes_at_us: f64,
 }
 
 impl ConditionedPath {
-    /// A link on which nothing is under way.
+    /// A path without packets in flight.
     #[must_use]
     pub fn new(model: NetworkConditioner, seed: u64) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl ConditionedPath {
         }
     }
 
-    /// What it does from now on.
+    /// Changes the conditions from now on.
     pub const fn set_model(&mut self, model: NetworkConditioner) {
         self.model = model;
     }
@@ -118,7 +118,7 @@ impl ConditionedPath {
         }
     }
 
-    /// What is drawn for the next packet of this moment.
+    /// The random numbers of the next packet of this moment.
     fn random_for(&mut self, now_us: u64) -> Pcg64Mcg {
         let before = if self.newest.0 == now_us {
             self.newest.1 + 1
@@ -126,7 +126,7 @@ impl ConditionedPath {
             0
         };
         self.newest = (now_us, before);
-        // Odd multipliers, so that no two moments are the same one.
+        // Odd multipliers, so that no two moments have the same seed.
         let moment = now_us.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let place = before.wrapping_mul(0xd1b5_4a32_d192_ed03);
         Pcg64Mcg::seed_from_u64(self.seed ^ moment ^ place)
@@ -169,7 +169,7 @@ impl ConditionedPath {
         }
     }
 
-    /// How many packets are under way.
+    /// Number of packets in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
@@ -181,7 +181,7 @@ impl ConditionedPath {
         self.in_flight.peek().map(|Reverse((at_us, ..))| *at_us)
     }
 
-    /// Hands over the next packet that arrived by now, and when it did; whether there was one.
+    /// Passes the next packet that has arrived by `now_us` to `receive`, with its time of arrival. Returns whether there was one.
     pub fn receive(&mut self, now_us: u64, receive: impl FnOnce(u64, &[u8])) -> bool {
         if self.next_arrival_us().is_none_or(|at_us| at_us > now_us) {
             return false;
@@ -199,7 +199,7 @@ impl ConditionedPath {
 mod tests {
     use super::*;
 
-    /// The share of packets that come through, and of lost ones that follow another.
+    /// Measured share of packets that arrive, and of lost packets that follow a lost packet.
     fn shares(loss: LossModel) -> (f64, f64) {
         let mut link = ConditionedPath::new(NetworkConditioner::with_loss(loss), 1);
         let came = (0..20_000_u64).map(|nth| {

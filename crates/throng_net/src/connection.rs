@@ -1,10 +1,11 @@
-//! The server's end of one connection: its sealing and its endpoint. No sockets, no clock.
+//! The server's end of one connection: its encryption and its endpoint. No sockets, no clock.
 //!
 //! ```text
-//! datagram ─▶ opened ─▶ endpoint ─▶ messages of the client          packets for it ─▶ endpoint ─▶ sealed ─▶ datagrams
+//! datagram ─▶ decrypt ─▶ endpoint ─▶ messages of the client          packets for it ─▶ endpoint ─▶ encrypt ─▶ datagrams
 //! ```
-//! A client is *confirmed* when anything sealed by it has come; before that it is told nothing but that it is in, again and
-//! again, since of what it was told it would drop the rest.
+//!
+//! A client is *confirmed* when the first packet sealed by it has arrived. Before that the server sends only keep-alive packets,
+//! repeatedly, because the client drops other packets until it has received one.
 
 use std::net::SocketAddr;
 
@@ -17,26 +18,26 @@ use super::path::PathCandidate;
 use super::server_endpoint::{ConnectionLimits, ServerEndpoint};
 use crate::inbox::DisconnectReason;
 
-/// How often a client is told that it is in, until it says anything, in microseconds.
+/// Time between keep-alive packets until the client is confirmed, in microseconds.
 const KEEP_ALIVE_US: u64 = 100_000;
 
-/// How often it is said that the connection is over, since nothing answers that.
+/// Number of disconnect packets. They are not acknowledged, so several are sent.
 const DISCONNECT_PACKETS: usize = 3;
 
-/// What became of a datagram.
+/// Outcome of a received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DatagramResult {
-    /// It was taken.
+    /// It was accepted.
     Accepted,
-    /// It was not sealed by the client, or came before, or its bytes make no sense.
+    /// It was not sealed by the client, was received before, or is malformed.
     Refused,
-    /// It was taken, and with it the client is at another address.
+    /// It was accepted, and the client has moved to another address.
     Moved,
-    /// With it the connection is over.
+    /// It ended the connection.
     Ended(DisconnectReason),
 }
 
-/// The server's end.
+/// The server's end of a connection.
 #[derive(Debug, MemoryUse)]
 pub(super) struct ServerConnection {
     pub client: ClientId,
@@ -46,7 +47,7 @@ pub(super) struct ServerConnection {
     cipher: ConnectionCipher,
     keep_alive_sent_us: Option<u64>,
     is_confirmed: bool,
-    /// Where the client may be, if it answers.
+    /// The address to which the client may have moved, until it replies.
     candidate: Option<PathCandidate>,
 }
 
@@ -68,8 +69,8 @@ impl ServerConnection {
         }
     }
 
-    /// Takes a datagram that came from an address, changing it, and hands over the messages that are whole with it. If that is not where
-    /// the client is, it may be asked there, by [`challenge`](Self::challenge).
+    /// Handles a datagram from an address, decrypting it in place, and passes the messages that it completes to `deliver`. If the address
+    /// is not the client's, it becomes a candidate that [`challenge`](Self::challenge) can verify.
     pub fn receive(
         &mut self,
         now_us: u64,
@@ -90,7 +91,7 @@ impl ServerConnection {
                 self.candidate = None;
                 return DatagramResult::Moved;
             }
-            // Of two addresses the one counts from which the newest packet came: others may have been under way for long.
+            // Only the newest packet can propose another address: older ones may have been delayed.
             _ if from != self.address && candidate.is_none() && self.cipher.newest() > before => {
                 let secret = random_bytes();
                 self.candidate = secret.ok().map(|secret| PathCandidate {
@@ -110,7 +111,7 @@ impl ServerConnection {
         }
     }
 
-    /// Seals what is to be sent back to where the client may be, if this is there.
+    /// Seals a path challenge, if `at` is the candidate address. Returns whether it is.
     pub fn challenge(&mut self, at: SocketAddr, sealed: &mut Vec<u8>) -> bool {
         let candidate = self.candidate.filter(|candidate| candidate.address == at);
         if let Some(candidate) = candidate {
@@ -120,7 +121,7 @@ impl ServerConnection {
         candidate.is_some()
     }
 
-    /// Seals what is to be sent now, with `packet` and `sealed` as buffers.
+    /// Seals the pending packets, with `packet` and `sealed` as buffers.
     pub fn flush(
         &mut self,
         now_us: u64,
@@ -146,7 +147,7 @@ impl ServerConnection {
         }
     }
 
-    /// Seals the last packets, which say that the connection is over.
+    /// Seals the disconnect packets.
     pub fn send_disconnect(&mut self, sealed: &mut Vec<u8>, mut send: impl FnMut(&[u8])) {
         for _ in 0..DISCONNECT_PACKETS {
             self.cipher.seal(SealedKind::Disconnect, &[], sealed);

@@ -1,6 +1,6 @@
-//! What threads count, and everybody may read at any time.
+//! Counters that threads increment and any thread may read at any time.
 
-/// Declares a struct of plain counts, to be read, and one of atomics beside it, to be counted with.
+/// Declares a struct of plain counts to read, and a struct of atomics to count with.
 macro_rules! counters {
     (
         $(#[$plain_doc:meta])* $plain:ident, $(#[$shared_doc:meta])* $shared:ident:

@@ -1,4 +1,4 @@
-//! What servers of HTTP have in common here.
+//! Helpers of the HTTP servers.
 
 use std::net::IpAddr;
 
@@ -13,22 +13,22 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-/// What is answered.
+/// A complete HTTP response.
 pub type HttpResponse = Response<Full<Bytes>>;
 
-/// A text.
+/// A plain text response.
 pub fn text_response(status: StatusCode, text: String) -> HttpResponse {
     typed_response(status, "text/plain; charset=utf-8", text.into())
 }
 
-/// A body of this type. A browser keeps none of it, and loads nothing for it from elsewhere.
+/// A body of this type. The browser does not cache it and loads nothing for it from other sites.
 pub fn typed_response(status: StatusCode, what: &'static str, body: Bytes) -> HttpResponse {
     let mut answer = Response::new(Full::new(body));
     *answer.status_mut() = status;
     for (name, value) in [
         (CONTENT_TYPE, what),
         (CACHE_CONTROL, "no-store"),
-        // One request a connection: it is bounded so.
+        // One request per connection, which bounds the work of a connection.
         (CONNECTION, "close"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (
@@ -43,7 +43,7 @@ pub fn typed_response(status: StatusCode, what: &'static str, body: Bytes) -> Ht
     answer
 }
 
-/// The key to say in the answer to a request that is to go on as a WebSocket; none where it is not, or of another version than 13.
+/// The key for the response to a WebSocket upgrade request. `None` if the request is no such upgrade, or not of version 13.
 pub fn websocket_key(request: &Request<Incoming>) -> Option<HeaderValue> {
     let fields = request.headers();
     let has = |name, wanted: &str| {
@@ -56,7 +56,7 @@ pub fn websocket_key(request: &Request<Incoming>) -> Option<HeaderValue> {
     HeaderValue::from_str(&derive_accept_key(key.as_bytes())).ok()
 }
 
-/// A request goes on as a WebSocket once this is answered.
+/// The response that upgrades a request to a WebSocket.
 pub fn websocket_response(
     request: &mut Request<Incoming>,
     key: HeaderValue,
@@ -74,7 +74,7 @@ pub fn websocket_response(
     (upgrade, answer)
 }
 
-/// Whether a `Host` names this machine's loopback.
+/// Whether a `Host` names the loopback interface.
 pub fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -84,7 +84,7 @@ pub fn is_loopback(host: &str) -> bool {
     name == "localhost" || address.is_some_and(|address| address.is_loopback())
 }
 
-/// Whether a page of another site asks: its origin betrays it.
+/// Whether the request comes from a page of another site, according to its origin.
 pub fn is_cross_site(host: Option<&str>, origin: Option<&str>) -> bool {
     let of_page = origin.and_then(|origin| origin.split_once("://"));
     origin.is_some() && of_page.map(|(_, host)| host) != host

@@ -7,39 +7,40 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0 | flags. Bits 0–1: number of pieces. Bit 2: a bitmap follows. Bit 3: an input follows. Bit 4: the receiver shall answer soon. Bit 5: the bitmap has four bytes instead of two. Bits 6–7: 0. Another bit, or bit 5 without bit 2, is an error |
+//! | 0 | flags. Bits 0–1: number of stream frames. Bit 2: a bitmap follows. Bit 3: an input follows. Bit 4: the receiver has to reply soon. Bit 5: the bitmap has four bytes instead of two. Bits 6–7: 0. Another bit, or bit 5 without bit 2, is an error |
 //! | 1 | epoch of the unreliable messages |
 //! | 2–3 | number of the packet: counts the packets of this direction from 0, modulo 65,536 |
 //! | 4–5 | tick of the sender, modulo 65,536 |
 //! | 6–7 | number of the newest packet received; 65,535 before the first |
 //! | | bitmap, 2 or 4 bytes: which packets before the newest were received. Bit 0 is the packet just before it. A bit of 0 makes no statement. Without a bitmap, each of the 32 packets before the newest was received or never sent |
 //! | | input, 2 bytes: number of the last input that was handled; see [`wire`](throng_protocol::wire) |
-//! | | the pieces |
+//! | | the stream frames |
 //! | | unreliable messages, each after its length, in the order in which they were sent, until the end. A length of 0 marks the rest as padding |
 //!
-//! A *piece* is 2 bytes (bits 0–10: number of its bytes, bits 11–12: its stream, bits 13–15: 0), then 3 bytes (offset of its first byte in
-//! the stream, modulo 2²⁴), then its bytes. A packet has at most 2,047 bytes.
+//! A *stream frame* is 2 bytes (bits 0–10: number of its bytes, bits 11–12: its stream, bits 13–15: 0), then 3 bytes (offset of its first
+//! byte in the stream, modulo 2²⁴), then its bytes. A packet has at most 2,047 bytes.
 //!
 //! Each direction has four streams: the world, announcements, messages of the game, and long messages. A stream is a sequence of messages,
 //! each after its length. The length is 1 to 1,048,576 towards the client and 1 to 1,024 towards the server; another length ends the
-//! connection. A message may be spread over any number of pieces, and a piece may begin and end anywhere. The same bytes of a stream may
-//! arrive any number of times, at the same offsets. A sender is ahead of the last byte that it knows to have arrived by at most 65,536
-//! bytes towards the client and 8,192 bytes towards the server. Bytes further ahead are neither stored nor acknowledged.
+//! connection. A message may be spread over any number of frames, and a frame may begin and end anywhere. The same bytes of a stream may
+//! arrive any number of times, at the same offsets. A sender is at most 65,536 bytes towards the client, and 8,192 bytes towards the
+//! server, ahead of the last byte that it knows to have arrived. Bytes further ahead are neither stored nor acknowledged.
 //!
 //! A packet is dropped if it was received before, is older than the bitmap reaches, or acknowledges a packet that was never sent. Any
-//! packet is an answer. A side with nothing to send answers with an empty packet that requests no answer. A packet counts as received
-//! completely or not at all.
+//! packet is a reply. A side with nothing to send replies with an empty packet that requests no reply. A packet is received completely or
+//! not at all.
 //!
 //! # WebSockets
 //!
-//! A WebSocket (RFC 6455) loses nothing, keeps the order and separates messages. So it has no seal, no pieces and no acknowledgements. The
-//! path is `/play`. Only binary messages are allowed; another type, or a client message longer than 1,078 bytes, ends the connection.
+//! A WebSocket (RFC 6455) loses nothing, keeps the order and separates messages. So it has no encryption of its own, no stream frames and
+//! no acknowledgements. The path is `/play`. Only binary messages are allowed; another type, or a client message longer than 1,078 bytes,
+//! ends the connection.
 //!
 //! | message | content |
 //! |---|---|
 //! | first of the client | a request as in netcode 1.02, 1,078 bytes: a byte 0, then bytes 0–20 (version and protocol) and 29–1,084 (expiry, nonce, sealed part) of the connect token. The token has 2,048 bytes; the keys at its end stay with the client |
 //! | later ones of the client | one message of [`wire`](throng_protocol::wire) each, first *Login* or *Resume* |
-//! | all of the server | one packet of [`wire`](throng_protocol::wire) each, with its header, of either channel. Reliable packets arrive in the order of their sequence numbers; unreliable ones are left out when too much waits |
+//! | all of the server | one packet of [`wire`](throng_protocol::wire) each, with its header, of either channel. Reliable packets arrive in the order of their sequence numbers; unreliable ones are dropped while the send queue is too full |
 //!
 //! The answer to the first message is packets, or the end. The server sends pings, and the client answers them as in RFC 6455. A client
 //! that does not answer within the timeout of its token is lost. Close codes: 1000: the server has ended the session, and the last packet
@@ -60,7 +61,8 @@
 //! Streams and unreliable messages of the client contain messages of [`wire`](throng_protocol::wire), first *Login* or *Resume*. Messages
 //! that must keep their order use one stream. Those of the server contain packets of [`wire`](throng_protocol::wire) with their headers:
 //! reliable ones on the first stream, in the order of their sequence numbers; unreliable ones as unreliable messages or, if one is too long,
-//! on the last stream. Ignore tick, epoch and input in the head of a datagram; the packets inside have their own. Both sides count packets
+//! on the last stream. Ignore tick, epoch and input in the header of a datagram; the packets inside have their own. Both sides count
+//! packets
 //! and bytes of streams from 0.
 //!
 //! A client may send datagrams as soon as it has sent its request; until it is admitted they may be lost. It repeats what was not

@@ -1,44 +1,44 @@
-//! How long datagrams may be on this path.
+//! Discovery of the longest datagram that a path carries.
 //!
-//! A path takes at least 508 bytes, nearly all take 1,200, most 1,400. A *probe* is a packet filled up to the next of these
-//! sizes, with nothing in it that would be missed (RFC 8899). When long packets are lost and nothing but short ones arrive, the
-//! size goes back to the least; that is what a path does that changed, or that drops what is too long and says nothing.
+//! Every path carries 508 bytes, nearly all 1,200, most 1,400. A *probe* is a packet padded to the next of these sizes, without content
+//! that would have to be repeated (RFC 8899). When long packets are lost and only short ones arrive, the size returns to the minimum: the
+//! path has changed, or silently drops long packets.
 
-/// Sizes of datagrams that are tried, in bytes.
+/// Sizes of datagrams, in bytes.
 const SIZES: [u16; 3] = [508, 1_200, 1_400];
 
-/// The size at first.
+/// Index of the initial size.
 const DEFAULT_INDEX: usize = 1;
 
-/// Probes of one size that may be lost before it is given up for a while.
+/// Lost probes of one size after which it is not tried for a while.
 const PROBES_MAX: u8 = 3;
 
-/// The times between two probes, and after all of one size were lost, in microseconds.
+/// Time between two probes, and the pause after all probes of one size were lost, in microseconds.
 const PROBE_EVERY_US: u64 = 1_000_000;
 const RETRY_US: u64 = 60_000_000;
 
-/// Long packets lost one after the other that mean that none arrives: three, and twice as many where a tenth is lost anyway.
+/// Consecutive losses of long packets after which none is assumed to arrive: three, or six if a tenth of all packets is lost anyway.
 const LOST_IN_A_ROW_MAX: u8 = 3;
 const LOSS_HIGH: f32 = 0.1;
 
-/// Timeouts in a row that mean the same: where both ends say nothing but what is too long, neither hears of it.
+/// Consecutive timeouts with the same meaning: if both ends send only packets that are too long, neither receives any.
 const TIMEOUTS_MAX: u8 = 3;
 
 /// The longest datagram of a path, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PathMtu {
-    /// Into [`SIZES`].
+    /// Index into [`SIZES`].
     size_index: usize,
-    /// The largest that is tried.
+    /// Index of the largest size to try.
     largest_index: usize,
     probes_lost: u8,
     next_probe_us: u64,
-    /// Long packets lost since one arrived.
+    /// Long packets lost since the last one that arrived.
     lost_in_a_row: u8,
 }
 
 impl PathMtu {
-    /// From the default on, up to datagrams of so many bytes.
+    /// Starts at the default size; tries datagrams of up to `bytes_max`.
     pub fn new(bytes_max: usize) -> Self {
         let fitting = SIZES
             .iter()
@@ -59,7 +59,7 @@ impl PathMtu {
         usize::from(SIZES[self.size_index])
     }
 
-    /// The length of a probe, if it is time for one.
+    /// Length of a probe, if one is pending.
     pub fn probe(&mut self, now_us: u64) -> Option<usize> {
         if self.size_index >= self.largest_index || now_us < self.next_probe_us {
             return None;
@@ -68,7 +68,7 @@ impl PathMtu {
         Some(usize::from(SIZES[self.size_index + 1]))
     }
 
-    /// A datagram of so many bytes arrived.
+    /// Records that a datagram of so many bytes arrived.
     pub fn on_arrived(&mut self, bytes: usize, is_probe: bool) {
         if bytes > usize::from(SIZES[0]) {
             self.lost_in_a_row = 0;
@@ -79,7 +79,7 @@ impl PathMtu {
         }
     }
 
-    /// A datagram of so many bytes is lost, on a link that loses this share.
+    /// Records that a datagram of so many bytes was lost, on a path with this share of losses.
     pub fn on_lost(&mut self, now_us: u64, bytes: usize, is_probe: bool, loss: f32) {
         if is_probe {
             self.probes_lost += 1;
@@ -100,7 +100,7 @@ impl PathMtu {
         }
     }
 
-    /// So many times in a row nothing was heard where there should have been an answer: perhaps all that is said is too long.
+    /// Records consecutive timeouts: the packets may be too long for the path.
     pub fn on_timeouts(&mut self, now_us: u64, timeouts: u8) {
         if timeouts >= TIMEOUTS_MAX && self.size_index > 0 {
             self.shrink(now_us);

@@ -1,25 +1,25 @@
-//! Packets as bytes: a head, pieces of streams, and unreliable messages. The [module's page](super) has the bytes.
+//! Encoding of packets: a header, stream frames, and unreliable messages. The [crate documentation](super) has the format.
 //!
-//! Invariant: a packet is read as a whole before anything of it counts, so that a broken one changes nothing.
+//! Invariant: a packet is decoded completely before any of it takes effect, so a malformed packet changes nothing.
 
 use throng_protocol::wire::{WireError, WireReader, write_varint};
 
-/// Bytes that every packet begins with.
+/// Length of the shortest header, in bytes.
 pub(super) const HEADER_BYTES: usize = 8;
 
-/// The longest head: with the bitmap and the number of an input.
+/// Length of the longest header: with the bitmap and the number of an input.
 pub(super) const HEADER_BYTES_MAX: usize = HEADER_BYTES + 4 + 2;
 
-/// Bytes before the bytes of a piece.
+/// Length of a stream frame's header, in bytes.
 pub(super) const FRAME_HEADER_BYTES: usize = 2 + 3;
 
-/// The most pieces in a packet.
+/// The most stream frames in a packet.
 pub(super) const FRAMES_MAX: usize = 3;
 
-/// The longest packet and the longest piece, in bytes: what eleven bits count.
+/// The longest packet and the longest stream frame, in bytes: the maximum of eleven bits.
 pub const PACKET_BYTES_MAX: usize = 2_047;
 
-/// How many streams there are.
+/// Number of streams.
 pub(super) const STREAMS: usize = 4;
 
 /// The bits of the first byte.
@@ -29,44 +29,44 @@ const HAS_INPUT: u8 = 1 << 3;
 const WANTS_ACK: u8 = 1 << 4;
 const LONG_BITMAP: u8 = 1 << 5;
 
-/// Which of the four ordered byte streams of a direction. Each is in order by itself; where there is not room for all, the
-/// lower number goes first.
+/// One of the four ordered byte streams of a direction. Each stream keeps its own order. If there is not room for all, the lower number is
+/// sent first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StreamId {
-    /// What a client has to know of its world.
+    /// The state of the world for the client.
     #[default]
     World,
-    /// What is announced.
+    /// Announcements.
     Announcements,
-    /// What the game says to its own client.
+    /// Messages of the game to its own client.
     Game,
-    /// What is long and may wait for all else.
+    /// Long messages, sent after all others.
     Bulk,
 }
 
 impl StreamId {
-    /// All of them, by number.
+    /// All streams, by number.
     pub const ALL: [Self; STREAMS] = [Self::World, Self::Announcements, Self::Game, Self::Bulk];
 
-    /// Its number in a piece.
+    /// Number of the stream in a stream frame.
     #[must_use]
     pub const fn number(self) -> usize {
         self as usize
     }
 }
 
-/// What whoever sends a packet says with it, and whoever receives it is told; this module does nothing with it.
+/// Values that the sender adds to a packet and the receiver reads. This crate does not use them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketStamp {
     /// The sender's tick, modulo 65,536.
     pub tick: u16,
     /// The epoch of the unreliable messages.
     pub epoch: u8,
-    /// The last input that was handled; none takes no bytes.
+    /// The last input that was handled. `None` takes no bytes.
     pub input: Option<u16>,
 }
 
-/// What a packet says beside its messages.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TransportHeader {
     pub frames: usize,
@@ -76,22 +76,22 @@ pub(super) struct TransportHeader {
     pub number: u16,
     /// The newest packet that was received.
     pub newest: u16,
-    /// Which of the 32 before that were: bit 0 is the one just before it. Of those whose bit is 0 nothing is said.
+    /// Which of the 32 packets before the newest were received: bit 0 is the one just before it. A bit of 0 makes no statement.
     pub before: u32,
-    /// Whether something is said of the older half of them, unless all came.
+    /// Whether the bitmap includes the older half of them, unless all were received.
     pub has_long_bitmap: bool,
 }
 
-/// A piece of a stream, in a packet that is being read.
+/// A stream frame of a packet that is being read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StreamFrame<'p> {
     pub stream: usize,
-    /// The lowest 24 bits of the offset of its first byte.
+    /// The lowest 24 bits of the stream offset of its first byte.
     pub offset: u32,
     pub bytes: &'p [u8],
 }
 
-/// A packet that was read.
+/// A decoded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ParsedPacket<'p> {
     pub header: TransportHeader,
@@ -100,7 +100,7 @@ pub(super) struct ParsedPacket<'p> {
 }
 
 impl TransportHeader {
-    /// Appends the head to an empty packet. How many pieces follow may be said later: [`set_frames`].
+    /// Appends the header to an empty packet. The number of stream frames can be set later with [`set_frames`].
     pub fn write(&self, packet: &mut Vec<u8>) {
         debug_assert!(packet.is_empty(), "a packet begins with its head");
         let has = |bit: u8, is: bool| if is { bit } else { 0 };
@@ -155,7 +155,7 @@ impl TransportHeader {
     }
 }
 
-/// Says in a packet's head how many pieces it has, and that they want to be acknowledged.
+/// Sets the number of stream frames in a packet's header, and the flag that requests an acknowledgement.
 pub(super) fn set_frames(packet: &mut [u8], pieces: usize) {
     debug_assert!(pieces <= FRAMES_MAX, "two bits count the pieces");
     if let Some(flags) = packet.first_mut()
@@ -165,7 +165,7 @@ pub(super) fn set_frames(packet: &mut [u8], pieces: usize) {
     }
 }
 
-/// Appends what stands before the bytes of a piece.
+/// Appends the header of a stream frame.
 pub(super) fn write_frame_header(packet: &mut Vec<u8>, stream: usize, offset: u32, length: usize) {
     debug_assert!(length <= PACKET_BYTES_MAX && stream < STREAMS);
     let [l0, l1] = (length as u16 | (stream as u16) << 11).to_le_bytes();
@@ -174,10 +174,10 @@ pub(super) fn write_frame_header(packet: &mut Vec<u8>, stream: usize, offset: u3
 }
 
 impl<'p> ParsedPacket<'p> {
-    /// Reads a packet. O(messages of its tail).
+    /// Decodes a packet. O(number of unreliable messages).
     ///
     /// # Errors
-    /// Where it ends too early, and at a bit that this version does not know.
+    /// [`WireError`] if the packet is truncated or has a flag that this version does not know.
     pub fn read(packet: &'p [u8]) -> Result<Self, WireError> {
         let mut reader = WireReader::new(packet);
         let head = TransportHeader::read(&mut reader)?;
@@ -204,20 +204,20 @@ impl<'p> ParsedPacket<'p> {
         })
     }
 
-    /// Its pieces, in their order.
+    /// Its stream frames, in order.
     pub fn frames(&self) -> &[StreamFrame<'p>] {
         &self.frames[..self.header.frames]
     }
 
-    /// Its unreliable messages, in their order.
+    /// Its unreliable messages, in order.
     pub fn unreliable(&self) -> impl Iterator<Item = &'p [u8]> + use<'p> {
         let mut rest = WireReader::new(self.messages);
-        // It was read before, and had no error.
+        // It was decoded before without an error.
         std::iter::from_fn(move || next_message(&mut rest).ok().flatten())
     }
 }
 
-/// The next message behind its length; none at the end, and where a length of 0 says that the rest is filling.
+/// The next message after its length; `None` at the end, or at the padding that a length of 0 starts.
 fn next_message<'p>(tail: &mut WireReader<'p>) -> Result<Option<&'p [u8]>, WireError> {
     if tail.is_empty() {
         return Ok(None);
@@ -228,19 +228,19 @@ fn next_message<'p>(tail: &mut WireReader<'p>) -> Result<Option<&'p [u8]>, WireE
     }
 }
 
-/// Appends an unreliable message behind its length.
+/// Appends an unreliable message after its length.
 pub(super) fn write_message(packet: &mut Vec<u8>, message: &[u8]) {
     debug_assert!(!message.is_empty(), "a length of 0 says filling");
     write_varint(packet, message.len() as u64);
     packet.extend_from_slice(message);
 }
 
-/// Bytes of a message with the length before it.
+/// Bytes of a message, with the length before it.
 pub(super) const fn framed_bytes(length: usize) -> usize {
     length + length_bytes(length)
 }
 
-/// Bytes of a varint.
+/// Bytes of a length.
 pub(super) const fn length_bytes(length: usize) -> usize {
     match length {
         0..0x80 => 1,

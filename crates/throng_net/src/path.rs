@@ -1,40 +1,41 @@
-//! A client that speaks from another address than before: by which connection it is known, and how the address is proven.
+//! Migration of a client to another address: how its connection is found, and how the address is proven.
 //!
 //! ```text
-//! client, from anywhere ── its number, and a sealed packet ──▶  newest of the connection? then this may be where it is now
-//!                       ◀── path challenge, sealed ──────────   (all else still goes to where it was)
-//!                       ── its number, and the answer ───────▶  it is there
+//! client, new address ── its number, and a sealed packet ──▶  newest packet of the connection? then this may be its address
+//!                     ◀── path challenge, sealed ───────────  (all other packets still go to the old address)
+//!                     ── its number, and the response ─────▶  the address is proven
 //! ```
-//! A client does so when it hears nothing any more, since its address may be another one without its knowing. Until the address is proven, it is sent
-//! one challenge a packet that came from it, which is no longer than that.
+//!
+//! A client sends numbered packets when it no longer receives any, because its address may have changed without its knowledge. Until the
+//! address is proven, the server sends at most one challenge per packet from it, and the challenge is not longer than that packet.
 //!
 //! | bytes | a packet with a number |
 //! |---|---|
 //! | 0 | 15 |
-//! | 1–4 | the number of the connection, as the first keep-alive told it, little endian |
+//! | 1–4 | number of the connection, from the first keep-alive packet, little endian |
 //! | | a sealed packet |
 
 use std::net::SocketAddr;
 
 use throng_protocol::wire::ClientId;
 
-/// What byte 0 of a packet with a number is.
+/// Byte 0 of a packet with a number.
 const NUMBERED: u8 = 15;
 
 /// Bytes before the sealed packet.
 pub(super) const NUMBERED_HEADER_BYTES: usize = 5;
 
-/// What a challenge holds, so that nobody guesses the answer.
+/// The random content of a path challenge.
 pub(super) type PathSecret = [u8; 8];
 
-/// An address at which a client may be.
+/// An address to which a client may have moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PathCandidate {
     pub address: SocketAddr,
     pub secret: PathSecret,
 }
 
-/// Writes a packet with its connection's number over what `packet` holds.
+/// Replaces `packet` by a packet with the number of its connection.
 pub(super) fn write_numbered(number: u32, sealed: &[u8], packet: &mut Vec<u8>) {
     packet.clear();
     packet.push(NUMBERED);
@@ -42,7 +43,7 @@ pub(super) fn write_numbered(number: u32, sealed: &[u8], packet: &mut Vec<u8>) {
     packet.extend_from_slice(sealed);
 }
 
-/// The client and the sealed packet of one with a number; `None` where it is none.
+/// The client and the sealed packet inside a packet with a number; `None` for other packets.
 pub(super) fn read_numbered(packet: &mut [u8]) -> Option<(ClientId, &mut [u8])> {
     let (head, sealed) = packet.split_first_chunk_mut::<NUMBERED_HEADER_BYTES>()?;
     let [NUMBERED, number @ ..] = *head else {

@@ -1,51 +1,51 @@
-//! How often what is not acknowledged is sent again: by what the link loses, in which way, and how long its round trip is.
+//! Redundancy and retransmission, chosen by the estimated loss, its pattern and the round trip time.
 //!
-//! | estimated loss | in so many packets, one after the other |
+//! | estimated loss | number of consecutive packets that carry the same bytes |
 //! |---|---|
 //! | below 0.2 % | 1 |
 //! | below 2 % | 2 |
 //! | below 7 % | 3 |
 //! | below 15 % | 4 |
-//! | above, or in bursts | all, until it is acknowledged |
+//! | above, or in bursts | all, until acknowledged |
 //!
-//! After those it is sent again when a packet that was sent later is acknowledged and it is not, or when nothing was for a
-//! *probe timeout* (PTO, as of RFC 9002, section 6.2), which doubles as long as that goes on. The other end tells in a packet
-//! a tick what came, and the round trip is longer than four ticks on most links: so waiting for it costs more time than a game
-//! has, and a second copy of a few bytes costs less than that.
+//! Afterwards the bytes are sent again when a packet that was sent later is acknowledged and theirs are not, or when nothing is
+//! acknowledged for a *probe timeout* (PTO, RFC 9002, section 6.2), which doubles while that lasts. The other end acknowledges once per
+//! tick, and the round trip exceeds four ticks on most paths. Waiting for an acknowledgement would therefore take longer than a game can
+//! wait, and a second copy of a few bytes costs less.
 
-/// Round trips before there is one, in microseconds.
+/// PTO before the first round trip is measured, in microseconds.
 const PTO_FIRST_US: u64 = 200_000;
 
-/// The longest round trip that counts as one, in microseconds.
+/// The longest accepted round trip time, in microseconds.
 const ROUND_TRIP_MAX_US: u64 = 60_000_000;
 
-/// What the other end may take to answer, in microseconds: a tick.
+/// The longest delay of a reply at the other end, in microseconds: a tick.
 const ACK_DELAY_US: u64 = 33_000;
 
 /// The longest PTO, in microseconds.
 const PTO_MAX_US: u64 = 1_000_000;
 
-/// The most by which packets overtake each other without one counting as lost, in microseconds.
+/// The longest reordering that does not count as loss, in microseconds.
 const REORDER_MAX_US: u64 = 10_000;
 
-/// Copies that go on until there is an acknowledgement.
+/// Copies continue until the acknowledgement.
 pub(super) const UNTIL_ACKNOWLEDGED: u8 = u8::MAX;
 
-/// What a link does with packets, as far as acknowledgements tell.
+/// Estimate of loss and round trip time, from acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PathEstimate {
-    /// Shares of packets that are lost: of the last fifty or so, and of the last 250.
+    /// Share of packets lost: over about the last 50, and over about the last 250.
     fast_average: f32,
     slow_average: f32,
-    /// The share of lost packets before which another was lost.
+    /// Share of lost packets that follow another lost packet.
     burst_loss: f32,
-    /// The smoothed round trip and how much it varies (RFC 6298), in microseconds; 0 before there is any.
+    /// Smoothed round trip time and its variation (RFC 6298), in microseconds; 0 before the first measurement.
     round_trip_us: u64,
     round_trip_variation_us: u64,
-    /// How often the PTO passed since there was an acknowledgement of something new, and when it last did.
+    /// Number of PTOs since the last acknowledgement of new data, and time of the last one.
     timeouts: u8,
     last_timeout_us: u64,
-    /// When there was one.
+    /// Time of the last acknowledgement.
     last_ack_us: u64,
 }
 
@@ -70,7 +70,7 @@ fn blend(average: &mut f32, value: f32, share: f32) {
 }
 
 impl PathEstimate {
-    /// A packet arrived, so long after it was sent where that is a round trip.
+    /// Records that a packet arrived, and its round trip time if it measures one.
     pub fn on_arrived(&mut self, now_us: u64, round_trip_us: Option<u64>, was_lost: bool) {
         if !was_lost {
             blend(&mut self.fast_average, 0.0, 0.02);
@@ -90,7 +90,7 @@ impl PathEstimate {
         }
     }
 
-    /// A packet is lost, and the one before it, too, or not.
+    /// Records that a packet was lost, and whether the one before it was lost too.
     pub fn on_lost(&mut self, after_another: bool) {
         blend(&mut self.fast_average, 1.0, 0.02);
         blend(&mut self.slow_average, 1.0, 0.004);
@@ -101,7 +101,7 @@ impl PathEstimate {
         );
     }
 
-    /// Something is sent again because nothing was heard. What is so within the same PTO counts once.
+    /// Records a retransmission by timeout. Those within one PTO count once.
     pub fn on_timeout(&mut self, now_us: u64) {
         if self.timeouts == 0 || now_us.saturating_sub(self.last_timeout_us) >= self.pto_us() {
             self.timeouts = self.timeouts.saturating_add(1);
@@ -109,29 +109,29 @@ impl PathEstimate {
         }
     }
 
-    /// How often in a row nothing was heard for as long as it takes.
+    /// Number of consecutive PTOs without an acknowledgement.
     pub const fn timeouts(&self) -> u8 {
         self.timeouts
     }
 
-    /// The share of packets that is lost.
+    /// Share of packets lost.
     pub fn loss(&self) -> f32 {
         self.fast_average.max(self.slow_average)
     }
 
-    /// The share of the last fifty or so.
+    /// Share of about the last 50 packets lost.
     pub fn recent_loss(&self) -> f32 {
         self.fast_average
     }
 
-    /// Whether packets are lost several at a time.
+    /// Whether losses come in bursts.
     pub fn is_bursty(&self) -> bool {
         self.loss() > 0.01 && self.burst_loss > 0.3
     }
 
-    /// In how many packets, one after the other, bytes are sent.
+    /// Number of consecutive packets that carry the same bytes.
     pub fn copies(&self, now_us: u64) -> u8 {
-        // To who does not answer at all, nothing is sent but by timeouts.
+        // If the other end does not reply at all, only timeouts send again.
         if self.timeouts > 1 && now_us.saturating_sub(self.last_ack_us) > 2 * self.shortest_pto_us()
         {
             return 1;
@@ -146,7 +146,7 @@ impl PathEstimate {
         }
     }
 
-    /// The smoothed round trip, in microseconds; 0 before there is any.
+    /// Smoothed round trip time, in microseconds; 0 before the first measurement.
     pub const fn round_trip_us(&self) -> u64 {
         self.round_trip_us
     }
@@ -158,13 +158,13 @@ impl PathEstimate {
         }
     }
 
-    /// How long to wait for an acknowledgement, in microseconds.
+    /// Probe timeout, in microseconds.
     pub fn pto_us(&self) -> u64 {
         let pto_us = self.shortest_pto_us().min(PTO_MAX_US);
         (pto_us << self.timeouts.min(4)).min(PTO_MAX_US)
     }
 
-    /// By how much packets overtake each other, in microseconds.
+    /// By how much packets can be reordered, in microseconds.
     pub fn reorder_us(&self) -> u64 {
         (self.round_trip_us / 8).min(REORDER_MAX_US)
     }

@@ -1,4 +1,4 @@
-//! The server's endpoint of a client, and how long anything of it is waited for. No seal, no sockets, no clock.
+//! The server's endpoint of a client, with its deadlines. No encryption, no sockets, no clock.
 //!
 //! ```text
 //! packet ─▶ endpoint ─▶ messages of the client          packets of the server ─▶ endpoint ─▶ packets of the transport
@@ -11,11 +11,11 @@ use super::endpoint::{EndpointSettings, EndpointStats, PacketError, ReliableEndp
 use super::packet::{PacketStamp, StreamId, framed_bytes};
 use crate::inbox::DisconnectReason;
 
-/// What a connection may do.
+/// Time limits of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ConnectionLimits {
     pub endpoint: EndpointSettings,
-    /// How long at most after [`close`](ServerEndpoint::close) what is left is sent.
+    /// How long the endpoint sends what is left after [`close`](ServerEndpoint::close), at most.
     pub linger_us: u64,
     /// How long a client that sends packets may leave messages unacknowledged before the connection is lost.
     pub unacknowledged_us_max: u64,
@@ -24,17 +24,18 @@ pub(super) struct ConnectionLimits {
 /// After this time without a packet a client counts as silent: it may be in a tunnel, and cannot acknowledge anything.
 const SILENCE_US: u64 = 1_000_000;
 
-/// Sees to it that nothing waits for an acknowledgement for too long, with one mark that moves behind what was acknowledged.
+/// Measures how long data waits for its acknowledgement, with one mark that advances as bytes are acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 struct AckWatch {
-    /// Bytes that were pushed in all.
+    /// Bytes pushed in total.
     pushed: u64,
-    /// So many of those were pushed at this time, and are not all acknowledged.
+    /// The number of bytes pushed up to the mark, and its time. Not all of them are acknowledged.
     mark: Option<(u64, u64)>,
 }
 
 impl AckWatch {
-    /// How long something has waited at least, when so many bytes wait. What is older than this is younger than twice as much.
+    /// A lower bound of the age of the oldest unacknowledged data, while `waiting` bytes are unacknowledged. The true age is less than
+    /// twice as much.
     fn age_us(&mut self, now_us: u64, waiting: usize) -> u64 {
         let arrived = self.pushed.saturating_sub(waiting as u64);
         if self.mark.is_some_and(|(pushed, _)| arrived >= pushed) {
@@ -51,9 +52,9 @@ impl AckWatch {
 /// An endpoint with its deadlines.
 #[derive(Debug, MemoryUse)]
 pub(super) struct ServerEndpoint {
-    /// Something was pushed since it was flushed.
+    /// Something was pushed since the last flush.
     pub is_touched: bool,
-    /// When it was flushed last.
+    /// Time of the last flush.
     pub flushed_us: u64,
     endpoint: ReliableEndpoint,
     stamp: PacketStamp,
@@ -61,14 +62,14 @@ pub(super) struct ServerEndpoint {
     last_received_us: u64,
     /// Total time in which the client sent packets. Each silence counts for at most [`SILENCE_US`].
     active_us: u64,
-    /// It is being closed, and is gone then at the latest.
+    /// Set while the connection closes: it ends at this time at the latest.
     close_deadline_us: Option<u64>,
     watch: AckWatch,
     limits: ConnectionLimits,
 }
 
 impl ServerEndpoint {
-    /// Of a client that is over after so many seconds without a sign of life; below 0 never.
+    /// The endpoint of a client that is lost after so many seconds without a packet. Below 0: never.
     pub fn new(timeout_s: i32, limits: ConnectionLimits, now_us: u64) -> Self {
         let timeout_s = u64::try_from(timeout_s).ok();
         Self {
@@ -85,7 +86,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// The client is there.
+    /// Records that a packet of the client was received.
     pub fn mark_received(&mut self, now_us: u64) {
         self.active_us = self.active_us(now_us);
         self.last_received_us = self.last_received_us.max(now_us);
@@ -95,7 +96,7 @@ impl ServerEndpoint {
         self.active_us + now_us.saturating_sub(self.last_received_us).min(SILENCE_US)
     }
 
-    /// Takes a packet of the client, and hands over the messages that are whole with it; none once it is being closed.
+    /// Handles a packet of the client, and passes the messages that it completes to `receive`. No messages while the connection closes.
     pub fn receive(
         &mut self,
         now_us: u64,
@@ -110,7 +111,7 @@ impl ServerEndpoint {
         })
     }
 
-    /// Takes a packet for the client. Whether it can still be told everything: if not, it is behind, and to be given up.
+    /// Queues a packet for the client. Returns false if the send queue is full: then the connection has to be closed.
     pub fn push(&mut self, channel: Channel, packet: &[u8]) -> bool {
         if self.close_deadline_us.is_some() {
             return true;
@@ -123,7 +124,7 @@ impl ServerEndpoint {
         }
         let stream = match channel {
             Channel::Reliable => StreamId::World,
-            // One that this path takes in pieces only comes late, which it may, and does not hold up the others.
+            // A packet that this path can send only in stream frames arrives later, which is allowed, and does not delay the others.
             Channel::Unreliable => match self.endpoint.push_unreliable(packet) {
                 Err(SendError::TooLong { .. }) => StreamId::Bulk,
                 Ok(()) | Err(_) => return true,
@@ -135,25 +136,25 @@ impl ServerEndpoint {
                 true
             }
             Err(SendError::SendQueueFull { .. }) => false,
-            // No packet is empty, nor longer than a datagram.
+            // Cannot happen: no packet is empty or longer than a datagram.
             Err(_) => true,
         }
     }
 
-    /// It is told nothing more than what it was given.
+    /// Closes the connection. The client receives only what was pushed before.
     pub fn close(&mut self, now_us: u64) {
         let until_us = now_us.saturating_add(self.limits.linger_us);
         self.close_deadline_us.get_or_insert(until_us);
     }
 
-    /// Makes the packets of now in `packet`, and hands each to `send`.
+    /// Builds the pending packets in `packet`, and passes each to `send`.
     pub fn flush(&mut self, now_us: u64, packet: &mut Vec<u8>, send: impl FnMut(&[u8])) {
         self.mark_flushed(now_us);
         self.endpoint
             .flush(now_us, self.stamp, usize::MAX, packet, send);
     }
 
-    /// Takes note that it was its turn.
+    /// Records that the endpoint was flushed.
     pub const fn mark_flushed(&mut self, now_us: u64) {
         self.is_touched = false;
         self.flushed_us = now_us;
@@ -176,7 +177,7 @@ impl ServerEndpoint {
             .then_some(DisconnectReason::Lost)
     }
 
-    /// What happened at its end.
+    /// Counters of the endpoint.
     pub const fn stats(&self) -> &EndpointStats {
         self.endpoint.stats()
     }

@@ -1,4 +1,4 @@
-//! Two endpoints, beside lists of what was pushed into them.
+//! Two endpoints, compared with lists of the messages pushed into them.
 
 mod bounds;
 mod hostile;
@@ -11,7 +11,7 @@ use super::endpoint::{CountersStart, EndpointSettings, ReceivedMessage, SendErro
 use super::packet::StreamId;
 use super::workload::{ConditionedEndpoint, Duplex};
 
-/// The bytes of a message: of no other, at no other place.
+/// The content of a message, unique to its id and length.
 fn content(id: u64, length: usize) -> Vec<u8> {
     let mut state = id.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let byte = |_| {
@@ -23,12 +23,12 @@ fn content(id: u64, length: usize) -> Vec<u8> {
     (0..length).map(byte).collect()
 }
 
-/// What one end pushed, and how much of it came out at the other.
+/// Messages pushed at one end, and how many of them arrived at the other.
 #[derive(Debug, Default)]
 struct PushedLog {
     streams: [Vec<Vec<u8>>; 4],
     delivered: [usize; 4],
-    /// Pushed and not come.
+    /// Pushed and not arrived.
     unreliable: BTreeSet<Vec<u8>>,
     pushed: u64,
     fault: Option<String>,
@@ -46,7 +46,7 @@ impl PushedLog {
 
     fn push_unreliable(&mut self, end: &mut ConditionedEndpoint, length: usize) {
         self.pushed += 1;
-        // Long enough to be told from all others.
+        // Long enough to differ from all others.
         let mut message = self.pushed.to_le_bytes().to_vec();
         message.extend(content(self.pushed, length));
         match end.endpoint.push_unreliable(&message) {
@@ -80,7 +80,7 @@ impl PushedLog {
     }
 }
 
-/// Two ends and what both pushed.
+/// Two endpoints and the messages of both.
 struct Talk {
     duplex: Duplex,
     down: PushedLog,
@@ -115,7 +115,7 @@ impl Talk {
         }
     }
 
-    /// Ticks until everything came and is known to have; an error if it takes longer.
+    /// Runs until all messages have arrived and are acknowledged. Returns the number of ticks, or an error after `ticks_max`.
     fn run_until_complete(&mut self, ticks_max: u64) -> Result<(), String> {
         for _ in 0..ticks_max {
             self.tick()?;

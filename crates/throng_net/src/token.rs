@@ -1,10 +1,10 @@
-//! Connect tokens, by netcode 1.02's standard: who may connect, as who, where, until when, and with which keys.
+//! Connect tokens of netcode 1.02. A token states which player may connect, to which servers, until when, and with which keys.
 //!
-//! Whoever authenticates players issues a token and gives it to one over a channel that is safe; the server knows by its private
-//! key that it is genuine, and neither asks anybody nor keeps anything of it before that.
+//! The service that authenticates players issues a token and sends it to the player over a secure channel. The server verifies it with its
+//! private key. Until then it makes no request to the issuer and stores nothing for the client.
 //!
-//! A token's public bytes are 2,048, its private part 1,024 of those, sealed by XChaCha20-Poly1305 under the private key. The
-//! standard has the layout; all integers are little endian, times are seconds since 1970.
+//! A token has 2,048 public bytes. 1,024 of them are the private part, sealed by XChaCha20-Poly1305 with the private key. The layout is
+//! that of the standard. All integers are little endian; times are seconds since 1970.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -31,20 +31,20 @@ pub const TOKEN_ADDRESSES_MAX: usize = 32;
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// No server address, or too many.
+    /// No server address, or too many of them.
     #[error("the token has {found} server addresses, expected 1 to {TOKEN_ADDRESSES_MAX}")]
     Addresses {
         /// The number of addresses.
         found: usize,
     },
-    /// It expires before it is created.
+    /// The token expires before it is created.
     #[error(
         "the token expires at {expires_s} s, expected later than its creation at {created_s} s"
     )]
     Times {
-        /// When it is created, in seconds since 1970.
+        /// Creation time, in seconds since 1970.
         created_s: u64,
-        /// When it expires, in seconds since 1970.
+        /// Expiry time, in seconds since 1970.
         expires_s: u64,
     },
     /// The bytes end too early.
@@ -53,7 +53,7 @@ pub enum TokenError {
         /// Offset of the byte.
         at: usize,
     },
-    /// Another protocol or version.
+    /// The token has another protocol or version.
     #[error("the token is not of version NETCODE 1.02")]
     Version,
     /// An address of an unknown kind.
@@ -61,13 +61,13 @@ pub enum TokenError {
     AddressKind {
         /// Offset of the byte.
         at: usize,
-        /// The kind that was found.
+        /// The kind found.
         found: u8,
     },
-    /// It was sealed with another key, or for another protocol or expiry time.
+    /// The token was sealed with another key, or for another protocol or expiry time, or was changed.
     #[error("the token was sealed with another key, or was changed")]
     Forged,
-    /// The operating system has no randomness.
+    /// The operating system provides no random bytes.
     #[error(transparent)]
     NoRandomness(#[from] RandomnessUnavailable),
 }
@@ -75,19 +75,19 @@ pub enum TokenError {
 /// The content of a token.
 #[derive(Clone, Debug)]
 pub struct TokenClaims {
-    /// Number of the game and its version: client and server must have the same.
+    /// Number of the game and its version. Client and server must have the same.
     pub protocol: u64,
-    /// The player.
+    /// Id of the player.
     pub client: u64,
-    /// When it is issued, in seconds since 1970.
+    /// Creation time, in seconds since 1970.
     pub created_s: u64,
-    /// When it expires, in seconds since 1970.
+    /// Expiry time, in seconds since 1970.
     pub expires_s: u64,
-    /// The connection ends after this many seconds without a packet; negative: never.
+    /// The connection ends after this many seconds without a packet. Negative: never.
     pub timeout_s: i32,
-    /// The server addresses that it is valid for; the client asks them in this order.
+    /// The server addresses for which the token is valid. The client tries them in this order.
     pub servers: Vec<SocketAddr>,
-    /// Data that only the server can read, as netcode has it. It is not passed on to sessions.
+    /// Data that only the server can read, as in netcode. Sessions do not receive it.
     pub user_data: [u8; USER_DATA_BYTES],
 }
 
@@ -95,7 +95,7 @@ pub struct TokenClaims {
 pub const PROTOCOL_ID: u64 = u64::from_le_bytes(*b"throng\0\x03");
 
 impl TokenClaims {
-    /// A token for a player: valid for 30 seconds, timeout of the connection 10 seconds.
+    /// A token for a player, valid for 30 seconds, with a connection timeout of 10 seconds.
     #[must_use]
     pub const fn new(player: u64, servers: Vec<SocketAddr>, unix_s: u64) -> Self {
         Self {
@@ -113,15 +113,15 @@ impl TokenClaims {
 /// A connect token as the client has it. It contains the keys of the connection, so send it to the client over an encrypted channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectToken {
-    /// Number of the game and its version: client and server must have the same.
+    /// Number of the game and its version. Client and server must have the same.
     pub protocol: u64,
-    /// When it was issued, in seconds since 1970.
+    /// Creation time, in seconds since 1970.
     pub created_s: u64,
-    /// When it expires, in seconds since 1970.
+    /// Expiry time, in seconds since 1970.
     pub expires_s: u64,
-    /// The connection ends after this many seconds without a packet; negative: never.
+    /// The connection ends after this many seconds without a packet. Negative: never.
     pub timeout_s: i32,
-    /// The server addresses that it is valid for; the client asks them in this order.
+    /// The server addresses for which the token is valid. The client tries them in this order.
     pub servers: Vec<SocketAddr>,
     pub(super) nonce: [u8; 24],
     pub(super) private: Vec<u8>,
@@ -129,7 +129,7 @@ pub struct ConnectToken {
     pub(super) to_client: SecretKey,
 }
 
-/// What the server reads in a token.
+/// The private part of a token, as the server reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PrivateToken {
     pub client: u64,
@@ -140,7 +140,7 @@ pub(super) struct PrivateToken {
     pub user_data: [u8; USER_DATA_BYTES],
 }
 
-/// What the private part is bound to.
+/// The data that authenticates with the private part.
 fn associated_data(protocol: u64, expires_s: u64) -> [u8; 29] {
     let mut bound = [0; 29];
     bound[..13].copy_from_slice(VERSION);
@@ -153,7 +153,7 @@ impl ConnectToken {
     /// Issues a token for servers with this private key.
     ///
     /// # Errors
-    /// [`TokenError`] if it has no address or too many, expires before it is created, or the system has no randomness.
+    /// [`TokenError`] if it has no address or too many, expires before it is created, or the system provides no random bytes.
     pub fn issue(claims: &TokenClaims, private_key: &SecretKey) -> Result<Self, TokenError> {
         let found = claims.servers.len();
         if found == 0 || found > TOKEN_ADDRESSES_MAX {
@@ -190,7 +190,7 @@ impl ConnectToken {
         })
     }
 
-    /// The token as 2,048 bytes.
+    /// Encodes the token as 2,048 bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(CONNECT_TOKEN_BYTES);
@@ -208,7 +208,7 @@ impl ConnectToken {
         bytes
     }
 
-    /// Reads a token.
+    /// Decodes a token.
     ///
     /// # Errors
     /// [`TokenError`] if the bytes are not a token.
@@ -239,7 +239,7 @@ impl ConnectToken {
 }
 
 impl PrivateToken {
-    /// Opens the private part where it lies.
+    /// Decrypts the private part in place.
     pub fn open(
         sealed: &mut [u8],
         (protocol, expires_s): (u64, u64),
@@ -282,7 +282,7 @@ fn write_addresses(bytes: &mut Vec<u8>, addresses: &[SocketAddr]) {
     }
 }
 
-/// Reads fields off the front of a token.
+/// Reads the fields of a token from front to back.
 struct TokenFields<'t> {
     bytes: &'t [u8],
     at: usize,

@@ -1,19 +1,20 @@
-//! Unreliable messages until the next packets are made: the newest go first, and what has no room is dropped.
+//! Unreliable messages that wait for the next packets. The newest are sent first; those without room are dropped.
 
 use throng_core::memory::MemoryUse;
 
 use super::packet::{framed_bytes, write_message};
 
-/// Unreliable messages that were pushed since the last time.
+/// Unreliable messages pushed since the last flush.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct UnreliableQueue {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// End offset of each message.
     ends: Vec<u32>,
 }
 
 impl UnreliableQueue {
-    /// Appends a message; where there would be more bytes than `most`, the oldest go, half of all at a time. How many did.
+    /// Appends a message. If the queue would have more than `most` bytes, drops the oldest messages, half of all at a time. Returns the
+    /// number dropped.
     pub fn push(&mut self, message: &[u8], most: usize) -> u64 {
         let mut dropped = 0;
         if self.bytes.len() + message.len() > most {
@@ -40,23 +41,23 @@ impl UnreliableQueue {
             .map_or(0, |before| self.ends[before] as usize)
     }
 
-    /// A message's bytes in a packet.
+    /// Bytes of a message in a packet.
     fn framed_bytes_of(&self, nth: usize) -> usize {
         framed_bytes(self.ends[nth] as usize - self.start(nth))
     }
 
-    /// Whether there is none.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// What all of them take in packets, or a little more.
+    /// Upper bound of the bytes that all messages take in packets.
     pub fn framed_bytes(&self) -> usize {
         self.bytes.len() + 2 * self.ends.len()
     }
 
-    /// Writes the newest for which there is room, in the order in which they were pushed, and forgets them. What fits no
-    /// packet, with `room_max`, is dropped if it is next; how many were.
+    /// Writes the newest messages that fit into `room`, in the order in which they were pushed, and removes them. Drops the next message if
+    /// it fits no packet (`room_max`). Returns the number dropped.
     pub fn write(&mut self, packet: &mut Vec<u8>, room: usize, room_max: usize) -> u64 {
         let count = self.ends.len();
         while let Some(last) = self.ends.len().checked_sub(1)
@@ -80,13 +81,13 @@ impl UnreliableQueue {
         dropped as u64
     }
 
-    /// Forgets all but the oldest so many.
+    /// Removes all but the oldest `count` messages.
     fn truncate(&mut self, count: usize) {
         self.bytes.truncate(self.start(count));
         self.ends.truncate(count);
     }
 
-    /// Forgets all; how many that were.
+    /// Removes all messages. Returns their number.
     pub fn clear(&mut self) -> u64 {
         let count = self.ends.len();
         self.truncate(0);

@@ -1,4 +1,4 @@
-//! Two endpoints with links between them, and what a town says to a client: for tests and benches.
+//! Two endpoints with simulated paths between them, and the traffic of a town, for tests and benches.
 
 use std::collections::VecDeque;
 
@@ -12,26 +12,26 @@ use super::endpoint::{
 };
 use super::packet::{PacketStamp, StreamId};
 
-/// The length of a tick of both ends, in microseconds.
+/// Length of a tick at both ends, in microseconds.
 pub const TICK_US: u64 = 33_000;
 
-/// What IP, UDP and sealing with a short number add to a packet, in bytes.
+/// Bytes that IP, UDP and encryption with a short packet number add to a packet.
 pub const DATAGRAM_BYTES: u64 = 28 + 20;
 
-/// One end of a connection, and the link away from it.
+/// One end of a connection, and the path from it.
 #[derive(Clone, Debug)]
 pub struct ConditionedEndpoint {
-    /// The end.
+    /// The endpoint.
     pub endpoint: ReliableEndpoint,
-    /// To the other end.
+    /// The path to the other end.
     pub path: ConditionedPath,
-    /// Packets that were refused, but for those that came twice or much too late.
+    /// Packets that were refused, except duplicates and packets that are too old.
     pub refused: u64,
     packet: Vec<u8>,
 }
 
 impl ConditionedEndpoint {
-    /// Sends what there is to send now.
+    /// Sends the packets that are pending now.
     pub fn flush(&mut self, now_us: u64, tick: u16) {
         let Self {
             endpoint,
@@ -48,7 +48,7 @@ impl ConditionedEndpoint {
         });
     }
 
-    /// Takes what arrived of the other end by now, each packet at its time.
+    /// Handles the packets that have arrived by now, each at its time of arrival.
     pub fn receive(
         &mut self,
         now_us: u64,
@@ -65,19 +65,19 @@ impl ConditionedEndpoint {
     }
 }
 
-/// A server's end and a client's.
+/// The endpoints of a server and a client.
 #[derive(Clone, Debug)]
 pub struct Duplex {
-    /// The server's end, with the link down.
+    /// The server's endpoint, with the path to the client.
     pub server: ConditionedEndpoint,
-    /// The client's end, with the link up.
+    /// The client's endpoint, with the path to the server.
     pub client: ConditionedEndpoint,
-    /// How often both ends spoke.
+    /// Number of ticks so far.
     pub ticks: u64,
 }
 
 impl Duplex {
-    /// Two ends of a new connection, over a link that is the same both ways.
+    /// Both ends of a new connection, with the same conditions in both directions.
     #[must_use]
     pub fn new(
         settings: EndpointSettings,
@@ -98,14 +98,13 @@ impl Duplex {
         }
     }
 
-    /// When the next tick begins.
+    /// Start of the next tick.
     #[must_use]
     pub const fn now_us(&self) -> u64 {
         self.ticks * TICK_US
     }
 
-    /// One tick: the server speaks at its beginning and the client in its middle; what arrives is handed over with the time at
-    /// which it does.
+    /// Runs one tick: the server sends at its start and the client in its middle. Passes what arrives on, with its time of arrival.
     pub fn tick(
         &mut self,
         mut to_client: impl FnMut(u64, ReceivedMessage<'_>),
@@ -124,21 +123,21 @@ impl Duplex {
     }
 }
 
-/// What came of a town's messages.
+/// Delivery of a town's messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TownResult {
-    /// From the push of each message of the ordered stream to its delivery, in microseconds, ascending.
+    /// Time from the push of each message of the ordered stream to its delivery, in microseconds, ascending.
     pub latencies_us: Vec<u64>,
-    /// Messages of the stream that did not come, or not in their order.
+    /// Messages of the stream that were not delivered, or not in order.
     pub missing: usize,
-    /// Bytes down a tick, with what IP, UDP and sealing add.
+    /// Bytes per tick to the client, with IP, UDP and encryption.
     pub down_bytes: f64,
-    /// The same up.
+    /// Bytes per tick to the server, likewise.
     pub up_bytes: f64,
 }
 
 impl TownResult {
-    /// The latency below which this share of the messages lies, in milliseconds.
+    /// The latency of this quantile of the messages, in milliseconds.
     #[must_use]
     pub fn quantile_ms(&self, share: f64) -> f64 {
         let at = (self.latencies_us.len() as f64 * share) as usize;
@@ -147,7 +146,7 @@ impl TownResult {
         us.map_or(f64::INFINITY, |us| us as f64 / 1e3)
     }
 
-    /// The share of all messages that came within so many milliseconds.
+    /// Share of all messages delivered within so many milliseconds.
     #[must_use]
     pub fn share_within(&self, ms: f64) -> f64 {
         let within = self
@@ -157,11 +156,11 @@ impl TownResult {
     }
 }
 
-/// How long what is under way at the end of a town has to arrive, in ticks.
+/// How long a simulation continues after its last message, in ticks, so that packets in flight arrive.
 const DRAIN_TICKS: u64 = 150;
 
-/// A town over so many ticks: in each 150 bytes of unreliable messages, and in about every second a message of 32 bytes on an
-/// ordered stream; the client says 12 bytes a tick.
+/// Simulates a town for so many ticks. The server sends 150 bytes of unreliable messages per tick and, in about every second tick, a
+/// message of 32 bytes on an ordered stream. The client sends 12 bytes per tick.
 #[must_use]
 pub fn simulate_town(
     settings: EndpointSettings,
@@ -184,7 +183,7 @@ pub fn simulate_town(
             if random.random_bool(0.5) {
                 let mut message = [7; 32];
                 message[..8].copy_from_slice(&(pushed_us.len() as u64).to_le_bytes());
-                // What is refused is missed below.
+                // A refused message is counted as missing below.
                 let _ = server.push(StreamId::World, &message);
                 pushed_us.push(tick * TICK_US);
             }
@@ -222,35 +221,35 @@ fn sent_bytes(end: &ConditionedEndpoint) -> u64 {
     end.path.bytes + end.path.packets * DATAGRAM_BYTES
 }
 
-/// How many unreliable messages and how many of a stream each client of a [`ConnectedCrowd`] is told a tick, of 12 bytes each.
+/// Number of unreliable messages and of stream messages, 12 bytes each, that a client of a [`ConnectedCrowd`] receives per tick.
 pub const CROWD_MESSAGES: (usize, usize) = (20, 2);
 
-/// How many ticks an answer of a [`ConnectedCrowd`] takes.
+/// Round trip time of a [`ConnectedCrowd`], in ticks.
 const CROWD_ROUND_TRIP_TICKS: usize = 3;
 
-/// Many connections of one server, without links: what a tick costs there. Each step is one that may be timed by itself.
+/// Many connections of one server, without simulated paths, to measure the cost of a tick. Each step can be timed separately.
 #[derive(Debug)]
 pub struct ConnectedCrowd {
     servers: Vec<ReliableEndpoint>,
     clients: Vec<ReliableEndpoint>,
-    /// What was sent to each client in this tick; empty where it is lost.
+    /// Packet to each client in this tick; empty if lost.
     down: Vec<Vec<u8>>,
-    /// What each client sent, in the last ticks, the oldest first.
+    /// Packets of the clients in the last ticks, oldest first.
     up: VecDeque<Vec<Vec<u8>>>,
-    /// One in so many packets is lost, both ways.
+    /// One in so many packets is lost, in both directions.
     lost_one_in: Option<usize>,
     tick: usize,
     scratch: Vec<u8>,
-    /// Messages that came out at clients.
+    /// Messages delivered to clients.
     pub delivered: u64,
-    /// Packets down, and their bytes.
+    /// Packets to clients.
     pub packets: u64,
-    /// Bytes of those.
+    /// Their bytes.
     pub bytes: u64,
 }
 
 impl ConnectedCrowd {
-    /// So many connections that have not spoken yet.
+    /// A crowd of so many new connections.
     #[must_use]
     pub fn new(count: usize, lost_one_in: Option<usize>) -> Self {
         let settings = EndpointSettings::default();
@@ -279,7 +278,7 @@ impl ConnectedCrowd {
             .is_some_and(|one_in| nth.is_multiple_of(one_in))
     }
 
-    /// The server says what there is to say to each client, and makes its packets.
+    /// The server pushes the messages of a tick to each client and builds its packets.
     pub fn send(&mut self) {
         let (unreliable, reliable) = CROWD_MESSAGES;
         let now_us = self.tick as u64 * TICK_US;
@@ -288,7 +287,7 @@ impl ConnectedCrowd {
             ..PacketStamp::default()
         };
         for (server, down) in self.servers.iter_mut().zip(&mut self.down) {
-            // What is refused shows in what comes.
+            // A refused message is missing in `delivered`.
             for _ in 0..reliable {
                 let _ = server.push(StreamId::World, &[7; 12]);
             }
@@ -299,7 +298,7 @@ impl ConnectedCrowd {
             server.flush(now_us, stamp, usize::MAX, &mut self.scratch, |packet| {
                 self.packets += 1;
                 self.bytes += packet.len() as u64;
-                // Another one in the same tick is a probe, and is lost.
+                // A second packet in the same tick is a probe, and is lost.
                 if down.is_empty() {
                     down.extend_from_slice(packet);
                 }
@@ -307,7 +306,7 @@ impl ConnectedCrowd {
         }
     }
 
-    /// The clients take what came and answer.
+    /// The clients handle their packets and reply.
     pub fn run_clients(&mut self) {
         let now_us = self.tick as u64 * TICK_US + TICK_US / 2;
         let is_full = self.up.len() > CROWD_ROUND_TRIP_TICKS;
@@ -333,7 +332,7 @@ impl ConnectedCrowd {
         self.tick += 1;
     }
 
-    /// The server takes the answers of some ticks ago; how many messages came.
+    /// The server handles the replies of some ticks ago. Returns the number of messages received.
     pub fn receive(&mut self) -> u64 {
         let now_us = self.tick as u64 * TICK_US;
         if self.up.len() <= CROWD_ROUND_TRIP_TICKS {
@@ -341,13 +340,13 @@ impl ConnectedCrowd {
         }
         let mut came = 0;
         for (server, up) in self.servers.iter_mut().zip(&self.up[0]) {
-            // Nothing is no packet, and is refused.
+            // An empty packet is invalid and is refused.
             let _ = server.receive(now_us, up, |_| came += 1);
         }
         came
     }
 
-    /// Bytes of memory that the server has for a client.
+    /// Memory of the server per client, in bytes.
     #[must_use]
     pub fn client_bytes(&self) -> usize {
         let heap: usize = self.servers.iter().map(MemoryUse::heap_bytes).sum();

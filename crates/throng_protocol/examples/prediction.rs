@@ -1,4 +1,4 @@
-//! A client walks ahead of a server that is 100 ms away: look at the correction, after which both agree again.
+//! A client predicts its object, 100 ms away from the server: look at the correction, after which both agree again.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use throng_protocol::{mirror::Mirror, predictor::Predictor};
 
 const LAG_TICKS: usize = 2; // 100 ms at 20 Hz, each way.
 
-/// What the server sends in a tick: the place after the newest input; first of all the scene and the client's object.
+/// What the server sends in a tick: the position after the newest input; at first the scene and the client's object.
 fn packet(tick: u16, input: u16, at: Vec2) -> Vec<u8> {
     let mut header = PacketHeader::default();
     (header.epoch, header.sequence, header.tick, header.input) = (1, tick, tick, input);
@@ -35,14 +35,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut up = VecDeque::from([ClientInput::default(); LAG_TICKS]);
     let (mut down, mut at) = (VecDeque::new(), Vec2::splat(10.3));
     for tick in 0..100 {
-        // The server walks what arrives, and in tick 50 puts the object elsewhere. A real one would call `check_move`, too.
+        // The server applies what arrives, and in tick 50 moves the object. A real one would also call `check_move`.
         let input = up.pop_front().unwrap_or_default();
         if let InputMotion::Towards(direction) = input.motion {
             at = on.towards(at, direction);
         }
         at = if tick == 50 { Vec2::splat(15.2) } else { at };
         down.push_back(packet(tick, input.seq, at));
-        // The client takes what arrives, and walks at once.
+        // The client handles what arrives, and applies its input at once.
         if down.len() > LAG_TICKS {
             mirror.receive(&down.pop_front().unwrap_or_default())?;
         }

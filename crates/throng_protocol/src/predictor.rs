@@ -1,20 +1,20 @@
-//! A client's own object, ahead of the server: inputs are walked at once, and again from wherever the server says it stands.
+//! Prediction of the controlled object: inputs are applied at once, and applied again from the position that the server sends.
 //!
 //! ```text
-//! act:    an input ─▶ numbered, walked at once, kept ─▶ to be sent
-//! follow: OwnPosition (the server's place after input n) ─▶ what was kept up to n is forgotten ─▶ as walked? else the rest anew
+//! apply_input: an input ─▶ numbered, applied at once, stored ─▶ to be sent
+//! reconcile:   OwnPosition (the server's position after input n) ─▶ inputs up to n are dropped ─▶ as predicted? else replay the rest
 //! ```
-//! The steps are the server's own code ([`PlayerStep`]) on the client's map. Places are told exactly, in whole `f32`s and not in
-//! units of the wire: a step of 7.5 cm is less than five units, and whoever rounded it would walk another way at another speed. So
-//! after input n both ends hold the same bits, unless the server did what a client cannot foresee: an input was lost or came late
-//! and was refused, a step went beyond the allowance, the object was pushed or teleported, its speed or the map changed. Each of
-//! these is a [`Correction`], after which both hold the same again.
 //!
-//! Where a scene begins the place is told exactly, too. A client that has not acted yet may be moved by the server, and is where
-//! the object's motion has it, to half a unit (1/128 m); the first correction mends that.
+//! The steps use the server's code ([`PlayerStep`]) on the client's map. Positions are exact `f32`s, not wire units: a step of 7.5 cm is
+//! less than five units, and rounding would change its direction and speed. So after input n both ends have the same bits, unless the
+//! server did something that the client cannot predict: an input was lost, or arrived too late and was refused; a step exceeded the budget;
+//! the object was pushed or teleported; its speed or the map changed. Each of these is a [`Correction`], after which both agree again.
 //!
-//! Bounds: at most [`UNHANDLED_MAX`] inputs are kept; with as many unanswered a client stands still. No ECS, no clock.
-//! Cost: a step an input; a correction walks what is kept, a few steps at usual round trips.
+//! At the start of a scene the server also sends the exact position. Before its first input, the client's object may be moved by the
+//! server; the predicted position then comes from the object's motion, within half a unit (1/128 m). The first correction fixes that.
+//!
+//! Bounds: at most [`UNHANDLED_MAX`] inputs are stored; with so many unacknowledged inputs the client does not move. No ECS, no clock.
+//! Cost: one step per input; a correction replays the stored inputs, which are few at usual round trips.
 
 use std::collections::VecDeque;
 
@@ -25,42 +25,42 @@ use crate::mirror::{Mirror, OwnPosition};
 use crate::movement::{MoveBudget, MoveRules, PlayerStep};
 use crate::wire::{ClientInput, InputMotion, is_newer};
 
-/// Inputs that are kept until the server has handled them, at most: three seconds of them at 20 a second. A server holds no more
-/// of one client either.
+/// Maximum number of stored inputs that the server has not handled: three seconds at 20 per second. A server also stores no more of one
+/// client.
 pub const UNHANDLED_MAX: usize = 64;
 
-/// Where a client's own object is, as far as its inputs go.
+/// The predicted state of the controlled object.
 #[derive(Clone, Debug, Default)]
 pub struct Predictor {
-    /// Scene, number and generation of the object that it is about.
+    /// Scene, id and generation of the object.
     controlled: Option<(u32, u32, u32)>,
-    /// Where the server had it last.
+    /// The last position from the server.
     confirmed: Vec2,
-    /// At which tick it said so.
+    /// Tick of that position.
     confirmed_tick: Option<u64>,
-    /// Inputs that the server has not handled as far as is known, oldest first, and where each led.
+    /// Inputs that the server has not handled as far as is known, oldest first, with the predicted positions.
     unhandled: VecDeque<(ClientInput, Vec2)>,
-    /// The number of the last input.
+    /// Number of the last input.
     seq: u16,
-    /// Whether it acted with this object: from then on only what is told exactly counts.
+    /// Whether the client has sent inputs for this object: from then on only exact positions count.
     has_applied_input: bool,
 }
 
-/// How far what is told exactly may be from what is told in units of the wire, in metres, where both mean the same place.
+/// Maximum difference, in metres, between an exact position and the same one in wire units.
 const POSITION_TOLERANCE_M: f32 = 1.0 / 64.0;
 
-/// The server had the object elsewhere than it was walked.
+/// The server's position differs from the predicted one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Correction {
     /// After this input.
     pub input: u16,
-    /// How far apart the two were there, in metres.
+    /// Distance between the two at that input, in metres.
     pub error_m: f32,
-    /// From where it seemed to be now to where it is: what is shown may follow smoothly.
+    /// Change of the current predicted position; a renderer can smooth it.
     pub jump_m: Vec2,
 }
 
-/// A client asks nobody how far it may go: if it is too far, it is told.
+/// The client does not limit its own moves; the server does.
 const UNLIMITED: MoveRules = MoveRules {
     tolerance: 0.0,
     burst_s_max: 0.0,
@@ -68,8 +68,8 @@ const UNLIMITED: MoveRules = MoveRules {
 };
 
 impl Predictor {
-    /// Takes an input, numbers it and walks it at once; what is given is to be sent, once. `None` while it is not known where the
-    /// own object is, and where [`UNHANDLED_MAX`] inputs wait for the server: then nothing happens.
+    /// Applies an input at once and numbers it. Returns the input to send, once. `None` while the position of the object is unknown, or
+    /// while [`UNHANDLED_MAX`] inputs are unacknowledged: then nothing happens.
     pub fn apply_input(&mut self, on: &PlayerStep, input: ClientInput) -> Option<ClientInput> {
         self.controlled?;
         if self.unhandled.len() >= UNHANDLED_MAX {
@@ -84,8 +84,8 @@ impl Predictor {
         Some(input)
     }
 
-    /// Takes what the mirror was told last; to be called after each packet. `on` is the ground of the scene that the mirror is in.
-    /// A correction is given once.
+    /// Takes the server's position from the mirror. Call it after each packet. `on` is the ground of the mirror's scene. Each correction is
+    /// returned once.
     pub fn reconcile(&mut self, on: &PlayerStep, mirror: &Mirror) -> Option<Correction> {
         let own = mirror.controlled_object().zip(mirror.scene());
         let own = own.map(|((id, generation), scene)| (scene, id, generation));
@@ -97,7 +97,7 @@ impl Predictor {
             return None;
         };
         if std::mem::replace(&mut self.controlled, own) != own {
-            // What is under way is for the new object, as far as the server has not handled it.
+            // Unacknowledged inputs apply to the new object, because the server has not handled them.
             (self.has_applied_input, self.confirmed_tick) = (!self.unhandled.is_empty(), None);
             self.reset(on, id, mirror);
             return None;
@@ -115,7 +115,7 @@ impl Predictor {
         }
     }
 
-    /// Takes the place of an object with which the client has not acted.
+    /// Starts at the position of a new object, without inputs of the client.
     fn reset(&mut self, on: &PlayerStep, id: u32, mirror: &Mirror) {
         let told = mirror.own_position();
         let shown = mirror.position(id, mirror.tick());
@@ -128,7 +128,7 @@ impl Predictor {
         self.replay_inputs(on);
     }
 
-    /// The server's place after an input that it names.
+    /// Handles the server's position after an input.
     fn confirm(&mut self, on: &PlayerStep, told: OwnPosition) -> Option<Correction> {
         let before = self.latest_position();
         while let Some(&(input, to)) = self.unhandled.front()
@@ -150,7 +150,7 @@ impl Predictor {
         })
     }
 
-    /// All that is kept is walked again from where the server has the object.
+    /// Applies all stored inputs again, from the server's position.
     fn replay_inputs(&mut self, on: &PlayerStep) {
         let mut at = self.confirmed;
         for (input, to) in &mut self.unhandled {
@@ -163,25 +163,25 @@ impl Predictor {
         self.unhandled.back().map_or(self.confirmed, |&(_, to)| to)
     }
 
-    /// Where the own object is with all inputs so far, in metres; none while the client has none.
+    /// The predicted position with all inputs so far, in metres; `None` without an object.
     #[must_use]
     pub fn position(&self) -> Option<Vec2> {
         self.controlled.map(|_| self.latest_position())
     }
 
-    /// Where the server had it last, in metres; none while the client has none.
+    /// The last position from the server, in metres; `None` without an object.
     #[must_use]
     pub fn confirmed(&self) -> Option<Vec2> {
         self.controlled.map(|_| self.confirmed)
     }
 
-    /// The inputs that the server has not handled as far as is known, oldest first, and where each led.
+    /// Inputs that the server has not handled as far as is known, oldest first, with the predicted positions.
     pub fn unhandled(&self) -> impl ExactSizeIterator<Item = (ClientInput, Vec2)> {
         self.unhandled.iter().copied()
     }
 }
 
-/// Where an input leads; one that would be refused leads nowhere.
+/// The end of an input's motion; a refused input does not move.
 fn position_after(on: &PlayerStep, from: Vec2, input: ClientInput) -> Vec2 {
     let motion = match input.motion {
         InputMotion::Stand => PlayerMotion::Stand,
@@ -207,7 +207,7 @@ mod tests {
         step_m: 0.075,
     };
 
-    /// A server of one object on open ground, as packets.
+    /// A simulated server with one object on open ground.
     struct Far {
         mirror: Mirror,
         sequence: u16,
@@ -284,7 +284,7 @@ mod tests {
         let acted = (0..100).filter_map(|_| predictor.apply_input(&OPEN, towards(0)));
         assert_eq!(acted.count(), UNHANDLED_MAX);
         assert_eq!(predictor.unhandled().len(), UNHANDLED_MAX);
-        // Of another object it knows nothing.
+        // It knows nothing of another object.
         let mut gone = Mirror::default();
         assert_eq!(predictor.reconcile(&OPEN, &gone), None);
         assert_eq!((predictor.position(), predictor.confirmed()), (None, None));
@@ -316,15 +316,15 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// Inputs are lost, the server teleports, places are lost or come late: after each that comes in time the place that was
-        /// confirmed is the server's, and what is unhandled leads on from there.
+        /// Inputs are lost, the server teleports, positions are lost or delayed: after each position that arrives in time, the confirmed
+        /// position is the server's, and the unhandled inputs continue from it.
         #[test]
         fn correction_brings_client_to_the_server_position(
             script in prop::collection::vec((any::<u8>(), 0..10_u8, 0..10_u8), 1..120), lag in 0..12_usize,
         ) {
             let (mut far, mut predictor) = (Far::new(), Predictor::default());
             predictor.reconcile(&OPEN, &far.mirror);
-            // Inputs at which the two part: the first place is not exact either.
+            // Inputs at which the two differ: the first position is not exact either.
             let (mut line, mut partings) = (VecDeque::new(), vec![1_u16]);
             for (direction, what, told) in script {
                 let Some(input) = predictor.apply_input(&OPEN, towards(direction)) else {

@@ -1,43 +1,43 @@
-//! Which tick it is at the server, by a client's own clock: what the answers to *Ping* tell.
+//! An estimate of the server's tick by the client's clock, from the replies to *Ping*.
 //!
-//! As in NTP (RFC 5905, section 10) the answer is taken to have left in the middle of its round trip, and of the last
-//! [`CLOCK_SAMPLES`] answers the one with the shortest round trip counts: it waited least, so the middle is least wrong.
+//! As in NTP (RFC 5905, section 10), the reply is assumed to have left in the middle of its round trip. Of the last [`CLOCK_SAMPLES`]
+//! replies, the one with the shortest round trip counts: it was delayed least, so its middle is most accurate.
 //!
-//! Invariant: the tick is off by half of what the way there took longer than the way back, and so by half a round trip at most
-//! (the server answers at the beginning of a tick, so up to a tick of waiting counts as way there). Clocks that run apart add what
-//! they drift while as many answers come.
-//! Cost: O(samples) an answer; nothing is allocated after the first few. No clock is read here: whoever calls says what time it is.
+//! Invariant: the error of the tick is half of the difference between the delays to the server and back, so at most half a round trip. (The
+//! server replies at the beginning of a tick, so up to a tick of waiting counts as delay to the server.) Clock drift adds to the error,
+//! over the time of so many replies. Cost: O(samples) per reply; no allocation after the first few. Reads no clock: the caller passes the
+//! time.
 
 use std::collections::VecDeque;
 
-/// Answers that are kept.
+/// Number of stored replies.
 pub const CLOCK_SAMPLES: usize = 16;
 
-/// Questions that are kept until they are answered; older ones are forgotten, as if they were lost.
+/// Number of stored requests without a reply; older ones are dropped like lost ones.
 const PENDING_PINGS_MAX: usize = 16;
 
-/// What a client knows of the server's clock.
+/// An estimate of the server's clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerClock {
     tick_s: f64,
-    /// The number of the last question.
+    /// Number of the last request.
     last_ping: u32,
-    /// Questions without an answer, oldest first, and when each was asked.
+    /// Requests without a reply, oldest first, and their times.
     pending_pings: VecDeque<(u32, f64)>,
-    /// The last answers, oldest first.
+    /// The last replies, oldest first.
     samples: VecDeque<ClockSample>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ClockSample {
     round_trip_s: f64,
-    /// The server's tick at the client's time 0, by this answer.
+    /// The server's tick at the client's time 0, by this reply.
     tick_at_zero: f64,
 }
 
 impl ServerClock {
-    /// A clock of ticks of so many seconds, as [`Mirror::tick_s`](crate::mirror::Mirror::tick_s) knows it after the greeting. Where that is
-    /// no length of time it counts as a second.
+    /// A clock with this tick length in seconds, from [`Mirror::tick_s`](crate::mirror::Mirror::tick_s) after *Hello*. An invalid length
+    /// counts as a second.
     #[must_use]
     pub fn new(tick_s: f32) -> Self {
         let is_length = tick_s.is_finite() && tick_s > 0.0;
@@ -49,7 +49,7 @@ impl ServerClock {
         }
     }
 
-    /// Ticks take so long from now on, by the client's clock, as after a *TimeRate*: what was answered and asked before counts no more.
+    /// Sets the length of a tick by the client's clock, as after a *TimeRate*. Drops all earlier requests and replies.
     pub fn set_tick_s(&mut self, tick_s: f64) {
         if tick_s.is_finite() && tick_s > 0.0 {
             self.tick_s = tick_s;
@@ -58,7 +58,7 @@ impl ServerClock {
         self.samples.clear();
     }
 
-    /// A question is sent now, by a clock of the client's that never runs backwards, in seconds: the number for its *Ping*.
+    /// Starts a request at a time of the client's monotonic clock, in seconds. Returns the number for its *Ping*.
     pub fn start_ping(&mut self, now_s: f64) -> u32 {
         if self.pending_pings.len() == PENDING_PINGS_MAX {
             self.pending_pings.pop_front();
@@ -68,7 +68,7 @@ impl ServerClock {
         self.last_ping
     }
 
-    /// A *Pong* came now: its round trip, in seconds. `None` where nobody asked, or not since it was answered.
+    /// Handles a *Pong* that arrives now. Returns its round trip time in seconds, or `None` if there is no such request without a reply.
     pub fn finish_ping(&mut self, number: u32, tick: u64, now_s: f64) -> Option<f64> {
         let nth = self
             .pending_pings
@@ -90,27 +90,27 @@ impl ServerClock {
         Some(round_trip_s)
     }
 
-    /// Of equally short ones the newest.
+    /// Of several with the same round trip, the newest.
     fn best_sample(&self) -> Option<&ClockSample> {
         let shorter =
             |a: &&ClockSample, b: &&ClockSample| a.round_trip_s.total_cmp(&b.round_trip_s);
         self.samples.iter().rev().min_by(shorter)
     }
 
-    /// The shortest round trip of the last answers, in seconds; none before the first.
+    /// The shortest round trip of the last replies, in seconds; `None` before the first.
     #[must_use]
     pub fn round_trip_s(&self) -> Option<f64> {
         self.best_sample().map(|best| best.round_trip_s)
     }
 
-    /// The server's tick at a time of the client's clock, with its fraction; none before the first answer.
+    /// The server's tick at a time of the client's clock, with its fraction; `None` before the first reply.
     #[must_use]
     pub fn tick_at(&self, now_s: f64) -> Option<f64> {
         self.best_sample()
             .map(|best| best.tick_at_zero + now_s / self.tick_s)
     }
 
-    /// By how many ticks that may be off: half a round trip.
+    /// Maximum error of that tick: half a round trip.
     #[must_use]
     pub fn error_ticks_max(&self) -> Option<f64> {
         self.best_sample()
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(clock.finish_ping(second, 900, 1.9), None);
         assert_eq!(clock.finish_ping(third, 900, f64::NAN), None);
         assert_eq!(clock.samples, before.samples);
-        // The answer left at 1.1 s, at tick 100.
+        // The reply left at 1.1 s, at tick 100.
         assert!((clock.tick_at(1.6).unwrap() - 110.0).abs() < 1e-6);
         assert!((clock.error_ticks_max().unwrap() - 2.0).abs() < 1e-6);
         assert_eq!(ServerClock::new(f32::NAN).tick_s, 1.0);
@@ -157,8 +157,8 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// The server's ticks begin at times that the client does not know; ways there and back take any time, and some answers
-        /// are lost. The tick is off by half the difference of the ways of the shortest round trip, and by half of it at most.
+        /// The server's ticks begin at times unknown to the client; delays are random, and some replies are lost. The error of the tick is
+        /// half the difference of the delays of the shortest round trip, and at most half of that round trip.
         #[test]
         fn tick_error_is_at_most_half_the_delay_difference(
             ways in prop::collection::vec((0.0f64..0.4, 0.0f64..0.4, prop::bool::weighted(0.8)), 1..80),
@@ -170,7 +170,7 @@ mod tests {
             let (mut now_s, mut came) = (5.0, Vec::new());
             for (there_s, back_s, is_answered) in ways {
                 let number = clock.start_ping(now_s);
-                // It is answered at the beginning of the first tick after it came.
+                // The server replies at the beginning of the first tick after the request arrived.
                 let tick = ((now_s + there_s - origin_s) / length).ceil().max(0.0);
                 let left_s = origin_s + tick * length;
                 if is_answered && left_s >= now_s {

@@ -1,23 +1,21 @@
-//! What is known here of players who are elsewhere: a cache of their records.
+//! A cache of the records of players on other servers.
 //!
 //! ```text
-//! look ─┬─ known and fresh ─────────────────────────────▶ answered at once
-//!       └─ else: waits ── all that wait, one order ──▶ store ──▶ everybody who asked is answered, late ones with an error
-//! push from the player's server ──▶ takes the place of an older record
+//! lookup ─┬─ cached and fresh ───────────────────────────────────▶ result at once
+//!         └─ else: pending ── all pending players, one request ──▶ store ──▶ results; overdue lookups get an error
+//! push from the player's server ──▶ replaces an older record
 //! ```
-//! Whoever looks at a player while its record is on its way shares that one. What is not there is remembered, too, for a
-//! shorter time. Of two records the one with the higher revision stays, in whatever order they come. Who looked first is asked
-//! for first.
 //!
-//! Nothing that is served was read longer ago than [`ttl_ms`](CacheSettings::ttl_ms), or
-//! [`load_timeout_ms`](CacheSettings::load_timeout_ms) where that is longer: an answer of the store that is older serves nobody, and who
-//! waits still is asked for again.
+//! Lookups of a player whose record is requested already share that request. Missing players are cached too, for a shorter time. Of two
+//! records the one with the higher revision stays, in whatever order they arrive. Players are requested in the order of their first lookup.
 //!
-//! Entries are evicted by `quick_cache`, whose policy (S3-FIFO; Yang and others, *FIFO queues are all you need for cache
-//! eviction*, 2023) is here given a hasher that is the same in every run. How long an entry is fresh is counted here, in a
-//! time that is passed in.
+//! No result was read longer ago than [`ttl_ms`](CacheSettings::ttl_ms), or [`load_timeout_ms`](CacheSettings::load_timeout_ms) if that is
+//! longer. Older replies of the store are not used, and the players of pending lookups are requested again.
 //!
-//! Cost: a hit is a look-up in a hash table: `throng bench directory`.
+//! `quick_cache` evicts entries by S3-FIFO (Yang and others, *FIFO queues are all you need for cache eviction*, 2023), here with a hasher
+//! that is the same in every run. This file measures the age of entries, in a time that the caller passes.
+//!
+//! Cost: a hit is one hash table lookup: `throng bench directory`.
 
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -38,23 +36,23 @@ use super::store::LookupResult;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheSettings {
-    /// Players who are remembered, at most.
+    /// Maximum number of cached players.
     pub entries_max: u32,
-    /// How long a record is taken for true, in milliseconds; the next look after that asks for it anew.
+    /// Lifetime of a record, in milliseconds. A later lookup requests it again.
     #[serde(alias = "fresh_ms")]
     pub ttl_ms: u64,
-    /// By which share of that time an entry may be asked for earlier, so that those that came together do not go together; 0 to 1.
+    /// By which share of its lifetime an entry may expire earlier, so that entries of the same time do not expire together; 0 to 1.
     #[serde(alias = "jitter_share")]
     pub ttl_jitter_share: f64,
-    /// How long it is remembered that there is no such player, in milliseconds.
+    /// Lifetime of the result that a player does not exist, in milliseconds.
     #[serde(alias = "missing_ms")]
     pub missing_ttl_ms: u64,
-    /// How long a look waits for the store, in milliseconds.
+    /// Timeout of a lookup, in milliseconds.
     pub load_timeout_ms: u64,
-    /// Players in one order to the store, at most.
+    /// Maximum number of players per request to the store.
     #[serde(alias = "players_per_order")]
     pub players_per_request: u32,
-    /// Looks that may wait; further ones are refused.
+    /// Maximum number of pending lookups; more are refused.
     #[serde(alias = "waiting_max")]
     pub pending_lookups_max: u32,
 }
@@ -73,34 +71,34 @@ impl Default for CacheSettings {
     }
 }
 
-/// What is known of a player, and how old that is.
+/// The cached state of a player, and its age.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedPlayer {
-    /// Its record; `None` when there is no such player. Of one who is on this server it has the values of now, which no
-    /// revision stands for yet: that is 0 then.
+    /// The record; `None` if there is no such player. For a player on this server it contains the current values. They have no revision
+    /// yet, so it is 0 then.
     pub record: Option<Arc<PlayerRecord>>,
-    /// Milliseconds since the store was asked for it; its server may have sent something newer since.
+    /// Milliseconds since the record was requested from the store. Its server may have pushed a newer one since.
     pub age_ms: u64,
 }
 
-/// What became of looks.
+/// Counters of lookups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Looks in all.
+    /// Lookups in total.
     pub lookups: u64,
-    /// Looks that were answered at once.
+    /// Lookups with a result at once.
     pub hits: u64,
-    /// Of the others, those that asked anew for what was not fresh any more.
+    /// Of the others, lookups whose entry had expired.
     pub expired: u64,
-    /// Looks that shared what somebody else had asked for.
+    /// Lookups that shared a request.
     pub coalesced: u64,
-    /// Players asked of the store.
+    /// Players requested from the store.
     pub players_requested: u64,
-    /// Looks that were not answered in time, or refused.
+    /// Lookups that timed out or were refused.
     pub failed: u64,
-    /// Records that a player's server sent, and that were newer than what was known.
+    /// Pushed records that were newer than the cached ones.
     pub pushes: u64,
-    /// The sum of the ages of what was answered, in milliseconds.
+    /// Sum of the ages of all results, in milliseconds.
     pub age_ms_sum: u64,
 }
 
@@ -112,41 +110,41 @@ struct CacheEntry {
 }
 
 impl CacheEntry {
-    /// 0 where there is no such player.
+    /// 0 if there is no such player.
     fn revision(&self) -> u64 {
         self.record.as_ref().map_or(0, |record| record.revision)
     }
 }
 
-/// Who waits for a player's record.
+/// The pending lookups of a player.
 #[derive(Clone, Debug)]
 struct PendingLookups {
-    /// Whether the store was asked.
+    /// Whether the store was asked for the player.
     is_requested: bool,
-    /// Whoever looks, by a number of its own, and since when.
+    /// Lookup number and start time of each.
     lookups: Vec<(u64, u64)>,
 }
 
 type Entries =
     Cache<PlayerId, CacheEntry, UnitWeighter, FixedState, DefaultLifecycle<PlayerId, CacheEntry>>;
 
-/// What is known here of players who are elsewhere: their records, each for true for a while, then asked for anew. One look
-/// asks for all who wait for the same player; what comes late is an error. A hit is a look-up in a hash table.
+/// A cache of the records of players on other servers, each with a limited lifetime. Lookups of the same player share a request; overdue
+/// ones fail. A hit is one hash table lookup.
 pub struct PlayerCache {
     settings: CacheSettings,
     entries: Entries,
     pending: BTreeMap<PlayerId, PendingLookups>,
-    /// Who is to be asked for, the first one first; may name some who are not any more.
+    /// Players to request, in order. May contain players that are not pending any more.
     request_queue: VecDeque<PlayerId>,
     pending_lookups: usize,
     is_request_pending: bool,
-    /// When the store was asked last: what it answers is at least as new.
+    /// Time of the last request to the store. Its reply is at least as new.
     requested_ms: u64,
     stats: CacheStats,
 }
 
 impl PlayerCache {
-    /// An empty one.
+    /// An empty cache.
     #[must_use]
     pub fn new(settings: CacheSettings) -> Self {
         let count = settings.entries_max.max(1) as usize;
@@ -169,35 +167,35 @@ impl PlayerCache {
         }
     }
 
-    /// What became of looks so far.
+    /// Counters so far.
     #[must_use]
     pub const fn stats(&self) -> CacheStats {
         self.stats
     }
 
-    /// Whether the store was asked, and its answer is to come.
+    /// Whether a request to the store has no reply yet.
     #[must_use]
     pub const fn is_request_pending(&self) -> bool {
         self.is_request_pending
     }
 
-    /// How many players are known.
+    /// Number of cached players.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// How many looks wait.
+    /// Number of pending lookups.
     #[must_use]
     pub const fn pending_lookups(&self) -> usize {
         self.pending_lookups
     }
 
-    /// Looks at a player: what is known, if that is fresh; else `None`, and the answer comes later, by this number. O(1) for
-    /// what is known.
+    /// Looks up a player: the cached state if it is fresh, else `None`; then the result follows later with this number. O(1) for cached
+    /// players.
     ///
     /// # Errors
-    /// [`PlayerStoreError::TooManyLookups`] when too many wait.
+    /// [`PlayerStoreError::TooManyLookups`] if too many lookups are pending.
     pub fn lookup(
         &mut self,
         player: PlayerId,
@@ -222,11 +220,10 @@ impl PlayerCache {
         Ok(None)
     }
 
-    /// As [`lookup`](Self::lookup), but what is known is not taken for true, however fresh it is: the answer is what the store says
-    /// when it is asked next.
+    /// Like [`lookup`](Self::lookup), but never uses the cached state: the result comes from the next request to the store.
     ///
     /// # Errors
-    /// [`PlayerStoreError::TooManyLookups`] when too many wait.
+    /// [`PlayerStoreError::TooManyLookups`] if too many lookups are pending.
     pub fn lookup_in_store(
         &mut self,
         player: PlayerId,
@@ -257,7 +254,7 @@ impl PlayerCache {
         }
         self.pending_lookups += 1;
         match self.pending.entry(player) {
-            // Also of one whose looks are all late: its record is on its way still.
+            // Also if all lookups of the player have timed out: its record is still requested.
             Entry::Occupied(mut awaited) => {
                 self.stats.coalesced += 1;
                 awaited.get_mut().lookups.push((number, now_ms));
@@ -273,8 +270,8 @@ impl PlayerCache {
         Ok(())
     }
 
-    /// The players whose records the store is to be asked for now, each once: of those who are looked at the first ones that
-    /// `may_ask` lets pass, and all of `also`, about whom somebody else wants to know. None while an answer is to come.
+    /// The players whose records to request from the store now, each once: the first pending ones that `may_ask` allows, and all of `also`,
+    /// which other code needs. Empty while a request is pending.
     pub fn next_request(
         &mut self,
         now_ms: u64,
@@ -312,7 +309,7 @@ impl PlayerCache {
         players
     }
 
-    /// Takes the store's answer to [`next_request`](Self::next_request), and tells it to all who wait for one of these players.
+    /// Handles the store's reply to [`next_request`](Self::next_request), and completes the lookups of these players.
     pub fn receive(
         &mut self,
         players: &[PlayerId],
@@ -374,8 +371,8 @@ impl PlayerCache {
         }
     }
 
-    /// Keeps what the store has of a player whom somebody looked at, unless a newer record came meanwhile; gives what is known
-    /// then, or `None` when that is too old to be told.
+    /// Caches the stored state of a player that was looked up, unless a newer record has arrived since. Returns the state cached then, or
+    /// `None` if it is too old to use.
     fn insert(
         &mut self,
         player: PlayerId,
@@ -401,7 +398,7 @@ impl PlayerCache {
         is_young.then_some(CachedPlayer { record, age_ms })
     }
 
-    /// How long what was learnt now is fresh: a little less for some than for others, the same in every run.
+    /// Lifetime of an entry of now, with a jitter that is the same in every run.
     fn ttl_ms(&self, player: PlayerId, is_there: bool, now_ms: u64) -> u64 {
         let most = if is_there {
             self.settings.ttl_ms
@@ -417,9 +414,9 @@ impl PlayerCache {
         most - (earlier as u64).min(most)
     }
 
-    /// A player's server sent its record. It takes the place of an older one, and of the word that there is none; who is neither
-    /// known nor looked at here stays unknown. It counts as no newer than the look at the store before it, since it may have
-    /// been long on its way. Whether anything changed.
+    /// A player's server has pushed its record. It replaces an older record, or the result that there is none. Players that are neither
+    /// cached nor pending stay uncached. The push may have been delayed, so the entry's age does not change. Returns whether anything
+    /// changed.
     pub fn push(&mut self, record: &Arc<PlayerRecord>) -> bool {
         let kept = self.entries.peek_mut(&record.player);
         if let Some(mut entry) = kept {
@@ -433,7 +430,7 @@ impl PlayerCache {
         drop(kept);
         let is_awaited = self.pending.contains_key(&record.player);
         if is_awaited {
-            // What the store was asked for may be older.
+            // The pending request may return an older record.
             let entry = CacheEntry {
                 record: Some(record.clone()),
                 read_ms: 0,
@@ -445,7 +442,7 @@ impl PlayerCache {
         is_awaited
     }
 
-    /// A player was saved here: an older record of it is not served any more. O(1).
+    /// A player was saved here: older records of it are not used any more. O(1).
     pub fn invalidate(&mut self, player: PlayerId, revision: u64) {
         if let Some(mut entry) = self.entries.peek_mut(&player)
             && entry.revision() < revision
@@ -454,13 +451,13 @@ impl PlayerCache {
         }
     }
 
-    /// The revision that is known of a player, 0 when it is known that there is no such player; `None` when nothing is known.
+    /// The cached revision of a player, 0 if it is cached as missing; `None` if it is not cached.
     #[must_use]
     pub fn revision(&self, player: PlayerId) -> Option<u64> {
         self.entries.peek(&player).map(CacheEntry::revision)
     }
 
-    /// Tells all who waited too long so. What comes later all the same is kept for whoever looks next.
+    /// Fails lookups that have timed out. A later reply is still cached.
     pub fn expire_lookups(
         &mut self,
         now_ms: u64,
@@ -494,8 +491,8 @@ impl PlayerCache {
 }
 
 impl MemoryUse for PlayerCache {
-    /// A record that is shared with an answer or another server's cache counts here. Of the list of entries only what is in use
-    /// is known: it grows by doubling, and three quarters are taken to be.
+    /// Records shared with a result or another server's cache count here. The capacity of the entry list is not known: it grows by
+    /// doubling, so three quarters are assumed to be in use.
     fn heap_bytes(&self) -> usize {
         let used = self.entries.memory_used();
         let records = self
@@ -575,7 +572,7 @@ mod tests {
         );
         assert!(!push(&mut cache, 2) && !push(&mut cache, 3));
         assert!(push(&mut cache, 6) && !push(&mut cache, 5) && !push(&mut cache, 6));
-        // What the store had before that comes later.
+        // An older reply of the store arrives later.
         assert_eq!(cache.lookup(PlayerId(7), 1, 200), Ok(None));
         cache.next_request(200, |_| true, &[]);
         let mut told = 0;

@@ -1,4 +1,4 @@
-//! The cache of players elsewhere against a naive one, and against what was true when.
+//! Compares the cache with a naive model, and with the times of all saves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,19 +49,19 @@ fn error() -> StoreError {
 enum StoreBehaviour {
     Replies,
     Fails,
-    /// It cannot read the record of the player it was asked for first.
+    /// The record of the first requested player is unreadable.
     ReadsAllButOne,
 }
 
 #[derive(Clone, Debug)]
 enum CacheStep {
     Lookup(u64),
-    /// Of a player with something unsaved here.
+    /// Of a player with unsaved changes here.
     LookupInStore(u64),
-    /// Players below this one have something unsaved here.
+    /// Players with a lower id have unsaved changes here.
     Request(u64),
     Reply(StoreBehaviour),
-    /// The record of so many revisions ago arrives.
+    /// A record that is so many revisions old arrives.
     Push(u64, u64),
     /// A player is saved, here or elsewhere.
     Save(u64, bool),
@@ -87,7 +87,7 @@ fn steps() -> impl Strategy<Value = Vec<CacheStep>> {
     prop::collection::vec(step, 0..150)
 }
 
-/// What came of a look: a revision with its age, or that there was an error.
+/// The result of a lookup: a revision with its age, or an error.
 type ReplySummary = Result<(u64, u64), ()>;
 
 fn summarise(answer: &Result<CachedPlayer, PlayerStoreError>) -> ReplySummary {
@@ -96,16 +96,16 @@ fn summarise(answer: &Result<CachedPlayer, PlayerStoreError>) -> ReplySummary {
     Ok((revision, known.age_ms))
 }
 
-/// A cache that forgets nobody, on lists that are searched.
+/// A cache without eviction, on lists that are searched.
 #[derive(Default)]
 struct NaiveCache {
-    /// By player: the revision, when it was read, and until when it is fresh.
+    /// By player: the revision, when it was read, and when it expires.
     known: BTreeMap<u64, (u64, u64, u64)>,
-    /// Looks that wait, in the order in which they came: their number, whom they look at, since when.
+    /// Pending lookups, in order: number, player, start time.
     waiting: Vec<(u64, u64, u64)>,
-    /// Players to ask for.
+    /// Players to request.
     queue: Vec<u64>,
-    /// Players that the store was asked for.
+    /// Requested players.
     asked: Vec<u64>,
     asked_ms: u64,
 }
@@ -192,7 +192,7 @@ impl NaiveCache {
     }
 }
 
-/// When each revision of each player was saved.
+/// Time of each revision of each player.
 #[derive(Default)]
 struct SaveTimes(BTreeMap<u64, Vec<u64>>);
 
@@ -201,31 +201,31 @@ impl SaveTimes {
         self.0.get(&player).map_or(&[], Vec::as_slice)
     }
 
-    /// The newest revision; 0 while there is none.
+    /// The newest revision; 0 if there is none.
     fn revision(&self, player: u64) -> u64 {
         self.of(player).len() as u64
     }
 
-    /// The revision that was the newest just before a time.
+    /// The newest revision just before a time.
     fn revision_before(&self, player: u64, at_ms: u64) -> u64 {
         let saved = self.of(player).iter();
         saved.filter(|&&saved_ms| saved_ms < at_ms).count() as u64
     }
 }
 
-/// A cache in the middle of all that happens to it, and what must be so of what it tells.
+/// The cache under test, and the invariants of its results.
 struct CacheTrial {
     cache: PlayerCache,
-    /// One that forgets nobody, if the cache has room for all.
+    /// A cache without eviction, if the tested one has room for all players.
     naive: Option<NaiveCache>,
     times: SaveTimes,
     now_ms: u64,
     looks: u64,
-    /// Players that the store was asked for, with the revision that it read.
+    /// Requested players, with the revision that the store read.
     asked: Vec<(PlayerId, u64)>,
-    /// Looks that wait: at whom, and since when.
+    /// Pending lookups: player and start time.
     waiting: BTreeMap<u64, (u64, u64)>,
-    /// By player: the newest revision that was told of it, by a look that began before.
+    /// By player: the newest revision returned to a lookup.
     told: BTreeMap<u64, u64>,
 }
 
@@ -245,7 +245,7 @@ impl CacheTrial {
         }
     }
 
-    /// A revision was told of a player: it is not older than one that was told before, and not older than it may be.
+    /// Checks a returned revision: not older than a previous result, and not older than allowed.
     fn check_reply(&mut self, player: u64, told: ReplySummary) -> CacheChecked {
         if let Ok((revision, age_ms)) = told {
             let newest = self.told.entry(player).or_default();
@@ -271,7 +271,7 @@ impl CacheTrial {
             .map(|(number, _, answer)| (*number, summarise(answer)))
             .collect();
         if let Some(mut expected) = expected {
-            // Who is late is told by player.
+            // Overdue lookups are reported by player.
             let mut found = answers.clone();
             expected.sort_unstable();
             found.sort_unstable();
@@ -319,7 +319,7 @@ impl CacheTrial {
         }
         prop_assert!(self.asked.is_empty() || players.is_empty(), "one at a time");
         prop_assert!(players.len() <= PER_ORDER);
-        // The store reads at some time before it answers: at once, at the earliest.
+        // The store reads between the request and its reply.
         let read = players.into_iter();
         let read = read.map(|player| (player, self.times.revision(player.0)));
         self.asked.extend(read);
@@ -405,7 +405,7 @@ impl CacheTrial {
 proptest! {
     #![proptest_config(draws!())]
 
-    /// Every look is answered once and in time, as the naive cache answers it.
+    /// Every lookup completes once and in time, as in the naive cache.
     #[test]
     fn unbounded_cache_matches_the_naive_model(steps in steps()) {
         let mut trial = CacheTrial::new(100);
@@ -414,7 +414,7 @@ proptest! {
         }
     }
 
-    /// One that forgets tells nothing that is too old, nor of a revision after a newer one.
+    /// A cache with eviction returns no outdated record, and no older revision after a newer one.
     #[test]
     fn evicting_cache_never_returns_outdated_records(steps in steps()) {
         let mut trial = CacheTrial::new(4);

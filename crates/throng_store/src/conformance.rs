@@ -1,7 +1,6 @@
-//! What every store must do, as checks that run over any of them; a game's own store is held to it by one call.
+//! The conformance test suite of stores. A game's own store runs it with one call.
 //!
-//! The checks know nothing of how a store works: they compare it with a model on maps, and with what the documentation of
-//! [`StoreBackend`] says.
+//! The checks do not depend on how a store works. They compare it with a model on maps, and with the documentation of [`StoreBackend`].
 
 mod clocks;
 
@@ -21,7 +20,7 @@ use super::registration::RegistrationTerms;
 use super::save_batch::SaveBatch;
 use super::store::{ClaimResult, ClaimTerms, LookupResult, Renewal, StoreBackend, StoreFactory};
 
-/// Attributes of all encodings.
+/// Attributes with all encodings.
 const ENCODINGS: [Encoding; 7] = [
     Encoding::U8,
     Encoding::U16,
@@ -32,13 +31,13 @@ const ENCODINGS: [Encoding; 7] = [
     Encoding::Bytes { max: 40 },
 ];
 
-/// How long a lease has to be expired here, in milliseconds.
+/// How long a lease must be expired before another server gets it, in milliseconds.
 const GRACE_MS: u64 = 10;
 
-/// How long leases last here, in milliseconds.
+/// Duration of leases, in milliseconds.
 const LEASE_MS: u64 = 100;
 
-/// The terms of a lease that is claimed or renewed at a time.
+/// The terms of a claim or renewal at a time.
 const fn terms(now_ms: u64) -> ClaimTerms {
     ClaimTerms {
         at_ms: Some(now_ms),
@@ -56,11 +55,11 @@ const fn registration_at(now_ms: u64, take_over: bool) -> RegistrationTerms {
     }
 }
 
-/// What a check found: nothing, or a sentence on what is wrong.
+/// The result of a check: `Err` describes the problem.
 type CheckResult = Result<(), String>;
 
-/// Holds a store to all that [`StoreBackend`] says. `make` gives a source of stores that are empty at first, another one at every
-/// call; what one source opens is the same store.
+/// Checks a store against the documentation of [`StoreBackend`]. Each call of `make` returns a factory of a new, empty store; all stores
+/// that one factory opens share their data.
 ///
 /// # Errors
 /// What was done, what was expected, and what was found.
@@ -89,12 +88,12 @@ pub fn check_store<S: StoreFactory>(mut make: impl FnMut() -> S) -> CheckResult 
     Ok(())
 }
 
-/// A store with two servers that use it.
+/// A store and two servers that use it.
 struct StoreTrial<'s> {
     source: &'s mut dyn StoreFactory,
     store: Box<dyn StoreBackend>,
     servers: [ServerId; 2],
-    /// The number of the last batch, over all servers.
+    /// Number of the last batch, over all servers.
     number: u64,
 }
 
@@ -136,7 +135,7 @@ impl<'s> StoreTrial<'s> {
         })
     }
 
-    /// Another connection to the same store, as after the first one broke.
+    /// Opens another connection to the same store, as after an error.
     fn reopen(&mut self) -> CheckResult {
         self.store = self.source.open().map_err(failed)?;
         self.store
@@ -155,7 +154,7 @@ impl<'s> StoreTrial<'s> {
         claimed.pop().ok_or_else(|| "no answer".to_owned())
     }
 
-    /// Claims what is free, and gives its epoch.
+    /// Claims a free player and returns the epoch.
     fn claim_free(&mut self, by: usize, player: u64, now_ms: u64) -> Result<u64, String> {
         match self.claim(by, player, now_ms)? {
             ClaimResult::Granted { epoch, .. } => Ok(epoch),
@@ -168,14 +167,14 @@ impl<'s> StoreTrial<'s> {
         SaveBatch::new(self.number, tick)
     }
 
-    /// Saves, and gives who was refused.
+    /// Saves, and returns the refused players.
     fn save(&mut self, by: usize, batch: &SaveBatch) -> Result<Vec<u64>, String> {
         let by = self.servers[by].clone();
         let outcome = self.store.save(&by, batch, Some(0)).map_err(failed)?;
         Ok(outcome.refused.iter().map(|player| player.0).collect())
     }
 
-    /// What is kept of a player, without its tick.
+    /// The stored record of a player, without its tick.
     fn lookup(&mut self, player: u64) -> Result<Option<PlayerRecord>, String> {
         let mut found = self.store.lookup(&[PlayerId(player)]).map_err(failed)?;
         match (found.pop(), found.len()) {
@@ -192,7 +191,7 @@ fn add_values(batch: &mut SaveBatch, player: u64, epoch: u64, values: &[(u16, Op
 }
 
 fn new_player(bench: &mut StoreTrial) -> CheckResult {
-    expect("nobody is there", bench.lookup(7)?, None)?;
+    expect("no player is stored", bench.lookup(7)?, None)?;
     let granted = ClaimResult::Granted {
         epoch: 1,
         record: PlayerRecord::new(PlayerId(7)),
@@ -235,7 +234,7 @@ fn values_of_all_encodings(bench: &mut StoreTrial) -> CheckResult {
         let mut batch = bench.batch(round as u64 + 1);
         let mut values = BTreeMap::new();
         for ((attribute, samples), nth) in dictionary().iter().zip(&samples).zip(0..) {
-            // Not all change in every round.
+            // Not all attributes change in every round.
             if nth != round {
                 let mut bytes = Vec::new();
                 attribute.encoding.write(&samples[round], &mut bytes);
@@ -247,7 +246,7 @@ fn values_of_all_encodings(bench: &mut StoreTrial) -> CheckResult {
             .map(|(&id, value)| (id, Some(&value[..])))
             .collect();
         add_values(&mut batch, u64::MAX, epoch, &changes);
-        expect("nobody is refused", bench.save(0, &batch)?, Vec::new())?;
+        expect("no save is refused", bench.save(0, &batch)?, Vec::new())?;
         expected.values.extend(values);
         (expected.revision, expected.tick) = (round as u64 + 1, round as u64 + 1);
         expect(
@@ -256,7 +255,7 @@ fn values_of_all_encodings(bench: &mut StoreTrial) -> CheckResult {
             Some(expected.clone()),
         )?;
     }
-    // A varint that is longer than it need be is kept as it is, too.
+    // A varint that is longer than necessary is also stored unchanged.
     let mut batch = bench.batch(4);
     add_values(
         &mut batch,
@@ -326,7 +325,7 @@ fn incarnations(bench: &mut StoreTrial) -> CheckResult {
     }
     let epoch = bench.claim_free(1, 8, 2)?;
     expect("another server gets what the dead one had", epoch, 2)?;
-    // One that was taken over and is alive gets nobody.
+    // A process whose name was taken over gets no leases.
     match bench.store.claim(&older, &[PlayerId(9)], terms(2)) {
         Err(error) => expect("why it gets nobody", error.kind, StoreErrorKind::NameInUse),
         other => Err(format!(
@@ -404,7 +403,7 @@ fn repeated_batches(bench: &mut StoreTrial) -> CheckResult {
         kept.as_ref().map(|kept| kept.revision),
         Some(1),
     )?;
-    // Meanwhile the player went elsewhere: that it was saved here stays true.
+    // The player has moved to another server since; the save here stays valid.
     let epoch = bench.claim_free(1, 7, 1)?;
     bench.reopen()?;
     expect("the second time", bench.save(0, &batch)?, vec![8])?;
@@ -439,7 +438,7 @@ fn unstorable_values(bench: &mut StoreTrial) -> CheckResult {
     let mut batch = bench.batch(1);
     for player in 1..=5 {
         let epoch = bench.claim_free(0, player, 0)?;
-        // Nobody said what 999 is.
+        // Attribute 999 is not registered.
         let id = if player == 3 { 999 } else { 1 };
         add_values(&mut batch, player, epoch, &[(id, Some(&[player as u8]))]);
         if player == 2 {
@@ -533,7 +532,7 @@ fn attributes_keep_their_meaning(bench: &mut StoreTrial) -> CheckResult {
     bench.reopen()
 }
 
-/// What a model knows of a player.
+/// A player in the model.
 #[derive(Clone, Default)]
 struct StoreModel {
     epoch: u64,
@@ -624,13 +623,13 @@ fn random_save(
             continue;
         }
         let known = model.entry(player).or_default();
-        // Some writers are late.
+        // Some writers have an old epoch.
         let epoch = known.epoch - u64::from(known.epoch > 0 && random.random_bool(0.3));
         let value = [random.random::<u8>()];
         let is_removed = random.random_bool(0.2);
         let change = (1, (!is_removed).then_some(&value[..]));
         add_values(&mut batch, player, epoch, &[change]);
-        // Nobody ever claimed a player of epoch 0, so nobody may write it.
+        // A player of epoch 0 was never claimed, so nobody may write it.
         let is_new = known.epoch == 0 || epoch != known.epoch;
         if is_new {
             expected.push(player);

@@ -1,4 +1,4 @@
-//! What every store must do with a record that cannot be read, as a check that runs over any of them.
+//! The conformance test of stores for unreadable records.
 
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
@@ -15,9 +15,9 @@ const TERMS: ClaimTerms = ClaimTerms {
     grace_ms: 0,
 };
 
-/// Holds an empty store to what [`StoreBackend`](super::StoreBackend) says of a record that cannot be read: its player's lease stays free, and
-/// all other records are read. `spoil` makes the record of a player so, by means of the store's own. For stores that check what
-/// they read, beside [`check_store`](super::conformance::check_store).
+/// Checks an empty store against the documentation of [`StoreBackend`](super::StoreBackend) for a record that cannot be read: the lease of
+/// its player stays free, and all other records are read. `spoil` makes the record of a player unreadable, by means of the tested store.
+/// For stores that verify what they read, in addition to [`check_store`](super::conformance::check_store).
 ///
 /// # Errors
 /// What was expected, and what was found.
@@ -60,7 +60,7 @@ pub fn check_corrupt_records(
             ));
         }
     }
-    // For the second one its lease is as free as for the first.
+    // The lease is free for the second server, too.
     for by in [&one, &other] {
         let claimed = store.claim(by, &players[1..2], TERMS).map_err(failed)?;
         let [

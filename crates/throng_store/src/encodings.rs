@@ -1,4 +1,4 @@
-//! The names of encodings, as stores keep them beside values.
+//! Names of encodings, as stores save them.
 
 use throng_protocol::wire::Encoding;
 
@@ -17,7 +17,7 @@ pub(super) fn encoding_name(encoding: Encoding) -> String {
     }
 }
 
-/// Holds an attribute against the one that a store has under its number or its name; what is wrong if they differ.
+/// Compares an attribute with the stored one of the same number or name. Returns the difference, if any.
 pub(super) fn check_known(
     new: &StoredAttribute,
     (id, name, encoding): (i64, &str, &str),
@@ -32,7 +32,7 @@ pub(super) fn check_known(
     ))
 }
 
-/// The encoding of a name.
+/// The encoding with this name.
 pub(super) fn encoding_of(name: &str) -> Option<Encoding> {
     Some(match name {
         "u8" => Encoding::U8,

@@ -1,133 +1,133 @@
-//! What can go wrong between a game and what it keeps.
+//! Errors of player stores.
 
 use thiserror::Error;
 use throng_core::ids::PlayerId;
 
-/// What a store failed of. Each asks something else of an operator.
+/// Kind of a store error. Each kind needs another action of the operator.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Hash)]
 pub enum StoreErrorKind {
-    /// Somebody else holds it, longer than is waited for.
+    /// Another program has locked the store for too long.
     #[error("locked by another program")]
     Locked,
-    /// It may be read and not written.
+    /// The store can be read, but not written.
     #[error("read-only")]
     ReadOnly,
-    /// There is no room left.
+    /// No space is left.
     #[error("disk full")]
     DiskFull,
-    /// What it holds cannot be right.
+    /// The data is invalid.
     #[error("corrupted")]
     Corrupt,
-    /// It is something else than a store of players.
+    /// The file or database is not a player store.
     #[error("not a player store; choose another file or an empty database")]
     NotAPlayerStore,
-    /// A later version of the program wrote it.
+    /// A newer version of the program has written the store.
     #[error("schema version {found} is newer than {known}, the newest that this program supports")]
     NewerSchema {
-        /// The number of its schema.
+        /// Schema version of the store.
         found: i64,
-        /// The newest one that is known here.
+        /// Newest version that this program supports.
         known: i64,
     },
-    /// An attribute means something else in it than in the game.
+    /// An attribute has another name or encoding in the store than in the game.
     #[error("an attribute has another name or encoding in the store")]
     AttributeMismatch,
-    /// It does not take a value, whoever's it is; what else it was to save it takes.
+    /// The store rejects a value; it accepts the others of the request.
     #[error("value rejected")]
     ValueRejected,
-    /// Another process has the server's name, and is alive.
+    /// Another process uses the server's name and is alive.
     #[error("server name in use")]
     NameInUse,
-    /// It cannot be reached, or broke off in the middle.
+    /// The store cannot be reached, or the connection was lost.
     #[error("unreachable")]
     Unreachable,
 }
 
 impl StoreErrorKind {
-    /// Whether it lies in what is kept of one player, and the store has nothing against all others.
+    /// Whether the error concerns the record of one player only.
     #[must_use]
     pub const fn affects_one_player(self) -> bool {
         matches!(self, Self::AttributeMismatch | Self::ValueRejected)
     }
 }
 
-/// A store could not do what it was asked for. What was asked is then done wholly or not at all, and which of them is open;
-/// saves are numbered for that, and done again.
+/// A store has failed to execute a request. The request was executed completely or not at all; which of the two is unknown. Saves are
+/// numbered, so they can be repeated.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("store {store}: {kind}: {cause}")]
 pub struct StoreError {
-    /// Its file or address.
+    /// File or address of the store.
     pub store: String,
-    /// What it failed of.
+    /// Kind of the error.
     pub kind: StoreErrorKind,
-    /// What the store itself says.
+    /// Message of the store itself.
     pub cause: String,
 }
 
-/// Why a player's record cannot be had.
+/// Why a player's record is not available.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PlayerStoreError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The player is live on another server, or was on one that ended without a word: then its lease runs out by itself.
+    /// The player is live on another server, or was on one that crashed: then its lease expires.
     #[error("player {} is live on server `{server}`; its lease expires in {left_ms} ms", player.0)]
     Leased {
-        /// Whose record was asked for.
+        /// The requested player.
         player: PlayerId,
-        /// Where it is live.
+        /// The server on which it is live.
         server: String,
-        /// After how many milliseconds it can be had at the latest, if that server does not renew.
+        /// Milliseconds until the player is available at the latest, if that server does not renew.
         left_ms: u64,
     },
-    /// The store took longer than [`load_timeout_ms`](super::LeaseTableSettings::load_timeout_ms), or a look longer than its own.
+    /// The store took longer than [`load_timeout_ms`](super::LeaseTableSettings::load_timeout_ms), or a lookup exceeded its own timeout.
     #[error("player {}: store request timed out after {load_timeout_ms} ms", player.0)]
     TimedOut {
-        /// Whose record was asked for.
+        /// The requested player.
         player: PlayerId,
-        /// How long was waited.
+        /// The timeout, in milliseconds.
         load_timeout_ms: u64,
     },
-    /// The store is behind by so many players that nobody else is let in.
+    /// The save backlog is full, so no more players are loaded.
     #[error("player {} not loaded: save backlog full ({unsaved} of {max} players)", player.0)]
     SaveBacklogFull {
-        /// Whose record was asked for.
+        /// The requested player.
         player: PlayerId,
-        /// How many wait.
+        /// Number of unsaved players.
         unsaved: usize,
-        /// How many may.
+        /// The limit.
         max: usize,
     },
-    /// There are as many players as there may be.
+    /// The player limit is reached.
     #[error("player {} not loaded: player limit reached ({held} of {max})", player.0)]
     PlayerLimitReached {
-        /// Whose record was asked for.
+        /// The requested player.
         player: PlayerId,
-        /// How many are here, on their way in, or not yet saved on their way out.
+        /// Players that are here, being loaded, or gone and not saved yet.
         held: usize,
-        /// How many may be.
+        /// The limit.
         max: usize,
     },
-    /// Too many look-ups wait for the store.
+    /// Too many lookups wait for the store.
     #[error("player {}: too many pending lookups ({waiting} of {max})", player.0)]
     TooManyLookups {
-        /// Whose record was asked for.
+        /// The requested player.
         player: PlayerId,
-        /// How many wait.
+        /// Number of pending lookups.
         waiting: usize,
-        /// How many may.
+        /// The limit.
         max: usize,
     },
-    /// The store gave fewer answers than it was asked for.
+    /// The store returned fewer results than requested.
     #[error("player {}: the store stopped before it replied", player.0)]
     MissingReply {
-        /// Whose record was asked for.
+        /// The requested player.
         player: PlayerId,
     },
-    /// There is one already; it has to be closed before another is used.
+    /// A store is open already; close it before opening another.
     #[error("a store is already open")]
     AlreadyOpen,
-    /// No store was opened.
+    /// No store is open.
     #[error("no store is open")]
     NotOpen,
 }

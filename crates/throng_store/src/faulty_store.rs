@@ -1,4 +1,4 @@
-//! Faults by seed, around any store: what a disk or a line does when it is at its worst.
+//! Fault injection by seed, around any store: disk and connection errors.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,24 +16,24 @@ use super::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
 };
 
-/// How often each fault strikes; shares of all calls.
+/// Probability of each fault, as a share of all calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FaultShares {
-    /// Nothing is done, and the connection is lost.
+    /// The call does nothing, and the connection is lost.
     pub failing: f64,
-    /// It is done, and then the connection is lost before the answer comes: whoever asked cannot know.
+    /// The call is executed, then the connection is lost before the reply: the caller cannot know the outcome.
     pub reply_lost: f64,
-    /// It is done, and takes up to [`slow_ms`](Self::slow_ms).
+    /// The call is executed, and takes up to [`slow_ms`](Self::slow_ms).
     pub slow: f64,
-    /// The longest that a slow call takes, in milliseconds of the [`FaultySource::clock`].
+    /// The longest duration of a slow call, in milliseconds of the [`FaultySource::clock`].
     pub slow_ms: u64,
-    /// Nothing is saved, since there is no room left.
+    /// Nothing is saved because the disk is full.
     pub full: f64,
-    /// A store cannot be opened.
+    /// The store cannot be opened.
     pub closed: f64,
 }
 
-/// Opens a store whose calls fail by seed. Clones share shares, draws and clock.
+/// Opens stores whose calls fail by seed. Clones use the same shares, random numbers and clock.
 #[derive(Clone, Debug)]
 pub struct FaultySource<S> {
     source: S,
@@ -42,7 +42,7 @@ pub struct FaultySource<S> {
 }
 
 impl<S: StoreFactory> FaultySource<S> {
-    /// Around the stores that `source` opens.
+    /// Wraps the stores that `source` opens.
     #[must_use]
     pub fn new(source: S, seed: u64, shares: FaultShares) -> Self {
         let random = Pcg64Mcg::seed_from_u64(seed);
@@ -53,12 +53,12 @@ impl<S: StoreFactory> FaultySource<S> {
         }
     }
 
-    /// From now on faults strike so often.
+    /// Changes the probabilities of faults.
     pub fn set_shares(&self, shares: FaultShares) {
         lock(&self.faults).0 = shares;
     }
 
-    /// Milliseconds that slow calls took in all. Nobody sleeps for them; whoever models time adds them to it.
+    /// Total milliseconds of slow calls. Nothing sleeps for them; a model of time adds them.
     #[must_use]
     pub fn clock(&self) -> u64 {
         self.clock.load(Ordering::Relaxed)
@@ -92,7 +92,7 @@ impl<S: StoreFactory> StoreFactory for FaultySource<S> {
     }
 }
 
-/// A store whose calls fail by seed; made by a [`FaultySource`].
+/// A store whose calls fail by seed; created by a [`FaultySource`].
 struct FaultyStore {
     store: Box<dyn StoreBackend>,
     faults: Arc<Mutex<(FaultShares, Pcg64Mcg)>>,
@@ -116,7 +116,7 @@ impl FaultyStore {
                 let ms = random.random_range(0..=shares.slow_ms);
                 self.clock.fetch_add(ms, Ordering::Relaxed);
             }
-            // Each draws, so that one share does not shift the others.
+            // Every fault draws, so that one share does not change the others.
             let mut draw = |share| random.random_bool(share);
             (
                 draw(shares.failing),

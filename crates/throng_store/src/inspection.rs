@@ -1,4 +1,4 @@
-//! What a store holds, for its operator: the same of every kind of store.
+//! Inspection of a store for its operator, the same for every kind of store.
 
 use std::collections::BTreeMap;
 
@@ -6,58 +6,58 @@ use throng_core::ids::PlayerId;
 #[cfg(feature = "postgres")]
 use throng_protocol::wire::{AttributeValue, Encoding};
 
-/// What is wrong in a store is listed up to so many lines.
+/// Maximum number of listed problems.
 pub(super) const PROBLEMS_MAX: usize = 100;
 
-/// What a store holds.
+/// The contents of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreInspection {
-    /// The version of its tables.
+    /// Schema version.
     pub version: i64,
-    /// Names of the attributes, by their numbers.
+    /// Names of the attributes, by number.
     pub attributes: BTreeMap<u16, String>,
-    /// Players who were saved.
+    /// Number of saved players.
     pub players: u64,
-    /// Values in all.
+    /// Number of values.
     pub values: u64,
-    /// Leases that are held, by server: how many, and when the last of them expires, in Unix milliseconds.
+    /// Held leases by server: their number, and the latest expiry in Unix milliseconds.
     pub leases: BTreeMap<String, (u64, u64)>,
-    /// What is wrong, a sentence each.
+    /// Problems, one sentence each.
     pub problems: Vec<String>,
 }
 
-/// A player with its lease, as the store has it.
+/// A player and its lease, as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredRow {
-    /// Whose.
+    /// Player id.
     pub player: PlayerId,
-    /// How often it was saved.
+    /// Number of saves.
     pub revision: u64,
-    /// The server's tick of the last save.
+    /// Tick of the last save, on its server.
     pub tick: u64,
-    /// The server's Unix time of the last save, in milliseconds.
+    /// Unix time of the last save, on its server, in milliseconds.
     pub saved_ms: u64,
-    /// The number of the last lease.
+    /// Epoch of the last lease.
     pub epoch: u64,
-    /// Who holds it, which process of that name, and until when in Unix milliseconds.
+    /// Lease holder: server name, process of that name, and expiry in Unix milliseconds.
     pub lease: Option<(String, u64, u64)>,
-    /// Values by the names of attributes: numbers and text as they are, other bytes in hexadecimal.
+    /// Values by attribute name: numbers and text as such, other bytes in hexadecimal.
     pub values: BTreeMap<String, DisplayValue>,
 }
 
-/// A value as people read it.
+/// A value in readable form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DisplayValue {
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// Any other number.
+    /// A floating-point number.
     Real(f64),
     /// Text, or bytes in hexadecimal.
     Text(String),
 }
 
 impl DisplayValue {
-    /// The value of these bytes. What a number or a text would not give back byte for byte is shown in hexadecimal.
+    /// The value of these bytes; hexadecimal if a number or text would not convert back to the same bytes.
     #[cfg(feature = "postgres")]
     pub(super) fn from_bytes(encoding: Option<Encoding>, bytes: &[u8]) -> Self {
         let read = encoding.and_then(|encoding| {
@@ -83,7 +83,7 @@ impl DisplayValue {
         shown.unwrap_or_else(|| Self::hexadecimal(bytes))
     }
 
-    /// Bytes that are no number and no text.
+    /// Formats bytes that are neither a number nor text.
     pub(super) fn hexadecimal(bytes: &[u8]) -> Self {
         let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Self::Text(format!("0x{}", digits.concat()))

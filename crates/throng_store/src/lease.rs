@@ -1,70 +1,70 @@
-//! Leases: a player is live on one server at a time, and a late writer changes nothing.
+//! Leases: a player is live on one server at a time, and writes of a former holder are refused.
 //!
 //! ```text
 //! free ── claim: epoch + 1 ──▶ held until it expires ── renew ──▶ held for longer
 //!  ▲                              │        │
-//!  └────────── release ───────────┘        └─ expired, or its server came back: claim, epoch + 1 ──▶ held by another
+//!  └────────── release ───────────┘        └─ expired, or its server restarted: claim, epoch + 1 ──▶ held by another
 //! ```
-//! The epoch is the fencing token (Gray and Cheriton, *Leases*, 1989; Kleppmann, *How to do distributed locking*, 2016): every
-//! claim gets a higher one, every write carries the writer's, and the store refuses a write with any but the newest. So what
-//! is stored is right whatever clocks say.
 //!
-//! That no player is live on two servers at once rests on one clock, that of the store. A holder counts the time of a lease from
-//! before it asks for it, by a clock that only has to run as fast: so it stops before the lease expires in the store. Another
-//! server gets the lease when it has been expired for [`grace`](LeaseClaim::grace_ms). The grace is for a clock of the store
-//! that is set forward.
+//! The epoch is the fencing token (Gray and Cheriton, *Leases*, 1989; Kleppmann, *How to do distributed locking*, 2016). Every claim
+//! increments it, every write carries the epoch of the writer, and the store refuses all but the newest. So the stored data is correct
+//! whatever the clocks say.
 //!
-//! A lease never lasts longer than from now on for as long as it was granted: an expiry beyond that is of a clock that was set
-//! back since, and is [bounded](LeaseState::bound) when it is read.
+//! That no player is live on two servers at once depends on one clock, that of the store. A holder measures its lease from before its
+//! request, by a clock that only has to run at the same speed. So it stops before the lease expires in the store. Another server gets the
+//! lease after it has been expired for [`grace`](LeaseClaim::grace_ms), in case the clock of the store is set forward.
+//!
+//! A lease never lasts longer than granted, counted from now. A later expiry means that the clock was set back, and is
+//! [clamped](LeaseState::clamp_expiry) when the lease is read.
 
 use serde::{Deserialize, Serialize};
 
-/// A process that holds leases: the name that its operator gave it, and which process of that name it is.
+/// A process that holds leases: the name that its operator gave it, and its number among the processes of that name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ServerId {
-    /// Its name. Two processes that run at the same time must not share it; a store refuses the second one.
+    /// Name of the server. Two running processes must not share it; a store refuses the second one.
     pub name: String,
-    /// Counts the processes of that name; the store gives it.
+    /// Number of this process among those of the name; assigned by the store.
     pub incarnation: u64,
 }
 
-/// Who asks for a lease, when, and for how long. Times in milliseconds of the Unix clock of the store.
+/// A request for a lease. Times are Unix milliseconds of the clock of the store.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseClaim<'a> {
-    /// For whom.
+    /// The claiming server.
     pub by: &'a ServerId,
-    /// The time.
+    /// Current time.
     pub now_ms: u64,
-    /// How long it is to last.
+    /// Requested duration.
     pub lease_ms: u64,
-    /// How long a lease has to be expired before another server gets it.
+    /// How long a lease must be expired before another server gets it.
     pub grace_ms: u64,
 }
 
-/// Somebody else holds it.
+/// Another server holds the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRefused {
-    /// Who does.
+    /// The holder.
     pub holder: ServerId,
-    /// How much longer, if it is not renewed, the grace included.
+    /// Remaining time including the grace period, if it is not renewed.
     pub left_ms: u64,
 }
 
-/// The lease of a player, as a store keeps it.
+/// The lease of a player, as stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseState {
-    /// Which claim was the last; 0 before the first.
+    /// Epoch of the last claim; 0 before the first.
     pub epoch: u64,
-    /// Who holds it; `None` when it is free.
+    /// The holder; `None` if the lease is free.
     pub holder: Option<ServerId>,
-    /// When it expires, by the clock of the store.
+    /// Expiry, by the clock of the store.
     pub expires_ms: u64,
-    /// For how long it was granted.
+    /// Granted duration.
     pub lease_ms: u64,
 }
 
 impl LeaseState {
-    /// Bounds the expiry by the time for which the lease was granted. Whether that changed it: then the store has to keep it.
+    /// Limits the expiry to the granted duration from now. Returns whether that changed it: then the store has to save it.
     pub fn clamp_expiry(&mut self, now_ms: u64) -> bool {
         let latest_ms = now_ms.saturating_add(self.lease_ms);
         let is_beyond = self.holder.is_some() && self.expires_ms > latest_ms;
@@ -74,11 +74,11 @@ impl LeaseState {
         is_beyond
     }
 
-    /// Gives it to whoever asks, if it can be had, and says its epoch. A server whose process is gone gets its own back at
-    /// once by its next process: the dead do not write, and if they do, they are fenced off.
+    /// Grants the lease if it is available, and returns its epoch. A restarted server gets the leases of its former process at once: that
+    /// process has ended, and if it still writes, the epoch fences it off.
     ///
     /// # Errors
-    /// [`LeaseRefused`], and nothing changes but an expiry that is to be [bounded](Self::clamp_expiry).
+    /// [`LeaseRefused`]; then only the expiry may have been [clamped](Self::clamp_expiry).
     pub fn claim(&mut self, claim: LeaseClaim) -> Result<u64, LeaseRefused> {
         self.clamp_expiry(claim.now_ms);
         let ends_ms = self.expires_ms.saturating_add(claim.grace_ms);
@@ -91,7 +91,7 @@ impl LeaseState {
                 });
             }
         }
-        // A number that somebody wrote by hand may be the last one.
+        // The stored number may have been edited by hand to the maximum.
         self.epoch = self.epoch.saturating_add(1);
         self.holder = Some(claim.by.clone());
         self.expires_ms = claim.now_ms.saturating_add(claim.lease_ms);
@@ -99,13 +99,13 @@ impl LeaseState {
         Ok(self.epoch)
     }
 
-    /// Whether a writer of this epoch may write. One that released it may: what it wrote before is then written again.
+    /// Whether a writer with this epoch may write. A writer that has released the lease may: then it repeats an earlier write.
     #[must_use]
     pub const fn allows_write(&self, epoch: u64) -> bool {
         self.epoch == epoch
     }
 
-    /// Extends it, also when it has expired and nobody took it. `false` when it is another's, or was given back.
+    /// Extends the lease, also an expired one that nobody has taken. `false` if another server has it, or it was released.
     pub fn renew(&mut self, epoch: u64, now_ms: u64, lease_ms: u64) -> bool {
         let is_held = self.allows_write(epoch) && self.holder.is_some();
         if is_held {
@@ -115,7 +115,7 @@ impl LeaseState {
         is_held
     }
 
-    /// Gives it back. Nothing happens when it is another's.
+    /// Releases the lease. Does nothing if another server has it.
     pub fn release(&mut self, epoch: u64) {
         if self.allows_write(epoch) {
             self.holder = None;
@@ -185,7 +185,7 @@ mod tests {
     fn lease_lasts_no_longer_than_granted_from_when_it_is_read() {
         let (a, b) = (server("a", 1), server("b", 1));
         let mut lease = LeaseState::default();
-        // By a clock that was a year ahead, and was set right since.
+        // By a clock that was a year ahead and has been corrected.
         let year_ms = 365 * 86_400_000;
         assert_eq!(claim(&mut lease, &a, year_ms), Ok(1));
         let refused = claim(&mut lease, &b, 1_000).unwrap_err();

@@ -1,13 +1,13 @@
-//! The whole protocol as a model: servers with clocks that differ, a store with faults, processes that are killed at random.
+//! A model of the whole protocol: servers with different clocks, a store with faults, processes killed at random.
 //!
 //! ```text
-//! login, logout, deal, write ─▶ LeaseTable ─ orders, late ─▶ StoreSupervisor ─▶ a store with faults
-//!        kill, restart ─▶ ▲                                    │
-//!                         └────────────── reports, late ◀──────┘
+//! login, logout, trade, write ─▶ LeaseTable ─ requests, delayed ─▶ StoreSupervisor ─▶ a store with faults
+//!         kill, restart ─▶ ▲                                     │
+//!                          └────────────── replies, delayed ◀────┘
 //! ```
-//! Each server has a thread's two queues, worked at random times, so that every order of events comes up; time is a number.
-//! Judged after every step: nobody is live twice; what is stored never goes back behind what was acknowledged; no coin is
-//! doubled or lost.
+//!
+//! Each server has the two queues of a store thread, handled at random times, so that every order of events occurs. Time is a number.
+//! Checked after every step: no player is live twice; stored data never falls behind what was acknowledged; no coin is duplicated or lost.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -44,11 +44,11 @@ struct ModelServer {
     supervisor: StoreSupervisor,
     orders: VecDeque<StoreRequest>,
     reports: VecDeque<StoreReply>,
-    /// Milliseconds that its clock is ahead.
+    /// Offset of its clock, in milliseconds.
     ahead_ms: u64,
-    /// Who is live here.
+    /// Players live here.
     characters: BTreeMap<PlayerId, Character>,
-    /// What goes into the batch of this tick, in the order of ticks, until it is acknowledged.
+    /// Writes that are not acknowledged yet, in the order of ticks.
     written: Vec<(u64, PlayerId, u64)>,
     tick: u64,
 }
@@ -62,7 +62,7 @@ struct LeaseModel {
     /// How far the clock of the store was set forward.
     store_ahead_ms: u64,
     clocks: ModelClocks,
-    /// How often each player was written, as far as it was acknowledged.
+    /// Acknowledged writes per player.
     acknowledged: BTreeMap<PlayerId, u64>,
     counts: BTreeMap<&'static str, u64>,
 }
@@ -158,7 +158,7 @@ impl LeaseModel {
         self.now_ms + self.servers[nth].ahead_ms
     }
 
-    /// The server takes what came, and hands over what is to be done, as at the end of a tick.
+    /// The server handles the replies and sends its requests, as at the end of a tick.
     fn tick(&mut self, nth: usize) -> Result<(), String> {
         let now_ms = self.clock(nth);
         let server = &mut self.servers[nth];
@@ -166,7 +166,7 @@ impl LeaseModel {
         let mut events = Vec::new();
         let mut live = server.characters.keys();
         let ends_now = live.any(|&player| server.ledger.lease_valid_until(player) == Some(now_ms));
-        // Between two ticks of a slow process leases run out, too: it looks at its clock first.
+        // Leases of a slow process also expire between two ticks, so it checks its clock first.
         server.ledger.expire(now_ms, |event| events.push(event));
         for &player in server.characters.keys() {
             if server
@@ -198,7 +198,7 @@ impl LeaseModel {
                 names.push(player);
             }
         }
-        // What was written since the last tick is saved in this one.
+        // Writes since the last tick are saved in this one.
         for player in names {
             if let Some(character) = server.characters.get(&player) {
                 save(&mut server.ledger, player, tick, *character);
@@ -265,7 +265,7 @@ impl LeaseModel {
         Ok(())
     }
 
-    /// The last values of who goes are saved with the lease that is given back.
+    /// The last values of a player who leaves are saved with the release of the lease.
     fn leave(&mut self, nth: usize, player: PlayerId, tick: u64) {
         let server = &mut self.servers[nth];
         if let Some(character) = server.characters.remove(&player) {
@@ -284,7 +284,7 @@ impl LeaseModel {
             Err(error) if matches!(order, StoreRequest::Save { .. }) => {
                 server.reports.push_back(StoreReply::SaveFailed(error));
                 server.orders.push_front(order);
-                // Other orders are answered meanwhile.
+                // Other requests are answered first.
                 if let Some(place) = server
                     .orders
                     .iter()
@@ -319,11 +319,11 @@ impl LeaseModel {
         self.servers[nth].ledger.release(player);
     }
 
-    /// A character does something; two of them deal.
+    /// A character does something; two of them trade.
     fn play(&mut self, nth: usize) {
         let random = &mut self.random;
         let server = &mut self.servers[nth];
-        // A process that looks at its clock before each deed does none for players whose lease ran out.
+        // A process checks its clock before each action, so it does none for players whose lease has expired.
         let here: Vec<PlayerId> = server.characters.keys().copied().collect();
         if here.is_empty() {
             return;
@@ -351,7 +351,7 @@ impl LeaseModel {
         }
     }
 
-    /// The process is gone with all that it knows; an order that the store works at is done or not. Another one starts.
+    /// Kills the process with its memory; the current request of the store is executed or not. Another process starts.
     fn kill(&mut self, nth: usize) {
         let (now_ms, at_ms) = (self.now_ms, self.now_ms + self.store_ahead_ms);
         let old = &mut self.servers[nth];
@@ -371,7 +371,7 @@ impl LeaseModel {
         for player in (0..PLAYERS).map(PlayerId) {
             let live = (0..self.servers.len()).filter(|&nth| {
                 let server = &self.servers[nth];
-                // Who has a lease that ran out is told so before it does anything.
+                // An expired lease is reported before the player does anything.
                 server.characters.contains_key(&player)
                     && server.ledger.lease_valid_until(player) > Some(self.clock(nth))
             });
@@ -414,7 +414,7 @@ fn save(ledger: &mut LeaseTable, player: PlayerId, tick: u64, character: Charact
     ledger.save(player, tick, values);
 }
 
-/// The order as the store takes it, by its clock.
+/// The request with the time of the store's clock.
 fn with_time(order: &StoreRequest, at_ms: u64) -> StoreRequest {
     let mut order = order.clone();
     if let StoreRequest::Claim { terms, .. } | StoreRequest::Renew { terms, .. } = &mut order {
@@ -423,19 +423,19 @@ fn with_time(order: &StoreRequest, at_ms: u64) -> StoreRequest {
     order
 }
 
-/// How clocks differ, and what is judged.
+/// How clocks differ, and what is checked.
 #[derive(Clone, Copy)]
 struct ModelClocks {
     grace_ms: u64,
-    /// Between the server that is most ahead and the one that is not.
+    /// Difference between the server that is most ahead and the one that is least.
     apart_ms: u64,
-    /// By how much the clock of the store is set forward, once in a while.
+    /// How far the clock of the store is set forward, from time to time.
     jump_ms: u64,
-    /// Whether nobody may be live twice.
+    /// Whether to check that no player is live twice.
     checks_liveness: bool,
 }
 
-/// Plays so many runs; what went wrong first, and what happened.
+/// Plays so many runs. Returns the first problem, and how often each event happened.
 fn play(runs: u64, clocks: ModelClocks) -> (Option<String>, BTreeMap<&'static str, u64>) {
     let mut counts = BTreeMap::new();
     for seed in 0..runs {
@@ -459,7 +459,7 @@ const RIGHT: ModelClocks = ModelClocks {
     checks_liveness: true,
 };
 
-/// All that is named happened often.
+/// Asserts that all named events happened often.
 fn assert_exercised(counts: &BTreeMap<&str, u64>, names: &[&str]) {
     for name in names {
         let count = counts.get(name).copied().unwrap_or(0);

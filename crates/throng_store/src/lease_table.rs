@@ -1,21 +1,21 @@
-//! Who is here, under which lease, and what of them is not saved yet: what a server knows of its store, without waiting for it.
+//! The players of a server: leases, unsaved changes, and requests to the store. Never waits for the store.
 //!
 //! ```text
-//! claim ─▶ waiting ─▶ asked ─▶ held ── save … ── release ─▶ leaving ── saved and given back ─▶ gone
-//!                       │        ├─ not renewed in time ─────┘
-//!                       └─ late  └─ the lease is another's ─▶ void: nothing more is saved of it
+//! claim ─▶ pending ─▶ requested ─▶ live ── save … ── release ─▶ leaving ── saved and released ─▶ removed
+//!                       │            ├─ not renewed in time ──────┘
+//!                       └─ timed out └─ another server has the lease ─▶ void: nothing more is saved
 //! ```
-//! At most one order of each kind is under way; what comes meanwhile makes up the next one. So a store that is slow gets fewer
-//! and larger orders, and what waits for it is bounded: claims by their deadline, saves by one copy of what changed of each
-//! player, and players by [`players_max`](LeaseTableSettings::players_max), those included who left and are not saved yet.
 //!
-//! The policy, when a store does not keep up: saves wait. When more than
-//! [`unsaved_players_max`](LeaseTableSettings::unsaved_players_max) players wait to be saved, logins are refused. When leases
-//! cannot be renewed before they expire, their players have to leave, each when its own does; what is not saved of them is
-//! kept until the store takes it, and it does, unless another server has the player by then.
+//! At most one request of each kind is pending; later ones are merged into the next. So a slow store gets fewer and larger requests, and
+//! everything that waits is bounded: claims by their timeout, saves by one copy of the changes of each player, and players by
+//! [`players_max`](LeaseTableSettings::players_max), including those who have left and are not saved yet.
 //!
-//! Invariants: of a player there is one epoch at a time, since it is claimed only when nothing of it waits; a batch is tried
-//! with the same number until it is done; batches are done in order.
+//! If the store does not keep up, saves wait. If more than [`unsaved_players_max`](LeaseTableSettings::unsaved_players_max) players wait to
+//! be saved, logins are refused. If leases cannot be renewed before they expire, each player has to leave when its own expires. Its unsaved
+//! changes are stored in memory until the store accepts them, which it does unless another server has claimed the player by then.
+//!
+//! Invariants: each player has one epoch at a time, since it is claimed only if nothing of it waits. A batch keeps its number until it is
+//! done. Batches are done in order.
 
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
@@ -31,29 +31,29 @@ use super::save_batch::SaveBatch;
 use super::store::{ClaimResult, ClaimTerms, Renewal, SaveOutcome};
 use super::supervisor::{StoreReply, StoreRequest};
 
-/// Players in one claim, at most.
+/// Maximum number of players per claim.
 const CLAIMS_PER_REQUEST: usize = 4_096;
 
-/// How soon a renewal that failed is tried again, in milliseconds.
+/// Time until a failed renewal is retried, in milliseconds.
 const RENEW_RETRY_MS: u64 = 1_000;
 
-/// Limits and times of what a server holds.
+/// Limits and times of a [`LeaseTable`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LeaseTableSettings {
-    /// Players that may be here, on their way in, or not yet saved on their way out; further ones are refused.
+    /// Maximum number of players that are here, being loaded, or gone and not saved yet; more are refused.
     pub players_max: u32,
-    /// Players that may wait to be saved before others are refused.
+    /// Maximum number of unsaved players before logins are refused.
     pub unsaved_players_max: u32,
-    /// How long a player's record is waited for, in milliseconds.
+    /// Timeout for the record of a player, in milliseconds.
     #[serde(alias = "deadline_ms")]
     pub load_timeout_ms: u64,
-    /// How long a lease lasts, in milliseconds: for so long nobody else gets the players of a server that vanished.
+    /// Duration of a lease, in milliseconds: after a crash, no other server gets the players for so long.
     pub lease_ms: u64,
-    /// After how long leases are renewed, in milliseconds; well below [`lease_ms`](Self::lease_ms).
+    /// Time after which leases are renewed, in milliseconds; well below [`lease_ms`](Self::lease_ms).
     pub renew_after_ms: u64,
-    /// How long a lease of another server has to be expired, by the clock of the store, before it is taken over, in
-    /// milliseconds: for clocks that run at different speeds or are set forward.
+    /// How long a lease of another server must be expired, by the clock of the store, before it is taken over, in milliseconds: for clocks
+    /// that run at different speeds or are set forward.
     pub clock_grace_ms: u64,
 }
 
@@ -70,47 +70,47 @@ impl Default for LeaseTableSettings {
     }
 }
 
-/// What a ledger has to tell.
+/// An event of a [`LeaseTable`].
 #[derive(Clone, Debug)]
 pub enum LeaseEvent {
-    /// A player's record is here, and the player is this server's.
+    /// The record of a player is loaded, and this server holds its lease.
     Loaded(PlayerRecord),
-    /// A player's record cannot be had.
+    /// The record of a player is not available.
     LoadFailed(PlayerId, PlayerStoreError),
-    /// A player is another server's: what was not saved of it is not going to be.
+    /// Another server has the player: its unsaved changes are discarded.
     Lost {
-        /// Who.
+        /// The player.
         player: PlayerId,
-        /// Whether it is here still, and has to go; else it left, and its last values waited to be saved.
+        /// Whether it is still here and has to leave; otherwise it has left, and its last values were not saved.
         is_here: bool,
     },
-    /// A player's lease ran out, since it could not be renewed: the player must go, and is saved when that can be done.
+    /// A player's lease has expired because it could not be renewed: the player has to leave, and is saved when possible.
     Expired(PlayerId),
     /// A transaction is on disk.
     Saved {
-        /// The tick of the newest save in it: all that was to be saved up to then is.
+        /// The newest tick in it: everything up to this tick is saved.
         tick: u64,
-        /// The players in it, with their revisions now.
+        /// The players in it, with their new revisions.
         revisions: Vec<(PlayerId, u64)>,
-        /// Players who went, whose leases were given back with it.
+        /// Players who have left, and whose leases are released.
         left: Vec<PlayerId>,
     },
     /// The store failed.
     StoreFailed(StoreError),
 }
 
-/// How a player's lease is held.
+/// State of a player's lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HoldState {
     /// The player is here.
     Live,
-    /// It left, and its last values wait to be saved.
+    /// It has left, and its last values wait to be saved.
     Leaving,
-    /// The lease is another's, or what was to be saved with it was refused: nothing more is saved of it.
+    /// Another server has the lease, or a save of the player was refused: nothing more is saved.
     Void,
 }
 
-/// Why nothing can be ordered any more.
+/// The error of requests after the store thread has ended.
 pub fn thread_ended_error() -> StoreError {
     StoreError {
         store: "of this server".to_owned(),
@@ -122,38 +122,38 @@ pub fn thread_ended_error() -> StoreError {
 #[derive(Clone, Copy, Debug)]
 struct LeaseHold {
     epoch: u64,
-    /// When it expires, by this server's monotonic clock.
+    /// Expiry, by this server's monotonic clock.
     until_ms: u64,
     state: HoldState,
 }
 
-/// Who is here, under which lease, and what of them is not saved yet. At most one order of each kind is under way, and what waits
-/// is bounded by the [settings](LeaseTableSettings); a batch is tried with the same number until it is done.
+/// The players of a server: leases, unsaved changes, and requests to the store. At most one request of each kind is pending, and the
+/// [settings](LeaseTableSettings) bound what waits. A batch keeps its number until it is done.
 #[derive(Debug, Default, MemoryUse)]
 pub struct LeaseTable {
     #[memory(skip)]
     settings: LeaseTableSettings,
     holds: BTreeMap<PlayerId, LeaseHold>,
-    /// Claims that were not handed over yet, with when they were made.
+    /// Claims that were not sent yet, with their start times.
     pending_claims: BTreeMap<PlayerId, u64>,
-    /// Claims that are under way; without a time when nobody wants them any more.
+    /// Claims that were sent. The time is `None` if the claim was cancelled.
     requested_claims: BTreeMap<PlayerId, Option<u64>>,
     claims_timeout_ms: u64,
     /// What the next transaction saves.
     unsaved: SaveBatch,
-    /// The transaction that is under way.
+    /// The current transaction.
     #[memory(with = shared_batch_bytes)]
     saving: Option<Arc<SaveBatch>>,
     batches: u64,
     /// The newest tick of which anything was saved.
     saved_tick: u64,
-    /// Leases whose renewal is under way, with when they then expire.
+    /// Leases that are being renewed, with their new expiry.
     renewing: Option<(Vec<(PlayerId, u64)>, u64)>,
     renew_at_ms: u64,
 }
 
 impl LeaseTable {
-    /// With nobody in it.
+    /// An empty table.
     #[must_use]
     pub fn new(settings: LeaseTableSettings) -> Self {
         Self {
@@ -162,14 +162,14 @@ impl LeaseTable {
         }
     }
 
-    /// Whether a player is here: its record came, it did not leave, and its lease is this server's as far as is known.
+    /// Whether a player is here: its record is loaded, it has not left, and this server holds its lease as far as it knows.
     #[must_use]
     pub fn is_live(&self, player: PlayerId) -> bool {
         let hold = self.holds.get(&player);
         hold.is_some_and(|hold| hold.state == HoldState::Live)
     }
 
-    /// Until when a player is this server's, by this server's clock; `None` when it is not here.
+    /// Expiry of a player's lease, by this server's clock; `None` if the player is not here.
     #[must_use]
     pub fn lease_valid_until(&self, player: PlayerId) -> Option<u64> {
         let hold = self.holds.get(&player);
@@ -177,32 +177,32 @@ impl LeaseTable {
         hold.map(|hold| hold.until_ms)
     }
 
-    /// Players who are here, ascending.
+    /// Players who are here, in ascending order.
     pub fn live_players(&self) -> impl Iterator<Item = PlayerId> {
         let live = self.holds.iter();
         live.filter(|(_, hold)| hold.state == HoldState::Live)
             .map(|(&player, _)| player)
     }
 
-    /// Players who are here, on their way in, or not yet saved on their way out.
+    /// Number of players that are here, being loaded, or gone and not saved yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.holds.len() + self.pending_claims.len() + self.requested_claims.len()
     }
 
-    /// Whether there is nobody, and nothing under way.
+    /// Whether there are no players and no pending requests.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0 && self.unsaved.is_empty() && self.saving.is_none()
     }
 
-    /// Players who wait to be saved.
+    /// Number of unsaved players.
     #[must_use]
     pub fn unsaved(&self) -> usize {
         self.unsaved.len() + self.saving.as_ref().map_or(0, |saving| saving.len())
     }
 
-    /// Whether something of a player is to be saved still, or may be: it waits for that, or the player just left.
+    /// Whether changes of a player wait to be saved or may still follow, because the player has just left.
     #[must_use]
     pub fn is_unsaved(&self, player: PlayerId) -> bool {
         let hold = self.holds.get(&player);
@@ -213,16 +213,16 @@ impl LeaseTable {
         self.unsaved.contains(player) || saving.is_some_and(|saving| saving.contains(player))
     }
 
-    /// Whether an answer is to come.
+    /// Whether a reply of the store is pending.
     #[must_use]
     pub fn has_pending_request(&self) -> bool {
         self.saving.is_some() || !self.requested_claims.is_empty() || self.renewing.is_some()
     }
 
-    /// A player wants to come. Answered later, by [`LeaseEvent::Loaded`] or [`LeaseEvent::LoadFailed`].
+    /// Claims a player. The result follows as [`LeaseEvent::Loaded`] or [`LeaseEvent::LoadFailed`].
     ///
     /// # Errors
-    /// [`PlayerStoreError::SaveBacklogFull`] and [`PlayerStoreError::PlayerLimitReached`]: there is no other answer then.
+    /// [`PlayerStoreError::SaveBacklogFull`] and [`PlayerStoreError::PlayerLimitReached`]; then no event follows.
     pub fn claim(&mut self, player: PlayerId, now_ms: u64) -> Result<(), PlayerStoreError> {
         let (unsaved, max) = (self.unsaved(), self.settings.unsaved_players_max as usize);
         if unsaved > max {
@@ -240,7 +240,7 @@ impl LeaseTable {
         Ok(())
     }
 
-    /// Saves what changed of a player at some tick, with the next transaction. `false` when the player is not this server's.
+    /// Adds changes of a player at some tick to the next transaction. `false` if this server does not hold the player.
     pub fn save<'a>(
         &mut self,
         player: PlayerId,
@@ -256,13 +256,12 @@ impl LeaseTable {
         }
     }
 
-    /// Two players deal with each other at some tick: what of them is saved next is saved of both, or of neither. `false` when
-    /// one of them is not this server's. What they have after the deal is to be [saved](Self::save) before the next
-    /// [`next_save_request`](Self::next_save_request).
+    /// Joins the next saves of two players who traded at some tick: both are saved, or neither. `false` if this server does not hold one of
+    /// them. [Save](Self::save) the values after the trade before the next [`next_save_request`](Self::next_save_request).
     pub fn join_saves(&mut self, one: PlayerId, other: PlayerId, tick: u64) -> bool {
         let both = self.is_live(one) && self.is_live(other);
         if both {
-            // Here before its values are, so that losing one from now on takes the other with it.
+            // Added before its values, so that losing one of the players from now on also removes the other's save.
             self.save(one, tick, std::iter::empty());
             self.save(other, tick, std::iter::empty());
             self.unsaved.join(one, other);
@@ -270,8 +269,8 @@ impl LeaseTable {
         both
     }
 
-    /// A deal was refused: nothing more is saved of those of the two who are here, since what they have may be what the other one
-    /// does not have any more.
+    /// A trade was refused: nothing more is saved of those of the two who are here, because their values may include what the other one has
+    /// lost.
     pub fn void_joined_saves(&mut self, players: [PlayerId; 2], mut tell: impl FnMut(LeaseEvent)) {
         for player in players {
             if self.is_live(player) {
@@ -280,7 +279,7 @@ impl LeaseTable {
         }
     }
 
-    /// A player leaves: its lease is given back with what is saved next, and a claim that was not answered is forgotten.
+    /// A player leaves: its lease is released with the next save, and an unanswered claim is cancelled.
     pub fn release(&mut self, player: PlayerId) {
         self.pending_claims.remove(&player);
         if let Some(since) = self.requested_claims.get_mut(&player) {
@@ -294,14 +293,14 @@ impl LeaseTable {
         }
     }
 
-    /// All that is to be saved, unless a transaction is under way. At the end of a tick.
+    /// All unsaved changes, unless a transaction is pending. Call it at the end of a tick.
     pub fn next_save_request(&mut self) -> Option<StoreRequest> {
         if self.saving.is_some() || self.unsaved.is_empty() {
             return None;
         }
         self.batches += 1;
         let mut batch = std::mem::take(&mut self.unsaved);
-        // One that only gives leases back says no tick of its own.
+        // A batch that only releases leases has no tick of its own.
         self.saved_tick = self.saved_tick.max(batch.tick);
         (batch.number, batch.tick) = (self.batches, self.saved_tick);
         let batch = Arc::new(batch);
@@ -309,7 +308,7 @@ impl LeaseTable {
         Some(StoreRequest::Save { batch })
     }
 
-    /// Everybody leaves, also who is on its way in.
+    /// Releases all players, including those that are being loaded.
     pub fn release_all(&mut self) {
         self.pending_claims.clear();
         self.requested_claims
@@ -320,15 +319,15 @@ impl LeaseTable {
             .for_each(|player| self.release_lease(player));
     }
 
-    /// Whether all is saved and given back, and no answer is to come.
+    /// Whether everything is saved and released, and no reply is pending.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.unsaved.is_empty() && !self.has_pending_request()
     }
 
-    /// What else the store is to be asked now, an order of each kind at most. At any time.
+    /// The other requests to the store, at most one of each kind. Call it at any time.
     pub fn next_requests(&mut self, now_ms: u64, mut order: impl FnMut(StoreRequest)) {
-        // Counted from before the store is asked: the store counts from later on.
+        // Measured from before the request; the store counts from later on.
         let until_ms = now_ms.saturating_add(self.settings.lease_ms);
         let terms = ClaimTerms {
             at_ms: None,
@@ -354,7 +353,7 @@ impl LeaseTable {
                 order(StoreRequest::Claim { players, terms });
             }
         }
-        // Also without players: it says that the server is alive, and keeps its name.
+        // Also without players: it marks the server as alive, and keeps its name.
         if self.renewing.is_none() && now_ms >= self.renew_at_ms {
             let held = self.holds.iter();
             let held = held.filter(|(_, hold)| hold.state != HoldState::Void);
@@ -365,7 +364,7 @@ impl LeaseTable {
         }
     }
 
-    /// Takes an answer of the store.
+    /// Handles a reply of the store.
     pub fn receive(&mut self, report: StoreReply, now_ms: u64, mut tell: impl FnMut(LeaseEvent)) {
         match report {
             StoreReply::Claimed(players, Ok(claimed)) => {
@@ -389,7 +388,7 @@ impl LeaseTable {
                 tell(LeaseEvent::StoreFailed(error));
             }
             StoreReply::SaveFailed(error) => tell(LeaseEvent::StoreFailed(error)),
-            // Look-ups are no business of leases.
+            // Lookups do not concern leases.
             StoreReply::LookedUp(..) => {}
         }
     }
@@ -430,7 +429,7 @@ impl LeaseTable {
         }
     }
 
-    /// As [`release`](Self::release), with no look at claims: the player may be on its way in again.
+    /// Like [`release`](Self::release) without cancelling claims: the player may be logging in again.
     fn release_lease(&mut self, player: PlayerId) {
         if let Some(hold) = self.holds.get_mut(&player) {
             hold.state = HoldState::Leaving;
@@ -451,7 +450,7 @@ impl LeaseTable {
         }
         for player in outcome.refused {
             let epoch = batch.epoch_of(player);
-            // It may have gone and come again meanwhile.
+            // It may have left and logged in again since.
             if self.holds.get(&player).map(|hold| hold.epoch) == epoch {
                 self.revoke(player, tell);
             }
@@ -483,7 +482,7 @@ impl LeaseTable {
             let Some(hold) = self.holds.get_mut(&player) else {
                 continue;
             };
-            // It may have gone and come again meanwhile.
+            // It may have left and logged in again since.
             if hold.epoch != epoch {
                 continue;
             }
@@ -495,7 +494,7 @@ impl LeaseTable {
         }
     }
 
-    /// Nothing more is saved of a player, nor of those who would be saved with it: what they have may be what it gave them.
+    /// Discards the saves of a player, and of those whose saves are joined with its own: their values may come from it.
     fn revoke(&mut self, player: PlayerId, tell: &mut impl FnMut(LeaseEvent)) {
         for player in self.unsaved.remove(player) {
             let Some(hold) = self.holds.get_mut(&player) else {
@@ -518,7 +517,7 @@ impl LeaseTable {
         }
     }
 
-    /// Sees to what ran out by now: claims that were not answered, and leases that could not be renewed.
+    /// Handles what has expired: unanswered claims, and leases that could not be renewed.
     pub fn expire(&mut self, now_ms: u64, mut tell: impl FnMut(LeaseEvent)) {
         let load_timeout_ms = self.settings.load_timeout_ms;
         let is_late = |since: u64| now_ms.saturating_sub(since) > load_timeout_ms;
@@ -548,7 +547,7 @@ impl LeaseTable {
     }
 }
 
-/// The store's thread shares it.
+/// The store thread shares it.
 fn shared_batch_bytes(batch: &Option<Arc<SaveBatch>>) -> usize {
     let batch = batch.iter();
     batch

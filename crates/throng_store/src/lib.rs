@@ -1,31 +1,32 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # The modules
+//! # Modules
 //!
 //! ```text
-//!  claim ─┐                             ┌▶ lease + record ─▶ LoadedScenario, ReceiveError
-//!  save ──┼▶ LeaseTable ══ orders ══▶ StoreThread ══ reports ══▶ LeaseTable ─▶ Saved
-//!  release┘   what is not saved yet   └▶ StoreBackend: one transaction a tick     └▶ Lost: it has to go
+//! claim ──┐                                                            ┌▶ Loaded: lease and record; or LoadFailed
+//! save ───┼▶ LeaseTable ══ requests ══▶ StoreThread ══ replies ══▶ LeaseTable ─▶ Saved
+//! release ┘  unsaved changes                 │                         └▶ Lost: the player has to leave
+//!                                            └▶ StoreBackend: one transaction per tick
 //! ```
-//! | file | what it holds |
-//! |---|---|
-//! | `store` | what a store must do; the door for a game's own |
-//! | `conformance`, `corrupt_records` | checks that hold any store to it |
-//! | `lease`, `enrollment` | who has a player, and until when; the names of servers |
-//! | `record`, `save_batch` | what is kept of a player; what is to be saved in one transaction |
-//! | `ledger` | who is here, what waits for the store, and what happens when it does not keep up |
-//! | `supervisor`, `store_thread` | opens the store and works orders off; the thread that waits for it |
-//! | `memory_store`, `faulty_store` | a store in memory; faults by seed around any store |
-//! | `cache` | what is known here of players elsewhere |
-//! | `peers`, `followers` | what goes between servers, and who is told what |
-//! | `sqlite/`, `postgres/` | the store in a file, and on a server (features of these names) |
-//! | `encodings`, `findings` | the names of encodings in both; what both tell their operators |
-//! | `error` | what can go wrong |
-//! | `testing/` | what tests of stores have in common (feature `testing`) |
 //!
-//! Invariants: a player is live on one server; a writer without the newest lease changes nothing; what was acknowledged is on
-//! disk; all saves of a tick are one transaction, and those of players that dealt with each other are in the same one or in
-//! none.
+//! | file | contents |
+//! |---|---|
+//! | `store` | the contract of a store; the trait for a game's own |
+//! | `conformance`, `corrupt_records` | test suites for any store |
+//! | `lease`, `registration` | leases of players; names of servers |
+//! | `record`, `save_batch` | the record of a player; the saves of one transaction |
+//! | `lease_table` | the players of a server, requests to the store, and the policy when it does not keep up |
+//! | `supervisor`, `store_thread` | opens the store and executes requests; the thread that waits for it |
+//! | `memory_store`, `faulty_store` | a store in memory; fault injection by seed around any store |
+//! | `cache` | records of players on other servers |
+//! | `peers`, `subscribers` | messages between servers, and who receives them |
+//! | `sqlite/`, `postgres/` | the store in a file, and on a server (features of these names) |
+//! | `encodings`, `inspection` | the names of encodings in both; inspection for operators |
+//! | `error` | errors |
+//! | `testing/` | helpers for tests of stores (feature `testing`) |
+//!
+//! Invariants: a player is live on one server. A writer without the newest lease changes nothing. What was acknowledged is on disk. All
+//! saves of a tick are one transaction; the saves of players that traded with each other are in the same transaction or in none.
 #![warn(missing_docs)]
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A store in memory: for tests, and for a game that wants no file.
+//! A store in memory, for tests and for games without a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,10 +15,10 @@ use super::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
 };
 
-/// How errors name it.
+/// The name in errors.
 const STORE_NAME: &str = "in memory";
 
-/// What a [`MemoryStore`] keeps: lives as long as anybody holds it, and is shared by all stores that it opens.
+/// The data of a [`MemoryStore`]. It lives as long as any clone, and all stores that it opens share it.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk(Arc<Mutex<MemoryTables>>);
 
@@ -28,28 +28,28 @@ struct MemoryTables {
     players: BTreeMap<PlayerId, (PlayerRecord, LeaseState)>,
     /// The newest process of each name.
     servers: BTreeMap<String, LastProcess>,
-    /// Players whose records cannot be read.
+    /// Players with unreadable records.
     corrupt: BTreeSet<PlayerId>,
-    /// The last batch of each process, and who was refused in it.
+    /// The last batch of each process, and the players refused in it.
     batches: BTreeMap<ServerId, (u64, Vec<PlayerId>)>,
 }
 
 impl MemoryDisk {
-    // What a panic in the middle of a call leaves is as a kill leaves it.
+    // A panic in the middle of a call leaves the same state as a killed process.
     fn tables(&self) -> MutexGuard<'_, MemoryTables> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl MemoryDisk {
-    /// From now on the record of a player cannot be read: a fault for tests.
+    /// Makes the record of a player unreadable: fault injection for tests.
     pub fn corrupt_record(&self, player: PlayerId) {
         self.tables().corrupt.insert(player);
     }
 }
 
 impl MemoryTables {
-    /// A process was seen, or signed off: at 0.
+    /// Records that a process was seen, or with 0 that it has ended.
     fn mark_seen(&mut self, server: &ServerId, now_ms: u64) {
         if let Some(last) = self.servers.get_mut(&server.name)
             && last.incarnation == server.incarnation
@@ -58,7 +58,7 @@ impl MemoryTables {
         }
     }
 
-    /// Why the record of a player cannot be read, if it cannot.
+    /// The error of a player's record, if it cannot be read.
     fn read_error(&self, player: PlayerId) -> Option<StoreError> {
         self.corrupt.contains(&player).then(|| StoreError {
             store: STORE_NAME.to_owned(),

@@ -1,12 +1,12 @@
-//! What goes between servers that share a store.
+//! Messages between servers that share a store.
 //!
 //! ```text
-//! server A: loads a record ─▶ PendingAnnouncement ─▶ all others; whose player it is notes that A holds it, for so long
-//! server B: saves its player ─▶ Saved ─▶ who holds it;    its player goes offline ─▶ Saved ─▶ all others
+//! server A: loads a record ─▶ Subscribe ─▶ all others; the player's server subscribes A for a limited time
+//! server B: saves its player ─▶ Saved ─▶ the subscribers;    its player goes offline ─▶ Saved ─▶ all others
 //! ```
-//! None of it has to arrive: what is lost makes what is shown elsewhere older, by no more than
-//! [`ttl_ms`](super::CacheSettings::ttl_ms). What comes twice, late or in another order changes nothing, since of two
-//! records the one with the higher revision stays.
+//!
+//! Messages may be lost: then other servers show older values, by at most [`ttl_ms`](super::CacheSettings::ttl_ms). Duplicates, delayed and
+//! reordered messages change nothing, because of two records the one with the higher revision stays.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -18,53 +18,53 @@ use throng_core::ids::PlayerId;
 
 use super::record::PlayerRecord;
 
-/// What one server tells another: plain data, that any transport can write.
+/// A message from one server to another: plain data for any transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerMessage {
-    /// Players of the sender as the store has them.
+    /// Players of the sender, as the store has them.
     Saved(Vec<Arc<PlayerRecord>>),
-    /// The sender has read what the store has of these players, and shows it for a time.
+    /// The sender has read the stored records of these players, and shows them for a time.
     Subscribe {
-        /// The sender's name.
+        /// Name of the sender.
         by: Arc<str>,
-        /// Whom, and in which revision; 0 for one of whom nothing was saved.
+        /// The players, with their revisions; 0 for a player that was never saved.
         players: Vec<(PlayerId, u64)>,
-        /// For how long, in milliseconds from when this arrives.
+        /// Duration of the subscription, in milliseconds from the arrival of this message.
         for_ms: u64,
     },
 }
 
-/// The way to the other servers of one store. Messages may be lost, doubled or overtake each other; whoever uses it can do with
-/// that, and so an implementation drops what it cannot send, and never waits.
+/// The connection to the other servers of a store. Messages may be lost, duplicated or reordered; receivers tolerate that. So an
+/// implementation drops what it cannot send, and never waits.
 pub trait Peers: Send + Sync + fmt::Debug {
-    /// Tells the server of this name, if it is there.
+    /// Sends a message to the server with this name, if it is there.
     fn send(&mut self, server: &str, message: PeerMessage);
 
-    /// Tells all servers but this one.
+    /// Sends a message to all other servers.
     fn broadcast(&mut self, message: PeerMessage);
 
-    /// The next message that came for this server, if there is one.
+    /// The next message for this server, if there is one.
     fn receive(&mut self) -> Option<PeerMessage>;
 }
 
-/// Messages that wait for a server, at most; the oldest gives way.
+/// Maximum number of messages that wait for a server; the oldest is dropped.
 const MAILBOX_MAX: usize = 4_096;
 
-/// How often each fault of a [`PeerHub`] strikes; shares of all messages.
+/// Probability of each fault of a [`PeerHub`], as a share of all messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PeerFaults {
-    /// It never arrives.
+    /// The message never arrives.
     pub dropped: f64,
-    /// It arrives twice.
+    /// The message arrives twice.
     pub duplicated: f64,
-    /// It overtakes some of those that wait.
+    /// The message overtakes some of the waiting ones.
     pub reordered: f64,
-    /// It, and what is behind it, is found later only: at the next tick, or after that.
+    /// The message, and those after it, arrive at a later tick.
     pub delayed: f64,
 }
 
-/// Joins servers of one process: each [`join`](Self::join) gives one of them its [`Peers`]. Clones are the same hub. Servers that
-/// are stepped in turn find the same messages in every run.
+/// Connects servers of one process: each [`join`](Self::join) returns the [`Peers`] of one server. Clones are the same hub. Servers that
+/// run in turn receive the same messages in every run.
 #[derive(Clone, Debug)]
 pub struct PeerHub(Arc<Mutex<Mailboxes>>);
 
@@ -82,7 +82,7 @@ impl Default for PeerHub {
 }
 
 impl PeerHub {
-    /// With nobody in it, and faults by seed.
+    /// An empty hub, with faults by seed.
     #[must_use]
     pub fn new(seed: u64, faults: PeerFaults) -> Self {
         Self(Arc::new(Mutex::new(Mailboxes {
@@ -92,13 +92,13 @@ impl PeerHub {
         })))
     }
 
-    /// From now on faults strike so often.
+    /// Changes the probabilities of faults.
     pub fn set_faults(&self, faults: PeerFaults) {
         self.mailboxes().faults = faults;
     }
 
-    /// The way of the server of this name to all others that join. The name is that by which it
-    /// holds leases ([`StoreBackend::register_server`](crate::StoreBackend::register_server)).
+    /// Adds the server with this name. The name is that of its leases
+    /// ([`StoreBackend::register_server`](crate::StoreBackend::register_server)).
     #[must_use]
     pub fn join(&self, server: &str) -> LocalPeers {
         let mailbox = VecDeque::new();
@@ -135,7 +135,7 @@ impl Mailboxes {
     }
 }
 
-/// The way of one server of a [`PeerHub`] to the others; whoever drops it has left.
+/// The [`Peers`] of one server of a [`PeerHub`]. Dropping it leaves the hub.
 #[derive(Debug)]
 pub struct LocalPeers {
     hub: PeerHub,

@@ -1,4 +1,4 @@
-//! What is kept of a player.
+//! The stored record of a player.
 
 use std::collections::BTreeMap;
 
@@ -6,33 +6,33 @@ use throng_core::ids::PlayerId;
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::{AttributeValue, Encoding};
 
-/// An attribute that is kept: what a store writes down of it, so that people can read its values.
+/// A stored attribute. The store saves its name and encoding, so that operators can read the values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredAttribute {
     /// Its number in packets and records.
     pub id: u16,
     /// Its name.
     pub name: String,
-    /// How its values are written.
+    /// Encoding of its values.
     pub encoding: Encoding,
 }
 
-/// A player as the store has it.
+/// A player as stored.
 #[derive(Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct PlayerRecord {
-    /// Whose.
+    /// Player id.
     pub player: PlayerId,
-    /// How often it was saved; 0 for a player that is new. Of two records the one with the higher revision is newer.
+    /// Number of saves; 0 for a new player. Of two records the one with the higher revision is newer.
     pub revision: u64,
-    /// The tick of the last save, by the clock of the server that wrote it.
+    /// Tick of the last save, on the server that wrote it.
     pub tick: u64,
-    /// The encoded value of each attribute, by its number.
+    /// The encoded value of each attribute, by number.
     #[memory(each_value)]
     pub values: BTreeMap<u16, Vec<u8>>,
 }
 
 impl PlayerRecord {
-    /// A player of whom nothing is kept.
+    /// A player without stored values.
     #[must_use]
     pub const fn new(player: PlayerId) -> Self {
         Self {
@@ -43,19 +43,19 @@ impl PlayerRecord {
         }
     }
 
-    /// Whether it was never saved.
+    /// Whether the player was never saved.
     #[must_use]
     pub const fn is_new(&self) -> bool {
         self.revision == 0
     }
 
-    /// The value of an attribute; `None` where there is none, or none that this encoding wrote.
+    /// The value of an attribute; `None` if it is missing or not valid in this encoding.
     #[must_use]
     pub fn value(&self, id: u16, encoding: Encoding) -> Option<AttributeValue> {
         encoding.read(self.values.get(&id)?).ok()
     }
 
-    /// The value of an attribute that is a count: as [`value`](Self::value), and `None` where it is none from 0 on.
+    /// The value of a count attribute: like [`value`](Self::value), and `None` if it is negative or no integer.
     #[must_use]
     pub fn count(&self, id: u16, encoding: Encoding) -> Option<u64> {
         match self.value(id, encoding)? {
@@ -65,7 +65,7 @@ impl PlayerRecord {
         }
     }
 
-    /// Takes over what changed; `None` where the attribute is no more.
+    /// Applies changes; `None` removes an attribute.
     pub fn apply<'a>(&mut self, changes: impl Iterator<Item = (u16, Option<&'a [u8]>)>) {
         for (id, value) in changes {
             match value {

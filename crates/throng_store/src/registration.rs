@@ -1,24 +1,24 @@
-//! Names of servers: two processes that run at the same time must not have the same one.
+//! Names of servers: two running processes must not have the same name.
 //!
-//! A process is alive while it was seen within the time of its leases: it enrolled, renewed or saved, by the clock of the store.
-//! One that ends signs off, and its name is free at once. One that crashed is seen as dead when the time of its leases has
-//! passed; the next process of that name is refused until then.
+//! A process is alive while it was seen within the duration of its leases: it has registered, renewed or saved, by the clock of the store.
+//! A process that ends normally frees its name at once. One that crashed counts as dead after the duration of its leases; until then the
+//! next process of that name is refused.
 
 use super::error::{StoreError, StoreErrorKind};
 
-/// The terms on which a process enters the list of servers.
+/// The terms of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegistrationTerms {
     /// The time, for tests; `None`: by the clock of the store.
     pub at_ms: Option<u64>,
-    /// How long the leases of this process last, in milliseconds.
+    /// Duration of this process's leases, in milliseconds.
     pub lease_ms: u64,
-    /// Whether the name is taken from a process that is alive.
+    /// Whether to take the name from a process that is alive.
     pub take_over: bool,
 }
 
 impl Default for RegistrationTerms {
-    /// For leases of a minute, and without taking over.
+    /// For leases of a minute, without taking over.
     fn default() -> Self {
         Self {
             at_ms: None,
@@ -28,24 +28,24 @@ impl Default for RegistrationTerms {
     }
 }
 
-/// The last process of a name, as a store keeps it.
+/// The last process of a name, as stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LastProcess {
     pub incarnation: u64,
-    /// When it was seen; 0 when it signed off.
+    /// When it was last seen; 0 after it has ended.
     pub seen_ms: u64,
     pub lease_ms: u64,
 }
 
 impl LastProcess {
-    /// Refuses the name of a process that is alive.
+    /// Returns an error if the name belongs to a process that is alive.
     pub fn check_name_free(
         &self,
         (store, name): (&str, &str),
         terms: RegistrationTerms,
         now_ms: u64,
     ) -> Result<(), StoreError> {
-        // A time that is further ahead than a lease lasts is that of a clock that was wrong.
+        // A time further ahead than the duration of a lease comes from a wrong clock.
         let is_alive = self.seen_ms > 0 && now_ms.abs_diff(self.seen_ms) <= self.lease_ms;
         if terms.take_over || !is_alive {
             return Ok(());
@@ -61,7 +61,7 @@ impl LastProcess {
         Err(name_in_use(store, cause))
     }
 
-    /// Refuses leases to a process when another one has taken its name over.
+    /// Returns an error if another process has taken over the name.
     pub fn check_current(
         &self,
         (store, name): (&str, &str),
@@ -86,7 +86,7 @@ fn name_in_use(store: &str, cause: String) -> StoreError {
     }
 }
 
-/// A Unix time for people: `2026-11-27 08:20:03 UTC`.
+/// Formats a Unix time: `2026-11-27 08:20:03 UTC`.
 fn format_utc(ms: u64) -> String {
     let (days, second) = (ms / 86_400_000, ms / 1_000 % 86_400);
     // Days since 0000-03-01, so that a leap day is the last of its year (Hinnant, *chrono-compatible low-level date algorithms*).

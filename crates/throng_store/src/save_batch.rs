@@ -1,13 +1,13 @@
-//! What is not saved yet: the newest value of each attribute that changed, of each player.
+//! Unsaved changes: the newest value of each changed attribute, per player.
 //!
 //! ```text
-//! SaveRequest ──▶ [`SaveBatch::add`] ── tie, release ──▶ handed over as a whole ──▶ one transaction
+//! save requests ──▶ [`SaveBatch::add`] ── join, release ──▶ sent as a whole ──▶ one transaction
 //! ```
-//! What comes in while a transaction is under way is gathered for the next one, newer values in place of older ones: however
-//! long a store is away, what waits for it is never more than one copy of what changes. Values lie in one run of bytes, so
-//! that a tick's saves cost no allocation a player.
 //!
-//! Cost: a look-up in a hash table a player, and the copying of its values: `throng bench directory`.
+//! Changes during a transaction are collected for the next one, and newer values replace older ones. So however long a store is
+//! unavailable, at most one copy of the changed values waits. Values are in one byte buffer, so a tick's saves allocate nothing per player.
+//!
+//! Cost: one hash table lookup per player, and the copy of its values: `throng bench directory`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,49 +15,49 @@ use foldhash::fast::FixedState;
 use throng_core::ids::PlayerId;
 use throng_core::memory::MemoryUse;
 
-/// The length that stands for an attribute that is no more.
+/// The length that marks a removed attribute.
 const REMOVED: u16 = u16::MAX;
 
 /// Bytes before each value: its attribute and its length.
 const HEADER_BYTES: usize = 4;
 
-/// Bytes that are not in use are swept out when they are more than these, and more than those in use.
+/// The buffer is compacted when more bytes than this are unused, and more than are in use.
 const COMPACT_SLACK_BYTES: usize = 4_096;
 
-/// Saves of many players that are one transaction.
+/// Saves of many players that form one transaction.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct SaveBatch {
-    /// Counts the batches of a process, from 1.
+    /// Number of the batch among those of the process, from 1.
     pub number: u64,
-    /// The tick of the newest save in it.
+    /// The newest tick in it.
     pub tick: u64,
     saves: Vec<PlayerSave>,
-    /// Where each player is in `saves`.
+    /// Index of each player in `saves`.
     indices: HashMap<PlayerId, u32, FixedState>,
-    /// Of all values: the attribute, the length or [`REMOVED`], the bytes.
+    /// All values: the attribute, the length or [`REMOVED`], the bytes.
     bytes: Vec<u8>,
     used_bytes: usize,
-    /// Leases that are given back once all is saved, with their epochs.
+    /// Leases that are released after the saves, with their epochs.
     releases: Vec<(PlayerId, u64)>,
 }
 
-/// What is to be saved of one player.
+/// The save of one player.
 #[derive(Clone, Debug)]
 pub struct PlayerSave {
-    /// Whose.
+    /// Player id.
     pub player: PlayerId,
     /// The lease under which it is saved.
     pub epoch: u64,
-    /// When its values held.
+    /// The tick of the values.
     pub tick: u64,
-    /// Another save of the batch that it is tied to, or itself.
+    /// Another save of its group (disjoint-set parent), or itself.
     group_parent: u32,
     start: usize,
     end: usize,
 }
 
 impl SaveBatch {
-    /// An empty one with a number and a tick, for tests of a store.
+    /// An empty batch with a number and a tick, for tests of a store.
     #[must_use]
     pub fn new(number: u64, tick: u64) -> Self {
         Self {
@@ -67,19 +67,19 @@ impl SaveBatch {
         }
     }
 
-    /// Whether there is nothing to do.
+    /// Whether it contains nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.saves.is_empty() && self.releases.is_empty()
     }
 
-    /// How many players are in it.
+    /// Number of players in it.
     #[must_use]
     pub fn len(&self) -> usize {
         self.saves.len()
     }
 
-    /// Whether a player is in it.
+    /// Whether it contains a player.
     #[must_use]
     pub fn contains(&self, player: PlayerId) -> bool {
         self.indices.contains_key(&player)
@@ -92,24 +92,24 @@ impl SaveBatch {
         Some(self.saves.get(place as usize)?.epoch)
     }
 
-    /// What is saved of each player.
+    /// The saves of all players.
     #[must_use]
     pub fn saves(&self) -> &[PlayerSave] {
         &self.saves
     }
 
-    /// The attributes of a player's save with their values; `None` for one that is no more.
+    /// The attributes of a save with their values; `None` for a removed one.
     pub fn values(&self, save: &PlayerSave) -> impl Iterator<Item = (u16, Option<&[u8]>)> {
         read(&self.bytes[save.start..save.end])
     }
 
-    /// Leases that are given back after the saves, with their epochs.
+    /// Leases that are released after the saves, with their epochs.
     #[must_use]
     pub fn releases(&self) -> &[(PlayerId, u64)] {
         &self.releases
     }
 
-    /// Adds what changed of a player; of two values of an attribute the later added one counts. O(values of the player).
+    /// Adds changes of a player; of two values of an attribute the later one counts. O(values of the player).
     pub fn add<'a>(
         &mut self,
         (player, epoch, tick): (PlayerId, u64, u64),
@@ -121,7 +121,7 @@ impl SaveBatch {
         let place = self.saves.len() as u32;
         let place = *self.indices.entry(player).or_insert(place);
         if let Some(save) = self.saves.get_mut(place as usize) {
-            // What stays of the older ones goes behind the newer ones.
+            // Older values that stay are moved after the newer ones.
             let older = save.start..save.end;
             self.used_bytes -= older.len();
             let newer_end = self.bytes.len();
@@ -154,24 +154,24 @@ impl SaveBatch {
         }
     }
 
-    /// Ties two players: both are saved, or neither is. `false` when one of them is not in the batch.
+    /// Joins two players: both are saved, or neither. `false` if one of them is not in the batch.
     pub fn join(&mut self, one: PlayerId, other: PlayerId) -> bool {
         let (Some(&one), Some(&other)) = (self.indices.get(&one), self.indices.get(&other)) else {
             return false;
         };
         let (one, other) = (self.root(one), self.root(other));
-        // The smaller place is the root, so that roots do not depend on the order of ties.
+        // The smaller index is the root, so that roots do not depend on the order of joins.
         self.saves[one.max(other) as usize].group_parent = one.min(other);
         true
     }
 
-    /// Gives a lease back once all is saved.
+    /// Releases a lease after the saves.
     pub fn release(&mut self, player: PlayerId, epoch: u64) {
         self.releases.push((player, epoch));
     }
 
-    /// Takes a player out with all who are tied to it, directly or by others, and gives them, ascending; it alone when it is
-    /// not in the batch. O(players), for the rare case that a lease is lost.
+    /// Removes a player and all that are joined with it, directly or indirectly, and returns them in ascending order; only the player
+    /// itself if it is not in the batch. O(players), for the rare loss of a lease.
     pub fn remove(&mut self, player: PlayerId) -> Vec<PlayerId> {
         let Some(&place) = self.indices.get(&player) else {
             return vec![player];
@@ -200,7 +200,7 @@ impl SaveBatch {
         out
     }
 
-    /// Which saves are refused, by place, when those are that `is_fenced` says: all who are tied to one of them.
+    /// Indices of the refused saves, given those that `is_fenced` refuses: all that are joined with one of them.
     pub fn refused_saves<E>(
         &self,
         mut is_fenced: impl FnMut(&PlayerSave) -> Result<bool, E>,
@@ -216,7 +216,7 @@ impl SaveBatch {
             .collect())
     }
 
-    /// The places of those who are tied to each other, group by group, each ascending.
+    /// Indices of joined saves, group by group, each ascending.
     #[must_use]
     pub fn groups(&self) -> Vec<Vec<usize>> {
         let mut of_root: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -234,7 +234,7 @@ impl SaveBatch {
         place
     }
 
-    /// Moves the values together.
+    /// Removes unused bytes.
     fn compact(&mut self) {
         let mut bytes = Vec::with_capacity(2 * self.used_bytes);
         for save in &mut self.saves {
@@ -263,7 +263,7 @@ fn write(bytes: &mut Vec<u8>, id: u16, value: Option<&[u8]>) {
     bytes.extend_from_slice(value);
 }
 
-/// The length of the first value with what is before it.
+/// Length of the first entry, including its header.
 fn length(bytes: &[u8]) -> usize {
     match u16::from_le_bytes([bytes[2], bytes[3]]) {
         REMOVED => HEADER_BYTES,
@@ -292,7 +292,7 @@ mod tests {
 
     use super::*;
 
-    /// One step: whose values are added, or who is tied to whom, or who is taken out.
+    /// One step: adds values, joins players, or removes a player.
     #[derive(Clone, Debug)]
     enum Step {
         Add(u64, Vec<(u16, Option<Vec<u8>>)>),
@@ -337,7 +337,7 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Add(player, values) => {
-                        // Of an attribute twice in one request nothing is said.
+                        // The result of setting an attribute twice in one request is unspecified.
                         let values: BTreeMap<_, _> = values.into_iter().collect();
                         let changes = values.iter().map(|(&id, value)| (id, value.as_deref()));
                         batch.add((PlayerId(player), 1, 1), changes);

@@ -1,4 +1,4 @@
-//! What a store of players must do.
+//! The contract of a player store.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use super::record::{PlayerRecord, StoredAttribute};
 use super::registration::RegistrationTerms;
 use super::save_batch::SaveBatch;
 
-/// The terms of leases. Their times are those of the clock of the store, which all servers share.
+/// The terms of leases. Times are those of the clock of the store, which all servers share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimTerms {
     /// The time, for tests; `None`: by the clock of the store.
     pub at_ms: Option<u64>,
-    /// How long the leases are to last, in milliseconds.
+    /// Duration of the leases, in milliseconds.
     pub lease_ms: u64,
-    /// How long a lease has to be expired before another server gets it, in milliseconds.
+    /// How long a lease must be expired before another server gets it, in milliseconds.
     pub grace_ms: u64,
 }
 
 impl ClaimTerms {
-    /// A process claims a lease on these terms; `now_ms` is the time by the clock of the store.
+    /// The claim of a process on these terms; `now_ms` is the time of the clock of the store.
     pub(super) const fn claim_by(self, by: &ServerId, now_ms: u64) -> LeaseClaim<'_> {
         LeaseClaim {
             by,
@@ -33,46 +33,45 @@ impl ClaimTerms {
     }
 }
 
-/// What a claim came to: a lease with the player's record, or the word of who has it.
+/// The result of a claim: a lease with the player's record, or the reason of the refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimResult {
-    /// The player is this server's.
+    /// This server holds the lease.
     Granted {
-        /// The fencing token for all that is written of it.
+        /// The fencing token for all writes of the player.
         epoch: u64,
-        /// What is kept of it.
+        /// The stored record.
         record: PlayerRecord,
     },
-    /// The player is another's.
+    /// Another server holds the lease.
     Refused {
-        /// Who was asked for.
+        /// The requested player.
         player: PlayerId,
-        /// Whose it is.
+        /// The holder.
         refusal: LeaseRefused,
     },
-    /// What is kept of the player cannot be read, or its row is locked ([`StoreErrorKind::Locked`](super::StoreErrorKind::Locked)):
-    /// nothing changes.
+    /// The stored record cannot be read, or its row is locked ([`StoreErrorKind::Locked`](super::StoreErrorKind::Locked)): nothing changes.
     Unreadable {
-        /// Who was asked for.
+        /// The requested player.
         player: PlayerId,
-        /// What is wrong with it.
+        /// The error of the record.
         error: StoreError,
     },
 }
 
-/// What a look at a player found.
+/// The result of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookupResult {
-    /// What is kept of it.
+    /// The stored record.
     Found(PlayerRecord),
-    /// Nothing was ever saved of it.
+    /// The player was never saved.
     Missing,
-    /// What is kept of it cannot be read.
+    /// The stored record cannot be read.
     Unreadable(StoreError),
 }
 
 impl LookupResult {
-    /// The record, if there is one that can be read.
+    /// The record, if it exists and can be read.
     #[must_use]
     pub fn into_record(self) -> Option<PlayerRecord> {
         match self {
@@ -85,14 +84,14 @@ impl LookupResult {
 /// The result of a renewal: the leases that were not extended. Both lists are ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Renewal {
-    /// Players whose lease is another server's, or nobody's.
+    /// Players whose lease belongs to another server, or to none.
     pub lost: Vec<PlayerId>,
-    /// Players whose row somebody else has locked: the lease is this server's still, and lasts as long as before.
+    /// Players whose row another transaction has locked: this server still holds the lease, with its old expiry.
     pub skipped: Vec<PlayerId>,
 }
 
 impl Renewal {
-    /// All are extended but these, which are lost.
+    /// All leases are extended except these, which are lost.
     #[must_use]
     pub const fn lost(lost: Vec<PlayerId>) -> Self {
         let skipped = Vec::new();
@@ -100,21 +99,21 @@ impl Renewal {
     }
 }
 
-/// What became of a [`SaveBatch`].
+/// The outcome of a [`SaveBatch`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SaveOutcome {
-    /// Players of whom nothing was saved, ascending: somebody else has their lease, or that of one who is tied to them; or it
-    /// cannot be kept.
+    /// Players that were not saved, in ascending order: another server has their lease, or that of a player joined with them, or the store
+    /// rejects a value.
     pub refused: Vec<PlayerId>,
-    /// Why what was to be saved of some of them cannot be kept, by one error for all who are tied to each other.
+    /// Why the store rejects some of them: one error per group of joined players.
     pub errors: Vec<(PlayerId, StoreError)>,
-    /// The revision that each player has now who was saved, in the order of the batch.
+    /// The new revision of each saved player, in the order of the batch.
     pub revisions: Vec<(PlayerId, u64)>,
 }
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 impl SaveOutcome {
-    /// What became of each save of a batch: refused, or saved, of which the player has this revision now.
+    /// The outcome of each save of a batch: refused, or saved with this revision.
     pub(super) fn of(
         batch: &SaveBatch,
         is_refused: &[bool],
@@ -138,22 +137,23 @@ impl SaveOutcome {
     }
 }
 
-/// A store of players. It is used by one thread, which may wait for it; a tick never does. Every call is one transaction: it is
-/// done wholly or not at all, also when the process is killed in the middle of it, and what [`save`](Self::save) answered is on
-/// disk. [`check_store`](super::conformance::check_store) holds any store to that.
+/// A store of players. One thread uses it and may wait for it; a tick never does. Every call is one transaction: it is executed completely
+/// or not at all, even if the process is killed, and when [`save`](Self::save) returns, the data is on disk.
+/// [`check_store`](super::conformance::check_store) tests any store against this contract.
 pub trait StoreBackend: Send {
-    /// Learns which attributes there are. Called once, before anything else.
+    /// Registers the attributes. Called once, before anything else.
     ///
     /// # Errors
-    /// [`StoreErrorKind::AttributeMismatch`](super::StoreErrorKind::AttributeMismatch) when one has another name or encoding than before.
+    /// [`StoreErrorKind::AttributeMismatch`](super::StoreErrorKind::AttributeMismatch) if one has another name or encoding than before.
     fn register_attributes(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError>;
 
-    /// Enters a process on the list: gives a number that no other process of that name has or had, higher than theirs. What
-    /// leases those have are given back.
+    /// Registers a process: assigns a number that is higher than those of all earlier processes of that name. The leases of these are
+    /// released.
     ///
     /// # Errors
-    /// [`StoreErrorKind::NameInUse`](super::StoreErrorKind::NameInUse) when the last process of that name was seen within the time of
-    /// its leases (it enrolled, saved or renewed), did not [sign off](Self::unregister_server), and is not to be taken over. Otherwise
+    /// [`StoreErrorKind::NameInUse`](super::StoreErrorKind::NameInUse) if the last process of that name was seen within the duration of its
+    /// leases (it registered, saved or renewed), has not [ended](Self::unregister_server), and is not to be taken over. Otherwise
+    /// [`StoreError`], as for all following methods: then it is unknown whether the call was executed.
     /// [`StoreError`], as of all that follows: nothing is known of what was done then.
     fn register_server(
         &mut self,
@@ -161,17 +161,17 @@ pub trait StoreBackend: Send {
         terms: RegistrationTerms,
     ) -> Result<ServerId, StoreError>;
 
-    /// A process ends: the next one of its name is not refused. Its leases stay as they are.
+    /// A process ends: the next one of its name is not refused. Its leases do not change.
     ///
     /// # Errors
     /// [`StoreError`].
     fn unregister_server(&mut self, by: &ServerId) -> Result<(), StoreError>;
 
-    /// Claims the leases of players, and reads what is kept of those whose it gets. Answers in the order of `players`, each
-    /// of which is there once.
+    /// Claims the leases of players, and reads the records of those that are granted. Results are in the order of `players`, which contains
+    /// no duplicates.
     ///
     /// # Errors
-    /// [`StoreErrorKind::NameInUse`](super::StoreErrorKind::NameInUse) when a later process has taken the name over, or another
+    /// [`StoreErrorKind::NameInUse`](super::StoreErrorKind::NameInUse) if a later process has taken over the name, or another
     /// [`StoreError`].
     fn claim(
         &mut self,
@@ -180,10 +180,10 @@ pub trait StoreBackend: Send {
         terms: ClaimTerms,
     ) -> Result<Vec<ClaimResult>, StoreError>;
 
-    /// Saves what a batch says of every player whose lease has the epoch that it says, those who are tied all or none; then
-    /// gives leases back. Whoever's values cannot be kept is refused like one without a lease, and keeps nobody else from being saved. A batch whose number is that of the server's last one was done before: nothing changes, and the
-    /// outcome is the same as then, but for faults, which are not told again, and revisions, which are those of now.
-    /// `at_ms` is the time, for tests; `None`: by the clock of the store.
+    /// Saves every player of a batch whose lease has the epoch in the batch, joined players all or none; then releases leases. A player
+    /// with a rejected value is refused like one without a lease, and does not prevent the others from being saved. A batch with the number
+    /// of the server's last batch was executed before: nothing changes, and the outcome is the same, except for errors, which are not
+    /// repeated, and revisions, which are the current ones. `at_ms` is the time, for tests; `None`: by the clock of the store.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -194,7 +194,7 @@ pub trait StoreBackend: Send {
         at_ms: Option<u64>,
     ) -> Result<SaveOutcome, StoreError>;
 
-    /// Extends leases, and says that the process is alive: also without any leases.
+    /// Extends leases, and marks the process as alive, even without leases.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -205,20 +205,20 @@ pub trait StoreBackend: Send {
         terms: ClaimTerms,
     ) -> Result<Renewal, StoreError>;
 
-    /// Reads what is kept of players, whoever has their leases. Answers in the order of `players`, each of which is there once.
-    /// A record that cannot be read keeps no other from being read.
+    /// Reads the records of players, whoever holds their leases. Results are in the order of `players`, which contains no duplicates. A
+    /// record that cannot be read does not affect the others.
     ///
     /// # Errors
     /// [`StoreError`].
     fn lookup(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError>;
 }
 
-/// Opens a store, as often as that is needed: when a server starts, and after the store failed.
+/// Opens a store: when a server starts, and after the store has failed.
 pub trait StoreFactory: Send + Sync + fmt::Debug {
-    /// Opens it, and brings its schema up to date.
+    /// Opens the store, and migrates its schema.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be reached or is none.
+    /// [`StoreError`] if it cannot be reached or is no store.
     fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError>;
 }
 

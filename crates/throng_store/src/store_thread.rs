@@ -1,7 +1,7 @@
 //! The thread that waits for the store, so that no tick does.
 //!
-//! A server has at most one order of each kind under way, so that both queues are short: whoever hands over never finds them
-//! full. While a save is tried again and again, whatever else is asked is answered with the store's error.
+//! A server has at most one pending request of each kind, so both queues are short and never full. While a failed save is retried, all
+//! other requests return the store's error.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,25 +17,25 @@ use tracing::{error, warn};
 use super::error::{StoreError, StoreErrorKind};
 use super::supervisor::{StoreReply, StoreRequest, StoreSupervisor};
 
-/// Orders that can be under way: one of each kind, and some to spare.
+/// Maximum number of pending requests: one of each kind, and a reserve.
 const REQUESTS_MAX: usize = 8;
 
-/// Answers that can wait: one an order, and news of trouble.
+/// Maximum number of waiting replies: one per request, and reports of errors.
 const REPLIES_MAX: usize = 64;
 
-/// How long a save that failed waits at least before it is tried again, in milliseconds.
+/// Minimum time before a failed save is retried, in milliseconds.
 const RETRY_MS: u64 = 50;
 
-/// How long the end of the thread is waited for: a store that hangs must not hold up the end of the server for ever.
+/// How long the end of the thread is waited for: a store that hangs must not block the shutdown of the server.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A store's thread, as the tick has it.
+/// The tick's handle of a store thread.
 pub struct StoreThread {
     requests: Option<SyncSender<StoreRequest>>,
     replies: Receiver<StoreReply>,
-    /// Whether saves that fail are given up, since nobody waits any longer.
+    /// Whether failed saves are abandoned, because nobody waits for them any more.
     abandons_saves: Arc<AtomicBool>,
-    /// Is disconnected when the thread has ended.
+    /// Disconnected when the thread has ended.
     ended: Receiver<()>,
     shutdown_timeout: Duration,
     thread: Option<JoinHandle<()>>,
@@ -45,7 +45,7 @@ impl StoreThread {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// If the system cannot start a thread.
     pub fn start(supervisor: StoreSupervisor) -> io::Result<Self> {
         let (orders, taken) = sync_channel(REQUESTS_MAX);
         let (told, reports) = sync_channel(REPLIES_MAX);
@@ -75,10 +75,10 @@ impl StoreThread {
         })
     }
 
-    /// Hands an order over. Never waits.
+    /// Sends a request. Never waits.
     ///
     /// # Errors
-    /// The order, when the thread has ended or does not keep up.
+    /// The request, if the thread has ended or does not keep up.
     pub fn send(&self, order: StoreRequest) -> Result<(), StoreRequest> {
         let Some(orders) = &self.requests else {
             return Err(order);
@@ -88,13 +88,13 @@ impl StoreThread {
         })
     }
 
-    /// The next answer, if there is one. Never waits.
+    /// The next reply, if there is one. Never waits.
     #[must_use]
     pub fn try_recv(&self) -> Option<StoreReply> {
         self.replies.try_recv().ok()
     }
 
-    /// The next answer; waits for it so long at most. Between ticks, and at the end.
+    /// The next reply; waits at most this long. For use between ticks and at the end.
     #[must_use]
     pub fn recv_timeout(&self, time: Duration) -> Option<StoreReply> {
         self.replies.recv_timeout(time).ok()
@@ -102,12 +102,12 @@ impl StoreThread {
 }
 
 impl Drop for StoreThread {
-    /// Lets the thread do what it was asked for, and ends it; a save that fails now is given up, and so is a thread that does not
-    /// end within five seconds.
+    /// Lets the thread execute its requests, and ends it. A save that fails now is abandoned, and so is a thread that does not end within
+    /// five seconds.
     fn drop(&mut self) {
         self.requests = None;
         self.abandons_saves.store(true, Ordering::Relaxed);
-        // Nobody reads answers any more, and the thread must not wait for room for them.
+        // Nobody reads replies any more, and the thread must not wait for room for them.
         self.replies = sync_channel(0).1;
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
@@ -130,11 +130,11 @@ fn thread_panicked_error() -> StoreError {
     }
 }
 
-/// What the thread works with.
+/// The state of the thread.
 struct StoreWorker {
     supervisor: StoreSupervisor,
     requests: Receiver<StoreRequest>,
-    /// Orders without an answer: the save, and what is worked off while that waits.
+    /// Requests without a reply: the save, and those executed while it waits.
     in_progress: Vec<StoreRequest>,
     replies: SyncSender<StoreReply>,
     abandons_saves: Arc<AtomicBool>,
@@ -142,7 +142,7 @@ struct StoreWorker {
 }
 
 impl StoreWorker {
-    /// Executes orders until no sender is left. A panic ends neither the thread nor a save.
+    /// Executes requests until all senders are dropped. A panic ends neither the thread nor a save.
     fn run(mut self) {
         while catch_unwind(AssertUnwindSafe(|| self.handle_requests())).is_err() {
             error!(
@@ -154,7 +154,7 @@ impl StoreWorker {
     }
 
     fn handle_requests(&mut self) {
-        // What a panic cut off.
+        // Requests that a panic interrupted.
         let (saves, others) = std::mem::take(&mut self.in_progress)
             .into_iter()
             .partition(|order| matches!(order, StoreRequest::Save { .. }));
@@ -182,7 +182,7 @@ impl StoreWorker {
         }
     }
 
-    /// The last order that is under way is done.
+    /// Completes the last pending request.
     fn finish_request(&mut self, report: StoreReply) {
         self.in_progress.pop();
         self.send_reply(report);
@@ -211,8 +211,8 @@ impl StoreWorker {
         u64::try_from(self.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Tries a save until it is done; `None` when it is given up. Leases are renewed between the attempts, before the store
-    /// is busy with the save again: a save that cannot be done must not cost the players.
+    /// Tries a save until it is done; `None` if it is abandoned. Leases are renewed between the attempts, before the store is busy with the
+    /// save again: a save that cannot be done must not cost the players their leases.
     fn save_with_retry(&mut self, order: &StoreRequest) -> Option<StoreReply> {
         let mut renewal = None;
         loop {
@@ -225,7 +225,7 @@ impl StoreWorker {
             match self.requests.recv_timeout(pause) {
                 Ok(later @ StoreRequest::Renew { .. }) => renewal = Some(later),
                 Ok(other) => {
-                    // There is one save at a time, so this is something else.
+                    // There is one save at a time, so this is another request.
                     self.handle_request(other);
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -242,7 +242,7 @@ impl StoreWorker {
         }
     }
 
-    /// Works off what is no save.
+    /// Executes a request other than a save.
     fn handle_request(&mut self, order: StoreRequest) {
         self.in_progress.push(order.clone());
         match self.execute(&order) {
@@ -254,13 +254,13 @@ impl StoreWorker {
         }
     }
 
-    /// Trouble is told if there is room; answers always have it.
+    /// Error reports are sent if there is room; replies always have room.
     fn send_reply(&self, report: StoreReply) {
         if let StoreReply::SaveFailed(_) = report {
-            // Whoever does not read needs no more of it.
+            // If nobody reads them, no more are needed.
             let _ = self.replies.try_send(report);
         } else {
-            // At the end nobody listens any more.
+            // At the end nobody receives replies any more.
             let _ = self.replies.send(report);
         }
     }
@@ -339,7 +339,7 @@ mod tests {
         drop(held);
     }
 
-    /// A source that panics while its name is asked for, so often.
+    /// A factory that panics this many times while it is asked for its name.
     struct PanickingSource(HookedSource, AtomicU32);
 
     impl fmt::Debug for PanickingSource {

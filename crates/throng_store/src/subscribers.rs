@@ -1,16 +1,18 @@
-//! Which servers show this server's players, and what they are to be told.
+//! Which servers show this server's players, and which updates they receive.
 //!
 //! ```text
-//! PendingAnnouncement ─▶ follow ─┐             saved, and somebody follows ─┐
-//!                 └▶ until when ─▶                           ├▶ due ─▶ the store is read ─▶ publish ─▶ Saved
-//!                                        left ─▶ to all ─────┘
+//! Subscribe with an old revision ─┐
+//! saved, with subscribers ────────┼─▶ pending ─▶ the store is read ─▶ publish ─▶ Saved: to the subscribers; after `left` to all servers
+//! left ───────────────────────────┘
 //! ```
-//! What is told is read from the store once it was saved, off the tick, so that a revision stands for one set of values
-//! everywhere, and nothing is kept here of players but who follows them. What cannot be read then is not told; nobody needs it.
 //!
-//! Bounds: [`subscribers_max`](PeerSettings::subscribers_max) servers a player, [`pending_updates_max`](PeerSettings::pending_updates_max) players to be
-//! told of. Who follows no player in time, or comes when there are as many as may be, reads the store when what it has is not
-//! fresh any more. A server that held a record before its player came here is told when that player goes.
+//! Published records are read from the store after the save, outside the tick, so a revision stands for the same values everywhere. This
+//! file stores only the subscribers of players. Records that cannot be read then are not published; nobody depends on them.
+//!
+//! Bounds: [`subscribers_max`](PeerSettings::subscribers_max) servers per player,
+//! [`pending_updates_max`](PeerSettings::pending_updates_max) pending players. A server that does not renew in time, or subscribes when the
+//! limit is reached, reads the store when its record has expired. A server that held a record before its player came here receives an
+//! update when that player leaves.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -24,23 +26,23 @@ use throng_core::memory::MemoryUse;
 use super::record::PlayerRecord;
 use super::store::LookupResult;
 
-/// Limits of what goes between servers.
+/// Limits of messages between servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PeerSettings {
-    /// Servers that are told of one player's saves, at most.
+    /// Maximum number of servers that receive the saves of one player.
     #[serde(alias = "followers_max")]
     pub subscribers_max: u32,
-    /// For how long at most another server is told, in milliseconds, after it has said that it holds a record.
+    /// Maximum duration of a subscription, in milliseconds.
     #[serde(alias = "follow_ms_max")]
     pub subscription_ms_max: u64,
-    /// Players of whom others are still to be told, at most; further ones are left out.
+    /// Maximum number of players with a pending update; more are dropped.
     #[serde(alias = "due_max")]
     pub pending_updates_max: u32,
-    /// Of how many players others are told at once, at most.
+    /// Maximum number of players per request to the store.
     #[serde(alias = "players_per_order")]
     pub players_per_request: u32,
-    /// Messages that are taken in a tick, at most; others wait.
+    /// Maximum number of messages handled per tick; others wait.
     #[serde(alias = "messages_per_tick")]
     pub messages_per_tick_max: u32,
 }
@@ -57,16 +59,16 @@ impl Default for PeerSettings {
     }
 }
 
-/// What went between servers.
+/// Counters of messages between servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerStats {
-    /// Messages that came.
+    /// Messages received.
     pub received: u64,
-    /// Records that others were told, each once however many they are.
+    /// Records published, each counted once, whatever the number of receivers.
     pub published: u64,
-    /// Records that were to be told and were not, since the store failed or too many waited.
+    /// Records not published, because the store failed or too many were pending.
     pub dropped: u64,
-    /// Servers that would have followed a player that too many followed already.
+    /// Subscriptions refused, because the player had too many.
     pub subscriptions_refused: u64,
 }
 
@@ -76,31 +78,31 @@ struct Subscriber {
     until_ms: u64,
 }
 
-/// Whom a record is for.
+/// The recipients of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordRecipients {
     Subscribers,
     All,
 }
 
-/// Which servers show which players of this one, and what they are to be told.
+/// The subscribers of this server's players, and the pending updates.
 #[derive(Debug, MemoryUse)]
 pub struct SaveSubscribers {
     #[memory(skip)]
     settings: PeerSettings,
     #[memory(each_value)]
     by_player: BTreeMap<PlayerId, Vec<Subscriber>>,
-    /// Of players who are here and were saved since they came.
+    /// Revisions of players who are here and were saved since they came.
     revisions: HashMap<PlayerId, u64, FixedState>,
-    /// The first one is told first.
+    /// In the order of publishing.
     pending: IndexMap<PlayerId, RecordRecipients, FixedState>,
-    /// Those whose records the store was asked for.
+    /// Players whose records were requested from the store.
     requested: BTreeMap<PlayerId, RecordRecipients>,
     stats: PeerStats,
 }
 
 impl SaveSubscribers {
-    /// With nobody who follows anybody.
+    /// Without subscribers.
     #[must_use]
     pub fn new(settings: PeerSettings) -> Self {
         Self {
@@ -113,24 +115,24 @@ impl SaveSubscribers {
         }
     }
 
-    /// What went between servers so far.
+    /// Counters so far.
     #[must_use]
     pub const fn stats(&self) -> PeerStats {
         self.stats
     }
 
-    /// A message came.
+    /// Counts a received message.
     pub fn count_received(&mut self) {
         self.stats.received += 1;
     }
 
-    /// Whether all that was to be told was.
+    /// Whether all updates were published.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.requested.is_empty()
     }
 
-    /// A server holds a record of a player who is here. If that is older than what was saved by now, it is told at once.
+    /// Subscribes a server that has a record of a player who is here. If its record is outdated already, an update becomes pending at once.
     pub fn subscribe(
         &mut self,
         player: PlayerId,
@@ -172,13 +174,13 @@ impl SaveSubscribers {
         }
     }
 
-    /// A player is here no more, and its last values are saved.
+    /// A player has left, and its last values are saved.
     pub fn on_left(&mut self, player: PlayerId) {
         self.on_lost(player);
         self.schedule(player, RecordRecipients::All);
     }
 
-    /// A player is another server's: it has nothing more to be told by this one.
+    /// Another server has the player, so this one publishes nothing more of it.
     pub fn on_lost(&mut self, player: PlayerId) {
         self.by_player.remove(&player);
         self.revisions.remove(&player);
@@ -194,8 +196,8 @@ impl SaveSubscribers {
         }
     }
 
-    /// Players of whom others are to be told now: the store is to be asked for them, and its answer given to
-    /// [`publish`](Self::publish) or [`fail`](Self::fail).
+    /// Players with an update to publish now: request them from the store, and pass the reply to [`publish`](Self::publish) or
+    /// [`on_store_failed`](Self::on_store_failed).
     pub fn take_pending(&mut self) -> Vec<PlayerId> {
         let most = self.settings.players_per_request.max(1) as usize;
         let count = self.pending.len().min(most);
@@ -203,13 +205,13 @@ impl SaveSubscribers {
         self.requested.keys().copied().collect()
     }
 
-    /// The store did not answer.
+    /// The store did not reply.
     pub fn on_store_failed(&mut self) {
         self.stats.dropped += self.requested.len() as u64;
         self.requested.clear();
     }
 
-    /// Gives what others are to be told of what the store has; without a name to all of them.
+    /// Passes the records to publish to `tell`, with the name of the receiving server, or `None` for all servers.
     pub fn publish(
         &mut self,
         players: &[PlayerId],
@@ -235,7 +237,7 @@ impl SaveSubscribers {
                 records.push(record.clone());
             }
         }
-        // What the store has nothing of nobody is told.
+        // Players without a stored record are not published.
         self.requested.clear();
         if !to_all.is_empty() {
             tell(None, to_all);
@@ -257,7 +259,7 @@ mod tests {
         })
     }
 
-    /// What is told now, when the store has this revision of everybody.
+    /// What is published now, if the store has this revision of all players.
     fn published(followers: &mut SaveSubscribers, now_ms: u64) -> Vec<(Option<String>, Vec<u64>)> {
         let players = followers.take_pending();
         let found: Vec<_> = players.iter().map(|&player| record(player, 9)).collect();
@@ -296,7 +298,7 @@ mod tests {
         );
         followers.on_saved(PlayerId(1), 4, 100);
         assert!(published(&mut followers, 100).is_empty());
-        // One that read an older one just before it was saved.
+        // A server that read an older revision just before the save.
         followers.subscribe(PlayerId(1), &b, 3, 50, 100);
         assert_eq!(
             published(&mut followers, 100),

@@ -1,10 +1,11 @@
-//! Works off what a server asks of its store, and opens the store again when it fails.
+//! Executes a server's requests to its store, and reopens the store after an error.
 //!
 //! ```text
-//! StoreRequest ──▶ [`StoreSupervisor::work`] ──▶ StoreReply
-//!                     └─ on an error: the store is closed, and opened again after a pause that doubles; not for a lock
+//! StoreRequest ──▶ [`StoreSupervisor::execute`] ──▶ StoreReply
+//!                     └─ on an error: the store is closed, and reopened after a pause that doubles; not for a lock
 //! ```
-//! One attempt a call, without waiting; who waits between attempts is the thread around it, or a test that winds the clock.
+//!
+//! One attempt per call, without waiting. The thread around it, or a test with its own clock, waits between attempts.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,55 +22,55 @@ use super::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
 };
 
-/// The pauses between attempts to open a store that failed, in milliseconds: the first, and the longest.
+/// Pauses between attempts to reopen a failed store, in milliseconds: the first, and the longest.
 const REOPEN_PAUSE_MS: (u64, u64) = (100, 5_000);
 
-/// What is asked of a store. Times are those of [`ClaimTerms`].
+/// A request to a store. Times are those of [`ClaimTerms`].
 #[derive(Clone, Debug)]
 pub enum StoreRequest {
-    /// The leases and records of players.
+    /// Claims leases and reads records.
     Claim {
-        /// Whose, each once.
+        /// The players, without duplicates.
         players: Vec<PlayerId>,
-        /// Under which terms.
+        /// The terms.
         terms: ClaimTerms,
     },
-    /// To save. It is tried again until it is done.
+    /// Saves a batch. Retried until it is done.
     Save {
-        /// What.
+        /// The batch.
         batch: Arc<SaveBatch>,
     },
-    /// To let leases last longer.
+    /// Renews leases.
     Renew {
-        /// Which, with their epochs.
+        /// The leases, with their epochs.
         leases: Vec<(PlayerId, u64)>,
-        /// Under which terms.
+        /// The terms.
         terms: ClaimTerms,
     },
-    /// The records of players, whoever has their leases.
+    /// Reads records, whoever holds the leases.
     Lookup {
-        /// Whose, each once.
+        /// The players, without duplicates.
         players: Vec<PlayerId>,
     },
 }
 
-/// The answer to an order of the same name. An order that failed was done or not, and the answer is the error.
+/// The reply to a request of the same name. A failed request was executed or not; its reply is the error.
 #[derive(Clone, Debug)]
 pub enum StoreReply {
-    /// Of each player what its claim came to.
+    /// The result of the claim of each player.
     Claimed(Vec<PlayerId>, Result<Vec<ClaimResult>, StoreError>),
-    /// What became of a batch: never an error, since saves are tried until they are done.
+    /// The outcome of a batch: never an error, because saves are retried until they are done.
     Saved(SaveOutcome),
     /// The leases that were not extended.
     Renewed(Result<Renewal, StoreError>),
-    /// Of each player what is kept of it.
+    /// The stored record of each player.
     LookedUp(Vec<PlayerId>, Result<Vec<LookupResult>, StoreError>),
-    /// A save failed, and is tried again.
+    /// A save has failed, and will be retried.
     SaveFailed(StoreError),
 }
 
 impl StoreRequest {
-    /// The answer when the order cannot be done; `None` for a save, which is tried again.
+    /// The reply to a request that fails; `None` for a save, which is retried.
     #[must_use]
     pub fn into_failure(self, error: StoreError) -> Option<StoreReply> {
         Some(match self {
@@ -81,23 +82,23 @@ impl StoreRequest {
     }
 }
 
-/// Keeps a store open.
+/// Keeps a store open, and reopens it after errors.
 pub struct StoreSupervisor {
     source: Box<dyn StoreFactory>,
     attributes: Vec<StoredAttribute>,
     server: String,
     registration: RegistrationTerms,
-    /// Which process of that name this is, once a store has said so.
+    /// The registered process; `None` before the store has assigned a number.
     id: Option<ServerId>,
     store: Option<Box<dyn StoreBackend>>,
     pause_ms: u64,
-    /// Before this time the store is not opened again, and the last error stands.
+    /// Before this time the store is not reopened, and calls return the last error.
     reopen_at_ms: u64,
     last_error: Option<StoreError>,
 }
 
 impl StoreSupervisor {
-    /// For a server of this name, whose players have these attributes. Nothing is opened before there is something to do.
+    /// For a server with this name and these attributes. The store is opened when it is needed.
     #[must_use]
     pub fn new(
         source: Box<dyn StoreFactory>,
@@ -117,21 +118,21 @@ impl StoreSupervisor {
         }
     }
 
-    /// With other terms than the usual ones.
+    /// With other registration terms.
     #[must_use]
     pub const fn with_registration(mut self, terms: RegistrationTerms) -> Self {
         self.registration = terms;
         self
     }
 
-    /// Closes the store, which is opened again for the next order. For after a panic.
+    /// Closes the store; the next request reopens it. For use after a panic.
     pub fn close(&mut self) {
-        // What panicked may do so again when it is dropped.
+        // A store that has panicked may panic again when it is dropped.
         let store = self.store.take();
         drop(catch_unwind(AssertUnwindSafe(|| drop(store))));
     }
 
-    /// The process ends: the next one of its name need not wait. Nothing is opened for that.
+    /// The process ends: the next one of its name need not wait. Does not open the store.
     pub fn unregister(&mut self) {
         let (Some(store), Some(id)) = (&mut self.store, &self.id) else {
             return;
@@ -142,17 +143,17 @@ impl StoreSupervisor {
         }
     }
 
-    /// Does what is asked for, once; `now_ms` is any clock that goes forwards.
+    /// Executes a request once; `now_ms` is any monotonic clock.
     ///
     /// # Errors
-    /// What the store failed of. It is opened again at a later call.
+    /// The error of the store. A later call reopens it.
     pub fn execute(&mut self, order: &StoreRequest, now_ms: u64) -> Result<StoreReply, StoreError> {
         if let Some(error) = &self.last_error
             && now_ms < self.reopen_at_ms
         {
             return Err(error.clone());
         }
-        // A panic of a store is a mistake of its own, and must not end the saving of all others.
+        // A panic in one store call must not prevent all later saves.
         let attempt = catch_unwind(AssertUnwindSafe(|| self.execute_once(order)));
         match attempt.unwrap_or_else(|_| Err(self.panicked())) {
             Ok(report) => {
@@ -163,7 +164,7 @@ impl StoreSupervisor {
                 Ok(report)
             }
             Err(error) => {
-                // Told once for each thing that goes wrong, and not at every attempt.
+                // Logged once per error, not at every attempt.
                 if self.last_error.as_ref() != Some(&error) {
                     if error.kind == StoreErrorKind::NameInUse {
                         error!(server = self.server, %error, "server name in use: logins are refused");
@@ -177,7 +178,7 @@ impl StoreSupervisor {
                     StoreErrorKind::Locked | StoreErrorKind::NameInUse
                 );
                 if is_of_others && self.id.is_some() && self.store.is_some() {
-                    // Nothing is wrong with the connection, and other orders may succeed.
+                    // The connection is fine, and other requests may succeed.
                     return Err(error);
                 }
                 self.store = None;
@@ -241,7 +242,7 @@ mod tests {
         players: Vec::new(),
     };
 
-    /// A process of the name `a` that starts at a time.
+    /// A process with the name `a` that starts at a time.
     fn process(disk: &MemoryDisk, at_ms: u64) -> StoreSupervisor {
         let source = Box::new(disk.clone());
         StoreSupervisor::new(source, "a".to_owned(), Vec::new()).with_registration(at(at_ms))

@@ -2,6 +2,8 @@
 //!
 //! O(objects² + links); for tests, and for the expectations of scenarios.
 
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::*;
 
 use super::components::{ViewRelations, ViewTag, Viewable, Viewer};
@@ -102,14 +104,16 @@ fn check_object(
         return fault("trait");
     }
     let exceptions = world.get::<ViewExceptions>(entity);
-    let excepted: Vec<(ObjectRef, ViewException)> = exceptions
-        .into_iter()
-        .flat_map(ViewExceptions::iter)
-        .collect();
+    let exceptions = exceptions.into_iter().flat_map(ViewExceptions::iter);
+    let here = exceptions.filter_map(|(target, exception)| {
+        let target = world.get::<Object>(target)?.reference();
+        (target.scene == object.scene()).then_some((target, exception))
+    });
+    let here: BTreeMap<ObjectRef, ViewException> = here.collect();
     let known = views.exceptions(id.0);
     if !known
         .map(|(target, exception)| (interest.object_ref(target), exception))
-        .eq(excepted)
+        .eq(here)
     {
         return fault("exception");
     }

@@ -1,30 +1,43 @@
-//! Exceptions from the rules for single viewers: who is shown to one, or hidden from one.
+//! Exceptions from the rules for single viewers: which objects are shown to one, or hidden from one.
+//!
+//! ```text
+//! viewer: ViewExceptions {target: Show | Hide} ◀──▶ target: ExceptedBy {viewer}
+//! ```
+//! An exception belongs to two entities and to no scene, so a change of scene leaves it as it is; the views of a scene have
+//! those of which both objects are in it.
+//!
+//! Invariant: both ends of an exception are live objects, and each stands in the component of the other.
+//! Cost: O(exceptions of the object) when an object is despawned or changes the scene.
 
-use std::collections::BTreeMap;
-
+use bevy_ecs::entity::{EntityIndexMap, EntityIndexSet};
+use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryState;
+use bevy_ecs::world::DeferredWorld;
 use thiserror::Error;
 
 use super::settings::AoiSettings;
 use crate::aoi::ViewException;
 use crate::sim::StateHasher;
-use crate::world::{Object, ObjectRef, SceneId, SceneObjects, StateHashed};
+use crate::world::{Object, ObjectRef};
 
 /// The exceptions that hold for a viewer, on its entity; made by [`show_to`] and [`hide_from`].
 ///
-/// They go with their objects: an exception ends when either end is despawned or goes to another scene.
-#[derive(Component, Clone, Debug, Default, PartialEq, Eq)]
-pub struct ViewExceptions(BTreeMap<ObjectRef, ViewException>);
+/// They survive a change of scene of either object. An exception ends by [`clear_view_exception`], or when one of the two is
+/// despawned or is no object any more. Removing the component ends all exceptions of the viewer.
+#[derive(Component, Debug)]
+#[component(on_discard = on_exceptions_discarded, clone_behavior = Ignore)]
+pub struct ViewExceptions(EntityIndexMap<ViewException>);
 
 impl ViewExceptions {
-    /// What holds for a target; `None` if the rules do.
+    /// The exception for a target; `None` if the rules hold. O(1).
     #[must_use]
-    pub fn get(&self, target: ObjectRef) -> Option<ViewException> {
+    pub fn get(&self, target: Entity) -> Option<ViewException> {
         self.0.get(&target).copied()
     }
 
-    /// All exceptions, by target.
-    pub fn iter(&self) -> impl Iterator<Item = (ObjectRef, ViewException)> + '_ {
+    /// All exceptions with their targets, in whichever scenes these are. The order is the same in every run.
+    pub fn iter(&self) -> impl Iterator<Item = (Entity, ViewException)> + '_ {
         self.0
             .iter()
             .map(|(&target, &exception)| (target, exception))
@@ -41,24 +54,75 @@ impl ViewExceptions {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
 
-    /// Keeps those whose target lives in this scene.
-    pub(super) fn retain_live(&mut self, scene: SceneId, objects: &SceneObjects) {
-        self.0.retain(|target, _| is_live(target, scene, objects));
+/// The viewers that have an exception for an object, on the object's entity: the reverse of [`ViewExceptions`].
+#[derive(Component, Debug, Default)]
+#[component(on_discard = on_excepted_by_discarded, clone_behavior = Ignore)]
+pub(super) struct ExceptedBy(EntityIndexSet);
+
+impl ExceptedBy {
+    pub fn viewers(&self) -> impl Iterator<Item = Entity> + '_ {
+        self.0.iter().copied()
     }
 }
 
-fn is_live(target: &ObjectRef, scene: SceneId, objects: &SceneObjects) -> bool {
-    target.scene == scene && objects.resolve(target.id, target.generation).is_some()
+/// A viewer has no exceptions any more: their targets forget it.
+fn on_exceptions_discarded(mut world: DeferredWorld, context: HookContext) {
+    let exceptions = world.get_mut::<ViewExceptions>(context.entity);
+    let exceptions = exceptions.map(|mut exceptions| std::mem::take(&mut exceptions.0));
+    for target in exceptions.unwrap_or_default().into_keys() {
+        if let Some(mut excepted_by) = world.get_mut::<ExceptedBy>(target) {
+            excepted_by.0.swap_remove(&context.entity);
+        }
+    }
 }
 
-impl StateHashed for ViewExceptions {
-    fn hash(&self, hasher: &mut StateHasher) {
-        for (target, exception) in self.iter() {
-            hasher.write_u64(u64::from(target.scene.0) << 32 | u64::from(target.id.0));
-            let shows = u64::from(exception == ViewException::Show);
-            hasher.write_u64(u64::from(target.generation.0) << 1 | shows);
+/// An object is gone: the exceptions for it end.
+fn on_excepted_by_discarded(mut world: DeferredWorld, context: HookContext) {
+    let viewers = world.get_mut::<ExceptedBy>(context.entity);
+    let viewers = viewers.map(|mut viewers| std::mem::take(&mut viewers.0));
+    for viewer in viewers.unwrap_or_default() {
+        if let Some(mut exceptions) = world.get_mut::<ViewExceptions>(viewer) {
+            // The views drop them with the object, so this is no change to apply.
+            let exceptions = exceptions.bypass_change_detection();
+            exceptions.0.swap_remove(&context.entity);
         }
+    }
+}
+
+/// An entity is no object any more: exceptions of it and for it end. When it is despawned, the hooks above do the work.
+pub(super) fn end_exceptions(removed: On<Remove<Object>>, mut world: DeferredWorld) {
+    let entity = removed.entity;
+    if world.get::<ViewExceptions>(entity).is_some() || world.get::<ExceptedBy>(entity).is_some() {
+        let mut commands = world.commands();
+        let mut commands = commands.entity(entity);
+        commands.try_remove::<(ViewExceptions, ExceptedBy)>();
+    }
+}
+
+/// The part of the state hash that holds all exceptions. Entities differ between runs, so each end goes in as an object.
+pub(super) fn hash_exceptions() -> impl FnMut(&mut World, &mut StateHasher) {
+    let mut query: Option<QueryState<(&Object, &ViewExceptions)>> = None;
+    move |world, hasher| {
+        let query = query.get_or_insert_with(|| world.query());
+        let mut sum = 0u128;
+        for (viewer, exceptions) in query.iter(world) {
+            for (target, exception) in exceptions.iter() {
+                let Some(target) = world.get::<Object>(target) else {
+                    continue;
+                };
+                let mut own = StateHasher::default();
+                for object in [viewer, target] {
+                    own.write_u64(object.key());
+                    own.write_u64(u64::from(object.generation().0));
+                }
+                own.write_u64(u64::from(exception == ViewException::Show));
+                sum = sum.wrapping_add(own.finish());
+            }
+        }
+        hasher.write_u64(sum as u64);
+        hasher.write_u64((sum >> 64) as u64);
     }
 }
 
@@ -78,17 +142,6 @@ pub enum ViewError {
         /// The object that was named as viewer and as target.
         object: ObjectRef,
     },
-    /// The two are in different scenes.
-    #[error(
-        "viewer {} of scene {} and object {} of scene {} are in different scenes",
-        viewer.id, viewer.scene.0, object.id, object.scene.0
-    )]
-    OtherScene {
-        /// Who was to be shown or hidden.
-        object: ObjectRef,
-        /// The viewer, which is in another scene.
-        viewer: ObjectRef,
-    },
     /// The viewer has as many exceptions as it may have.
     #[error(
         "viewer {} of scene {} already has {max} exceptions, the limit of `exceptions_per_viewer_max`",
@@ -102,26 +155,32 @@ pub enum ViewError {
     },
 }
 
-/// Lets a viewer see an object whatever layers and [`ViewRules`](super::ViewRules) say; see [`ViewException`] for what goes
-/// before what. In place of an exception that there is for the two already. It holds from the next View on, until it is
-/// ended or one of the two is despawned or goes to another scene. O(the viewer's exceptions); the next View judges anew
-/// whom the viewer sees.
+/// Shows an object to a viewer, whatever layers and [`ViewRules`](super::ViewRules) say; see [`ViewException`] for what takes
+/// precedence. It replaces the exception that the two have already, and holds from the next View on.
+///
+/// The exception survives a change of scene of either object, also while they are in different scenes. It ends by
+/// [`clear_view_exception`], or when one of the two is despawned; a player who logs in again is a new object, so set it again
+/// then. A viewer has at most [`exceptions_per_viewer_max`](AoiSettings::exceptions_per_viewer_max) exceptions, those for objects
+/// in other scenes included. O(1); the next View examines all objects around the viewer again.
+///
+/// In a system, use [`ViewEntityCommandsExt`](super::ViewEntityCommandsExt).
 ///
 /// # Errors
 /// See [`ViewError`]; nothing is changed then.
 pub fn show_to(world: &mut World, object: Entity, viewer: Entity) -> Result<(), ViewError> {
-    set_exception(world, object, viewer, Some(ViewException::Show))
+    set_exception(world, object, viewer, ViewException::Show)
 }
 
-/// Hides an object from one viewer, whatever the rules say and whoever showed it; otherwise as [`show_to`].
+/// Hides an object from one viewer, whatever the rules say; a player who is blocked, or in stealth. Otherwise as [`show_to`]:
+/// the object stays hidden through changes of scene of either, until [`clear_view_exception`] or the end of one of the two.
 ///
 /// # Errors
 /// See [`ViewError`]; nothing is changed then.
 pub fn hide_from(world: &mut World, object: Entity, viewer: Entity) -> Result<(), ViewError> {
-    set_exception(world, object, viewer, Some(ViewException::Hide))
+    set_exception(world, object, viewer, ViewException::Hide)
 }
 
-/// Ends the exception that there is for two, if any: layers and rules hold for them again.
+/// Ends the exception that two objects have, if any, in whichever scenes they are: layers and rules hold for them again.
 ///
 /// # Errors
 /// See [`ViewError`]; nothing is changed then.
@@ -130,53 +189,59 @@ pub fn clear_view_exception(
     object: Entity,
     viewer: Entity,
 ) -> Result<(), ViewError> {
-    set_exception(world, object, viewer, None)
+    check_ends(world, object, viewer)?;
+    let exceptions = world.get_mut::<ViewExceptions>(viewer);
+    // An exception that does not exist is no change.
+    if let Some(mut exceptions) = exceptions.filter(|all| all.0.contains_key(&object)) {
+        exceptions.0.swap_remove(&object);
+        if let Some(mut excepted_by) = world.get_mut::<ExceptedBy>(object) {
+            excepted_by.0.swap_remove(&viewer);
+        }
+    }
+    Ok(())
+}
+
+/// The viewer as an object, if the two can have an exception.
+fn check_ends(world: &World, object: Entity, viewer: Entity) -> Result<ObjectRef, ViewError> {
+    let reference = |entity| {
+        let object = world.get::<Object>(entity).map(Object::reference);
+        object.ok_or(ViewError::NoSuchObject { entity })
+    };
+    let target = reference(object)?;
+    if object == viewer {
+        return Err(ViewError::Itself { object: target });
+    }
+    reference(viewer)
 }
 
 fn set_exception(
     world: &mut World,
     object: Entity,
     viewer: Entity,
-    exception: Option<ViewException>,
+    exception: ViewException,
 ) -> Result<(), ViewError> {
-    let reference = |entity| {
-        let object = world.get::<Object>(entity);
-        object.copied().ok_or(ViewError::NoSuchObject { entity })
-    };
-    let (target, me) = (reference(object)?, reference(viewer)?);
-    let (target, reference) = (target.reference(), me.reference());
-    if object == viewer {
-        return Err(ViewError::Itself { object: target });
-    }
-    if target.scene != reference.scene {
-        return Err(ViewError::OtherScene {
-            object: target,
-            viewer: reference,
-        });
-    }
+    let reference = check_ends(world, object, viewer)?;
     let max = world.get_resource::<AoiSettings>().map_or_else(
         || AoiSettings::default().exceptions_per_viewer_max,
         |settings| settings.exceptions_per_viewer_max,
     );
-    let before = world.get::<ViewExceptions>(viewer);
-    let mut exceptions = before.cloned().unwrap_or_default();
-    if let Some(objects) = world.get::<SceneObjects>(me.scene_entity()) {
-        exceptions.retain_live(reference.scene, objects);
+    let exceptions = world.get::<ViewExceptions>(viewer);
+    let before = exceptions.and_then(|all| all.get(object));
+    if before == Some(exception) {
+        return Ok(());
     }
-    match exception {
-        None => {
-            exceptions.0.remove(&target);
-        }
-        Some(exception) => {
-            let is_new = exceptions.0.insert(target, exception).is_none();
-            if exceptions.len() as u64 > u64::from(max) && is_new {
-                let viewer = reference;
-                return Err(ViewError::TooMany { viewer, max });
-            }
-        }
+    let count = exceptions.map_or(0, ViewExceptions::len);
+    if before.is_none() && count as u64 >= u64::from(max) {
+        let viewer = reference;
+        return Err(ViewError::TooMany { viewer, max });
     }
-    if before != Some(&exceptions) {
-        world.entity_mut(viewer).insert(exceptions);
-    }
+    let mut viewer_entity = world.entity_mut(viewer);
+    let mut viewer_entry = viewer_entity
+        .entry::<ViewExceptions>()
+        .or_insert_with(|| ViewExceptions(EntityIndexMap::default()));
+    viewer_entry.get_mut().0.insert(object, exception);
+    let mut object_entity = world.entity_mut(object);
+    let mut object_entry = object_entity.entry::<ExceptedBy>().or_default();
+    object_entry.get_mut().0.insert(viewer);
     Ok(())
 }

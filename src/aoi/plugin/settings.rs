@@ -32,8 +32,8 @@ pub struct AoiSettings {
     /// Each viewer with a full list looks at distances anew every so many ticks; 0 for never. Costs as many looks a
     /// tick as there are such viewers, divided by this.
     pub rerank_ticks: u32,
-    /// How many objects may be shown to one viewer, or hidden from it, against the rules; see
-    /// [`show_to`](super::show_to). When it has as many, a further one is an error and changes nothing.
+    /// How many objects can be shown to one viewer, or hidden from it, against the rules, those in other scenes included; see
+    /// [`show_to`](super::show_to). At this limit a further one is an error and changes nothing.
     pub exceptions_per_viewer_max: u32,
     /// Whether a link needs the other end's consent. Read when a scene opens.
     #[serde(alias = "sight")]

@@ -1,15 +1,17 @@
 //! Views follow the world: who came, went, was put elsewhere, or counts differently than before.
 
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
 use glam::Vec2;
 use tracing::{error, warn};
 
 use super::components::{ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Viewable, Viewer};
-use super::exceptions::ViewExceptions;
+use super::exceptions::{ExceptedBy, ViewExceptions};
 use super::interest::SceneInterest;
 use super::settings::AoiStats;
-use crate::aoi::{RemovalReason, ViewProfile, ViewTraits};
+use crate::aoi::{RemovalReason, ViewException, ViewProfile, ViewTraits};
 use crate::world::{
     AffiliationChanged, GuildId, Object, ObjectCategory, ObjectChangedScene, ObjectDespawned,
     ObjectId, ObjectKinds, ObjectRef, ObjectSpawned, ObjectTeleported, PartyId, Position,
@@ -90,19 +92,17 @@ pub(super) fn count_non_objects(
     }
 }
 
-/// Objects that went: their links, ties and exceptions end.
+/// Objects that left their scene: their links, relations and exceptions in it end.
 pub(super) fn remove_despawned(
     mut gone: MessageReader<ObjectDespawned>,
     mut moved_on: MessageReader<ObjectChangedScene>,
-    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
-    mut exceptions: Query<(&Object, &mut ViewExceptions)>,
+    mut scenes: Query<&mut SceneInterest>,
 ) {
     let moved_on = moved_on.read().map(|change| change.from.reference());
     let mut moved_on: Vec<ObjectRef> = moved_on.collect();
     moved_on.sort_unstable();
-    let mut bereft = Vec::new();
     for ObjectDespawned { object, .. } in gone.read() {
-        let Ok((mut interest, objects)) = scenes.get_mut(object.scene_entity()) else {
+        let Ok(mut interest) = scenes.get_mut(object.scene_entity()) else {
             continue;
         };
         let removal = if moved_on.binary_search(&object.reference()).is_ok() {
@@ -110,19 +110,7 @@ pub(super) fn remove_despawned(
         } else {
             RemovalReason::Despawn
         };
-        let excepting = interest.views.viewers_with_exception(object.id().0);
-        bereft.extend(excepting.filter_map(|viewer| objects.entity(ObjectId(viewer))));
         interest.views.remove(object.id().0, removal);
-    }
-    for viewer in bereft {
-        let Ok((object, mut exceptions)) = exceptions.get_mut(viewer) else {
-            continue;
-        };
-        if let Ok((_, objects)) = scenes.get(object.scene_entity()) {
-            // The views know already, so this is no change to follow.
-            let exceptions = exceptions.bypass_change_detection();
-            exceptions.retain_live(object.scene(), objects);
-        }
     }
 }
 
@@ -234,44 +222,68 @@ pub(super) fn update_rules(
     }
 }
 
-/// Viewers whose exceptions are others than before.
+/// Exceptions become those of the views: of viewers whose exceptions changed or that came into a scene, and for objects that
+/// came into one.
 pub(super) fn update_exceptions(
     mut removed: RemovedComponents<ViewExceptions>,
     objects: Query<&Object>,
-    mut changed: Query<
-        (&Object, &mut ViewExceptions),
-        Or<(Changed<ViewExceptions>, Changed<Object>)>,
-    >,
-    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+    changed: Query<(&Object, &ViewExceptions), Or<(Changed<ViewExceptions>, Changed<Object>)>>,
+    came: Query<(Entity, &Object, &ExceptedBy), Changed<Object>>,
+    viewers: Query<(&Object, &ViewExceptions)>,
+    mut scenes: Query<&mut SceneInterest>,
 ) {
     for entity in removed.read() {
-        if let Ok(object) = objects.get(entity)
-            && let Ok((mut interest, _)) = scenes.get_mut(object.scene_entity())
+        if let Ok(viewer) = objects.get(entity)
+            && let Ok(mut interest) = scenes.get_mut(viewer.scene_entity())
         {
-            set_exceptions(&mut interest, object.id(), &ViewExceptions::default());
+            set_exceptions(&mut interest, viewer.id(), &BTreeMap::new());
         }
     }
-    for (object, mut exceptions) in &mut changed {
-        let Ok((mut interest, objects)) = scenes.get_mut(object.scene_entity()) else {
+    for (viewer, exceptions) in &changed {
+        let Ok(mut interest) = scenes.get_mut(viewer.scene_entity()) else {
             continue;
         };
-        let exceptions = exceptions.bypass_change_detection();
-        exceptions.retain_live(object.scene(), objects);
-        set_exceptions(&mut interest, object.id(), exceptions);
+        let here = exceptions.iter().filter_map(|(target, exception)| {
+            let target = objects.get(target).ok()?;
+            let is_here = target.scene() == viewer.scene();
+            is_here.then_some((target.id().0, exception))
+        });
+        let here: BTreeMap<u32, ViewException> = here.collect();
+        set_exceptions(&mut interest, viewer.id(), &here);
+    }
+    for (entity, target, excepted_by) in &came {
+        let Ok(mut interest) = scenes.get_mut(target.scene_entity()) else {
+            continue;
+        };
+        for (viewer, exceptions) in viewers.iter_many(excepted_by.viewers()).flatten() {
+            if viewer.scene() == target.scene() {
+                let (viewer, exception) = (viewer.id().0, exceptions.get(entity));
+                interest
+                    .views
+                    .set_exception(viewer, target.id().0, exception);
+            }
+        }
     }
 }
 
-fn set_exceptions(interest: &mut SceneInterest, viewer: ObjectId, wanted: &ViewExceptions) {
-    let had = interest.views.exceptions(viewer.0);
-    let ended = had.filter(|&(target, _)| wanted.get(interest.object_ref(target)).is_none());
-    let ended: Vec<u32> = ended.map(|(target, _)| target).collect();
+/// Makes these the exceptions of a viewer, and no others.
+fn set_exceptions(
+    interest: &mut SceneInterest,
+    viewer: ObjectId,
+    wanted: &BTreeMap<u32, ViewException>,
+) {
+    let had = interest
+        .views
+        .exceptions(viewer.0)
+        .map(|(target, _)| target);
+    let ended: Vec<u32> = had.filter(|target| !wanted.contains_key(target)).collect();
     for target in ended {
         interest.views.set_exception(viewer.0, target, None);
     }
-    for (target, exception) in wanted.iter() {
+    for (&target, &exception) in wanted {
         interest
             .views
-            .set_exception(viewer.0, target.id.0, Some(exception));
+            .set_exception(viewer.0, target, Some(exception));
     }
 }
 

@@ -12,10 +12,10 @@ use crate::matchmaking::Match;
 use crate::sim::StateHasher;
 use crate::world::{SceneId, SceneSpec, SimScene, WorldError, change_scene, open_scene};
 
-/// Where a player stood when it went to its match.
+/// The position of a player before it went to its match.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlayerHome {
-    /// The scene's number, by which a scene that closed is told from others.
+    /// The scene's id, which distinguishes a closed scene from later ones.
     pub scene_id: SceneId,
     /// The scene's entity.
     pub scene: Entity,
@@ -33,13 +33,13 @@ impl PlayerHome {
 
 /// Opens scenes for the matches of a mode, and moves their players.
 ///
-/// It is called from an exclusive system, with the world but for [`Instances`](crate::instance::Instances). What it
-/// does must depend on the world alone, so that a run can be repeated.
+/// It is called from an exclusive system; [`Instances`](crate::instance::Instances) is in the world. Its
+/// results must depend on the world alone, so that a run can be repeated.
 pub trait InstanceHost: Send + Sync + 'static {
-    /// Opens the scene of a match, while `running` other instances have one, and gives its entity.
+    /// Opens the scene of a match, while `running` other instances have one, and returns its entity.
     ///
     /// # Errors
-    /// [`InstanceError`], which is told by [`InstanceRefused`](crate::instance::InstanceRefused).
+    /// [`InstanceError`], which is reported in [`InstanceRefused`](crate::instance::InstanceRefused).
     fn open(
         &self,
         world: &mut World,
@@ -47,10 +47,10 @@ pub trait InstanceHost: Send + Sync + 'static {
         running: usize,
     ) -> Result<Entity, InstanceError>;
 
-    /// Moves a player's object into the scene, which it must be in afterwards; to its middle unless overridden.
+    /// Moves a player's object into the scene; by default to its middle. The object must be in the scene afterwards.
     ///
     /// # Errors
-    /// [`WorldError`]; the player is then out of the match, and stays where it was.
+    /// [`WorldError`]; the player is then removed from the match, and stays where it was.
     fn admit(
         &self,
         world: &mut World,
@@ -65,11 +65,11 @@ pub trait InstanceHost: Send + Sync + 'static {
         change_scene(world, player, scene, size_m / 2.0)
     }
 
-    /// Moves a player's object home; to where it stood before unless overridden.
+    /// Moves a player's object home; by default to its position before the match.
     ///
     /// # Errors
-    /// [`WorldError`], when its old scene is closed or full, say; its object is then despawned, and the game may give
-    /// it another. The same goes for an object that is still in the match's scene afterwards.
+    /// [`WorldError`], for example when its old scene is closed or full; its object is then despawned, and the game may give
+    /// the player another. The same applies to an object that is still in the match's scene afterwards.
     fn send_home(
         &self,
         world: &mut World,
@@ -80,37 +80,37 @@ pub trait InstanceHost: Send + Sync + 'static {
     }
 }
 
-/// Every match gets a new scene of this description, and nothing in it.
+/// Every match gets a new empty scene of this specification.
 impl InstanceHost for SceneSpec {
     fn open(&self, world: &mut World, _: &Match, _: usize) -> Result<Entity, InstanceError> {
         Ok(open_scene(world, self.clone(), ())?)
     }
 }
 
-/// The modes whose matches are played in instances, by name; all others are left to the embedder.
+/// The modes whose matches run in instances, by name; all others are left to the embedder.
 #[derive(Resource, Clone, Default)]
 pub struct InstanceModes {
     modes: BTreeMap<String, (InstanceRules, Arc<dyn InstanceHost>)>,
 }
 
 impl InstanceModes {
-    /// The matches of `mode` are played by these rules in scenes that `host` opens, from the next match on.
+    /// Sets the rules and the host of the matches of `mode`, from the next match on.
     pub fn host(&mut self, mode: &str, rules: InstanceRules, host: impl InstanceHost) {
         self.modes.insert(mode.to_owned(), (rules, Arc::new(host)));
     }
 
-    /// The matches of `mode` get no scene any more; those that have one are played to their end. Whether they had.
+    /// Removes the host of `mode`; running matches continue to their end. Returns whether there was one.
     pub fn remove(&mut self, mode: &str) -> bool {
         self.modes.remove(mode).is_some()
     }
 
-    /// Whether no mode is hosted.
+    /// Whether no mode has a host.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.modes.is_empty()
     }
 
-    /// The modes that are hosted.
+    /// The modes with a host.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.modes.keys().map(String::as_str)
     }

@@ -20,10 +20,10 @@ use crate::world::{PlayerId, SceneId};
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct InstanceSettings {
-    /// Instances that run or wait to be opened at once. A further match is refused: its players stay where they are,
-    /// which is told and counted.
+    /// The maximum number of instances that run or wait to be opened. Further matches are refused: their players stay where they
+    /// are, which is reported and counted.
     pub instances_max: u32,
-    /// Instances that are opened a tick; the others wait for the next ticks, in the order of their matches.
+    /// The number of instances that are opened per tick; the others wait for the next ticks, in the order of their matches.
     #[serde(alias = "opens_per_tick_max")]
     pub opened_per_tick_max: u32,
 }
@@ -37,37 +37,37 @@ impl Default for InstanceSettings {
     }
 }
 
-/// What became of instances and their players so far.
+/// Counters of instances and their players.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InstanceStats {
-    /// Instances that had a scene.
+    /// Instances that were opened.
     pub opened: u64,
-    /// Those of them that ended.
+    /// Instances that ended.
     pub ended: u64,
-    /// Matches of hosted modes that have no scene, for whatever reason.
+    /// Matches of hosted modes that got no scene, for any reason.
     pub refused: u64,
-    /// The most instances that ran at once.
+    /// The maximum number of instances at the same time.
     pub peak: usize,
-    /// Times that a player was moved into its instance.
+    /// How often a player was moved into its instance.
     pub entered: u64,
-    /// Times that a player was moved home.
+    /// How often a player was moved home.
     pub returned: u64,
-    /// Times that a player was in its instance no more: its object was gone, or in another scene, or could not be
+    /// How often a player was no longer in its instance: its object was gone, or in another scene, or could not be
     /// moved home.
     pub lost: u64,
-    /// Players who never were in their match: they could not be moved in, or had a seat in another.
+    /// Players who never entered their match: they could not be moved in, or had a seat in another.
     pub never_entered: u64,
     /// Players who left their match for good before its end, synthetic ones included.
     pub left: u64,
     /// Players who joined a running match, synthetic ones included.
     pub joined: u64,
-    /// Times that matchmaking was asked for players.
+    /// How often a backfill was requested from matchmaking.
     pub backfills_requested: u64,
-    /// Vacancies that nobody filled as often as matchmaking was asked.
+    /// Vacancies that stayed open after the last attempt.
     pub backfills_unfilled: u64,
 }
 
-/// A match at play.
+/// A running match.
 #[derive(MemoryUse)]
 pub struct Instance {
     pub(super) match_id: u64,
@@ -78,13 +78,13 @@ pub struct Instance {
     pub(super) rules: InstanceTickSettings,
     #[memory(skip)]
     pub(super) host: Arc<dyn InstanceHost>,
-    /// Those of the lineup who are real, in the order in which they came.
+    /// The seats of the real players of the lineup, in the order of their arrival.
     pub(super) seats: Vec<Seat>,
     /// In the order in which players left.
     pub(super) vacancies: Vec<PendingVacancy>,
 }
 
-/// The place of a real player in an instance.
+/// The seat of a real player in an instance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Seat {
     pub player: PlayerId,
@@ -92,7 +92,7 @@ pub(super) struct Seat {
     pub state: SeatState,
 }
 
-/// Where the player of a seat is.
+/// The state of a seat's player.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SeatState {
     /// Its object is in the scene of the match.
@@ -101,33 +101,33 @@ pub(super) enum SeatState {
         entity: Entity,
         home: PlayerHome,
     },
-    /// It has no object; it has left when it has none at this tick.
+    /// It has no object; at this tick it counts as having left.
     Away {
         reserved_until: u64,
-        /// Where it goes home to, if it was here before.
+        /// Its home, if it was here before.
         home: Option<PlayerHome>,
     },
 }
 
-/// What a side lacks, and how matchmaking was asked about it.
+/// A vacancy of a side, with the state of its backfill requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PendingVacancy {
     pub vacancy: Vacancy,
-    /// Questions so far.
+    /// The number of requests so far.
     pub attempts: u32,
-    /// The number of the question that is not answered yet.
+    /// The number of the pending request.
     pub request_id: Option<u64>,
     pub next_tick: u64,
 }
 
 impl Instance {
-    /// The match that is played in it.
+    /// The match of the instance.
     #[must_use]
     pub const fn match_id(&self) -> u64 {
         self.match_id
     }
 
-    /// Who plays on which side, synthetic players included.
+    /// The players of each side, synthetic players included.
     #[must_use]
     pub const fn lineup(&self) -> &Lineup {
         &self.lineup
@@ -139,13 +139,13 @@ impl Instance {
         self.scene
     }
 
-    /// The tick in which its time is over.
+    /// The tick in which its time ends.
     #[must_use]
     pub const fn ends_tick(&self) -> u64 {
         self.ends_tick
     }
 
-    /// Notes that players are missing, about whom matchmaking is asked from this tick on, if the rules have it so.
+    /// Adds a vacancy that is requested from this tick on, if the rules allow it.
     pub(super) fn add_vacancy(&mut self, vacancy: Option<Vacancy>, tick: u64) {
         let Some(vacancy) = vacancy.filter(|vacancy| vacancy.players > 0) else {
             return;
@@ -160,7 +160,7 @@ impl Instance {
         }
     }
 
-    /// The real players whose objects are in the scene, in the order in which they came.
+    /// The real players whose objects are in the scene, in the order of their arrival.
     pub fn players_inside(&self) -> impl Iterator<Item = (PlayerId, Entity)> {
         self.seats.iter().filter_map(|seat| match seat.state {
             SeatState::Inside { entity, .. } => Some((seat.player, entity)),
@@ -169,7 +169,7 @@ impl Instance {
     }
 }
 
-/// All instances that run, by number, and the matches that wait to be opened.
+/// All running instances, by id, and the matches that wait to be opened.
 #[derive(Resource, Default, MemoryUse)]
 pub struct Instances {
     pub(super) next_id: u64,
@@ -179,15 +179,15 @@ pub struct Instances {
     pub(super) pending: VecDeque<Match>,
     /// The instance in which a player has a seat.
     pub(super) instance_by_player: BTreeMap<PlayerId, InstanceId>,
-    /// Questions to matchmaking so far.
+    /// The number of requests to matchmaking so far.
     pub(super) requests: u64,
-    /// Answers that are due to matches that ended meanwhile. An answer comes within the heartbeat of its question, so that
-    /// there are no more of these than instances end in one.
+    /// Pending replies for matches that have ended. A reply comes within the heartbeat of its request, so there are at most
+    /// as many as instances end in one heartbeat.
     pub(super) orphaned_replies: BTreeMap<u64, usize>,
 }
 
 impl Instances {
-    /// An instance that runs. O(log instances).
+    /// A running instance. O(log instances).
     #[must_use]
     pub fn get(&self, instance: InstanceId) -> Option<&Instance> {
         self.running.get(&instance)
@@ -199,25 +199,25 @@ impl Instances {
         self.instance_by_player.get(&player).copied()
     }
 
-    /// All that run, by ascending number.
+    /// All running instances, by ascending id.
     pub fn iter(&self) -> impl Iterator<Item = (InstanceId, &Instance)> {
         self.running.iter().map(|(&id, instance)| (id, instance))
     }
 
-    /// How many run.
+    /// The number of running instances.
     #[must_use]
     pub fn len(&self) -> usize {
         self.running.len()
     }
 
-    /// A match ended to which so many answers are due.
+    /// Notes pending replies for a match that has ended.
     pub(super) fn expect_replies(&mut self, match_id: u64, due: usize) {
         if due > 0 {
             self.orphaned_replies.insert(match_id, due);
         }
     }
 
-    /// Whether this answer is to a match that ended meanwhile.
+    /// Whether this reply is for a match that has ended; removes it.
     pub(super) fn take_orphaned_reply(&mut self, match_id: u64) -> bool {
         let Some(due) = self.orphaned_replies.get_mut(&match_id) else {
             return false;
@@ -229,20 +229,20 @@ impl Instances {
         true
     }
 
-    /// Whether none runs, none waits to be opened, and no answer is due.
+    /// Whether no instance runs or waits to be opened, and no reply is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.running.is_empty() && self.pending.is_empty() && self.orphaned_replies.is_empty()
     }
 
-    /// Real players whose objects are in instances: entered = returned + lost + these. O(players).
+    /// The number of real players whose objects are in instances: entered = returned + lost + these. O(players).
     #[must_use]
     pub fn inside_count(&self) -> u64 {
         let inside = self.running.values().flat_map(Instance::players_inside);
         inside.count() as u64
     }
 
-    /// Feeds all of it to the state hash.
+    /// Adds all of it to the state hash.
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(self.next_id);
         hasher.write_u64(self.requests);

@@ -6,43 +6,43 @@ use thiserror::Error;
 use crate::matchmaking::{ModeId, Ticket, TicketParty, TicketPlayer};
 use crate::world::{PlayerId, WorldError};
 
-/// The number of an instance. Never reused.
+/// The id of an instance. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InstanceId(pub u64);
 
-/// The game wants an instance to end, since the match is decided, say. Handled in the next
-/// [`InstanceSystems`](crate::instance::InstanceSystems); nothing happens when it has ended already.
+/// Request: end an instance, for example because the match is decided. Handled in the next
+/// [`InstanceSystems`](crate::instance::InstanceSystems); ignored when it has ended already.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndInstanceRequest {
-    /// The instance that is to end.
+    /// The instance to end.
     pub instance: InstanceId,
 }
 
-/// Somebody wants to leave a match before its end. Handled as [`EndInstanceRequest`] is: real players are moved home, and
-/// others are asked to join in their place.
+/// Request: a player or party leaves a match before its end. Handled like [`EndInstanceRequest`]: real players are moved home, and
+/// replacements are requested.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaveInstanceRequest {
-    /// Which instance is left.
+    /// The instance.
     pub instance: InstanceId,
-    /// The player or the party that leaves it.
+    /// The player or the party that leaves.
     pub leaver: Leaver,
 }
 
-/// Who leaves a match before its end: a player alone, or a whole party.
+/// A player alone, or a whole party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaver {
-    /// One player; the rest of its party plays on.
+    /// One player; the rest of its party stays.
     Player(TicketPlayer),
     /// A whole party.
     Party(TicketParty),
 }
 
-/// A match has a scene from this tick on; its players' [`InstancePlayerEntered`] come right after it.
+/// A match has a scene from this tick on; the [`InstancePlayerEntered`] of its players follow directly.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceOpened {
-    /// The number that the instance has from now on.
+    /// The id of the instance.
     pub instance: InstanceId,
-    /// The match that is played in it.
+    /// The match.
     pub match_id: u64,
     /// The mode of the match.
     pub mode: ModeId,
@@ -50,14 +50,14 @@ pub struct InstanceOpened {
     pub scene: Entity,
 }
 
-/// A match has no scene, and will have none; its players stay where they are.
+/// A match gets no scene; its players stay where they are.
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct InstanceRefused {
-    /// The match that gets no scene, by the number that matchmaking gave it.
+    /// The id that matchmaking gave the match.
     pub match_id: u64,
     /// The mode of the match.
     pub mode: ModeId,
-    /// What stood in the way.
+    /// The cause.
     pub error: InstanceError,
 }
 
@@ -65,14 +65,13 @@ pub struct InstanceRefused {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum InstanceError {
-    /// As many instances run or wait to be opened as may.
+    /// The limit of instances that run or wait to be opened is reached.
     #[error("too many instances: at most {max} can run at once")]
     TooMany {
-        /// How many may run or wait to be opened at once, as [`InstanceSettings`](crate::instance::InstanceSettings)
-        /// say.
+        /// The limit in [`InstanceSettings`](crate::instance::InstanceSettings).
         max: u32,
     },
-    /// The host does not want this match to be played in a scene.
+    /// The host declined to open a scene for this match.
     #[error("the instance host declined the match")]
     Declined,
     /// The host could not open a scene.
@@ -88,99 +87,99 @@ pub enum InstanceError {
 pub struct InstancePlayerEntered {
     /// The instance of its match.
     pub instance: InstanceId,
-    /// The player that this is about.
+    /// The player.
     pub player: PlayerId,
-    /// Its object, the one that it had before.
+    /// Its object, the same as before.
     pub entity: Entity,
-    /// The side that it plays on, 0 or 1.
+    /// Its side, 0 or 1.
     pub side: usize,
-    /// Whether it was in this match before and has come back to its seat.
+    /// Whether it was in this match before and has returned to its seat.
     pub is_return: bool,
 }
 
-/// A player is in the scene of its match no more, before the match's end.
+/// A player left the scene of its match before the match's end.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstancePlayerLeft {
     /// The instance of its match.
     pub instance: InstanceId,
-    /// The player that this is about.
+    /// The player.
     pub player: PlayerId,
-    /// The object that it played with; gone where the reason says so.
+    /// Its object in the match; gone if the reason says so.
     pub entity: Entity,
-    /// The side that it played on, 0 or 1.
+    /// Its side, 0 or 1.
     pub side: usize,
-    /// Why it is there no more, and whether its seat is held for it.
+    /// The reason, and whether its seat is reserved.
     pub reason: DepartureReason,
 }
 
-/// A player, real or synthetic, is in the lineup of a running match no more. Of real players who were in its scene a
-/// [`InstancePlayerLeft`] tells as well; this one comes when a seat that was held is given up, and for those who stay out.
+/// A player, real or synthetic, was removed from the lineup of a running match. For real players who were in its scene there is
+/// also an [`InstancePlayerLeft`]; this message comes when a reserved seat is released, and for players who never entered.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberLeft {
     /// The match.
     pub match_id: u64,
-    /// The player's party in it.
+    /// The player's party.
     pub party: TicketParty,
-    /// The player that this is about.
+    /// The player.
     pub player: TicketPlayer,
 }
 
-/// A player was found for a match and has a seat in another, which it keeps: it is out of the new match, and others are asked
-/// to join in its place.
+/// A player was matched and has a seat in another instance, which it keeps: it is removed from the new match, and a
+/// replacement is requested.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerAlreadyInInstance {
     /// The instance of the new match.
     pub instance: InstanceId,
-    /// The player that this is about.
+    /// The player.
     pub player: PlayerId,
-    /// The instance in which it has its seat.
+    /// The instance with its seat.
     pub seated_in: InstanceId,
 }
 
-/// How a player left a match before its end.
+/// Why a player left a match before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepartureReason {
-    /// Its object is gone: it logged out, say. Its seat is held until this tick.
+    /// Its object is gone, for example by a logout. Its seat is reserved until this tick.
     Gone {
-        /// From this tick on others are asked to join in its place.
+        /// The tick from which replacements are requested.
         reserved_until_tick: u64,
     },
     /// The game moved it to another scene, where it stays.
     Moved,
-    /// It asked to leave.
+    /// It requested to leave.
     Requested,
 }
 
-/// A player's object was moved home, at the end of its match or since it left; follows on [`InstancePlayerLeft`] then.
+/// A player's object was moved home, at the end of its match or after it left; in that case it follows [`InstancePlayerLeft`].
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstancePlayerReturned {
-    /// The instance from whose scene it was moved.
+    /// The instance that it left.
     pub instance: InstanceId,
-    /// The player that this is about.
+    /// The player.
     pub player: PlayerId,
-    /// Its object, the one that it played with.
+    /// Its object.
     pub entity: Entity,
 }
 
-/// A party joined a running match; the [`InstancePlayerEntered`] of its players come right after it.
+/// A party joined a running match; the [`InstancePlayerEntered`] of its players follow directly.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct InstancePartyJoined {
-    /// The instance of its match.
+    /// The instance of the match.
     pub instance: InstanceId,
-    /// The side that it plays on, 0 or 1.
+    /// Its side, 0 or 1.
     pub side: usize,
-    /// The ticket with which the party waited; it waits no more.
+    /// The ticket of the party, which is no longer queued.
     pub ticket: Ticket,
 }
 
-/// A match is over: its players are home, its scene is closed.
+/// A match ended: its players are home, its scene is closed.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceEnded {
-    /// The number that the instance had; no other one will get it.
+    /// The id of the instance, which is not reused.
     pub instance: InstanceId,
-    /// The match that was played in it.
+    /// The match.
     pub match_id: u64,
-    /// The entity that the scene was.
+    /// The former entity of the scene.
     pub scene: Entity,
     /// Why it ended.
     pub reason: EndReason,
@@ -189,27 +188,27 @@ pub struct InstanceEnded {
 /// Why an instance ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// Its time was over.
+    /// Its time ended.
     TimeLimit,
-    /// The game asked for it.
+    /// The game requested it.
     Requested,
-    /// Nobody had a seat in it any more.
+    /// It had no seats any more.
     Empty,
-    /// Somebody else closed its scene.
+    /// Its scene was closed by other code.
     SceneClosed,
 }
 
-/// A player could not be moved in, and is out of the match, or could not be moved home, and its object was despawned.
+/// A player could not be moved in, and is removed from the match, or could not be moved home, and its object was despawned.
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct InstanceMoveFailed {
     /// The instance of its match.
     pub instance: InstanceId,
-    /// The player that this is about.
+    /// The player.
     pub player: PlayerId,
-    /// The object that was to be moved; gone now if it was on its way home.
+    /// The object; gone now if it was on its way home.
     pub entity: Entity,
     /// Whether it was on its way home.
     pub is_returning: bool,
-    /// What stood in the way.
+    /// The cause.
     pub error: WorldError,
 }

@@ -1,4 +1,4 @@
-//! A tick of the instances: parties join, instances end and open; then what `seats` has to do.
+//! A tick of the instances: parties join, instances end and open; then the seats are checked.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::matchmaking::{
 use crate::sim::SimTick;
 use crate::world::{PlayerId, SimScene, WorldError, close_scene};
 
-/// What was read of the messages that instances follow.
+/// The read positions of the messages that instances follow.
 #[derive(Default)]
 pub(super) struct Cursors {
     formed: MessageCursor<MatchFormed>,
@@ -34,14 +34,14 @@ pub(super) struct Cursors {
     leave: MessageCursor<LeaveInstanceRequest>,
 }
 
-/// Whether there is anything to do: a mode is hosted, or an instance of one that was is not over.
+/// Whether there is anything to do: a mode has a host, or an instance still runs.
 pub(super) fn is_used(modes: Res<InstanceModes>, instances: Res<Instances>) -> bool {
     !modes.is_empty() || !instances.is_empty()
 }
 
-/// All that instances do in a tick.
+/// Runs all steps of a tick.
 ///
-/// `Instances` stays in the world throughout: hosts and the observers of objects that come and go may read it, or end an instance.
+/// `Instances` stays in the world throughout: hosts and observers of spawned and despawned objects may read it, or end an instance.
 pub(super) fn run_instances(world: &mut World, mut cursors: Local<Cursors>) {
     let filled = unread(world, &mut cursors.filled);
     let formed = unread(world, &mut cursors.formed);
@@ -71,7 +71,7 @@ fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> V
     })
 }
 
-/// Ends an instance now, as an [`EndInstanceRequest`] does; whether it ran. O(players of it).
+/// Ends an instance now, like an [`EndInstanceRequest`]; returns whether it ran. O(players of it).
 pub fn end_instance(world: &mut World, instance: InstanceId) -> bool {
     if !world.contains_resource::<Instances>() {
         return false;
@@ -83,8 +83,8 @@ pub fn end_instance(world: &mut World, instance: InstanceId) -> bool {
     true
 }
 
-/// Takes a player or a party out of an instance now, as a [`LeaveInstanceRequest`] does; whether it was in it. Others are
-/// asked to join in its place at once, unless the match waits for an answer already, so that they can be found in the same
+/// Removes a player or a party from an instance now, like a [`LeaveInstanceRequest`]; returns whether it was in it. Replacements are
+/// requested at once, unless the match waits for a reply already, so that they can be found in the same
 /// tick's heartbeat. O(players of it).
 pub fn leave_instance(world: &mut World, instance: InstanceId, leaver: Leaver) -> bool {
     if !world.contains_resource::<Instances>() {
@@ -96,7 +96,7 @@ pub fn leave_instance(world: &mut World, instance: InstanceId, leaver: Leaver) -
     left
 }
 
-/// Parties that were found for a running match join it.
+/// Adds parties that were found for a running match to it.
 fn apply_backfill(world: &mut World, filled: BackfillResult, tick: u64) {
     let BackfillResult {
         id,
@@ -111,11 +111,11 @@ fn apply_backfill(world: &mut World, filled: BackfillResult, tick: u64) {
     let Some((id, instance)) = world.resource::<Instances>().iter().find(of_match) else {
         return;
     };
-    // The answers come in the order of the questions.
+    // The replies come in the order of the requests.
     let questions = instance.vacancies.iter().enumerate();
     let of_side = questions.filter(|(_, vacancy)| vacancy.vacancy.side == group);
     let asked = of_side.filter_map(|(at, vacancy)| Some((vacancy.request_id?, at)));
-    // Others may ask for players, too.
+    // Other code may request backfills, too.
     let Some((_, at)) = asked.min() else {
         return;
     };
@@ -160,14 +160,14 @@ fn apply_backfill(world: &mut World, filled: BackfillResult, tick: u64) {
     }
 }
 
-/// Parties that were found for a match that ended meanwhile wait on, as long as they have waited.
+/// Queues parties again that were found for a match that has ended; they keep their waiting time.
 fn requeue(world: &mut World, joined: Vec<Ticket>) {
     for ticket in joined {
         world.write_message(QueueRequest { ticket });
     }
 }
 
-/// Instances whose time is over, that are empty, closed, or asked to end.
+/// Ends instances whose time is over, that are empty or closed, or whose end was requested.
 fn end_finished(world: &mut World, asked: &[EndInstanceRequest], tick: u64) {
     let why = |id: InstanceId, instance: &Instance| {
         if world.get::<SimScene>(instance.scene).is_none() {
@@ -193,7 +193,7 @@ fn end_finished(world: &mut World, asked: &[EndInstanceRequest], tick: u64) {
     }
 }
 
-/// Moves everybody of an instance that runs no more home and closes its scene.
+/// Moves all players of an ended instance home and closes its scene.
 fn close(world: &mut World, id: InstanceId, over: Instance, reason: EndReason) {
     let mut instances = instances_mut(world);
     for seat in &over.seats {
@@ -207,7 +207,7 @@ fn close(world: &mut World, id: InstanceId, over: Instance, reason: EndReason) {
             return_player(world, &stage, seat.player, entity, &home);
         }
     }
-    // Somebody else may have closed it before.
+    // Other code may have closed it before.
     let _ = close_scene(world, over.scene);
     world.resource_mut::<InstanceStats>().ended += 1;
     world.write_message(InstanceEnded {
@@ -218,7 +218,7 @@ fn close(world: &mut World, id: InstanceId, over: Instance, reason: EndReason) {
     });
 }
 
-/// Matches of hosted modes wait for their scene, unless there are as many instances as may be.
+/// Queues matches of hosted modes for their scene, up to the limit of instances.
 fn queue_matches(world: &mut World, formed: Vec<MatchFormed>) {
     let max = world.resource::<InstanceSettings>().instances_max;
     for MatchFormed {
@@ -237,7 +237,7 @@ fn queue_matches(world: &mut World, formed: Vec<MatchFormed>) {
     }
 }
 
-/// A host of a mode that is not open when the app has started never gets a match: a slip in the name, most likely.
+/// Warns about hosts of modes that are not open when the app has started: they never get a match. Usually a typing error.
 pub(super) fn warn_unknown_modes(hosts: Res<InstanceModes>, matchmaker: Res<Matchmaker>) {
     let open = matchmaker.names();
     for mode in hosts.names() {
@@ -251,7 +251,7 @@ pub(super) fn warn_unknown_modes(hosts: Res<InstanceModes>, matchmaker: Res<Matc
     }
 }
 
-/// The rules and the host of a match, if its mode has them.
+/// The rules and the host of a match, if its mode has a host.
 fn host_of(world: &World, found: &Match) -> Option<(InstanceRules, Arc<dyn InstanceHost>)> {
     let names = world.get_resource::<Matchmaker>()?.names();
     let name = names.get(usize::from(found.mode.0))?;
@@ -268,7 +268,7 @@ fn refuse(world: &mut World, found: &Match, error: InstanceError) {
     });
 }
 
-/// Opens the scenes of as many matches as a tick may, and lets their players in.
+/// Opens the scenes of as many matches as allowed per tick, and moves their players in.
 fn open_pending(world: &mut World, tick: u64) {
     for _ in 0..world.resource::<InstanceSettings>().opened_per_tick_max {
         let Some(found) = instances_mut(world).pending.pop_front() else {
@@ -294,7 +294,7 @@ fn open_pending(world: &mut World, tick: u64) {
         let tick_mhz = world
             .get_resource::<Time<Fixed>>()
             .map_or(1, tick_rate_millihertz);
-        let rules = rules.to_ticks(tick_mhz);
+        let rules = rules.in_ticks(tick_mhz);
         let instance = Instance {
             match_id: found.id,
             lineup: Lineup::new(found.mode, found.groups.clone()),

@@ -1,4 +1,4 @@
-//! The players of an instance: who has a seat, moves in, leaves, comes back home, and is to be replaced.
+//! The players of an instance: who has a seat, moves in, leaves, comes home, and has to be replaced.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ pub(super) fn instances_mut(world: &mut World) -> Mut<'_, Instances> {
     world.resource_mut::<Instances>()
 }
 
-/// An instance that runs.
+/// A running instance.
 pub(super) fn instance_mut(world: &mut World, id: InstanceId) -> Option<Mut<'_, Instance>> {
     instances_mut(world).filter_map_unchanged(|instances| instances.running.get_mut(&id))
 }
 
-/// Where an instance is played, and who moves players there and home.
+/// The scene of an instance, and the host that moves players there and home.
 pub(super) struct InstanceContext {
     id: InstanceId,
     scene: Entity,
@@ -74,7 +74,7 @@ pub(super) fn return_player(
         Err(error) => {
             world.resource_mut::<InstanceStats>().lost += 1;
             debug!(instance = id.0, player = player.0, %error, "player not returned from instance: object despawned");
-            // It has no seat here any more, and the match may go on.
+            // It has no seat here any more, and the match may continue.
             let _ = despawn_object(world, entity);
             world.write_message(InstanceMoveFailed {
                 instance: id,
@@ -91,7 +91,7 @@ pub(super) fn real_players(ticket: &Ticket) -> impl Iterator<Item = PlayerId> {
     ticket.members.iter().filter_map(|member| member.real())
 }
 
-/// A player gets a seat, and is moved in if it has an object.
+/// Gives a player a seat, and moves it in if it has an object.
 pub(super) fn assign_seat(
     world: &mut World,
     id: InstanceId,
@@ -135,7 +135,7 @@ pub(super) fn assign_seat(
     }
 }
 
-/// Writes the state of a player's seat, unless it has none any more.
+/// Sets the state of a player's seat, unless it was removed.
 fn set_seat(world: &mut World, id: InstanceId, player: PlayerId, state: SeatState) {
     let Some(mut instance) = instance_mut(world, id) else {
         return;
@@ -145,7 +145,7 @@ fn set_seat(world: &mut World, id: InstanceId, player: PlayerId, state: SeatStat
     }
 }
 
-/// Takes the seat of a player, which it gives if there was one.
+/// Removes and returns the seat of a player.
 fn remove_seat(world: &mut World, id: InstanceId, player: PlayerId) -> Option<Seat> {
     let mut instances = instances_mut(world);
     let seats = &mut instances.running.get_mut(&id)?.seats;
@@ -155,8 +155,8 @@ fn remove_seat(world: &mut World, id: InstanceId, player: PlayerId) -> Option<Se
     Some(seat)
 }
 
-/// Moves the object of a seat's player in. When it cannot be, the player is out of the match: others would be kept out by the
-/// same.
+/// Moves the object of a seat's player in. If that fails, the player is removed from the match, since it would fail again for
+/// the same cause.
 fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
     let Some(instance) = world.resource::<Instances>().get(id) else {
         return;
@@ -167,7 +167,7 @@ fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
         SeatState::Away { home, .. } => home,
         SeatState::Inside { home, .. } => Some(home),
     };
-    // A player who comes back may be spawned in the match's scene, which is nobody's home.
+    // A player who returns may be spawned in the match's scene, which is not a home.
     let home = home_of(world, entity).map(|now| match kept {
         Some(kept) if now.scene == scene => kept,
         _ => now,
@@ -208,7 +208,7 @@ fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
     }
 }
 
-/// Seats whose player's object is gone, was moved away or is there again, and those that are held no longer.
+/// Checks all seats: players whose object is gone, was moved away or is back, and reservations that end.
 pub(super) fn check_seats(world: &mut World, tick: u64) {
     let mut changed: Vec<(InstanceId, PlayerId)> = Vec::new();
     for (id, instance) in world.resource::<Instances>().iter() {
@@ -230,7 +230,7 @@ pub(super) fn check_seats(world: &mut World, tick: u64) {
     }
 }
 
-/// What becomes of a seat whose player is not where it was.
+/// Updates the seat of a player who is not where it was.
 fn update_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
     let Some(instance) = world.resource::<Instances>().get(id) else {
         return;
@@ -273,14 +273,14 @@ fn update_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
     }
 }
 
-/// A player has left the match for good.
+/// Handles a player who has left the match for good.
 fn release_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
     let vacancy = remove_player(world, id, player.into());
     record_vacancy(world, id, vacancy, tick);
     remove_seat(world, id, player);
 }
 
-/// Takes a player out of the lineup, and tells so; what its side lacks by that, if it was in it.
+/// Removes a player from the lineup, and reports it; returns the vacancy, if it was in the lineup.
 fn remove_player(world: &mut World, id: InstanceId, player: TicketPlayer) -> Option<Vacancy> {
     let instance = world.resource::<Instances>().get(id)?;
     let party = instance.lineup.party_of(player)?;
@@ -293,7 +293,7 @@ fn remove_player(world: &mut World, id: InstanceId, player: TicketPlayer) -> Opt
     instance_mut(world, id)?.lineup.remove_player(player)
 }
 
-/// Counts who left, and notes what is missing by it.
+/// Counts a player who left, and records the vacancy.
 fn record_vacancy(world: &mut World, id: InstanceId, vacancy: Option<Vacancy>, tick: u64) {
     let Some(vacancy) = vacancy else {
         return;
@@ -304,7 +304,7 @@ fn record_vacancy(world: &mut World, id: InstanceId, vacancy: Option<Vacancy>, t
     }
 }
 
-/// Takes a player or a party out of an instance; whether it was in it.
+/// Removes a player or a party from an instance; returns whether it was in it.
 pub(super) fn remove_leaver(world: &mut World, id: InstanceId, leaver: Leaver, tick: u64) -> bool {
     let Some(mut instance) = instance_mut(world, id) else {
         return false;
@@ -349,8 +349,8 @@ pub(super) fn remove_leaver(world: &mut World, id: InstanceId, leaver: Leaver, t
     was_in
 }
 
-/// Asks matchmaking about the vacancies whose time has come: of each match about one at a time, so that whoever joins next is
-/// chosen with regard to who joined before.
+/// Requests backfills for the vacancies that are due: one at a time per match, so that the next choice takes the
+/// players who joined before into account.
 pub(super) fn request_backfills(world: &mut World, tick: u64) {
     let mut requests = Vec::new();
     let Instances {
@@ -368,7 +368,7 @@ pub(super) fn request_backfills(world: &mut World, tick: u64) {
         }
         let due = instance.vacancies.iter_mut();
         let due = due.filter(|one| one.next_tick <= tick);
-        // Of equals the first, who left first.
+        // Among equals the first one, which is the oldest.
         let Some(asked) = due.min_by_key(|one| one.attempts) else {
             continue;
         };

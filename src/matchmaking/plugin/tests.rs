@@ -60,7 +60,7 @@ fn cancel(app: &mut App, party: u32, player: Option<u64>) {
     });
 }
 
-/// Runs one tick and checks the books.
+/// Runs one tick and checks the counters.
 fn tick(app: &mut App) {
     app.update();
     assert!(app.world().resource::<Matchmaker>().tickets_conserved());
@@ -93,7 +93,7 @@ fn requests_are_queued_at_once_and_matched_on_the_heartbeat() {
     );
     (2..10).for_each(|_| tick(&mut app));
     assert_eq!(take::<MatchFormed>(&mut app), []);
-    // The second party asks on the tick of the heartbeat itself.
+    // The second party queues in the tick of the heartbeat itself.
     queue(&mut app, ticket(2, 5, 0, 10));
     tick(&mut app);
     let formed = take::<MatchFormed>(&mut app);
@@ -131,7 +131,7 @@ fn logout_cancels_tickets_in_the_same_tick() {
     let mut app = app(vec![mode(5)]);
     queue(&mut app, ticket(1, 2, 0, 0));
     tick(&mut app);
-    // One that waits already, and one whose party queues in the very tick.
+    // One that is queued already, and one whose party queues in the same tick.
     queue(&mut app, ticket(2, 2, 0, 0));
     for player in [11, 20, 99] {
         app.world_mut().write_message(LoggedOut {
@@ -190,7 +190,7 @@ fn party_with_an_absent_member_is_suspended_until_all_return() {
     }
     tick(&mut app);
     let (_, since) = queued(&app);
-    // Both of one party are away; one is lost again in the tick in which it came back.
+    // Both of one party are disconnected; one is lost again in the tick in which it came back.
     drop_connection(&mut app, 10, 1);
     drop_connection(&mut app, 11, 2);
     assert_eq!(matches_in(&mut app, 20), 0);
@@ -200,7 +200,7 @@ fn party_with_an_absent_member_is_suspended_until_all_return() {
     drop_connection(&mut app, 11, 4);
     tick(&mut app);
     assert_eq!(queued(&app).0, 1);
-    // Nor does it queue anew with somebody away.
+    // Nor does it queue again with an absent member.
     queue(&mut app, ticket(1, 2, 0, 0));
     tick(&mut app);
     assert_eq!(queued(&app).0, 1);

@@ -5,22 +5,22 @@ use bevy_ecs::prelude::*;
 use crate::sim::StateHasher;
 use crate::world::{Heading, Object, Position, Velocity, change_scene};
 
-/// This object is where another is, from the end of [`Move`](crate::sim::SimSystems::Move) on, and goes with it to other scenes.
-/// With a `Viewer` and no `Viewable` it is a spectator, who sees what is around the other and is seen by nobody. Once the other
-/// is gone it stays where it was; where a scene has no room for it, it stays behind. Of those who follow each other in a row
-/// each is a tick behind the one before it. What has [`MaxSpeed`](super::MaxSpeed) is moved by its client or along its path as well.
+/// Keeps this object at the position of another, from the end of [`Move`](crate::sim::SimSystems::Move) on, also when that one changes
+/// scene. With a `Viewer` and no `Viewable` it is a spectator, which sees what is around the other and is seen by no one. If the other
+/// despawns, this object stays where it was; if a scene has no room for it, it stays behind. In a chain of attached objects,
+/// each is one tick behind the one before it. An object with [`MaxSpeed`](super::MaxSpeed) is also moved by its client or along its path.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttachedTo(pub Entity);
 
-/// Where another is; nothing of one that is gone.
+/// The pose of the target; `None` if it is gone.
 type Pose = Option<(Object, Position, Velocity, Heading)>;
 
-/// Whether anybody follows another.
+/// Whether any object is attached.
 pub(super) fn has_attached(followers: Query<(), With<AttachedTo>>) -> bool {
     !followers.is_empty()
 }
 
-/// Everybody who follows another goes to where that is, in the order of their numbers.
+/// Moves all attached objects to their targets, in the order of their ids.
 pub(super) fn update_attached(
     world: &mut World,
     followers: &mut QueryState<(Entity, &Object, &AttachedTo)>,
@@ -38,7 +38,7 @@ pub(super) fn update_attached(
             });
         (object.key(), entity, pose)
     }));
-    // Who changes scenes gets a number there, so the order shows.
+    // An object that changes scenes gets an id there, so the order matters.
     moves.sort_unstable_by_key(|&(key, ..)| key);
     for (_, entity, pose) in moves.drain(..) {
         let here = world.get::<Object>(entity).map(Object::scene_entity);
@@ -65,14 +65,14 @@ pub(super) fn update_attached(
     }
 }
 
-/// Whoever cannot follow stays where it was.
+/// Stops an object that cannot follow where it was.
 fn stop(world: &mut World, entity: Entity) {
     if let Some(mut velocity) = world.get_mut::<Velocity>(entity) {
         velocity.set_if_neq(Velocity::default());
     }
 }
 
-/// Puts into the state hash who follows whom.
+/// Adds all attachments to the state hash.
 pub(super) fn hash_attached(world: &mut World, hasher: &mut StateHasher) {
     let mut followers = world.query::<(&Object, &AttachedTo)>();
     let key = |entity| world.get::<Object>(entity).map_or(u64::MAX, Object::key);

@@ -3,7 +3,7 @@
 use bevy_ecs::change_detection::Tick;
 use bevy_ecs::prelude::*;
 
-/// When players and walkers were last moved, as changes are dated. Whoever was moved then was put on free ground.
+/// The change ticks of the last moves of players and walkers. Objects moved then are on free ground.
 #[derive(Resource, Clone, Copy, Debug, Default)]
 pub(super) struct MovementChangeTicks {
     pub(super) players: Option<Tick>,
@@ -17,5 +17,5 @@ impl MovementChangeTicks {
     }
 }
 
-/// Does nothing, but that the system that it is piped into has a tick of its own: commands are dated as the system that runs next.
+/// Does nothing, but gives the system that it is piped into a tick of its own: commands are dated like the system that runs next.
 pub(super) const fn separate_system_tick() {}

@@ -6,17 +6,17 @@ use crate::movement::MoveBudget;
 use crate::nav::NavPath;
 use crate::world::StateHashed;
 
-/// How fast an object may walk, in metres a second. What has no speed is never moved, nor pushed out of a wall.
+/// The maximum walking speed of an object, in metres per second. An object without it is never moved, nor pushed off a blocked tile.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 #[require(LastMove)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct MaxSpeed(pub f32);
 
 impl MaxSpeed {
-    /// A person who walks: 1.5 m/s. What [`Player`](crate::world::Player) and [`Npc`](crate::world::Npc) have where nothing else stands beside them.
+    /// A walking person: 1.5 m/s. The default of [`Player`](crate::world::Player) and [`Npc`](crate::world::Npc).
     pub const WALK: Self = Self(1.5);
 
-    /// The speed; 0 for what is negative or not finite.
+    /// The speed; 0 if it is negative or not finite.
     #[must_use]
     pub fn m_s(self) -> f32 {
         if self.0.is_finite() {
@@ -27,14 +27,14 @@ impl MaxSpeed {
     }
 }
 
-/// The server walks this object along its [`NavPath`], which it has from the start, so that no answer makes it another archetype. An
-/// object with [`MaxSpeed`] and without this is moved by its player.
+/// The server moves this object along its [`NavPath`], which is a required component, so that the first result does not change the
+/// archetype. An object with [`MaxSpeed`] and without this is moved by its player.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, StateHashed)]
 #[require(NavPath)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Walker;
 
-/// When a player's object was last moved, and how far it could have gone on.
+/// The last move of a player's object, and the distance that was left.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 pub struct LastMove {
     pub(super) tick: u64,

@@ -8,7 +8,7 @@ use crate::nav::Navigator;
 
 pub(super) type MapQuery<'w, 's> = Query<'w, 's, &'static SceneMap>;
 
-/// Remembers the ground of one scene: objects of a scene mostly come one after the other.
+/// Caches the ground of one scene: consecutive objects are usually in the same scene.
 pub(super) struct GroundCache<'a, 'w, 's> {
     maps: &'a MapQuery<'w, 's>,
     last: Option<(Entity, Option<Ground<'a>>)>,
@@ -34,7 +34,7 @@ impl<'a, 'w, 's> GroundCache<'a, 'w, 's> {
         }
     }
 
-    /// The ground of a scene for bodies that need so many tiles free around theirs.
+    /// The ground of a scene for walkers that need this many free tiles around theirs.
     pub(super) fn with_clearance(
         &mut self,
         navigator: &'a Navigator,

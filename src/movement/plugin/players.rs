@@ -24,35 +24,35 @@ use crate::sim::{ColumnRows, SimTick, TableColumn, Workers, chunks};
 use crate::wire::{tick_millihertz, wire_tick_s};
 use crate::world::{Heading, MoveInput, Object, PlayerMotion, Position, SimScene, Velocity};
 
-/// A player's move was not allowed; its object is where it was, and looks where it was told to.
+/// A player's move was not allowed; its object is where it was, with the requested heading.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoveRefused {
-    /// The entity of the object that was to move.
+    /// The entity of the object.
     pub entity: Entity,
     /// Why it was refused.
     pub reason: MoveError,
 }
 
-/// So many rows a thread takes at once.
+/// The number of rows per work item.
 const CHUNK_ROWS: usize = 1_024;
 
-/// With fewer inputs than a share of the rows they are looked up one by one.
+/// With fewer inputs than one per this many rows, objects are looked up one by one.
 const ROWS_PER_INPUT_MAX: usize = 16;
 
 const NONE: u32 = u32::MAX;
 
-/// The inputs of a tick, and those of each entity one after the other.
+/// The inputs of a tick, chained by entity.
 #[derive(Default)]
 pub(super) struct InputChains {
     inputs: Vec<MoveInput>,
-    /// Beside each input the place of the next of the same index of entity.
+    /// For each input, the index of the next one with the same entity index.
     next: Vec<u32>,
-    /// By the index of an entity the place of its first input.
+    /// For each entity index, the index of its first input.
     first: Vec<u32>,
 }
 
 impl InputChains {
-    /// Chains the inputs; until then each stands alone.
+    /// Chains the inputs; before, each one is separate.
     fn chain(&mut self) {
         self.next.clear();
         self.next.resize(self.inputs.len(), NONE);
@@ -65,7 +65,7 @@ impl InputChains {
         }
     }
 
-    /// The place of the first input of an entity, or of one before or after it with the same index.
+    /// The index of the first input of an entity, possibly of another generation with the same entity index.
     #[inline]
     fn first_of(&self, entity: Entity) -> u32 {
         let index = entity.index_u32() as usize;
@@ -79,12 +79,12 @@ impl InputChains {
     }
 }
 
-/// What came of the inputs of a piece.
+/// The results of a chunk.
 #[derive(Default)]
 pub(super) struct MovedChunk {
     inputs: usize,
     accepted: u64,
-    /// The place among the inputs of each that was refused.
+    /// The refused inputs, by their index.
     refused: Vec<(usize, Entity, MoveError)>,
 }
 
@@ -107,10 +107,10 @@ type PlayerRow = (
     Option<(&'static MaxSpeed, &'static mut LastMove)>,
 );
 
-/// What is measured by, and where.
+/// The inputs of validation: scenes and maps.
 type ScenesWithMaps<'w, 's> = (Query<'w, 's, &'static SimScene>, MapQuery<'w, 's>);
 
-/// Checks and applies what players sent, in the order of the messages.
+/// Validates and applies the players' inputs, in the order of the messages.
 pub(super) fn move_players(
     mut messages: MessageReader<MoveInput>,
     clock: (Res<MovementSettings>, Res<SimTick>, Res<Time<Fixed>>),
@@ -168,7 +168,7 @@ pub(super) fn move_players(
     );
 }
 
-/// Counts what was done, and tells what was refused, in the order of the messages.
+/// Counts the moves, and reports refused ones, in the order of the messages.
 fn commit(
     inputs: &[MoveInput],
     moved: &mut [MovedChunk],
@@ -184,7 +184,7 @@ fn commit(
         all.refused.append(&mut piece.refused);
     }
     if all.inputs < inputs.len() {
-        // Some are of walkers, or of what is no more.
+        // Some are for walkers, or for despawned objects.
         let strangers = inputs.iter().enumerate();
         let strangers = strangers
             .filter(|(_, input)| !is_turn(input) && !objects.contains(input.entity))
@@ -265,7 +265,7 @@ impl<'w> PlayerTable<'w> {
 }
 
 impl PlayerRows<'_> {
-    /// Applies all inputs that there are for these rows.
+    /// Applies all inputs for these rows.
     fn move_all(
         &mut self,
         chains: &InputChains,
@@ -295,7 +295,7 @@ impl PlayerRows<'_> {
             let mut body = self.state(row);
             while place != NONE {
                 let input = &chains.inputs[place as usize];
-                // Another one may have had the same index.
+                // Another entity may have the same index.
                 if input.entity == entity {
                     moved.record(
                         place as usize,
@@ -360,7 +360,7 @@ fn move_one_by_one(
     }
 }
 
-/// Remembers what moves in one scene are measured by: objects of a scene mostly come one after the other.
+/// Caches the step parameters of one scene: consecutive objects are usually in the same scene.
 struct StepCache<'a, 'w, 's> {
     grounds: GroundCache<'a, 'w, 's>,
     scenes: &'a Query<'w, 's, &'static SimScene>,
@@ -368,7 +368,7 @@ struct StepCache<'a, 'w, 's> {
 }
 
 impl<'a> StepCache<'a, '_, '_> {
-    /// What moves in a scene are measured by, for one that does not move.
+    /// The step parameters of a scene, for an object that does not move.
     fn step_of(&mut self, scene: Entity) -> PlayerStep<'a> {
         if let Some((last, on)) = self.last
             && last == scene
@@ -385,11 +385,11 @@ impl<'a> StepCache<'a, '_, '_> {
     }
 }
 
-/// What all moves of a tick are measured by.
+/// The time parameters of all moves of a tick.
 struct MoveClock {
     tick: u64,
     tick_s: f32,
-    /// The tick as clients know it, so that they come to the same place.
+    /// The tick length as clients know it, so that both compute the same positions.
     wire_tick_s: f32,
     idle_after_ticks: u64,
     rules: MoveRules,
@@ -408,7 +408,7 @@ impl MoveClock {
     }
 }
 
-/// What moves change of an object.
+/// The components that a move changes.
 #[derive(Clone, Copy)]
 struct MoveState {
     position: Position,
@@ -417,7 +417,7 @@ struct MoveState {
     walks: Option<(MaxSpeed, LastMove)>,
 }
 
-/// Turns an object, and moves it where it may go.
+/// Turns an object, and moves it if the move is allowed.
 fn apply_move(
     on: PlayerStep,
     body: &mut MoveState,
@@ -450,7 +450,7 @@ fn apply_move(
     };
     let ticks = match input.motion {
         PlayerMotion::Towards(_) => 1,
-        // Whoever rested began to move at some time since; whoever catches up is no faster than it may be.
+        // An object at rest began to move at some time since; delayed inputs are no faster than allowed.
         _ => since.clamp(1, clock.idle_after_ticks),
     };
     let pace = (to - from) / (ticks as f32 * clock.tick_s);
@@ -459,7 +459,7 @@ fn apply_move(
     Ok(())
 }
 
-/// Players that sent no move for a while stand still.
+/// Stops players without moves for some time.
 pub(super) fn stop_idle_players(
     settings: Res<MovementSettings>,
     tick: Res<SimTick>,

@@ -26,7 +26,7 @@ type PushRow = (
     Ref<'static, MaxSpeed>,
 );
 
-/// What [`push_off_blocked`] reads.
+/// The inputs of [`push_off_blocked`].
 type PushQuery<'w, 's> = (
     MessageReader<'w, 's, MapEdited>,
     Query<'w, 's, PushRow>,
@@ -36,16 +36,16 @@ type PushQuery<'w, 's> = (
     Res<'w, MovementSettings>,
 );
 
-/// What [`push_off_blocked`] keeps between ticks to save allocations.
+/// Buffers of [`push_off_blocked`], kept between ticks to save allocations.
 #[derive(Default)]
 pub(super) struct PushBuffers {
     edits: Vec<(Entity, TileRect)>,
-    /// Key, entity, and the middle of the tile to go to.
+    /// Key, entity, and the centre of the target tile.
     pushed: Vec<(u64, Entity, Option<Vec2>)>,
 }
 
-/// Puts whoever stands on a blocked tile on the nearest free one, be it that the tile was blocked or that the object was
-/// put there. A walker asks for a new way to where it was going.
+/// Moves objects on a blocked tile to the nearest free one, whether the tile was blocked or the object was
+/// put there. A walker requests a new path to its goal.
 pub(super) fn push_off_blocked(
     world: &mut World,
     push_query: &mut SystemState<PushQuery>,
@@ -60,7 +60,7 @@ pub(super) fn push_off_blocked(
     edits.clear();
     edits.extend(edited.read().map(|edit| (edit.scene_entity, edit.rect)));
     pushed.clear();
-    // A map that was put in another's place is edited by no message.
+    // A map that was replaced has no edit messages.
     let own_steps = if changed_maps.is_empty() {
         *own_steps
     } else {
@@ -87,7 +87,7 @@ pub(super) fn push_off_blocked(
             pushed.push((object.key(), entity, to));
         }
     }
-    // Who is put where others stand is none's business, but messages are in the order of keys.
+    // Pushed objects do not affect each other, but messages are sorted by key.
     pushed.sort_unstable_by_key(|&(key, ..)| key);
     for &(_, entity, to) in &*pushed {
         let is_pushed = to.is_some_and(|to| teleport(world, entity, to).is_ok());
@@ -103,8 +103,8 @@ pub(super) fn push_off_blocked(
     }
 }
 
-/// Ends the path of an object that was pushed; a walker asks for the way from where it is now, unless it has already asked
-/// for another.
+/// Ends the path of an object that was pushed; a walker requests a path from its new position, unless it has already requested
+/// another one.
 fn replan_pushed(world: &mut World, entity: Entity) {
     let Some(mut path) = world.get_mut::<NavPath>(entity) else {
         return;

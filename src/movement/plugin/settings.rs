@@ -5,26 +5,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::movement::MoveRules;
 
-/// How strictly players' moves are checked, and how much work walkers may make. A `Resource`; all may change while the
-/// server runs and holds from the next tick on.
+/// How strictly players' moves are validated, and how much work walkers may cause. A `Resource`; changes at run time
+/// take effect in the next tick.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MovementSettings {
-    /// By what share a player may be faster than its speed: clocks differ.
+    /// The fraction by which a player may exceed its speed: clocks differ.
     pub tolerance: f32,
-    /// For how long a player can save up time without moving, in seconds.
+    /// The maximum time that a player can save up without moving, in seconds.
     pub burst_s_max: f32,
-    /// What rounding of positions on the wire may add to a move, in metres: one quantum.
+    /// The tolerance for the rounding of positions in messages, in metres: one quantum.
     #[serde(alias = "slack_m")]
     pub rounding_tolerance_m: f32,
     /// Ticks without an accepted move after which a player stands still; 0 counts as 1.
     #[serde(alias = "rest_after_ticks")]
     pub idle_after_ticks: u32,
-    /// Lines of sight that a walker tries at a waypoint; 0 turns smoothing off.
+    /// The number of line-of-sight tests of a walker at a waypoint; 0 turns smoothing off.
     #[serde(alias = "looks_max")]
     pub sight_tests_max: u32,
-    /// How far, in tiles, somebody on a blocked tile is put at most. Without a free tile within it stays where it is, and
+    /// The maximum distance, in tiles, that an object on a blocked tile is moved. Without a free tile within it, it stays where it is, and
     /// is counted.
     pub push_radius_tiles_max: u32,
 }
@@ -43,7 +43,7 @@ impl Default for MovementSettings {
 }
 
 impl MovementSettings {
-    /// The rules for players; what is negative or no number counts as 0.
+    /// The limits for players; negative values and NaN count as 0.
     #[must_use]
     pub fn move_limits(&self) -> MoveRules {
         MoveRules {

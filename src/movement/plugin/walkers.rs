@@ -22,28 +22,28 @@ use crate::nav::{NavPath, Navigator, PathRequest, replan_path};
 use crate::sim::{ColumnRows, TableColumn, Workers, chunks};
 use crate::world::{Heading, Object, Position, Velocity};
 
-/// So many rows a thread takes at once.
+/// The number of rows per work item.
 const CHUNK_ROWS: usize = 512;
 
-/// A walker came to the end of its path.
+/// A walker reached the end of its path.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalkerArrived {
     /// The entity of the walker.
     pub entity: Entity,
 }
 
-/// What a walker has to tell at the end of a step.
+/// The event of a walker at the end of a step.
 #[derive(Clone, Copy)]
 pub(super) enum WalkerEvent {
     Arrived,
     Blocked(PathRequest),
 }
 
-/// What one piece of the walkers did.
+/// The results of one chunk of walkers.
 #[derive(Default)]
 pub(super) struct WalkedChunk {
     steps: u64,
-    /// Whether bodies wider than a tile walked, on ground that need not be the scene's own.
+    /// Whether walkers wider than a tile moved, on ground that need not be the scene's own.
     any_wide: bool,
     events: Vec<(u64, Entity, WalkerEvent)>,
 }
@@ -58,7 +58,7 @@ type WalkerRow = (
     &'static mut NavPath,
 );
 
-/// Walkers follow their paths: side by side, since none is in another's way. What they tell is put in the order of their keys.
+/// Moves walkers along their paths, in parallel, since they do not affect each other. Events are sorted by key.
 pub(super) fn move_walkers(
     mut walkers: Query<WalkerRow, With<Walker>>,
     maps: MapQuery,
@@ -102,7 +102,7 @@ pub(super) fn move_walkers(
     told.clear();
 }
 
-/// How far walkers come in a tick.
+/// The distance that walkers move in a tick.
 struct WalkPace {
     tick_s: f32,
     sight_tests_max: usize,
@@ -164,7 +164,7 @@ impl<'w> WalkerTable<'w> {
 }
 
 impl WalkerRows<'_> {
-    /// Reads where all of them are going and what is under them: see [`Ground::look_ahead`](crate::movement::Ground).
+    /// Prefetches the targets of all walkers and the ground under them: see [`Ground::look_ahead`](crate::movement::Ground).
     fn prefetch(&self, grounds: &mut GroundCache) {
         for (row, object) in self.objects.iter().enumerate() {
             let turn = self.paths.get(row).remaining().first().copied();
@@ -176,7 +176,7 @@ impl WalkerRows<'_> {
         }
     }
 
-    /// One walker's step.
+    /// Moves one walker by a step.
     fn step_walker<'a>(
         &mut self,
         row: usize,
@@ -227,10 +227,10 @@ impl WalkerRows<'_> {
     }
 }
 
-/// Of a heading the tangent of nearly half a 256th of a turn, by which it is told from the next.
+/// The tangent of nearly half a 256th of a turn, below which the heading is unchanged.
 const HEADING_STEP_TANGENT: f32 = 0.012;
 
-/// The heading of a direction of length 1, as [`Heading::of`] gives it; what one has is mostly it, which takes no arctangent.
+/// The heading of a direction of length 1, as in [`Heading::from_direction`]; usually it is unchanged, which needs no arctangent.
 fn heading_of(had: Heading, direction: Vec2) -> Option<Heading> {
     let along = direction_of(had.0);
     if along.perp_dot(direction).abs() < HEADING_STEP_TANGENT * along.dot(direction) {
@@ -239,14 +239,14 @@ fn heading_of(had: Heading, direction: Vec2) -> Option<Heading> {
     Heading::from_direction(direction)
 }
 
-/// Tells who has arrived, and asks anew for those whose way is blocked.
+/// Reports walkers that arrived, and requests new paths for blocked ones.
 fn write_events(
     told: &mut [(u64, Entity, WalkerEvent)],
     stats: &mut MovementStats,
     arrived: &mut MessageWriter<WalkerArrived>,
     commands: &mut Commands,
 ) {
-    // Storage order must not show in the order of the messages.
+    // Storage order must not affect the order of the messages.
     told.sort_unstable_by_key(|&(key, ..)| key);
     for &(_, entity, told) in &*told {
         match told {

@@ -32,7 +32,7 @@ fn attached_object_follows_across_scenes_and_stays_when_it_ends() {
         (scene_of(&app, view), position(&app, view)),
         (there, centre(7, 7))
     );
-    // It goes while it walks: who followed it stands.
+    // It despawns while it walks: the attached object stops.
     send(&mut app, other, centre(30, 7));
     for _ in 0..5 {
         app.update();

@@ -10,7 +10,7 @@ use crate::movement::WalkerArrived;
 use crate::nav::{NavPath, NavSettings, NavStats, PathRequest};
 use crate::world::Position;
 
-/// A gap of one tile on the straight way and one of three tiles further down.
+/// A gap of one tile on the straight path and one of three tiles further down.
 const GAPS: &str = "\
     ......@......\n\
     ......@......\n\
@@ -40,7 +40,7 @@ fn fits(app: &App, scene: Entity, entity: Entity, clearance: i32) -> bool {
     around.all(|tile| map.tiles().is_free(tile))
 }
 
-/// Updates until somebody has arrived, with a look at each tick.
+/// Updates until a walker has arrived, with a check in each tick.
 fn walk(app: &mut App, mut look: impl FnMut(&mut App)) {
     for _ in 0..400 {
         app.update();

@@ -13,7 +13,7 @@ const SIDE: u32 = 120;
 /// The first row of a lane without walls.
 const LANE: u32 = 100;
 
-/// Walls here and there but on the lane, and one from top to bottom.
+/// Scattered walls except on the lane, and one from top to bottom.
 fn walled() -> TileMap {
     let mut random = Pcg64Mcg::seed_from_u64(3);
     TileMap::from_fn(SIDE, SIDE, |x, y| {
@@ -22,19 +22,19 @@ fn walled() -> TileMap {
     .unwrap()
 }
 
-/// What a client tries, and how far it came.
+/// The state of a cheating client.
 struct Hacker {
     entity: Entity,
     from: IVec2,
-    /// The way so far, in metres, less what it may go in that time; and the least that this ever was.
+    /// The distance moved so far, in metres, minus the allowed distance in that time; and its minimum so far.
     ahead_m: f64,
     least_ahead_m: f64,
     most_gained_m: f64,
-    /// The messages of this tick that ask for a move.
+    /// The messages of this tick that request a move.
     asked: u64,
 }
 
-/// Anything: near, far, nowhere, through the wall, in a direction, straight on as far as may be.
+/// Any motion: near, far, invalid, through the wall, in a direction, straight on as far as possible.
 fn any_motion(random: &mut Pcg64Mcg, at: Vec2) -> PlayerMotion {
     let mut share = || random.random_range(0.0..1.0_f32);
     let around = |reach: f32, x: f32, y: f32| at + Vec2::new(x - 0.5, y - 0.5) * 2.0 * reach;
@@ -56,7 +56,7 @@ fn any_motion(random: &mut Pcg64Mcg, at: Vec2) -> PlayerMotion {
     PlayerMotion::To(to)
 }
 
-/// How many messages a client sends in a tick: none for long, or many at once.
+/// The number of messages of a client in a tick: none for long, or many at once.
 fn any_count(random: &mut Pcg64Mcg) -> usize {
     match random.random_range(0..16) {
         0..=7 => 0,
@@ -90,14 +90,14 @@ fn input_flood_gains_no_more_than_the_stated_allowance() {
         .collect();
     let rules = MovementSettings::default().move_limits();
     let a_tick_m = f64::from(rules.allowance_m(SPEED, TICK_S) - rules.allowance_m(SPEED, 0.0));
-    // What may be gained at once, whatever was sent before.
+    // The maximum burst, whatever was sent before.
     let burst_m = f64::from(rules.allowance_m(SPEED, 0.0));
     let (mut sent, mut asked) = (0, 0);
     while sent < INPUTS {
         for (nth, hacker) in hackers.iter_mut().enumerate() {
             let at = position(&app, hacker.entity);
             let count = any_count(&mut random);
-            // The first five go up and down the lane as far as may be, by directions alone.
+            // The first five go up and down the lane as far as possible, by directions alone.
             let straight = if at.x < 15.0 { 0 } else { 128 };
             for _ in 0..count {
                 let motion = if nth < 5 {
@@ -137,7 +137,7 @@ fn input_flood_gains_no_more_than_the_stated_allowance() {
     assert_eq!(stats.moves_accepted + stats.moves_refused, asked);
     assert!(stats.moves_refused > asked / 4, "{stats:?}");
     assert!(stats.moves_accepted > asked / 32, "{stats:?}");
-    // The allowance is what can be had, and not far above it.
+    // The allowance can be reached, and not exceeded by much.
     let most_m = hackers.iter().map(|it| it.most_gained_m);
     let most_m = most_m.fold(0.0, f64::max);
     assert!(most_m > burst_m * 0.9, "{most_m} of {burst_m}");

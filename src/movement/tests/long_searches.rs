@@ -14,7 +14,7 @@ use crate::nav::{PathQuery, PathSearch, SearchOutcome};
 use crate::sim::{Workers, state_hash};
 use crate::world::teleport;
 
-/// Two searches at once, of two expansions a slice, and a round of slices a tick.
+/// Two searches at once, with two expansions per slice, and one round of slices per tick.
 fn sliced() -> NavSettings {
     NavSettings {
         long_searches_max: 2,
@@ -43,7 +43,7 @@ fn winding_of(side: usize) -> String {
     (0..side).map(row).collect::<Vec<_>>().join("\n")
 }
 
-/// The length of a shortest path, found at once.
+/// The length of a shortest path, from a single search.
 fn length(app: &App, scene: Entity, from: IVec2, to: IVec2) -> Option<f64> {
     let tiles = app.world().get::<SceneMap>(scene).unwrap().tiles();
     let (nav_map, query) = (NavMap::default(), PathQuery::new(from, to));
@@ -124,7 +124,7 @@ fn long_search_is_exact_on_a_map_edited_every_tick() {
     request_long_path(&mut app, traveller, 0.5, 18.5);
     let mut ticks = 0;
     while found_length(&app).is_none() {
-        // A gap that opens and closes: the way differs by far.
+        // A gap that opens and closes: the path lengths differ by far.
         edit_map(
             app.world_mut(),
             scene,

@@ -100,7 +100,7 @@ fn speed_hack_gains_no_distance_from_extra_messages() {
     assert!(velocity(&app, someone).length() <= 4.4 + 1e-3);
 }
 
-/// Sends short steps until one is refused; gives how far they have led.
+/// Sends short steps until one is refused; returns the distance that they covered.
 fn step_until_refused(app: &mut App, someone: Entity) -> f32 {
     let from = position(app, someone).x;
     for step in 1..=400 {
@@ -116,13 +116,13 @@ fn rested_player_bursts_at_most_one_second_of_its_speed() {
     let mut app = app();
     let scene = scene(&mut app, TileMap::new(200, 4, false).unwrap());
     let someone = player(&mut app, scene, centre(0, 0), 4.0);
-    // However long the rest: a second is saved up at most.
+    // However long the rest: at most a second is saved up.
     for rest_ticks in [20, 40, 400] {
         (0..rest_ticks).for_each(|_| app.update());
         let come = step_until_refused(&mut app, someone);
         assert!((4.3..=4.42).contains(&come), "{come} after {rest_ticks}");
     }
-    // Right after it there is what a tick gives, and after half a second's rest what half a second gives.
+    // Directly afterwards there is one tick's distance, and after half a second's rest half a second's.
     let come = step_until_refused(&mut app, someone);
     assert!(come <= 0.4, "{come}");
     (0..10).for_each(|_| app.update());
@@ -170,7 +170,7 @@ fn object_placed_on_a_blocked_tile_is_pushed_in_the_same_tick() {
     assert_ne!(position(&app, someone), centre(1, 1));
 }
 
-/// Where few of many objects move they are looked up, and else all rows are gone through; also on several threads.
+/// If few of many objects move they are looked up, otherwise all rows are processed; also on several threads.
 #[test]
 fn moves_are_equal_by_lookup_by_rows_and_on_many_threads() {
     use rand::{RngExt, SeedableRng};

@@ -23,7 +23,7 @@ pub(super) fn app(settings: NavSettings) -> App {
     app
 }
 
-/// One search a tick, so that further requests wait.
+/// One search per tick, so that further requests wait.
 fn slow() -> NavSettings {
     NavSettings {
         searches_per_tick_max: 1,
@@ -54,12 +54,12 @@ pub(super) fn request_path(app: &mut App, entity: Entity, x: f32, y: f32) {
     app.world_mut().entity_mut(entity).insert(request);
 }
 
-/// Entity, reason of failure and goal of an answer.
+/// Entity, reason of failure and goal of a result.
 pub(super) type PathAnswer = (Entity, Option<PathFailure>, (i32, i32));
 
 pub(super) const FOUND: Option<PathFailure> = None;
 
-/// This tick's answers: the failures first, both in the order in which they were given.
+/// This tick's results: the failures first, both in the order in which they were written.
 pub(super) fn path_results(app: &App) -> Vec<PathAnswer> {
     let failed = app.world().resource::<Messages<PathFailed>>();
     let found = app.world().resource::<Messages<PathFound>>();
@@ -199,7 +199,7 @@ fn equal_requests_of_a_tick_share_a_search() {
     assert!(ways[0] == ways[1] && ways[1] == ways[2] && ways[2] != ways[3]);
 }
 
-/// Path lengths, in tiles, of a crowd of `npcs` that all go to one place, and the nodes expanded for them.
+/// Path lengths, in tiles, of a crowd of `npcs` with one goal, and the nodes expanded for them.
 fn crowd_to_one_goal(npcs: usize, workers: usize) -> (Vec<f64>, u64, u64) {
     let mut app = app(NavSettings::default());
     app.insert_resource(Workers::new(workers));
@@ -388,7 +388,7 @@ fn teleport_ends_the_path_but_not_a_later_request() {
     assert_eq!(path(&app, b).len(), 2);
 }
 
-/// Answers of every tick and the final hash of a crowd on a maze of pillars, under a budget that bites.
+/// The results of every tick and the final hash of a crowd on a maze of pillars, under a tight budget.
 fn crowd(workers: usize) -> (Vec<Vec<PathAnswer>>, u128) {
     let mut app = app(NavSettings {
         expansions_per_tick_max: 500,
@@ -469,7 +469,7 @@ fn oldest_request_is_served_without_time_and_none_is_lost() {
     assert_eq!(path_results(&app), [npcs[1], npcs[2]].map(found));
 }
 
-/// What a scene on these tiles answers before and after an edit; how many builds began with what came with the map.
+/// The results of a scene with these tiles before and after an edit; the number of builds that used data from the map's file.
 fn paths_on(tiles: TileMap) -> (Vec<Vec<IVec2>>, u128, u64) {
     let mut app = app(NavSettings::default());
     let scene = scene_on(&mut app, tiles);

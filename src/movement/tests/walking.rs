@@ -48,7 +48,7 @@ fn walker_goes_round_a_wall_and_arrives_at_its_path_length() {
         assert!(ticks < 100, "it should have arrived");
     }
     assert_eq!(ticks, (length / (3.0 * TICK_S)).ceil() as u32);
-    // Chords over the bends are a little shorter than the way.
+    // Chords across the bends are slightly shorter than the path.
     assert!(
         (length - 0.2..=length + 1e-3).contains(&walked),
         "{walked} of {length}"
@@ -244,7 +244,7 @@ fn arrival_messages_are_ordered_by_object_key() {
         send(&mut app, npc, centre(2, y));
     }
     app.update();
-    // Puts the first behind the second in storage without changing what either is.
+    // Swaps the storage order of the two without changing their components.
     app.world_mut()
         .entity_mut(first)
         .insert(TeamId(1))
@@ -374,13 +374,13 @@ proptest! {
                 }
             }
         }
-        // Left alone, everybody comes to rest: no walker asks for ever.
+        // Without further edits all walkers come to rest: no walker requests paths forever.
         let is_walking = |app: &App| {
             let nav = app.world().resource::<NavStats>();
             nav.waiting > 0
                 || crowd.iter().any(|&(npc, _)| app.world().get::<NavPath>(npc).is_some_and(|path| !path.is_empty()))
         };
-        // A request that was written this tick waits from the next one on, so one quiet tick says nothing yet.
+        // A request of this tick waits from the next one on, so one quiet tick is not enough.
         let (mut quiet, mut ticks) = (0, 0);
         while quiet < 3 {
             app.update();

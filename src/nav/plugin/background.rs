@@ -1,4 +1,4 @@
-//! Work beside the ticks.
+//! Work outside the ticks.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use crate::memory::with_thread_tag;
 use crate::sim::clock::Stopwatch;
 use crate::sim::{SimSystems, begin_task, wait_for};
 
-/// Something that is being made.
+/// A result that is being computed.
 pub(super) enum Background<T> {
     Task(Task<T>),
-    /// Without threads it is made when it is due.
+    /// Without threads it is computed when it is due.
     Deferred(Box<dyn FnOnce() -> T + Send + Sync>),
     Done(Box<T>),
 }
@@ -26,7 +26,7 @@ impl<T: Send + 'static> Background<T> {
         }
     }
 
-    /// What was made; the work itself when it is not done and is not to be waited for.
+    /// The result; the work itself if it is not finished and `wait` is false.
     pub(super) fn finish(self, wait: bool) -> Result<T, Self> {
         match self {
             Self::Task(task) if wait || task.is_finished() => Ok(wait_for(task)),
@@ -36,8 +36,8 @@ impl<T: Send + 'static> Background<T> {
         }
     }
 
-    /// The same between two ticks, so that the tick in which it is due finds it done: waited for if it is to be, and made
-    /// where there are no threads.
+    /// The same between two ticks, so that it is finished in the tick in which it is due: waits if `wait` is true, and computes
+    /// it here if there are no threads.
     pub(super) fn finish_before_tick(self, wait: bool, stats: &mut MapBuildStats) -> Self {
         let is_at_hand = match &self {
             Self::Task(task) => task.is_finished(),

@@ -1,24 +1,24 @@
-//! What came later than it was due.
+//! The message for late builds.
 
 use bevy_ecs::prelude::*;
 
 use super::ground::MapKey;
 
-/// What paths of a scene are searched on is there, later than it was due: in real time no tick waits for it. Until now its paths
-/// were as short, but may have been others of the same length than in a run that waits; where bodies are wide, requests waited.
-/// Written in the tick that begins to use it; of scenes that had one map made wide together, for the first.
+/// The search data of a scene was adopted later than planned: in real time no tick waits for it. Until then its paths
+/// were as short, but may have been others of the same length than in a run that waits; requests of wide walkers were delayed.
+/// Written in the tick that starts to use the data; if scenes share one eroded map, for the first.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NavBuildLate {
     /// The scene.
     pub scene: Entity,
-    /// The bodies that it is for, as in [`PathRequest::clearance`](super::PathRequest::clearance).
+    /// The clearance that it is for, as in [`PathRequest::clearance`](super::PathRequest::clearance).
     pub clearance: u8,
-    /// Ticks after the one that it was due in.
+    /// The delay in ticks.
     pub late_ticks: u64,
 }
 
 impl NavBuildLate {
-    /// What is to be told of a build that a tick adopts; nothing when that is the tick that it was due in.
+    /// The message for a build that is adopted in a tick; `None` if it is on time.
     pub(super) fn of(map: MapKey, tick: u64, due_tick: u64) -> Option<Self> {
         let late_ticks = tick.checked_sub(due_tick).filter(|&late| late > 0)?;
         Some(Self {

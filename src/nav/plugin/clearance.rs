@@ -1,10 +1,10 @@
-//! Maps eroded for bodies wider than a tile: made in the background when first asked for, and from then on edited with
+//! Maps eroded for walkers wider than a tile: built in the background at the first request, and from then on edited with
 //! their scenes' maps, in the same tick.
 //!
-//! Scenes on the same tiles share them until one is edited. They are kept until their scenes close.
+//! Scenes with the same tiles share them until one is edited. They are kept until their scenes close.
 //!
-//! Cost: an edit costs once more for every clearance in use what it costs the map itself, and so does settling, within a
-//! bound of its own for all.
+//! Cost: for every clearance in use, an edit costs once more what it costs the map itself, and so do pending splits, within a
+//! common limit for all.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use super::ground::{GroundError, MapEdit, MapKey, edits_between};
 use super::stats::MapBuildStats;
 use crate::map::{TileMap, TileRect, split_runs_per_map};
 
-/// The eroded maps, in the order of asking.
+/// The eroded maps, in the order of the requests.
 #[derive(Debug, Default)]
 pub(super) struct ClearanceMaps(Vec<ClearanceMap>);
 
 #[derive(Debug)]
 struct ClearanceMap {
     map: MapKey,
-    /// The fingerprint of the scene's tiles that it follows.
+    /// The fingerprint of the scene's tiles that it is derived from.
     base_fingerprint: u64,
     state: ClearanceState,
 }
@@ -29,7 +29,7 @@ struct ClearanceMap {
 #[derive(Debug)]
 enum ClearanceState {
     Requested,
-    /// Being made, for this tick, of tiles that were edited in these places since.
+    /// Being built, for this tick, from tiles that were edited in these rectangles since.
     Building(u64, Background<TileMap>, Vec<TileRect>),
     Ready(Arc<TileMap>),
 }
@@ -54,7 +54,7 @@ impl ClearanceMaps {
         }
     }
 
-    /// Bytes of all that are ready; scenes that share one count it each.
+    /// The bytes of all finished maps; scenes that share one count it each.
     pub(super) fn bytes(&self) -> usize {
         let bytes = |erosion: &ClearanceMap| match &erosion.state {
             ClearanceState::Ready(tiles) => tiles.memory().total_bytes(),
@@ -63,7 +63,7 @@ impl ClearanceMaps {
         self.0.iter().map(bytes).sum()
     }
 
-    /// Has what was begun done before the next tick takes it over, unless it is not to be waited for.
+    /// Finishes the builds that the next tick adopts, if `wait` is true.
     pub(super) fn finish_before_tick(&mut self, wait: bool, stats: &mut MapBuildStats) {
         for erosion in &mut self.0 {
             let state = std::mem::replace(&mut erosion.state, ClearanceState::Requested);
@@ -78,9 +78,9 @@ impl ClearanceMaps {
         }
     }
 
-    /// Follows the edits of the scenes' maps, settles what they left over, takes over what was begun in an earlier tick, and
-    /// begins what is wanted.
-    /// Adds the eroded maps to `maps`, what changed of them to `edits`, and those that came late to `late`.
+    /// Applies the edits of the scenes' maps, finishes pending splits, adopts builds of earlier ticks, and
+    /// starts requested ones.
+    /// Adds the eroded maps to `maps`, their changes to `edits`, and late ones to `late`.
     pub(super) fn update(
         &mut self,
         tick: u64,
@@ -172,7 +172,7 @@ impl ClearanceMap {
         }
     }
 
-    /// Becomes what it is to be for the scene's tiles as they are now.
+    /// Updates the map to the current tiles of the scene.
     fn apply_edits(&mut self, base: &TileMap, wait: bool, edits: &mut Vec<MapEdit>) {
         let key = MapKey {
             clearance: 0,

@@ -1,4 +1,4 @@
-//! Taking requests in.
+//! Queues new requests.
 
 use bevy_ecs::prelude::*;
 use indexmap::map::Entry;
@@ -11,9 +11,9 @@ use super::results::ResultWriter;
 use super::settings::NavSettings;
 use crate::map::SceneMap;
 
-/// Queues what was asked since the last tick.
+/// Queues the requests since the last tick.
 ///
-/// A request of the tick in which its object changed scene is one for the new scene.
+/// A request in the tick in which its object changed scene applies to the new scene.
 pub(super) fn enqueue_requests(
     settings: Res<NavSettings>,
     mut asked: ResMut<NewPathRequests>,
@@ -29,7 +29,7 @@ pub(super) fn enqueue_requests(
         ..
     } = &mut *navigator;
     for entity in asked.0.drain(..) {
-        // Withdrawn at once, or given to what is no object.
+        // Withdrawn at once, or on an entity that is not an object.
         let Ok(asks) = asking.get(entity) else {
             debug!(
                 ?entity,

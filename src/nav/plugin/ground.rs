@@ -1,11 +1,11 @@
-//! Which map a path is searched on, and what was edited of it.
+//! The map that a path is searched on, and its edits.
 
 use bevy_ecs::prelude::*;
 
 use crate::map::{MapEdited, TileMap, TileRect};
 use crate::nav::NavMap;
 
-/// The map of a scene, for bodies that need so many tiles free around theirs.
+/// The map of a scene, for walkers that need this many free tiles around theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct MapKey {
     pub(super) scene: Entity,
@@ -36,7 +36,7 @@ impl From<&MapEdited> for MapEdit {
     }
 }
 
-/// What a path is searched on.
+/// The data that a path is searched on.
 pub(super) struct MapGround<'a> {
     pub(super) tiles: &'a TileMap,
     pub(super) nav_map: &'a NavMap,
@@ -44,17 +44,17 @@ pub(super) struct MapGround<'a> {
     pub(super) version: u64,
 }
 
-/// Why there is nothing to search on.
+/// Why there is no data to search on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroundError {
     NoMap,
-    /// No body that wide is provided for.
+    /// The clearance is above the limit.
     TooWide,
-    /// The eroded map is being made.
+    /// The eroded map is being built.
     Building,
 }
 
-/// Writes where a map was edited to get from one state to another; gives whether edits alone have led there.
+/// Appends the edited rectangles between two states of a map; returns whether edits alone led from one to the other.
 pub(super) fn edits_between(
     edits: &[MapEdit],
     map: MapKey,

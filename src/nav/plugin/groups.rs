@@ -1,4 +1,4 @@
-//! Requests of a tick to one goal, which share one search from there.
+//! Requests of a tick with the same goal, which share one search from there.
 
 use glam::IVec2;
 use indexmap::IndexMap;
@@ -10,7 +10,7 @@ use crate::memory::MemoryUse;
 use crate::nav::{MultiStartSearch, SearchOutcome};
 use crate::sim::clock::Stopwatch;
 
-/// Requests to one goal from which on a search from there is shared; below, one by one is as fast.
+/// The number of requests to one goal from which a shared search is used; below, single searches are as fast.
 const MEMBERS_MIN: usize = 16;
 
 /// The groups of a tick. Slots are kept for their buffers.
@@ -21,14 +21,14 @@ pub(super) struct GoalGroups {
     used: usize,
 }
 
-/// Requests to one goal, and what came of them.
+/// Requests to one goal, and their results.
 #[derive(Debug, Default, MemoryUse)]
 pub(super) struct GoalGroup {
-    /// Places among the jobs.
+    /// Indices of the jobs.
     members: Vec<usize>,
     starts: Vec<IVec2>,
     outcomes: Vec<SearchOutcome>,
-    /// The paths of the members, one after the other, and where each ends.
+    /// The paths of the members, one after the other, and the end of each.
     waypoints: Vec<IVec2>,
     ends: Vec<usize>,
     map_version: u64,
@@ -45,9 +45,9 @@ pub(super) struct GroupScratch {
 }
 
 impl GoalGroups {
-    /// Takes the jobs that are many enough for one goal out of those that are searched alone.
+    /// Moves jobs from single searches to groups if there are enough of them for one goal.
     pub(super) fn collect(&mut self, jobs: &mut [SearchJob]) {
-        // How many there are for each goal; most goals are one job's alone.
+        // The number of jobs for each goal; most goals have one job.
         let mut counts: IndexMap<_, usize, foldhash::fast::FixedState> = IndexMap::default();
         for goal in jobs.iter().filter_map(shared_goal) {
             *counts.entry(goal).or_default() += 1;
@@ -79,7 +79,7 @@ impl GoalGroups {
         &mut self.slots[..self.used]
     }
 
-    /// Gives the members their answers; those of groups that were not begun wait.
+    /// Copies the results to the members; members of groups that were not started keep waiting.
     pub(super) fn distribute(&self, jobs: &mut [SearchJob]) {
         for group in &self.slots[..self.used] {
             let mut begin = 0;
@@ -106,10 +106,10 @@ impl GoalGroups {
     }
 }
 
-/// The goal of a job that may be searched with others.
+/// The goal of a job that may be searched together with others.
 fn shared_goal(job: &SearchJob) -> Option<(MapKey, IVec2)> {
     let request = &job.queued.request;
-    // The way to where a search has given up is one of its own.
+    // A partial path belongs to a single search.
     let may_share = matches!(job.state, JobState::Pending) && !request.partial;
     let map = MapKey {
         scene: job.queued.object.scene_entity(),
@@ -119,7 +119,7 @@ fn shared_goal(job: &SearchJob) -> Option<(MapKey, IVec2)> {
 }
 
 impl GoalGroup {
-    /// The place of the member that came first.
+    /// The index of the first member.
     pub(super) fn first(&self) -> Option<usize> {
         self.members.first().copied()
     }

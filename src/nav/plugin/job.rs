@@ -1,4 +1,4 @@
-//! A search that is due, and how far it has come.
+//! A search of a tick, and its state.
 
 use bevy_ecs::prelude::*;
 use glam::IVec2;
@@ -11,7 +11,7 @@ use crate::map::SceneMap;
 use crate::nav::{PathSearch, SearchOutcome};
 use crate::sim::clock::Stopwatch;
 
-/// A search of this tick: a slot that its worker alone writes to.
+/// A search of this tick: a slot that only its worker writes to.
 #[derive(Debug)]
 pub(super) struct SearchJob {
     pub(super) queued: QueuedRequest,
@@ -21,22 +21,22 @@ pub(super) struct SearchJob {
     pub(super) expanded: u32,
     pub(super) generated: u32,
     pub(super) ns: u64,
-    /// Whether the search was another job's too, which counts it.
+    /// Whether the search is shared with another job, which counts it.
     pub(super) is_shared: bool,
 }
 
-/// How far a job has come.
+/// The state of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum JobState {
-    /// Not begun, or not done, for want of time.
+    /// Not started, or not finished for lack of time.
     Pending,
-    /// The ground for a body that wide is being made.
+    /// The map for the clearance is being built.
     GroundBuilding,
-    /// What asked is no more.
+    /// The requesting entity is gone.
     Cancelled,
-    /// An earlier job of the tick asks the same.
+    /// An earlier job of the tick is equal.
     SameAs(usize),
-    /// Searched with others to the same goal.
+    /// Searched in a group with the same goal.
     InGroup,
     Done(SearchOutcome),
 }
@@ -55,12 +55,12 @@ impl SearchJob {
         }
     }
 
-    /// Takes the place of an older job and its buffer.
+    /// Reuses an older job and its buffer.
     pub(super) fn replace(&mut self, waiting: QueuedRequest, work: JobState) {
         *self = Self::new(waiting, work, std::mem::take(&mut self.waypoints));
     }
 
-    /// Searches on for so many expansions.
+    /// Continues the search for this many expansions.
     pub(super) fn run(
         &mut self,
         search: &mut PathSearch,
@@ -91,7 +91,7 @@ impl SearchJob {
     }
 }
 
-/// A request as it stands when its turn comes, its ends where the search is to have them.
+/// The current state of a request, with its start and goal resolved for the search.
 pub(super) fn resolve_request(
     waiting: &QueuedRequest,
     nav_maps: &NavMaps,

@@ -1,4 +1,4 @@
-//! Answering the long requests.
+//! Runs the long searches.
 
 use bevy_ecs::prelude::*;
 
@@ -9,8 +9,8 @@ use super::settings::NavSettings;
 use crate::map::SceneMap;
 use crate::sim::{Overload, Workers};
 
-/// Searches on for those that travel, in parallel, a slice each time after time until the tick's expansions are spent, and
-/// applies the answers of each round in the order of the queue.
+/// Continues long searches in parallel, in rounds of slices until the tick's expansions are spent, and
+/// applies the results of each round in the order of the queue.
 pub(super) fn run_long_searches(
     settings: Res<NavSettings>,
     workers: Res<Workers>,
@@ -40,7 +40,7 @@ pub(super) fn run_long_searches(
         travels.write_results(&mut answers);
         spent += of_round;
         if of_round == 0 {
-            // All that are under way wait for their ground.
+            // All running searches wait for their map.
             break;
         }
     }

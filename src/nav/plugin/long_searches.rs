@@ -1,8 +1,8 @@
-//! Travel: requests of any length, searched in slices until a tick's expansions are spent, a few at once, each with scratch
-//! of its own. What is not done then goes on in the next tick.
+//! Long searches: requests of any length, searched in slices until a tick's expansions are spent, a few at once, each with its own
+//! scratch. Unfinished ones continue in the next tick.
 //!
-//! A search begins anew when its object was put elsewhere or its map was edited, so that the answer is exact when it is
-//! given; each edit doubles its slice, so that it ends also on a map that is edited every tick.
+//! A search restarts when its object was moved otherwise or its map was edited, so that the result is exact when it is
+//! written; each edit doubles its slice, so that it also ends on a map that is edited every tick.
 
 use bevy_ecs::prelude::*;
 
@@ -16,16 +16,16 @@ use crate::memory::MemoryUse;
 use crate::nav::PathSearch;
 use crate::sim::StateHasher;
 
-/// What taking up a search counts for, so that one that needs no expansion counts too.
+/// The cost of starting a search, so that one without expansions counts too.
 const START_EXPANSIONS: u64 = 8;
 
-/// The least that a search goes on for: less is not worth the turn.
+/// The minimum slice: less is not worth the overhead.
 const EXPANSIONS_MIN: u64 = 64;
 
-/// Times that edits double a slice.
+/// The maximum number of doublings of a slice by edits.
 const DOUBLINGS_MAX: u32 = 16;
 
-/// The requests that wait, and those that are being searched, which keep their place in the queue.
+/// The waiting requests, and those that are being searched, which keep their position in the queue.
 #[derive(Debug, Default, MemoryUse)]
 pub(super) struct LongSearches {
     pub(super) queue: RequestQueue,
@@ -33,7 +33,7 @@ pub(super) struct LongSearches {
     pub(super) slots: Vec<LongSearchSlot>,
 }
 
-/// A search under way, or scratch for the next one.
+/// A running search, or scratch for the next one.
 #[derive(Debug, Default, MemoryUse)]
 pub(super) struct LongSearchSlot {
     #[memory(skip)]
@@ -47,7 +47,7 @@ pub(super) struct LongSearchSlot {
 }
 
 impl LongSearches {
-    /// Begins anew from where the object is now and for what it asks now.
+    /// Restarts from the object's current position with its current request.
     pub(super) fn restart(&mut self, entity: Entity) {
         let mut slots = self.slots.iter_mut();
         if let Some(slot) = slots.find(|slot| slot.is_for(entity)) {
@@ -55,7 +55,7 @@ impl LongSearches {
         }
     }
 
-    /// Forgets a request.
+    /// Removes a request.
     pub(super) fn remove(&mut self, entity: Entity) -> Option<QueuedRequest> {
         let removed = self.queue.shift_remove(&entity)?;
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_for(entity)) {
@@ -78,7 +78,7 @@ impl LongSearches {
         }
     }
 
-    /// Gives free slots to the oldest that have none.
+    /// Assigns free slots to the oldest requests without one.
     pub(super) fn assign_slots(&mut self, slots_max: usize) {
         let mut waiting = self.queue.values();
         while self.slots.iter().filter(|slot| slot.job.is_some()).count() < slots_max {
@@ -102,7 +102,7 @@ impl LongSearches {
 }
 
 impl LongSearches {
-    /// What each of those that have ground may have of so many expansions.
+    /// The share of each search with a map, of this many expansions.
     pub(super) fn share_per_search(&self, expansions: u64) -> u32 {
         let jobs = self.slots.iter().filter_map(|slot| slot.job.as_ref());
         let under_way = jobs
@@ -112,7 +112,7 @@ impl LongSearches {
         u32::try_from(share).unwrap_or(u32::MAX)
     }
 
-    /// Gives the answers that are there, and frees their slots.
+    /// Writes the available results, and frees their slots.
     pub(super) fn write_results(&mut self, answers: &mut ResultWriter) {
         let jobs = self.slots.iter().filter_map(|slot| slot.job.as_ref());
         let mut answered: Vec<_> = jobs.filter(|job| job.is_answered()).collect();
@@ -127,7 +127,7 @@ impl LongSearches {
 }
 
 impl LongSearchSlot {
-    /// Begins, if it has not, and searches for a slice, of `share` expansions at most unless its map was edited meanwhile.
+    /// Starts the search if necessary, and runs a slice, of at most `share` expansions unless its map was edited meanwhile.
     pub(super) fn continue_search(
         &mut self,
         nav_maps: &NavMaps,
@@ -156,13 +156,13 @@ impl LongSearchSlot {
         };
         match (job.state, nav_maps.ground(&job.queued, maps)) {
             (JobState::Pending, Ok(ground)) => {
-                // Slots lie side by side, and a search writes to its own all the time.
+                // Slots are adjacent in memory, and a search writes to its own all the time, so it works on a local copy.
                 let mut search = std::mem::take(&mut self.search);
                 let before = search.expanded();
                 job.run(&mut search, &ground, settings, slice);
                 let after = search.expanded();
                 self.search = search;
-                // A search that began anew counts from zero.
+                // A restarted search counts from zero.
                 let expanded = after.checked_sub(before).unwrap_or(after);
                 self.spent = START_EXPANSIONS + u64::from(expanded);
             }

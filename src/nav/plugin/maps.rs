@@ -1,17 +1,17 @@
-//! What is prepared of the maps of all scenes: kept in step with edits, built in the background.
+//! The prepared data of the maps of all scenes: updated with edits, built in the background.
 //!
 //! ```text
-//! scene opens ──▶ build ──(a tick)──▶ adopted ──▶ edit ──▶ planes repaired, all else dropped ────────┐
+//! scene opens ──▶ build ──(build_ticks)──▶ adopted ──▶ edit ──▶ planes repaired, all else dropped ───┐
 //!                   ▲                                                        build_ticks without edit ┘
 //! ```
-//! A build is begun and adopted at ticks that follow from openings and edits alone, so that which algorithm answers in
-//! which tick never depends on how fast a thread was; what the next tick adopts is waited for before it begins. In real time
-//! nothing is waited for, and a build that is late is adopted when it is done. Scenes on the same tiles share a build and what came of it. What is
-//! edited during a build is followed when that is adopted. What came with a map out of its file is read in place of a build,
-//! and adopted at the same tick, so that a run with it is the run without. Maps [eroded](super::erosion) for wide bodies are
-//! treated as those of scenes of their own.
+//! The ticks in which a build starts and is adopted depend on openings and edits alone, so the algorithm of a
+//! tick never depends on the speed of a thread; builds that the next tick adopts are waited for before it begins. In real time
+//! nothing is waited for, and a late build is adopted when it is finished. Scenes with the same tiles share a build and its
+//! result. Edits during a build are applied when it is adopted. Data from a map's file is loaded instead of a build,
+//! and adopted at the same tick, so that both runs are equal. Maps [eroded](super::clearance) for wide walkers are
+//! treated like those of separate scenes.
 //!
-//! Cost: a look at every scene a tick. A build holds the tiles, so that an edit during one copies the map.
+//! Cost: each scene is checked once per tick. A build holds the tiles, so that an edit during one copies the map.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,10 +32,10 @@ use crate::memory::MemoryUse;
 use crate::nav::{Algorithm, NavMap};
 use crate::sim::{BackgroundWorkers, SimSystems};
 
-/// What answers while a faster algorithm is not ready.
+/// The algorithm that is used while a faster one is not ready.
 const FALLBACK_ALGORITHM: Algorithm = Algorithm::JpsBitPrune;
 
-/// What is prepared, scene by scene.
+/// The prepared data, by scene.
 #[derive(Debug, Default)]
 pub(super) struct NavMaps {
     /// In the order of opening; looked up by entity, never sorted by it.
@@ -45,7 +45,7 @@ pub(super) struct NavMaps {
     unprepared: NavMap,
     changed: Vec<TileRect>,
     pub(super) stats: MapBuildStats,
-    /// What this tick adopted late.
+    /// The late builds adopted in this tick.
     pub(super) late_builds: Vec<NavBuildLate>,
 }
 
@@ -53,22 +53,22 @@ pub(super) struct NavMaps {
 struct PreparedMap {
     nav_map: NavMap,
     fingerprint: u64,
-    /// The tick from which on a build may begin, and how many ticks it is given.
+    /// The tick from which a build may start, and its planned duration in ticks.
     build_from_tick: u64,
     build_ticks: u64,
 }
 
-/// A build of one map under way.
+/// A running build of one map.
 #[derive(Debug)]
 struct PendingBuild {
-    /// The tiles that it is for now: those it began with, and what they were edited to since.
+    /// The fingerprint of its current tiles: those at the start plus later edits.
     fingerprint: u64,
     changed: Vec<TileRect>,
     adopt_tick: u64,
     work: Background<NavMap>,
 }
 
-/// What is to be built.
+/// The plan of a build.
 #[derive(Debug)]
 struct BuildPlan {
     tiles: Arc<TileMap>,
@@ -87,7 +87,7 @@ impl BuildPlan {
             }
             self.nav_map = loaded;
         }
-        // Its planes serve until the rest is there, and again when an edit has undone the rest.
+        // Its planes are used until the rest is finished, and again when an edit has dropped the rest.
         self.nav_map.prepare(&self.tiles, FALLBACK_ALGORITHM);
         self.nav_map.prepare_with(
             &self.tiles,
@@ -100,7 +100,7 @@ impl BuildPlan {
 }
 
 impl NavMaps {
-    /// What a request is to be searched on.
+    /// The data for the search of a request.
     pub(super) fn ground<'a>(
         &'a self,
         waiting: &QueuedRequest,
@@ -123,24 +123,24 @@ impl NavMaps {
         })
     }
 
-    /// The eroded map of a scene, if it is there.
+    /// The eroded map of a scene, if it is finished.
     pub(super) fn clearance_tiles(&self, scene: Entity, clearance: u8) -> Option<&Arc<TileMap>> {
         self.clearance_maps.tiles(MapKey { scene, clearance }).ok()
     }
 
-    /// Has a scene's map eroded, for the ticks to come.
+    /// Requests an eroded map of a scene for later ticks.
     pub(super) fn request_clearance(&mut self, scene: Entity, clearance: u8) {
         self.clearance_maps.request(MapKey { scene, clearance });
     }
 
-    /// Bytes of everything prepared, eroded maps included; scenes that share a structure count it each.
+    /// The bytes of all prepared data, eroded maps included; scenes that share a structure count it each.
     pub(super) fn bytes(&self, algorithm: Algorithm) -> usize {
         let maps = self.prepared.values();
         let prepared = maps.map(|prepared| prepared.nav_map.prepared_bytes(algorithm));
         prepared.sum::<usize>() + self.clearance_maps.bytes()
     }
 
-    /// The same for all algorithms, with what scenes share counted once.
+    /// The same for all algorithms, with shared structures counted once.
     pub(super) fn structure_bytes(&self) -> usize {
         let structures = self.prepared.values();
         let structures = structures.flat_map(|prepared| prepared.nav_map.structures());
@@ -148,7 +148,7 @@ impl NavMaps {
         structures.sum::<usize>() + self.clearance_maps.bytes()
     }
 
-    /// Has what the next tick adopts done before that tick begins, unless it is not to be waited for.
+    /// Finishes the builds that the next tick adopts, if `wait` is true.
     pub(super) fn finish_before_tick(&mut self, next_tick: u64, wait: bool) {
         let Self {
             prepared,
@@ -170,10 +170,10 @@ impl NavMaps {
         self.builds = finished.collect();
     }
 
-    /// Takes in opened and closed scenes and edits, adopts builds that are due, and begins those that are missing. One that is
-    /// due and not done is left for later unless `wait`.
+    /// Handles opened and closed scenes and edits, adopts builds that are due, and starts missing ones. A build that is
+    /// due and not finished is adopted later, unless `wait` is true.
     ///
-    /// `scenes` are all scenes that have a map, by their numbers, so that storage order does not show.
+    /// `scenes` are all scenes with a map, by their ids, so that storage order has no effect.
     pub(super) fn update(
         &mut self,
         tick: u64,
@@ -219,7 +219,7 @@ impl NavMaps {
         }
     }
 
-    /// Follows the edits of a scene's map, or starts anew with a map that was exchanged.
+    /// Applies the edits of a scene's map, or starts again with a replaced map.
     fn apply_edits(
         &mut self,
         tick: u64,
@@ -256,7 +256,7 @@ impl NavMaps {
         prepared.build_from_tick = tick + prepared.build_ticks;
     }
 
-    /// A scene with tiles that another may have too.
+    /// Prepares a scene whose tiles another scene may have, too.
     fn prepare_new(&self, tiles: &TileMap, algorithm: Algorithm, tick: u64) -> PreparedMap {
         let twin = self
             .prepared
@@ -270,7 +270,7 @@ impl NavMaps {
         }
     }
 
-    /// Gives what was built to the scenes that have those tiles.
+    /// Assigns finished builds to the scenes with those tiles.
     fn adopt(&mut self, tick: u64, wait: bool, maps: &[(MapKey, Arc<TileMap>)]) {
         for mut build in std::mem::take(&mut self.builds) {
             if build.adopt_tick > tick {
@@ -397,7 +397,7 @@ mod tests {
         assert_eq!((told(&app).1, known(&app)), (of_maps, 2 * of_maps));
     }
 
-    /// What is due in a tick is done when the tick begins, so that nothing in it waits.
+    /// Builds that are due in a tick are finished when the tick begins, so that nothing in it waits.
     #[test]
     fn deterministic_run_waits_for_builds_between_ticks() {
         #[derive(Resource, Default)]
@@ -423,7 +423,7 @@ mod tests {
         assert!(builds.waited <= 1 && (builds.waited > 0 || builds.wait_time.is_zero()));
     }
 
-    /// With all threads for such work held up, a tick that waited for a build would wait for that build's end.
+    /// With all background threads blocked, a tick that waited for a build would wait until the test ends.
     #[test]
     fn real_time_server_does_not_wait_for_builds() {
         let pool = AsyncComputeTaskPool::get_or_init(TaskPool::new);
@@ -435,7 +435,7 @@ mod tests {
             let hold = async move {
                 held.fetch_add(1, Ordering::Relaxed);
                 // Until it is opened, or a tick has waited for too long.
-                let _ = shut.lock().unwrap().recv_timeout(Duration::from_secs(5));
+                let _ = shut.lock().unwrap().recv_timeout(Duration::from_secs(60));
             };
             pool.spawn(hold).detach();
         }

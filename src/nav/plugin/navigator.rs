@@ -1,4 +1,4 @@
-//! What navigation keeps from tick to tick.
+//! The state of navigation between ticks.
 
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
@@ -14,10 +14,10 @@ use crate::memory::MemoryUse;
 use crate::nav::{Algorithm, PathSearch};
 use crate::world::{ObjectChangedScene, ObjectTeleported};
 
-/// The requests that wait, what is prepared of the scenes' maps, and the scratch of the searches: one [`PathSearch`] a worker.
+/// The waiting requests, the prepared data of the scenes' maps, and the scratch of the searches: one [`PathSearch`] per worker.
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Navigator {
-    /// The short ones.
+    /// The short requests.
     pub(super) queue: RequestQueue,
     pub(super) long_searches: LongSearches,
     pub(super) maps: NavMaps,
@@ -32,29 +32,29 @@ pub struct Navigator {
 }
 
 impl Navigator {
-    /// Bytes of everything prepared of all scenes' maps for an algorithm; scenes that share it count it each.
+    /// The bytes of the prepared data of all scenes' maps for an algorithm; scenes that share data count it each.
     pub fn prepared_bytes(&self, algorithm: Algorithm) -> usize {
         self.maps.bytes(algorithm)
     }
 
-    /// Bytes of everything prepared of all scenes' maps, maps for wide bodies included; what scenes share counts once. They
-    /// grow with the maps and not with who walks there, so they are a row of their own where memory is told by module.
+    /// The bytes of the prepared data of all scenes' maps, eroded maps included; shared data counts once. They
+    /// depend on the maps and not on the number of walkers, so memory reports list them separately.
     pub fn map_bytes(&self) -> usize {
         self.maps.structure_bytes()
     }
 
-    /// Bytes of everything else: scratch, and who waits.
+    /// The bytes of everything else: scratch and waiting requests.
     pub(super) fn bytes_without_maps(&self) -> usize {
         self.heap_bytes() - self.map_bytes()
     }
 
-    /// What was made of maps beside the ticks.
+    /// The counters of background builds.
     pub const fn build_stats(&self) -> MapBuildStats {
         self.maps.stats
     }
 
-    /// The tiles of a scene with this map for bodies that need so many tiles free around theirs: the map's own for 0, else
-    /// those [eroded](TileMap::eroded), from the tick after a [`PathRequest`](crate::nav::PathRequest) has first asked for them.
+    /// The tiles of a scene with this map for walkers that need this many free tiles around theirs: the map's own for 0, otherwise
+    /// the [eroded](TileMap::eroded) ones, from the tick after the first [`PathRequest`](crate::nav::PathRequest) that needs them.
     pub fn tiles<'a>(
         &'a self,
         map: &'a SceneMap,

@@ -1,4 +1,4 @@
-//! Paths that broke: an edit crosses one, its object was put elsewhere or ran into a wall. All are asked for again here.
+//! Replans broken paths: an edit crosses one, its object was moved otherwise, or it ran into a wall.
 
 use bevy_ecs::prelude::*;
 use glam::IVec2;
@@ -10,19 +10,19 @@ use crate::map::{MapEdited, SceneMap, TileRect};
 use crate::nav::path_crosses;
 use crate::world::{Object, Position};
 
-/// Asks once more for a path that broke, as it was asked for. An object that has asked for another way meanwhile keeps that
-/// request. Whoever moves objects along [`NavPath`]s calls this where the way is no longer free; edits of the map that break
-/// a path are noticed by navigation itself.
+/// Repeats the request of a path that broke. An object with a newer request keeps
+/// that one. Code that moves objects along [`NavPath`]s calls this when the path is blocked; navigation itself detects edits
+/// that break a path.
 pub fn replan_path(entity: &mut EntityWorldMut, request: PathRequest) {
     if !entity.contains::<PathRequest>() {
         entity.insert(request);
     }
 }
 
-/// Asks anew for the paths that an edit broke, unless their objects have asked for another way already.
+/// Requests the paths that an edit broke again, unless their objects have requested another path already.
 ///
-/// An object that stands on a blocked tile keeps its path as it is: a search would only say so, and whoever puts the
-/// object elsewhere knows from the path where it was going.
+/// An object on a blocked tile keeps its path: a search would only fail, and the code that moves the
+/// object off the tile reads the goal from the path.
 pub(super) fn replan_edited_paths(
     mut edited: MessageReader<MapEdited>,
     navigator: Res<Navigator>,
@@ -63,7 +63,7 @@ pub(super) fn replan_edited_paths(
             broken.push((object.key(), entity, path.request()));
         }
     }
-    // Requests are served in the order of asking, and storage order must not show.
+    // Requests are served in order, and storage order must have no effect.
     broken.sort_unstable_by_key(|&(key, ..)| key);
     stats.replanned += broken.len() as u64;
     for &(_, entity, request) in &*broken {

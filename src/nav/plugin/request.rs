@@ -1,4 +1,4 @@
-//! What is asked of navigation and what it answers: the components and messages of the tick.
+//! Requests to navigation and their results: the components and messages.
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
@@ -10,56 +10,56 @@ use crate::memory::MemoryUse;
 use crate::sim::StateHasher;
 use crate::world::{Object, StateHashed};
 
-/// Who asks: decides how much may be spent on the search.
+/// How much a search may spend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub enum SearchBudgetClass {
-    /// A short way, given up after [`NavSettings::short_nodes_max`](super::NavSettings::short_nodes_max) nodes.
+    /// A short path, limited to [`NavSettings::short_nodes_max`](super::NavSettings::short_nodes_max) nodes.
     #[default]
     Short,
-    /// A way of any length, searched in slices over ticks where it is long. Its object had better stand still meanwhile: the
-    /// way begins where it stood.
+    /// A path of any length, searched in slices over ticks if it is long. Its object should not move meanwhile: the
+    /// path begins at its position.
     Long,
 }
 
-/// Asks for a path from where an object stands, when its turn comes, to a goal. Removed with the answer.
+/// Requests a path from an object's position, when its turn comes, to a goal. Removed with the result.
 ///
-/// An object waits at most once: a newer request keeps the older's turn if it is of its class, and that is answered
-/// `cancelled`. Removing the
-/// component withdraws the request; one withdrawn before the next Navigate was never asked. Until the answer comes, the object keeps the path it has.
+/// An object is queued at most once: a newer request replaces the older one, which fails as `cancelled`, and keeps its queue position
+/// if both are of the same class. Removing the component withdraws the request; one that is withdrawn before the next Navigate has no
+/// result. Until the result comes, the object keeps its current path.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 #[component(storage = "SparseSet", on_insert = on_request_inserted, clone_behavior = Ignore)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct PathRequest {
-    /// Where it wants to be, in metres; the path ends in the middle of that tile.
+    /// The goal, in metres; the path ends at the centre of that tile.
     pub goal: Vec2,
-    /// How much may be spent.
+    /// How much the search may spend.
     pub class: SearchBudgetClass,
-    /// A start or goal on a blocked tile stands for the nearest free one at most so many tiles away; with 0 it fails as
+    /// A start or goal on a blocked tile is moved to the nearest free one within this number of tiles; with 0 the request fails as
     /// `blocked`.
     pub snap_tiles: u32,
-    /// A goal that cannot be reached stands for the nearest tile at most so many tiles away that can; with 0 it fails as
+    /// A goal that cannot be reached is moved to the nearest reachable tile within this number of tiles; with 0 the request fails as
     /// `unreachable`.
     pub nearest_tiles: u32,
-    /// Tiles that the body needs free on every side of its own: 0 for one of a single tile, c for 2c + 1 tiles a side. The
-    /// first request of a clearance in a scene is answered a tick or two later than others.
+    /// The number of free tiles that the walker needs on every side of its own: 0 for a width of one tile, c for 2c + 1 tiles. The
+    /// first request of a clearance in a scene takes a tick or two longer than others.
     pub clearance: u8,
-    /// Whether a search that gives up leaves the way to the tile nearest to the goal that it had reached.
+    /// Whether a search that reaches its limit returns the path to the tile nearest to the goal that it reached.
     pub partial: bool,
 }
 
 impl PathRequest {
-    /// A short way to a goal, in metres.
+    /// A request for a short path to a goal, in metres.
     pub const fn to(goal: Vec2) -> Self {
         Self::with_class(goal, SearchBudgetClass::Short)
     }
 
-    /// A way of any length to a goal, in metres.
+    /// A request for a path of any length to a goal, in metres.
     pub const fn long_to(goal: Vec2) -> Self {
         Self::with_class(goal, SearchBudgetClass::Long)
     }
 
-    /// A way of a class to a goal, in metres.
+    /// A request of a class for a path to a goal, in metres.
     pub const fn with_class(goal: Vec2, class: SearchBudgetClass) -> Self {
         Self {
             goal,
@@ -73,7 +73,7 @@ impl PathRequest {
 }
 
 impl PathRequest {
-    /// Whether all is the same to the last bit; a goal that is no number is the same as itself.
+    /// Whether both are equal to the last bit; a NaN goal is equal to itself.
     pub(super) fn is_same(&self, other: &PathRequest) -> bool {
         let goal = |request: &PathRequest| request.goal.to_array().map(f32::to_bits);
         let same_goal = PathRequest {
@@ -100,31 +100,31 @@ fn on_request_inserted(mut world: DeferredWorld, context: HookContext) {
     }
 }
 
-/// Who was given a request since the queue was last looked at, in that order.
+/// The entities that got a request since the queue was last updated, in that order.
 #[derive(Resource, Debug, Default)]
 pub(super) struct NewPathRequests(pub(super) Vec<Entity>);
 
 /// Why there is no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Variants)]
 pub enum PathFailure {
-    /// Start and goal are free, and no walk joins them.
+    /// Start and goal are free, but not connected.
     Unreachable,
-    /// The search gave up at its node limit.
+    /// The search reached its node limit.
     Capped,
     /// Start or goal is blocked.
     Blocked,
-    /// Start or goal lies outside the map, or there is no map.
+    /// Start or goal is outside the map, or there is no map.
     OutOfBounds,
-    /// A newer request replaced it, it was withdrawn, the queue was full, or its object went away.
+    /// A newer request replaced it, it was withdrawn, the queue was full, or its object despawned.
     Cancelled,
 }
 
-/// A request was answered with a path, which the object's [`NavPath`] holds now; those of a tick in the order of the queue.
+/// A path was found; the object's [`NavPath`] holds it now. Messages of a tick are in the order of the queue.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct PathFound {
-    /// The entity that asked.
+    /// The entity of the request.
     pub entity: Entity,
-    /// The object it is.
+    /// Its object.
     pub object: Object,
     /// The tile where the path starts.
     pub from: IVec2,
@@ -132,33 +132,33 @@ pub struct PathFound {
     pub to: IVec2,
     /// Length of the path in tiles.
     pub length_tiles: f64,
-    /// Nodes that the search for it expanded; 0 where it was shared with a request before it.
+    /// The nodes that the search expanded; 0 if it was shared with an earlier request.
     pub nodes: u32,
-    /// As it was asked.
+    /// The class of the request.
     pub class: SearchBudgetClass,
 }
 
-/// A request was answered without a path; those of a tick in the order of the queue.
+/// No path was found; messages of a tick are in the order of the queue.
 ///
-/// `Cancelled` has left the object's [`NavPath`] alone; the others have emptied it, unless it holds the part of a way that was
-/// asked for.
+/// `Cancelled` leaves the object's [`NavPath`] unchanged; the other reasons clear it, unless it holds the partial path that was
+/// requested.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct PathFailed {
-    /// The entity that asked.
+    /// The entity of the request.
     pub entity: Entity,
-    /// The object it was.
+    /// Its object.
     pub object: Object,
     /// Why there is no path.
     pub reason: PathFailure,
-    /// The tile from which was searched; for a cancelled request, where the object stood when it was taken in.
+    /// The start tile of the search; for a cancelled request, the object's tile when it was queued.
     pub from: IVec2,
-    /// The goal's tile; [`IVec2::MIN`] for a goal that is no point, or a scene without a map.
+    /// The goal's tile; [`IVec2::MIN`] for a goal that is not finite, or a scene without a map.
     pub to: IVec2,
-    /// As it was asked.
+    /// The class of the request.
     pub class: SearchBudgetClass,
 }
 
-/// The way an object is on; empty where it is on none. Who has none yet is given one with its first answer.
+/// The path that an object follows; empty if there is none. Inserted with the first result if it is missing.
 #[derive(Component, Clone, Debug, Default, PartialEq, MemoryUse, StateHashed)]
 pub struct NavPath {
     pub(super) waypoints: Vec<IVec2>,
@@ -168,32 +168,32 @@ pub struct NavPath {
 }
 
 impl NavPath {
-    /// Whether there is no way to go.
+    /// Whether there is no path.
     pub const fn is_empty(&self) -> bool {
         self.waypoints.is_empty()
     }
 
-    /// The turning points as they were found, both ends included; between two the way is straight or diagonal.
+    /// The turning points as found, both ends included; between two the path is straight or diagonal.
     pub fn waypoints(&self) -> &[IVec2] {
         &self.waypoints
     }
 
-    /// Which waypoint the object is heading for; 0 right after the answer.
+    /// The index of the next waypoint; 0 right after the result.
     pub const fn next(&self) -> usize {
         self.next
     }
 
-    /// The waypoints still to come, the one it is heading for first.
+    /// The remaining waypoints, starting with the next one.
     pub fn remaining(&self) -> &[IVec2] {
         self.waypoints.get(self.next..).unwrap_or_default()
     }
 
-    /// The tile where the way ends.
+    /// The last tile of the path.
     pub fn goal(&self) -> Option<IVec2> {
         self.waypoints.last().copied()
     }
 
-    /// What was asked for: to ask for it again when the way is blocked.
+    /// The request of this path, to repeat it when the path is blocked.
     pub const fn request(&self) -> PathRequest {
         self.request
     }
@@ -203,12 +203,12 @@ impl NavPath {
         self.map_version
     }
 
-    /// Heads for a later waypoint. Whether the way there is free is the caller's to know.
+    /// Advances to a later waypoint. The caller has to know that the line to it is free.
     pub const fn advance_to(&mut self, next: usize) {
         self.next = next;
     }
 
-    /// Ends the way; its buffer is kept.
+    /// Ends the path; keeps its buffer.
     pub fn clear(&mut self) {
         self.waypoints.clear();
         self.next = 0;

@@ -1,4 +1,4 @@
-//! Requests that wait for their turn: one an object, those of each class in the order of asking.
+//! Waiting requests: one per object, those of each class in the order of arrival.
 
 use bevy_ecs::prelude::*;
 use glam::{IVec2, Vec2};
@@ -14,7 +14,7 @@ use crate::world::{Object, Position, StateHashed};
 /// Looked up by entity, never sorted by it.
 pub(super) type RequestQueue = IndexMap<Entity, QueuedRequest, foldhash::fast::FixedState>;
 
-/// What is known of those who ask.
+/// The data of requesting objects.
 pub(super) type RequestQuery<'w, 's> =
     Query<'w, 's, (&'static Object, &'static Position, &'static PathRequest)>;
 
@@ -44,7 +44,7 @@ impl QueuedRequest {
         }
     }
 
-    /// The request as it stands now; `None` when what asked is no more, or has taken the request back.
+    /// The current request; `None` when its object is gone, or the request was withdrawn.
     pub(super) fn refreshed(&self, asking: &RequestQuery, maps: &Query<&SceneMap>) -> Option<Self> {
         asking
             .get(self.entity)
@@ -53,7 +53,7 @@ impl QueuedRequest {
             .map(|asking| Self::new(self.entity, asking, maps))
     }
 
-    /// Moves the ends as far as the request allows: off blocked tiles, and a goal to where it can be reached.
+    /// Moves start and goal as far as the request allows: off blocked tiles, and the goal to a reachable tile.
     pub(super) fn snapped(mut self, tiles: &TileMap, settings: &NavSettings) -> Self {
         let snap_tiles = self.request.snap_tiles.min(settings.snap_tiles_max);
         let nearest_tiles = self.request.nearest_tiles.min(settings.snap_tiles_max);
@@ -73,8 +73,8 @@ impl QueuedRequest {
         self
     }
 
-    /// Expansions that the search is taken to need: a guess from the distance, as nothing else is known before. What is
-    /// answered without a search needs few.
+    /// The estimated expansions of the search, from the distance, since nothing else is known before. Results without a
+    /// search need few.
     pub(super) fn estimate(&self, tiles: &TileMap, settings: &NavSettings) -> u64 {
         if !tiles.are_connected(self.from, self.to) {
             return 8;
@@ -114,7 +114,7 @@ impl QueuedRequest {
     }
 }
 
-/// The tile of a point; one that no map has for a point that is none, which would else be rounded to tile (0, 0).
+/// The tile of a point; a tile outside every map for a point that is not finite, which would otherwise round to tile (0, 0).
 fn tile_of(map: Option<&SceneMap>, point: Vec2) -> IVec2 {
     map.filter(|_| point.is_finite())
         .map_or(IVec2::MIN, |map| map.tile_at(point))

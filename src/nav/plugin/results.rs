@@ -1,4 +1,4 @@
-//! Where answers go: the object's path, the messages, the counters.
+//! Writes results: to the object's path, the messages, the counters.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
@@ -9,7 +9,7 @@ use super::request_queue::QueuedRequest;
 use super::stats::NavStats;
 use crate::nav::{FoundPath, SearchOutcome};
 
-/// Where answers go.
+/// The destinations of results.
 #[derive(SystemParam)]
 pub(super) struct ResultWriter<'w, 's> {
     pub(super) commands: Commands<'w, 's>,
@@ -20,13 +20,13 @@ pub(super) struct ResultWriter<'w, 's> {
 }
 
 impl ResultWriter<'_, '_> {
-    /// Tells of a request that leaves the queue unanswered.
+    /// Reports a request that leaves the queue without a search.
     pub(super) fn cancel(&mut self, waiting: &QueuedRequest) {
         self.stats.count_failed(PathFailure::Cancelled);
         self.failed.write(waiting.failed(PathFailure::Cancelled));
     }
 
-    /// Gives the answer of a job, if it has one.
+    /// Writes the result of a job, if it has one.
     pub(super) fn write_result(&mut self, job: &SearchJob) {
         let outcome = match job.state {
             JobState::Pending
@@ -69,7 +69,7 @@ impl ResultWriter<'_, '_> {
         }
     }
 
-    /// Removes the request that was answered, and not one that has taken its place meanwhile.
+    /// Removes the request of this result, but not a newer one.
     fn remove_request(&mut self, entity: Entity, answered: PathRequest) {
         if let Ok(mut entity) = self.commands.get_entity(entity) {
             entity.queue_silenced(move |mut entity: EntityWorldMut| {
@@ -83,7 +83,7 @@ impl ResultWriter<'_, '_> {
         }
     }
 
-    /// Puts an answer into the object's path.
+    /// Writes a result to the object's path.
     fn apply_path(&mut self, job: &SearchJob) {
         let SearchJob {
             queued: waiting,

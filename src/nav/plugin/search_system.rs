@@ -1,4 +1,4 @@
-//! Answering the short requests.
+//! Runs the short searches.
 
 use bevy_ecs::prelude::*;
 use indexmap::IndexMap;
@@ -14,7 +14,7 @@ use crate::map::SceneMap;
 use crate::sim::clock::Stopwatch;
 use crate::sim::{Overload, Workers};
 
-/// Admits short requests, searches in parallel, and applies the answers in the order of the queue.
+/// Admits short requests, searches in parallel, and applies the results in the order of the queue.
 pub(super) fn search_requests(
     settings: Res<NavSettings>,
     workers: Res<Workers>,
@@ -40,7 +40,7 @@ pub(super) fn search_requests(
     let jobs = &mut jobs[..admitted];
     groups.collect(jobs);
     let stopwatch = Stopwatch::start();
-    // The oldest request is answered whatever the time, or a queue might never move.
+    // The oldest request is always searched, otherwise the queue might never move.
     let is_late = |is_oldest: bool| {
         let elapsed_ms = || stopwatch.elapsed().as_secs_f32() * 1e3;
         !is_oldest && settings.budget_ms.is_some_and(|ms| elapsed_ms() > ms)
@@ -73,7 +73,7 @@ pub(super) fn search_requests(
         copy_shared_result(jobs, nth);
         answers.write_result(&jobs[nth]);
     }
-    // What there was no time for keeps its place.
+    // Requests without time left keep their queue position.
     let mut jobs = navigator.jobs[..admitted].iter();
     navigator
         .queue
@@ -81,7 +81,7 @@ pub(super) fn search_requests(
     answers.stats.waiting = (navigator.queue.len() + navigator.long_searches.queue.len()) as u64;
 }
 
-/// Puts the oldest requests into the first jobs, as they stand now, until their estimates come to the budget; gives how many.
+/// Fills the first jobs with the oldest requests in their current state, until their estimates reach the budget; returns the number.
 fn dequeue(
     navigator: &mut Navigator,
     (settings, overload): (&NavSettings, &Overload),
@@ -129,7 +129,7 @@ fn dequeue(
     admitted
 }
 
-/// Copies the answer of an earlier job that asks the same.
+/// Copies the result of an equal earlier job.
 fn copy_shared_result(jobs: &mut [SearchJob], nth: usize) {
     let JobState::SameAs(first) = jobs[nth].state else {
         return;

@@ -1,4 +1,4 @@
-//! Budgets of a tick's searches, and what may be asked of them.
+//! Budgets of a tick's searches, and limits of requests.
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -6,57 +6,57 @@ use serde::{Deserialize, Serialize};
 use super::request::SearchBudgetClass;
 use crate::nav::Algorithm;
 
-/// How paths are searched for, and how much a tick spends on it. A `Resource`; a scenario sets it as `settings: (nav: …)`.
+/// The search algorithm, and how much a tick spends on searches. A `Resource`; a scenario sets it as `settings: (nav: …)`.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct NavSettings {
-    /// How paths are searched, by its name. Until what it reads is built, `jps-bit-prune` answers.
+    /// The search algorithm, by its name. Until its data is built, `jps-bit-prune` is used.
     #[serde(with = "algorithm_by_name")]
     pub algorithm: Algorithm,
-    /// Ticks from a build's beginning to its adoption, and without an edit before one is begun.
+    /// The ticks between the start and the adoption of a build, and the ticks without an edit before one starts.
     pub build_ticks: u32,
-    /// Whether a build that is not done is waited for ahead of the tick that is to adopt it, so that runs are deterministic: for
-    /// some 20 to 80 ns a tile of a map just opened. The thread that waits helps with that and with all else that Bevy's
-    /// `AsyncComputeTaskPool` has to do. What was waited for counts as no tick's time, and stands in
-    /// [`Navigator::build_stats`](crate::nav::Navigator::build_stats). A [`Server`](crate::server::Server) that keeps real time waits for
-    /// none, whatever is set here: a build that is late is adopted when it is done, and until then paths are as short, but may be
-    /// others of the same length. An embedder's own loop in real time switches it off.
+    /// Whether to wait for an unfinished build before the tick that adopts it, so that runs are deterministic: about
+    /// 20 to 80 ns per tile of a newly opened map. The waiting thread helps with that and with all other work of Bevy's
+    /// `AsyncComputeTaskPool`. The waiting time is not part of any tick and is counted in
+    /// [`Navigator::build_stats`](crate::nav::Navigator::build_stats). A [`Server`](crate::server::Server) in real time never
+    /// waits, whatever this setting: a late build is adopted when it is finished, and until then paths are as short, but may be
+    /// others of the same length. An embedder's own loop in real time should turn it off.
     pub wait_for_builds: bool,
-    /// Bytes a tile that the graph of jump points and its landmarks may take; a map that needs more is searched with sign planes.
+    /// The limit of the graph of jump points and its landmarks, in bytes per tile; a map that needs more is searched with sign planes.
     pub graph_bytes_per_tile_max: f32,
-    /// Nodes that a search of [`SearchBudgetClass::Short`] may generate before it gives up as `capped`.
+    /// The node limit of a search of [`SearchBudgetClass::Short`], at which it fails as `capped`.
     #[serde(alias = "npc_nodes_max")]
     pub short_nodes_max: u32,
     /// The same for [`SearchBudgetClass::Long`].
     #[serde(alias = "travel_nodes_max")]
     pub long_nodes_max: u32,
-    /// Searches of [`SearchBudgetClass::Long`] under way at once, each with scratch of its own; further ones wait. 0 counts as 1. Scratch
-    /// takes half a kB for each 32 jump points, near each other, that the longest search came by, and 16 bytes for what waited in
-    /// it at most: 1.3 MB after ways across a town of 4,096 by 4,096 tiles. It is kept, as taking it anew for each search makes
+    /// The maximum number of running searches of [`SearchBudgetClass::Long`], each with its own scratch; further ones wait. 0 counts as 1.
+    /// Scratch takes half a kB for each 32 adjacent jump points that the longest search visited, and 16 bytes for each entry of its
+    /// longest open list: 1.3 MB after paths across a town of 4,096 by 4,096 tiles. It is kept, as allocating it for each search makes
     /// them a third slower.
     #[serde(alias = "travels_at_once_max")]
     pub long_searches_max: u32,
-    /// Expansions a tick of all of them together, and up to 64 more for each that is under way, or a slice of one whose map was
-    /// edited meanwhile; the rest of their way they go in the next.
+    /// The expansions per tick of all long searches together, and up to 64 more for each running one, or a slice of one whose map was
+    /// edited meanwhile; they continue in the next tick.
     #[serde(alias = "travel_expansions_per_tick")]
     pub long_search_expansions_per_tick: u64,
-    /// Expansions that one makes before the others have their turn, twice as many after each edit of its map. 0 counts as 1.
+    /// The expansions of one long search per slice, doubled after each edit of its map. 0 counts as 1.
     #[serde(alias = "travel_slice_expansions")]
     pub long_search_slice_expansions: u32,
-    /// The widest bodies provided for, by [`PathRequest::clearance`](crate::nav::PathRequest::clearance); requests for wider ones fail as `blocked`. Every
-    /// clearance in use takes an eroded map a scene.
+    /// The maximum [`PathRequest::clearance`](crate::nav::PathRequest::clearance); requests above it fail as `blocked`. Every
+    /// clearance in use needs an eroded map per scene.
     pub clearance_max: u8,
-    /// Tiles that an end of a path may be moved at most, whatever the request says.
+    /// The maximum distance in tiles that start or goal may be moved, whatever the request allows.
     pub snap_tiles_max: u32,
-    /// Searches a tick; further requests wait. 0 counts as 1.
+    /// Searches per tick; further requests wait. 0 counts as 1.
     pub searches_per_tick_max: u32,
-    /// Expansions a tick, by the estimate made before the search: requests are admitted, oldest first, until theirs come to
+    /// Expansions per tick, by the estimates made before the searches: requests are admitted, oldest first, until their sum reaches
     /// this. At least one is.
     pub expansions_per_tick_max: u64,
-    /// Milliseconds a tick, after which no further search is begun, though one always is; `None` in deterministic runs.
+    /// Milliseconds per tick, after which no further search is started, except the first; `None` in deterministic runs.
     pub budget_ms: Option<f32>,
-    /// Requests that may wait; a further one is `cancelled` at once.
+    /// The maximum number of waiting requests; a further one is `cancelled` at once.
     pub queue_max: u32,
     /// Whether each search is timed for [`NavStats::times`](crate::nav::NavStats::times).
     pub time_searches: bool,

@@ -70,8 +70,12 @@ pub struct AtomicSaveRequest {
 ///
 /// use bevy_app::App;
 /// use bevy_ecs::prelude::*;
-/// use throng::store::{PlayerLookupResult, PlayerLookup, MemoryDisk, StoreReplyMode, close_directory};
+/// use throng::store::{PlayerLookupResult, PlayerLookup, MemoryDisk, StoreReplyMode, close_player_store};
 /// use throng::prelude::*;
+/// use throng::session::{ConnectionInfo, TransportHandle, connect};
+/// use throng::store::{PlayerStore, PlayerStorePlugin, PlayerStoreSettings};
+/// use throng::sync::AttributeSpec;
+/// use throng::wire::{ClientMessage, Encoding};
 /// use throng::wire::AttributeValue;
 ///
 /// #[derive(Component)]
@@ -95,7 +99,7 @@ pub struct AtomicSaveRequest {
 /// fn game(server: &str, disk: &MemoryDisk) -> Server {
 ///     let settings = PlayerStoreSettings {
 ///         server: server.to_owned(),
-///         answers: StoreReplyMode::NextTick,
+///         reply_mode: StoreReplyMode::NextTick,
 ///         ..PlayerStoreSettings::default()
 ///     };
 ///     let mut server = Server::builder()
@@ -113,7 +117,7 @@ pub struct AtomicSaveRequest {
 /// let disk = MemoryDisk::default();
 /// let mut other = game("town-1", &disk);
 /// let scene = open_scene(other.world_mut(), SceneSpec::default(), ())?;
-/// let client = connect(other.world_mut(), ConnectionInfo::player(7).ready())?;
+/// let client = connect(other.world_mut(), ConnectionInfo::player(7).without_loading())?;
 /// let transport = other.world().resource::<TransportHandle>().clone();
 /// transport.receive(client, &ClientMessage::login(7).to_bytes())?;
 /// other.step(2);
@@ -122,16 +126,16 @@ pub struct AtomicSaveRequest {
 /// let place = (Object::in_scene(scene), Position::default());
 /// other.world_mut().spawn((Player, PlayerId(7), ControlledBy::new(client), zoe, place));
 /// other.step(1);
-/// assert!(close_directory(other.world_mut(), Duration::from_secs(10)));
+/// assert!(close_player_store(other.world_mut(), Duration::from_secs(10)));
 ///
 /// // Somebody here wants to know who that is.
 /// let mut server = game("town-2", &disk);
 /// let (player, number) = (PlayerId(7), 1);
-/// server.world_mut().write_message(PlayerLookup { player, number });
+/// server.world_mut().write_message(PlayerLookup { player, request_id: number });
 /// server.step(2);
 /// let answers = server.world().resource::<Messages<PlayerLookupResult>>();
 /// let answer = answers.iter_current_update_messages().next().expect("the store answered");
-/// let known = answer.answer.clone()?.record.expect("there is such a player");
+/// let known = answer.result.clone()?.record.expect("there is such a player");
 /// let value = |spec: AttributeSpec| known.value(spec.id, spec.encoding).expect("it was kept");
 /// let (AttributeValue::Bytes(name), AttributeValue::Bytes(gear)) = (value(NAME), value(GEAR)) else { panic!() };
 /// let count = |spec: AttributeSpec| known.count(spec.id, spec.encoding).expect("it was kept");

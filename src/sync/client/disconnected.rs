@@ -12,8 +12,8 @@ use crate::sync::sent_log::{SentLog, SentPart};
 use crate::wire::SessionNotice;
 
 impl ClientState {
-    /// The client, of which its new connection knows so much, goes on with the session that this is of, with what the connection
-    /// before told it, by its own word. Nothing stays of the connection before but what its last line needs.
+    /// Resumes the session over a new connection: moves the state to `at`, the state of the new connection. `received` is the position
+    /// that the client reports for the old connection. `self` keeps only what the last update of the old connection needs.
     pub fn resume(
         &mut self,
         at: &mut Self,
@@ -43,7 +43,7 @@ impl ClientState {
         };
         let snapshot = at.snapshot_totals[0].checked_div(at.snapshot_totals[1]);
         let snapshot = snapshot.map_or(SNAPSHOT_BYTES as usize, |bytes| bytes as usize);
-        // Motions of what rests or jumped are among what was missed; of what moves they may have been lost.
+        // Motions of objects at rest or after a jump are among the missed messages; those of moving objects may have been lost.
         let base =
             |link: &ClientObject| records.and_then(|records| records.bases.get(link.id as usize));
         let is_moving = |link: &ClientObject| base(link).is_some_and(|base| !base.is_reliable());
@@ -65,14 +65,14 @@ impl ClientState {
         let mut missed = missed.unwrap_or_default();
         let keeps = missed.is_complete && !(received == Some(0) && at.resume_buffer.is_anew());
         if missed.is_complete {
-            // They are told again, each as it is now.
+            // They are sent again, each with its current state.
             for link in at.objects.as_mut_slice() {
                 if is_moving(link) && link.turns_missed() == 0 {
                     link.mark_missed();
                 }
             }
         } else {
-            // What waits for a snapshot would go with what is forgotten.
+            // A message that waits for a snapshot would be lost with the objects that are removed.
             for held in at
                 .pending_announcements
                 .iter()
@@ -83,7 +83,7 @@ impl ClientState {
                     .push(|bytes| bytes.extend_from_slice(&held.bytes));
             }
             at.end_scene();
-            // What begins for it counts the epoch.
+            // The scene start increments the epoch.
             at.epoch = before.epoch;
             at.sent_controlled = None;
         }
@@ -93,7 +93,7 @@ impl ClientState {
             .push(SessionNotice::Resumed { keeps_state: keeps });
     }
 
-    /// Whether its connection is lost.
+    /// Sets whether its connection is lost.
     pub fn set_disconnected(&mut self, is_away: bool, log: &SentLog, limits: ResumeBufferLimits) {
         self.is_disconnected = is_away;
         if is_away {
@@ -106,7 +106,7 @@ impl ClientState {
         }
     }
 
-    /// Keeps its line, the last of a part, if it got one; of one that is away it is not sent.
+    /// Stores its update, the last of a part, if it has one; the update of a disconnected client is not sent.
     pub fn store_update(
         &mut self,
         (part, sent): (&mut BatchPart, &mut SentPart),
@@ -136,14 +136,14 @@ impl ClientState {
         }
     }
 
-    /// Announcements that it was told up to a position are not kept any more.
+    /// Announcements up to a position are not stored any more.
     pub const fn drop_announcements(&mut self, end: u32) {
         self.resume_buffer.drop_announcements(end);
     }
 
-    /// Counts what it was sent as snapshots.
+    /// Counts the snapshots that it was sent.
     pub const fn count_snapshots(&mut self, bytes: u64, messages: u64) {
-        // Of late ones more than of old ones.
+        // Recent snapshots count more than old ones.
         if self.snapshot_totals[1] > 1_000 {
             self.snapshot_totals = [self.snapshot_totals[0] / 2, self.snapshot_totals[1] / 2];
         }
@@ -151,7 +151,7 @@ impl ClientState {
         self.snapshot_totals[1] = self.snapshot_totals[1].saturating_add(messages as u32);
     }
 
-    /// Tells what was missed: all of it before anything else, announcements alone behind what begins.
+    /// Writes the missed messages: a complete list before anything else, announcements alone after the scene start.
     pub(super) fn write_missed(&mut self, part: &mut BatchPart, is_whole: bool) {
         if self
             .missed
@@ -166,7 +166,7 @@ impl ClientState {
         }
     }
 
-    /// Whether it missed something that it is to be told whatever it controls.
+    /// Whether it missed messages that have to be sent, whatever it controls.
     pub fn has_missed(&self) -> bool {
         self.missed
             .as_ref()

@@ -9,7 +9,7 @@ use crate::sync::motion::{MotionBase, Tier};
 use crate::wire::Channel;
 
 impl ClientState {
-    /// Motions of the links that are behind, as far as the budget goes after what was spent; gives the bytes.
+    /// Writes the pending motions, as far as the remaining budget goes; returns the bytes.
     pub(super) fn write_motions<R, C>(
         &mut self,
         behind: &mut [u32],
@@ -47,7 +47,7 @@ impl ClientState {
             let span = scene.motions.get(link.id);
             let span = span
                 .unwrap_or_else(|| part.write_private(|bytes| scene.write_motion(link.id, bytes)));
-            // Which channel it is no branch could foresee.
+            // The choice of the channel is unpredictable, so it is made without a branch.
             let channel = [Channel::Unreliable, Channel::Reliable];
             part.push(channel[usize::from(base.is_reliable())], span);
             let bytes = span.len();
@@ -78,8 +78,8 @@ mod tests {
 
     const OTHERS: u32 = 40;
 
-    /// How often each object but its own is told to a client that may be told so many bytes a tick, while all of them turn in every
-    /// tick; and how often the client was told of itself.
+    /// How often each object except its own is sent to a client with this byte limit per tick, while all of them turn in every
+    /// tick; and how often the client's own object was sent.
     fn motions_sent_in(
         ticks: u64,
         bytes_per_tick: u32,
@@ -120,7 +120,7 @@ mod tests {
                 let snapshot = batch.push_shared(|bytes| bytes.push(9));
                 records.snapshots[0].set(id, snapshot);
             }
-            // None is shared, so that each stands among the line's own with its number behind the kind.
+            // No motion is shared, so each is among the update's own messages with its id after the kind.
             records.find_motions(update_doublings, 0, &mut batch);
             if tick == 1 {
                 client.entering.extend((2..=OTHERS + 1).map(|id| ViewEntry {
@@ -163,7 +163,7 @@ mod tests {
     fn sufficient_budget_sends_each_motion_once_per_turn() {
         let (told, own) = motions_sent_in(66, 1_000_000, 0);
         assert_eq!((told, own), (vec![64; OTHERS as usize], 65));
-        // In every second tick, by its number.
+        // In every second tick, by its id.
         let (told, own) = motions_sent_in(66, 1_000_000, 1);
         assert_eq!((told, own), (vec![32; OTHERS as usize], 65));
     }

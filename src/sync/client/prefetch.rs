@@ -7,7 +7,7 @@ use prefetch_index::prefetch_index;
 use super::ClientState;
 
 impl ClientState {
-    /// Asks for the memory of what [`fill`](Self::fill) looks at here: there is more of it than caches hold.
+    /// Prefetches the memory that [`write_update`](Self::write_update) reads here: all of it is larger than the caches.
     pub fn prefetch(&self) {
         prefetch_index(slice::from_ref(&self.objects), 0);
         prefetch_index(slice::from_ref(&self.entering), 0);
@@ -17,7 +17,7 @@ impl ClientState {
         prefetch_index(slice::from_ref(&self.starts_scene), 0);
     }
 
-    /// The same of its links, which lie elsewhere.
+    /// The same for its objects, which are stored elsewhere.
     pub fn prefetch_objects(&self) {
         self.objects.prefetch();
     }

@@ -3,8 +3,8 @@
 use super::ClientState;
 
 impl ClientState {
-    /// Shows all of the state that reaches later ticks, as words; `known` gives the generation of the object that clients know by a
-    /// number. O(links).
+    /// Adds all of the state that affects later ticks to a hash, as words; `known` returns the generation of the object that clients
+    /// know by an id. O(links).
     pub fn hash_state(&self, known: impl Fn(u32) -> u32, word: &mut impl FnMut(u64)) {
         word(u64::from(self.client.0) << 8 | u64::from(self.epoch));
         word(self.credit as u64);
@@ -42,7 +42,7 @@ impl ClientState {
         for &(id, generation) in &self.despawns {
             word(object(id, generation));
         }
-        // Tokens are no state, so of notices there is but whether there are any.
+        // Tokens are not state, so only the existence of notices is hashed.
         word(u64::from(self.has_notices()) << 1 | u64::from(self.is_disconnected));
         word(u64::from(self.snapshot_totals[0]) << 32 | u64::from(self.snapshot_totals[1]));
         self.resume_buffer.hash_state(word);

@@ -1,4 +1,4 @@
-//! The update of one client in a tick: what it knows and is to know becomes messages in the batch, within its budget.
+//! The update of one client in a tick: pending messages are written to the batch, within the client's budget.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,31 +20,31 @@ use super::{
     has_object,
 };
 
-/// What a client's line is made from.
+/// The inputs of a client's update.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientUpdateInput<'a, R, C> {
-    /// What the scene of its own object has to tell.
+    /// The messages of its object's scene.
     pub messages: &'a SceneMessages,
-    /// What all scenes have to tell.
+    /// The messages of all scenes.
     pub scenes: &'a BTreeMap<SceneId, SceneMessages>,
     /// The messages that all clients share.
     pub shared: &'a [u8],
     /// The scene's size, in metres.
     pub size_m: Vec2,
-    /// The tick that the line is of; motions are reckoned on to it.
+    /// The tick of the update; motions are extrapolated to it.
     pub tick: u64,
     /// The number of the client's last input that was handled or refused.
     pub last_input: u16,
-    /// Whether that is a number of the client's own.
+    /// Whether the client chose that number.
     pub has_input_numbers: bool,
-    /// How much it may be told.
+    /// Its send budget.
     pub budget: SendBudget,
-    /// What it is told before anything else, but for its number.
+    /// The first message of a connection, without the client's id.
     pub hello: &'a Hello,
-    /// What it is told of an object.
+    /// The relation of the client to an object.
     pub relation: R,
-    /// Appends those attributes of a known object (number and generation) that the second variant has and the first has not, as one
-    /// message, if any.
+    /// Appends those attributes of a known object (id and generation) that the second variant has and the first has not, as one
+    /// message, if there are any.
     pub catch_up: C,
 }
 
@@ -52,14 +52,14 @@ pub struct ClientUpdateInput<'a, R, C> {
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct UpdateScratch {
     pub(super) order: Vec<(Reverse<u8>, u32, ViewEntry)>,
-    /// Over which links there is something to tell.
+    /// The objects with pending messages.
     pending: PendingIndexes,
-    /// Clients that each announcement of the tick was sent to, or is kept for until they know whom it is about.
+    /// The number of clients that each announcement of the tick was sent to, or is stored for until they know its object.
     pub receivers: Vec<u32>,
 }
 
 impl ClientState {
-    /// Puts this tick's line together. O(links), about a nanosecond for each of which nothing is new.
+    /// Writes this tick's update. O(links), about a nanosecond for each without changes.
     pub fn write_update<R, C>(
         &mut self,
         part: &mut BatchPart,
@@ -72,7 +72,7 @@ impl ClientState {
     {
         let greeting = self.initial_snapshot(around);
         if self.starts_scene && greeting.is_none() {
-            // It went away in the middle of the tick.
+            // It disappeared in the middle of the tick.
             self.end_scene();
         }
         if self.controlled.is_none() {
@@ -103,13 +103,13 @@ impl ClientState {
         spent += self.write_announcements(part, around, &mut scratch.receivers, counters);
         spent += self.write_controlled_position(part, around);
         spent += self.write_motions(&mut scratch.pending.motions, spent, part, around, counters);
-        // Whatever came at once, motions go on after a second.
+        // After any burst, motions continue within a second.
         let least = -i64::from(around.budget.bytes_max);
         self.credit = (self.credit - spent as i64).max(least);
         part.end_client();
     }
 
-    /// The line of a client that controls nothing: once, that what it controlled is gone; and what it is told about its
+    /// Writes the update of a client that controls no object: once, that its object is gone; and the notices about its
     /// session.
     pub fn write_scene_end(
         &mut self,
@@ -130,7 +130,7 @@ impl ClientState {
         part.end_client();
     }
 
-    /// Those that come to be known; gives the bytes.
+    /// Writes the snapshots of entering objects; returns the bytes.
     fn write_snapshots<R, C>(
         &mut self,
         part: &mut BatchPart,
@@ -145,7 +145,7 @@ impl ClientState {
         for waiting in self.entering.drain(..) {
             let variant = (around.relation)(waiting.id);
             let record = scene.snapshots[usize::from(variant.0)].get(waiting.id);
-            // Gone since the view list was made: the next one will not have it.
+            // Despawned since the view list was built: the next list will not have it.
             let Some(span) = record else {
                 self.pending.push(waiting);
                 continue;
@@ -160,8 +160,8 @@ impl ClientState {
         spent
     }
 
-    /// Over which of the links that were `known` before this tick there is something to tell. Of its own object, who was greeted
-    /// with this line has the newest motion.
+    /// Finds the objects among the first `known` that have pending messages. A client whose scene starts with this update already
+    /// has the newest motion of its own object.
     fn find_pending<R, C>(
         &self,
         (known, is_greeted): (usize, bool),
@@ -188,13 +188,13 @@ impl ClientState {
         }
         let own = self.controlled.map_or(0, |(_, own, _)| own);
         if scene.changes(own).contains(ObjectChanges::AFFILIATION) {
-            // What each of them is to the client may be another.
+            // The client's relation to each of them may have changed.
             found.changed.clear();
             found.changed.extend(0..known as u32);
         }
     }
 
-    /// What changed of those at these places, and which announcements are about any; gives the bytes.
+    /// Writes the changed attributes of the objects at these indices, and finds the announcements about them; returns the bytes.
     fn write_deltas<R, C>(
         &mut self,
         known: usize,
@@ -250,7 +250,7 @@ impl ClientState {
         spent
     }
 
-    /// Where its own object stands, for who numbers its inputs; gives the bytes.
+    /// Writes the position of its own object, for a client that numbers its inputs; returns the bytes.
     fn write_controlled_position<R, C>(
         &mut self,
         part: &mut BatchPart,
@@ -264,8 +264,8 @@ impl ClientState {
         })
     }
 
-    /// Announcements, each after the snapshot of whom it is about. Where there is none, as mostly, nothing is asked of the client's own
-    /// object, which lies far away.
+    /// Writes announcements, each after the snapshot of its object. Usually there are none, and then the client's own
+    /// object, which is far away in memory, is not read.
     fn write_announcements<R, C>(
         &mut self,
         part: &mut BatchPart,
@@ -280,19 +280,7 @@ impl ClientState {
         {
             return 0;
         }
-        for waiting in &self.pending {
-            if scene.changes(waiting.id).contains(ObjectChanges::ANNOUNCED) {
-                self.announcements
-                    .extend(scene.announcements.for_object(waiting.id));
-            }
-        }
-        if let Some(base) = self
-            .controlled
-            .and_then(|(_, id, _)| scene.bases.get(id as usize))
-        {
-            self.announcements
-                .extend(scene.announcements.for_position(base.last_position()));
-        }
+        self.collect_announcements(around);
         let (waiting, links) = (&self.pending, &self.objects);
         let (credit, mut spent) = (self.credit, 0);
         let is_waiting = |from: Option<(u32, u32)>| {
@@ -307,7 +295,7 @@ impl ClientState {
                 return false;
             }
             let waits = is_waiting(held.announced.about);
-            // Who left before it was known is nobody to this client, and so is what it said.
+            // An object that left before it was known does not exist for this client, and neither do its announcements.
             let from = held.announced.about;
             let is_known = from.is_some_and(|from| has_object(links, scene, from));
             if !waits && !is_known {
@@ -356,7 +344,23 @@ impl ClientState {
         spent
     }
 
-    /// The snapshot of its own object with which a client begins that has to, if the object is there.
+    /// Adds the announcements about objects without a snapshot yet, and those at the position of the controlled object.
+    fn collect_announcements<R, C>(&mut self, around: &ClientUpdateInput<R, C>) {
+        let scene = around.messages;
+        for waiting in &self.pending {
+            if scene.changes(waiting.id).contains(ObjectChanges::ANNOUNCED) {
+                let about = scene.announcements.for_object(waiting.id);
+                self.announcements.extend(about);
+            }
+        }
+        let controlled = self.controlled.map(|(_, id, _)| id as usize);
+        if let Some(base) = controlled.and_then(|id| scene.bases.get(id)) {
+            let near = scene.announcements.for_position(base.last_position());
+            self.announcements.extend(near);
+        }
+    }
+
+    /// The snapshot of its own object at the start of a scene, if the scene starts and the object exists.
     fn initial_snapshot<R, C>(&self, around: &ClientUpdateInput<R, C>) -> Option<MessageSpan> {
         let (_, id, _) = self.controlled.filter(|_| self.starts_scene)?;
         let variant = usize::from(self.objects.as_slice().first()?.variant.0);
@@ -364,8 +368,8 @@ impl ClientState {
         around.messages.snapshots.get(variant)?.get(id)
     }
 
-    /// What stands before all else when the client begins: the scene, and its own object with all that an owner learns;
-    /// gives the bytes.
+    /// Writes the start of a scene before all other messages: the scene, and its own object with all attributes of an owner;
+    /// returns the bytes.
     fn write_scene_start<R, C>(
         &mut self,
         part: &mut BatchPart,

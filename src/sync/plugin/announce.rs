@@ -1,4 +1,4 @@
-//! Announcements of the game, their receivers, and how many were reached.
+//! Announcements of the game, their scopes, and reports of the number of receivers.
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -6,20 +6,20 @@ use glam::Vec2;
 use crate::wire::{Channel, ClientId};
 use crate::world::{ObjectRef, PartyId, SceneId};
 
-/// Tells clients of something that happens once: damage, chat, a spell that is cast.
+/// Sends a one-time message to clients: damage, chat, a spell.
 ///
-/// Encoded once, whoever gets it. It is told in the tick in which it is written, if that is before `Replicate`.
+/// Encoded once for all receivers. It is sent in the tick in which it is written, if that is before `Replicate`.
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct AnnouncementRequest {
-    /// Whom it is about. A client that comes to know that object now is told of it first.
+    /// The object concerned. A client that starts to know that object now receives its snapshot first.
     pub about: Option<ObjectRef>,
-    /// Who is told.
+    /// The receivers.
     pub scope: AnnouncementScope,
-    /// Whether it may be lost.
+    /// Reliable or unreliable.
     pub channel: Channel,
-    /// For how many ticks it is of use to a client that is to be told of the object first.
+    /// For how many ticks it may wait for the object's snapshot.
     pub ttl_ticks: u32,
-    /// What it says, as the game defines it; at most
+    /// The content, defined by the game; at most
     /// [`ANNOUNCE_BYTES_MAX`](crate::wire::ANNOUNCE_BYTES_MAX).
     pub bytes: Vec<u8>,
 }
@@ -27,32 +27,32 @@ pub struct AnnouncementRequest {
 /// An announcement was encoded; written at the end of `Replicate`.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct AnnouncementSent {
-    /// Whom it is about.
+    /// The object concerned.
     pub about: Option<ObjectRef>,
-    /// Who was to be told.
+    /// The scope of the request.
     pub scope: AnnouncementScope,
-    /// Clients that were told, or will be as soon as they know the object.
+    /// The number of clients that received it, or will as soon as they know the object.
     pub receivers: u32,
 }
 
-/// Who is told of an announcement.
+/// The receivers of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AnnouncementScope {
-    /// All who see an object, and the client that controls it.
+    /// All viewers of an object, and the client that controls it.
     Viewers(ObjectRef),
-    /// All whose own object is near a place.
+    /// All clients whose own object is near a position.
     Radius {
-        /// The scene that the place is in.
+        /// The scene of the position.
         scene: SceneId,
-        /// The middle of the circle, in metres.
+        /// The centre of the circle, in metres.
         at: Vec2,
         /// Its radius, in metres.
         radius_m: f32,
     },
     /// The members of a party, wherever they are.
     Party(PartyId),
-    /// All in a scene.
+    /// All clients in a scene.
     Scene(SceneId),
-    /// One client and nobody else.
+    /// One client.
     Client(ClientId),
 }

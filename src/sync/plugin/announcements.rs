@@ -1,4 +1,4 @@
-//! Gathers announcements and reports how many clients they reached.
+//! Collects announcements and reports the number of clients that they reached.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::sync::unseen::PartyObjects;
 use crate::wire::{ANNOUNCE_BYTES_MAX, Channel, write_announce};
 use crate::world::{ObjectRef, SceneId};
 
-/// Bytes that can be announced in a tick, whatever the settings: all messages of a tick together are numbered by 31 bits.
+/// The maximum number of announced bytes per tick, whatever the settings: the messages of a tick are addressed with 31 bits.
 const ANNOUNCED_BYTES_MAX: usize = 1 << 28;
 
-/// Encodes what is announced, and finds out whom it concerns.
+/// Encodes the announcements, and finds their receivers.
 pub(super) fn encode_announcements(
     mut announces: MessageReader<AnnouncementRequest>,
     mut replicator: ResMut<Replicator>,
@@ -52,7 +52,7 @@ pub(super) fn encode_announcements(
             continue;
         }
         left -= length;
-        // Where the object is in another scene its number is another's.
+        // In another scene the object's id means another object.
         let scene = match announce.scope {
             AnnouncementScope::Viewers(of) => Some(of.scene),
             AnnouncementScope::Radius { scene, .. } | AnnouncementScope::Scene(scene) => {
@@ -86,17 +86,17 @@ pub(super) fn encode_announcements(
     }
 }
 
-/// Who there is to be told.
+/// The possible receivers.
 struct Receivers<'a> {
     scenes: &'a mut BTreeMap<SceneId, SceneMessages>,
     clients: &'a mut [ClientState],
     parties: &'a PartyObjects,
-    /// The clients by the objects that they know to control; made for the first party that is spoken to.
+    /// The clients by the objects that they know to control; built for the first announcement to a party.
     by_controlled: Option<Vec<(ObjectRef, usize)>>,
 }
 
 impl Receivers<'_> {
-    /// Puts an announcement where those find it whom it concerns.
+    /// Adds an announcement to the lists of its receivers.
     fn route(
         &mut self,
         announce: &AnnouncementRequest,
@@ -123,7 +123,7 @@ impl Receivers<'_> {
         };
         match announce.scope {
             AnnouncementScope::Viewers(of) => {
-                // Of an id that has another bearer by now, nobody is told.
+                // If the id belongs to another object by now, there are no receivers.
                 let records = scenes.get_mut(&of.scene);
                 if let Some(records) = records
                     && records
@@ -169,7 +169,7 @@ impl Receivers<'_> {
     }
 }
 
-/// The objects that clients know to control, ascending, with the clients' places.
+/// The objects that clients know to control, ascending, with the clients' indices.
 fn clients_by_controlled(clients: &[ClientState]) -> Vec<(ObjectRef, usize)> {
     let own = clients.iter().zip(0..);
     let own = own.filter_map(|(state, place)| Some((controlled_ref(state)?, place)));
@@ -178,7 +178,7 @@ fn clients_by_controlled(clients: &[ClientState]) -> Vec<(ObjectRef, usize)> {
     by_own
 }
 
-/// Says how many each announcement reached.
+/// Writes the number of receivers of each announcement.
 pub(super) fn report_announcements(
     mut replicator: ResMut<Replicator>,
     mut told: MessageWriter<AnnouncementSent>,

@@ -16,34 +16,34 @@ use crate::wire::{ATTRIBUTE_BYTES_MAX, AttributeValue, Encoding, attribute_id};
 /// When a changed attribute is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SendRate {
-    /// Once a heartbeat, in the tick that is the object's share of it, so that neither the tick nor the bytes come in bursts.
+    /// Once per heartbeat, in a tick that depends on the object, so that work and bytes are spread evenly.
     #[default]
     Heartbeat,
     /// In the tick of the change.
     EveryTick,
-    /// Once in so many ticks, phased by object; 0 counts as 1.
+    /// Once in this many ticks, phased by object; 0 counts as 1.
     EveryNth(u32),
 }
 
-/// What is said of an attribute when it is registered.
+/// The description of an attribute at registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttributeSpec {
-    /// What scenarios and reports call it.
+    /// Its name in scenarios and reports.
     pub name: &'static str,
-    /// Its number in packets.
+    /// Its id in packets.
     pub id: u16,
-    /// Who learns it.
+    /// Its receivers.
     pub audience: Audience,
-    /// How soon a change is told.
+    /// How soon a change is sent.
     pub cadence: SendRate,
-    /// How its values are written; at most [`ATTRIBUTE_BYTES_MAX`] bytes.
+    /// The encoding of its values; at most [`ATTRIBUTE_BYTES_MAX`] bytes.
     pub encoding: Encoding,
-    /// Whether changes go to [`SaveRequest`](super::SaveRequest) as well.
+    /// Whether changes also go to [`SaveRequest`](super::SaveRequest).
     pub persist: bool,
 }
 
 impl AttributeSpec {
-    /// An attribute that everybody learns who sees the object, once a heartbeat, and that nobody stores.
+    /// An attribute for all viewers of the object, sent once per heartbeat and not saved.
     #[must_use]
     pub const fn new(name: &'static str, id: u16, encoding: Encoding) -> Self {
         Self {
@@ -56,26 +56,26 @@ impl AttributeSpec {
         }
     }
 
-    /// The same with a number that follows from the name, 32,768 or above: the same in every build. Two names may give the same
-    /// number, one time in thousands; registering the second is refused then, and one of the two needs a number of its own.
+    /// The same with an id that is computed from the name, 32,768 or above: the same in every build. Two names give the same
+    /// id once in thousands of cases; registering the second one fails then, and one of them needs an explicit id.
     #[must_use]
     pub const fn named(name: &'static str, encoding: Encoding) -> Self {
         Self::new(name, attribute_id(name), encoding)
     }
 
-    /// The same for other clients.
+    /// The same for another audience.
     #[must_use]
     pub const fn to(self, audience: Audience) -> Self {
         Self { audience, ..self }
     }
 
-    /// The same at other times.
+    /// The same with another send rate.
     #[must_use]
     pub const fn at(self, cadence: SendRate) -> Self {
         Self { cadence, ..self }
     }
 
-    /// The same, and stored.
+    /// The same, and saved.
     #[must_use]
     pub const fn persistent(self) -> Self {
         Self {
@@ -88,32 +88,32 @@ impl AttributeSpec {
 /// Why an attribute cannot be registered.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RegisterError {
-    /// The name or number is another's.
+    /// The name or id is already in use.
     #[error(
         "attribute `{name}`: name or number {id} already used by another attribute; choose another name or set the number"
     )]
     Taken {
-        /// The name asked for.
+        /// The requested name.
         name: &'static str,
-        /// The number asked for.
+        /// The requested id.
         id: u16,
     },
-    /// Values could be longer than the wire allows.
+    /// Values could be longer than the protocol allows.
     #[error(
         "attribute `{name}`: values of up to {found} bytes, expected at most {ATTRIBUTE_BYTES_MAX}"
     )]
     TooLong {
         /// The attribute's name.
         name: &'static str,
-        /// Its longest value.
+        /// The length of its longest value.
         found: u32,
     },
-    /// There are as many as there may be.
+    /// The maximum number of attributes is reached.
     #[error("attribute `{0}` not registered: limit of {ATTRIBUTES_MAX} attributes reached")]
     TooMany(&'static str),
 }
 
-/// Appends the value of an entity, and says whether its encoding holds it as it is; `None` when it has none.
+/// Appends the value of an entity, and returns whether its encoding represents it exactly; `None` when it has none.
 pub(super) type Encode =
     Arc<dyn Fn(EntityRef, Encoding, &mut Vec<u8>) -> Option<bool> + Send + Sync>;
 
@@ -125,27 +125,27 @@ pub(in crate::sync) struct RegisteredAttribute {
 }
 
 impl RegisteredAttribute {
-    /// Appends the value of an entity, and says whether its encoding holds it as it is; `None` when it has none.
+    /// Appends the value of an entity, and returns whether its encoding represents it exactly; `None` when it has none.
     pub fn encode(&self, entity: EntityRef, bytes: &mut Vec<u8>) -> Option<bool> {
         (self.encode)(entity, self.spec.encoding, bytes)
     }
 }
 
-/// The registered attributes; the place of one is its bit in every mask.
+/// The registered attributes; the index of one is its bit in every mask.
 #[derive(Resource, Clone)]
 pub struct Attributes {
     table: Vec<RegisteredAttribute>,
     /// By [`AudienceVariant`].
     variant_sets: Vec<AttributeSet>,
-    /// By what a client is to an object.
+    /// By the relation of a client to an object.
     variants: Vec<AudienceVariant>,
-    /// How many audiences of an embedder's own there are.
+    /// The number of custom audiences.
     audiences: usize,
-    /// Variants of those who see an object, its owner included.
+    /// The variants for viewers of an object, its owner included.
     viewer_variants: Vec<AudienceVariant>,
-    /// Variants with any attributes of which a client can be told without seeing the object.
+    /// The variants with attributes that a client can receive without seeing the object.
     unseen_variants: Vec<AudienceVariant>,
-    /// Attributes of each cadence: every how many ticks, or 0 for the heartbeat.
+    /// The attributes by send rate: the interval in ticks, or 0 for the heartbeat.
     cadences: Vec<(u64, AttributeSet)>,
     persistent: AttributeSet,
 }
@@ -174,13 +174,13 @@ impl fmt::Debug for Attributes {
 }
 
 impl Attributes {
-    /// What was said of each attribute, by ascending bit.
+    /// The description of each attribute, by ascending bit.
     pub fn specs(&self) -> impl Iterator<Item = AttributeSpec> {
         self.table.iter().map(|registered| registered.spec)
     }
 
-    /// The value that an object has now of the attribute at a place of [`specs`](Self::specs), as clients would learn it; `None`
-    /// where it has none.
+    /// The current value of an object's attribute at an index of [`specs`](Self::specs), as clients would receive it; `None`
+    /// if it has none.
     #[must_use]
     pub fn value(&self, place: usize, of: EntityRef) -> Option<AttributeValue> {
         let registered = self.get(place)?;
@@ -196,7 +196,7 @@ impl Attributes {
         u32::try_from(place).ok()
     }
 
-    /// Words that a mask of all attributes takes.
+    /// The number of words of a mask of all attributes.
     pub(super) const fn mask_words(&self) -> usize {
         self.table.len().div_ceil(WORD_BITS)
     }
@@ -206,9 +206,9 @@ impl Attributes {
         self.table.get(bit)
     }
 
-    /// What a client of this relation is told.
+    /// The attributes that a client with this relation receives.
     pub(in crate::sync) fn variant(&self, relation: Audience) -> AudienceVariant {
-        // There are as many relations as a power of two says, and of `OWN` all bits are set.
+        // The number of relations is a power of two, and for `CONTROLLER` all bits are set.
         self.variants[usize::from(relation.0) & (self.variants.len() - 1)]
     }
 
@@ -217,32 +217,32 @@ impl Attributes {
         &self.variant_sets
     }
 
-    /// Attributes that are stored.
+    /// The attributes that are saved.
     pub(in crate::sync) const fn persistent(&self) -> &AttributeSet {
         &self.persistent
     }
 
-    /// The variants of those who see an object, its owner included.
+    /// The variants for viewers of an object, its owner included.
     pub(in crate::sync) fn viewer_variants(&self) -> &[AudienceVariant] {
         &self.viewer_variants
     }
 
-    /// What a client of this relation is told of an object that it does not see, if anything.
+    /// The attributes that a client with this relation receives of an object that it does not see, if any.
     pub(in crate::sync) fn unseen_variant(&self, relation: Audience) -> Option<AudienceVariant> {
         let variant = self.variant(relation);
         self.unseen_variants.contains(&variant).then_some(variant)
     }
 
-    /// The variants with any attributes of which a client can be told without seeing the object.
+    /// The variants with attributes that a client can receive without seeing the object.
     pub(in crate::sync) fn unseen_variants(&self) -> &[AudienceVariant] {
         &self.unseen_variants
     }
 
-    /// What a client is to the object that it controls.
+    /// The relation of a client to the object that it controls.
     pub(in crate::sync) const CONTROLLER: Audience = Audience(u16::MAX);
 
-    /// The attributes of an object that are sent in this tick if they changed; `in_heartbeat` where this is the object's tick of
-    /// the heartbeat. What is sent again in so many ticks is sent in `stretch` times as many.
+    /// The attributes of an object that are sent in this tick if they changed; `in_heartbeat` if this is the object's tick of
+    /// the heartbeat. Intervals in ticks are multiplied by `stretch`.
     pub(in crate::sync) fn scheduled(
         &self,
         tick: u64,
@@ -289,17 +289,17 @@ impl Attributes {
         Ok(self.table.len() as u32 - 1)
     }
 
-    /// There is one more audience.
+    /// Adds an audience.
     pub(super) fn add_audience(&mut self) {
         self.audiences += 1;
         self.rebuild();
     }
 
-    /// The sets of attributes that clients can be told, and which of them it is by what a client is to an object.
+    /// The sets of attributes that clients can receive, and the set for each relation of a client to an object.
     ///
-    /// Of what one can be to an object, few are possible: its owner, who is all to it; who sees it, and so is in its scene,
-    /// with any of the audiences of those who see; and who is told of it unseen. So a byte is enough for the variants, with
-    /// as many audiences as there may be.
+    /// Few relations are possible: the owner, who has every relation; viewers, which are in the object's scene,
+    /// with any of the viewer audiences; and clients that receive it unseen. So one byte is enough for the variants, with
+    /// the maximum number of audiences.
     fn variants_of(
         &self,
         set_of: impl Fn(&dyn Fn(AttributeSpec) -> bool) -> AttributeSet,
@@ -332,7 +332,7 @@ impl Attributes {
         (told, variants)
     }
 
-    /// Works out what follows from the table. O(relations × attributes).
+    /// Computes everything that is derived from the table. O(relations × attributes).
     fn rebuild(&mut self) {
         let set_of = |choose: &dyn Fn(AttributeSpec) -> bool| {
             let mut set = [0; ATTRIBUTE_WORDS];
@@ -425,7 +425,7 @@ mod tests {
             [attributes.variant(Audience::PARTY)]
         );
         assert_eq!(attributes.unseen_variant(Audience::SCENE), None);
-        // The owner, strangers, and those of the party or guild.
+        // The owner, unrelated clients, and those of the party or guild.
         assert_eq!(attributes.viewer_variants().len(), 3);
         let told =
             |relation| attributes.variant_sets()[usize::from(attributes.variant(relation).0)][0];

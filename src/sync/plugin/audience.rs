@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::sync::scene_messages::SceneMessages;
 
-/// Who learns an attribute: any of these. The client that controls an object belongs to all audiences of it.
+/// The receivers of an attribute: any of these. The client that controls an object belongs to all its audiences.
 ///
-/// Beside these there are up to [`AUDIENCES_MAX`](crate::sync::AUDIENCES_MAX) of an embedder's own: see
+/// There can be up to [`AUDIENCES_MAX`](crate::sync::AUDIENCES_MAX) custom ones: see
 /// [`AudienceAppExt`](crate::sync::AudienceAppExt).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Audience(pub(super) u16);
@@ -20,21 +20,21 @@ impl Audience {
     pub const TEAM: Self = Self(1 << 2);
     /// Clients of its guild that see it.
     pub const GUILD: Self = Self(1 << 3);
-    /// Everybody who sees it.
+    /// All clients that see it.
     pub const VIEWERS: Self = Self(1 << 4);
-    /// Everybody whose own object is in its scene, whether they see it or not. The scene's entity itself has attributes of
-    /// this audience too: weather, gates, scores.
+    /// All clients whose own object is in its scene, whether they see it or not. The scene's entity itself also has attributes of
+    /// this audience: weather, gates, scores.
     pub const SCENE: Self = Self(1 << 5);
 
-    /// How many there always are.
+    /// The number of built-in audiences.
     pub(super) const BUILT_IN_COUNT: usize = 6;
 
-    /// One of an embedder's own, by the order in which they were registered.
+    /// A custom audience, by the order of registration.
     pub(super) const fn custom(nth: usize) -> Self {
         Self(1 << (Self::BUILT_IN_COUNT + nth))
     }
 
-    /// Both of two.
+    /// The union of two audiences.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -70,7 +70,7 @@ impl fmt::Debug for Audience {
     }
 }
 
-/// What the client that controls the object `own` is to another one that it sees.
+/// The relation of the client that controls the object `own` to another object that it sees.
 pub(super) fn relation(records: &SceneMessages, own: u32, other: u32) -> Audience {
     let (mine, theirs) = (records.affiliation(own), records.affiliation(other));
     let mut relation = Audience::VIEWERS.or(Audience::SCENE);

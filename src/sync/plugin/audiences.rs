@@ -19,22 +19,22 @@ use crate::world::{Object, ObjectSpawned};
 /// Why an audience cannot be registered.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum AudienceError {
-    /// The name is another's.
+    /// The name is already in use.
     #[error("audience `{0}` is already registered")]
     Taken(&'static str),
-    /// There are as many as there may be.
+    /// The maximum number of audiences is reached.
     #[error("audience `{0}` not registered: limit of {AUDIENCES_MAX} custom audiences reached")]
     TooMany(&'static str),
 }
 
-/// Registers audiences of an embedder's own with an app.
+/// Registers custom audiences with an app.
 pub trait AudienceAppExt {
-    /// Makes an audience out of a component: `membership` says what an object that has it tells and learns. Attributes that
-    /// are told to it ([`AttributeSpec::to`](crate::sync::AttributeSpec::to)) reach those clients of it that see the object.
+    /// Creates an audience from a component: `membership` returns the membership of an object that has it. Attributes
+    /// with this audience ([`AttributeSpec::to`](crate::sync::AttributeSpec::to)) reach those clients of it that see the object.
     ///
     /// An object without the component is in no circle. Writes through `&mut C`, insertions and removals are found by
-    /// change detection and take effect in the same tick; what a client learnt before it left, it keeps. Costs a look at
-    /// every object that has the component, each tick; without any audience registered, nothing.
+    /// change detection and take effect in the same tick; a client keeps the values that it received before it left. Costs a test of
+    /// every object with the component, each tick; nothing if no audience is registered.
     ///
     /// ```
     /// # use bevy_app::App;
@@ -52,10 +52,10 @@ pub trait AudienceAppExt {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let mut app = App::new();
     /// app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
-    /// // Members tell of themselves, and only those who lead learn it.
-    /// let leaders = app.audience("raid leaders", |raid: &Raid| Membership {
-    ///     tells: Some(raid.number),
-    ///     learns: raid.leads.then_some(raid.number),
+    /// // All members publish, and only leaders receive.
+    /// let leaders = app.register_audience("raid leaders", |raid: &Raid| Membership {
+    ///     publishes: Some(raid.number),
+    ///     subscribes: raid.leads.then_some(raid.number),
     /// })?;
     /// let threat = AttributeSpec::new("threat", 40, Encoding::Varint).to(leaders);
     /// app.replicate_field(threat, |threat: &Threat| threat.0);
@@ -72,7 +72,7 @@ pub trait AudienceAppExt {
     ) -> Result<Audience, AudienceError>;
 }
 
-/// What of an entity says its membership.
+/// Returns the membership of an entity.
 type MembershipOf = Arc<dyn Fn(EntityRef) -> Membership + Send + Sync>;
 
 /// The registered audiences, in their order.
@@ -80,7 +80,7 @@ type MembershipOf = Arc<dyn Fn(EntityRef) -> Membership + Send + Sync>;
 pub(super) struct Audiences(Vec<(&'static str, MembershipOf)>);
 
 impl Audiences {
-    /// What an entity is in each of them, by its components.
+    /// The memberships of an entity in all audiences, by its components.
     pub fn memberships(&self, entity: EntityRef) -> Memberships {
         let mut memberships = Memberships::default();
         for (membership, (_, of)) in memberships.iter_mut().zip(&self.0) {
@@ -90,7 +90,7 @@ impl Audiences {
     }
 }
 
-/// The component that says what an entity is in an audience changed.
+/// The component with the membership of an entity in an audience changed.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MembershipChanged {
     entity: Entity,
@@ -123,7 +123,7 @@ impl AudienceAppExt for App {
                     .before(update_client_views),
             );
         }
-        // Each says of entities that they are to be looked at, and the order of that cannot show.
+        // Each marks entities for a check, and the order has no effect.
         let mark = mark_members::<C>
             .in_set(SyncSystems::Mark)
             .ambiguous_with(SyncSystems::Mark);
@@ -141,7 +141,7 @@ fn mark_members<C: Component>(
     marked.write_batch(entities.map(|entity| MembershipChanged { entity }));
 }
 
-/// Takes over what objects are in audiences, of those that came and of those of which that may have changed.
+/// Updates the memberships of objects that are new or may have changed.
 #[expect(
     clippy::disallowed_methods,
     reason = "reads the world and writes buffers; runs no command or hook"

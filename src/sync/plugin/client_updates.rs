@@ -25,10 +25,10 @@ use crate::sync::sent_log::SentLog;
 use crate::wire::{Hello, tick_millihertz};
 use crate::world::{Object, ObjectId, SceneId, SceneObjects, SimScene};
 
-/// How many clients before its turn a client's links are asked for, and as many before that what says where these are.
+/// The prefetch distance, in clients: of a client's objects, and twice as far ahead of the location of these.
 const PREFETCH_DISTANCE: usize = 2;
 
-/// Each client's line: what of all that it is sent.
+/// Writes each client's update.
 pub(super) fn write_client_updates(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
@@ -56,7 +56,7 @@ pub(super) fn write_client_updates(
         sent_log: sent,
         ..
     } = &mut *replicator;
-    // The parts that Send emptied are written again.
+    // The parts that `Send` emptied are filled again.
     swap_parts(workers, outbox.batch_mut());
     closing.extend(closed.read().copied());
     for SessionNoticeRequest { client, notice } in told.read() {
@@ -89,7 +89,7 @@ pub(super) fn write_client_updates(
     });
     let told = (&mut workers[..], &*outbox.batch_mut(), *pool);
     store_sent(sent, told, clients, tick.0, limits);
-    // Chunks are consecutive, so their parts are too; those who are gone follow them.
+    // Chunks are consecutive, so their parts are too; closed clients come after them.
     let last = outbox.batch_mut().part(workers.len());
     close_clients(closing, (clients, gone), last, &hello);
     swap_parts(workers, outbox.batch_mut());
@@ -108,14 +108,14 @@ pub(super) fn write_client_updates(
     }
 }
 
-/// Each worker's part for that of the batch, or back.
+/// Swaps each worker's part with that of the batch.
 fn swap_parts(workers: &mut [UpdateWorker], batch: &mut OutgoingBatch) {
     for (nth, worker) in workers.iter_mut().enumerate() {
         std::mem::swap(batch.part(nth), &mut worker.part);
     }
 }
 
-/// What clients were told is kept as long as it may be under way, and of all together no more than each may have.
+/// Stores the messages that were sent as long as they may be in flight, up to the limit per client times the number of clients.
 fn store_sent(
     sent: &mut SentLog,
     (workers, batch, pool): (&mut [UpdateWorker], &OutgoingBatch, Workers),
@@ -134,8 +134,8 @@ fn store_sent(
     });
 }
 
-/// The last lines of clients whose sessions ended. Those whose sessions ended behind this tick's look at them are closed in the
-/// next.
+/// Writes the last updates of clients whose sessions ended. Sessions that ended after this tick's update of the clients are
+/// closed in the next tick.
 fn close_clients(
     closing: &mut Vec<SessionClosed>,
     (clients, gone): (&[ClientState], &mut Vec<ClientState>),
@@ -158,7 +158,7 @@ fn close_clients(
             known.map(|place| std::mem::replace(&mut gone[place], ClientState::new(client)));
         let reason = closed.reason.close_reason();
         if closed.receives {
-            // Of one that came and went within a tick nothing is known.
+            // A client that connected and left within a tick has no state.
             let mut state = known.unwrap_or_else(|| ClientState::new(client));
             state.close(last, reason, hello);
         } else {
@@ -171,13 +171,13 @@ fn close_clients(
     gone.clear();
 }
 
-/// What all lines of a tick are made from.
+/// The inputs of all updates of a tick.
 struct UpdateContext<'a, 'w, 's> {
     scenes: &'a BTreeMap<SceneId, SceneMessages>,
     shared: &'a [u8],
     budget: SendBudget,
     resume_limits: ResumeBufferLimits,
-    /// The greeting, but for whom it is.
+    /// The *Hello* message, without the client's id.
     hello: Hello,
     attributes: &'a Attributes,
     sizes: &'a Query<'w, 's, &'static SimScene>,
@@ -185,7 +185,7 @@ struct UpdateContext<'a, 'w, 's> {
     values: &'a Query<'w, 's, &'static SentValues>,
 }
 
-/// The same of one scene.
+/// The inputs of one scene.
 struct SceneContext<'a> {
     records: &'a SceneMessages,
     size_m: Vec2,
@@ -193,7 +193,7 @@ struct SceneContext<'a> {
 }
 
 impl<'a> UpdateContext<'a, '_, '_> {
-    /// Of the scene that an object is in; `None` where that is gone.
+    /// The inputs of an object's scene; `None` if it is gone.
     fn of(&self, object: &Object) -> Option<SceneContext<'a>> {
         let scene = object.scene_entity();
         Some(SceneContext {
@@ -204,14 +204,14 @@ impl<'a> UpdateContext<'a, '_, '_> {
     }
 }
 
-/// Writes the lines of some clients, whose seats are in the same order.
+/// Writes the updates of some clients, whose sessions are in the same order.
 fn write_chunk(
     clients: &mut [ClientState],
     seats: &[SessionView],
     news: &UpdateContext,
     worker: &mut UpdateWorker,
 ) {
-    // Mostly the next client is in the same scene.
+    // Usually the next client is in the same scene.
     let mut scene = None;
     for nth in 0..clients.len() {
         if let Some(ahead) = clients.get(nth + 2 * PREFETCH_DISTANCE) {
@@ -230,7 +230,7 @@ fn write_chunk(
     }
 }
 
-/// Writes a client's line, where it has one, and keeps it.
+/// Writes a client's update, if it has one, and stores it.
 fn write_update(
     state: &mut ClientState,
     seat: &SessionView,
@@ -249,7 +249,7 @@ fn write_update(
                 &mut worker.sent,
             );
         }
-        // Of a client without an object nobody takes them, and they hold for this tick only.
+        // A client without an object does not take them, and they are valid in this tick only.
         state.announcements.clear();
     }
     let sent = worker.sent.snapshots;
@@ -267,7 +267,7 @@ fn write_update(
     worker.counts[1] += state.pending.len() as u64;
 }
 
-/// The line of a client that controls an object; `None` where it does not.
+/// The update of a client that controls an object; `None` if it does not.
 fn fill_update(
     state: &mut ClientState,
     seat: &SessionView,
@@ -282,7 +282,7 @@ fn fill_update(
         ids,
     } = of_scene?;
     let (own_id, attributes) = (own.id().0, news.attributes);
-    // It may have gone in the middle of the tick.
+    // It may have disappeared in the middle of the tick.
     ids.entity(own.id())?;
     let values_of = |id| news.values.get(ids.entity(ObjectId(id))?).ok();
     let around = ClientUpdateInput {

@@ -1,7 +1,7 @@
 //! The clients of replication: new ones, closed ones, and the object that each controls.
 //!
 //! Sessions are many and large, so they are read once per tick, and twice if clients connected or left. What replication needs of a session
-//! is stored in a short *seat*.
+//! is copied to a short *session view*.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +17,15 @@ use crate::sync::sent_log::SentLog;
 use crate::wire::ClientId;
 use crate::world::{Object, SceneId};
 
-/// What a client's session says of it in this tick.
+/// The data of a client's session in this tick.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sync) struct SessionView {
     client: ClientId,
-    /// What it controls and is ready to be told of.
+    /// The object that it controls, if the client is ready to receive it.
     pub controlled: Option<Object>,
     /// The number of its last input that was handled or refused.
     pub last_input: u16,
-    /// Whether that is a number of the client's own.
+    /// Whether the client chose that number.
     pub has_input_numbers: bool,
     /// Whether its connection is lost.
     is_disconnected: bool,
@@ -46,32 +46,32 @@ impl SessionView {
         }
     }
 
-    /// Whose it is, and over what connection.
+    /// Its client, and whether it is disconnected.
     const fn connection(&self) -> (ClientId, bool) {
         (self.client, self.is_disconnected)
     }
 }
 
-/// So few sessions are not worth another thread.
+/// Fewer sessions are not worth another thread.
 const SESSIONS_MIN: usize = if cfg!(test) { 2 } else { 512 };
 
-/// More than one, so that none waits for one that comes late.
+/// More than one, so that a slow thread does not delay all.
 const RANGES_PER_THREAD: usize = 4;
 
 /// Consecutive sessions.
 #[derive(Debug, Default, MemoryUse)]
 pub(in crate::sync) struct SessionRange {
-    /// The first of them, if they are not the first of all.
+    /// The first of them, unless the range starts with the first session.
     from: Option<ClientId>,
-    /// The first behind them, if they are not the last.
+    /// The first one after them, unless the range ends with the last session.
     until: Option<ClientId>,
-    /// Whether they are those of the same clients, over the same connections, as in the last tick.
+    /// Whether clients and connections are the same as in the last tick.
     is_same: bool,
-    /// What they say, where they are not.
+    /// The new views, if they are not.
     changed: Vec<SessionView>,
 }
 
-/// Takes down what each session says, and has a state for each of them: a seat a client, both ascending.
+/// Reads each session and creates a state for each of them: one session view per client, both ascending.
 pub(super) fn update_clients(
     (clients, seats): (&mut Vec<ClientState>, &mut Vec<SessionView>),
     ranges: &mut Vec<SessionRange>,
@@ -86,14 +86,14 @@ pub(super) fn update_clients(
             .filter(|(_, session)| session.receives);
         receiving.map(|(client, session)| SessionView::of(client, session, objects))
     });
-    // States are large, and mostly the same clients are there, over the same connections.
+    // States are large, and usually clients and connections are the same.
     if !is_same {
         update_states(clients, seats, gone, sent);
     }
 }
 
-/// Takes over the seats that `now` gives from one client on and below another, ascending; whether they are those of the same
-/// clients, over the same connections.
+/// Reads the sessions that `now` returns from one client up to another, ascending; returns whether clients and connections
+/// are the same.
 fn refresh_sessions<I: Iterator<Item = SessionView>>(
     seats: &mut Vec<SessionView>,
     ranges: &mut Vec<SessionRange>,
@@ -114,7 +114,7 @@ fn refresh_sessions<I: Iterator<Item = SessionView>>(
         }
     });
     let is_same = ranges.iter().all(|range| range.is_same);
-    // From the last on, so that those before stay where they are.
+    // From the last range on, so that those before keep their indices.
     for (range, pair) in ranges.iter_mut().zip(cuts.windows(2)).rev() {
         if !range.is_same {
             seats.splice(pair[0]..pair[1], range.changed.iter().copied());
@@ -124,7 +124,7 @@ fn refresh_sessions<I: Iterator<Item = SessionView>>(
     is_same
 }
 
-/// Takes over what sessions say now; `false` when they are not of the same clients, over the same connections.
+/// Updates views from the current sessions; `false` when they are not of the same clients and connections.
 fn refresh_range(seats: &mut [SessionView], mut now: impl Iterator<Item = SessionView>) -> bool {
     let are_same = seats.iter_mut().all(|seat| {
         now.next().is_some_and(|now| {
@@ -136,8 +136,8 @@ fn refresh_range(seats: &mut [SessionView], mut now: impl Iterator<Item = Sessio
     are_same && now.next().is_none()
 }
 
-/// Divides all sessions that may be into ranges of about as many of those that were there in the last tick, and gives where those
-/// begin and end.
+/// Divides all possible sessions into ranges with about as many sessions of the last tick each, and returns their
+/// bounds.
 fn split_ranges(
     before: &[SessionView],
     ranges_max: usize,
@@ -154,13 +154,13 @@ fn split_ranges(
     cuts
 }
 
-/// The seats in pieces, each of clients next to one another whose objects are in one scene, or who control none.
+/// The session views in chunks of adjacent clients whose objects are in one scene, or that control none.
 pub(super) fn chunks_by_scene(seats: &[SessionView]) -> impl Iterator<Item = &[SessionView]> {
     let scene = |seat: &SessionView| seat.controlled.map(|own| own.scene());
     seats.chunk_by(move |one, next| scene(one) == scene(next))
 }
 
-/// Drops the state of clients that are gone and makes that of new ones.
+/// Removes the state of clients that are gone and creates that of new ones.
 fn update_states(
     clients: &mut Vec<ClientState>,
     seats: &[SessionView],
@@ -175,7 +175,7 @@ fn update_states(
         }
         let seat = open.next_if(|seat| seat.client == state.client);
         match seat {
-            // Of one that is away it is kept what it misses.
+            // A disconnected client's missed messages are stored.
             Some(seat) => state.set_disconnected(seat.is_disconnected, log, limits),
             None => gone.push(std::mem::replace(state, ClientState::new(state.client))),
         }
@@ -183,14 +183,14 @@ fn update_states(
     });
     let is_sorted = new.is_empty();
     clients.append(&mut new);
-    // Numbers grow, so whoever is new mostly comes behind all that are known.
+    // Ids grow, so a new client usually comes after all known ones.
     clients.extend(open.map(|seat| ClientState::new(seat.client)));
     if !is_sorted {
         clients.sort_unstable_by_key(|state| state.client);
     }
 }
 
-/// Who came back over another connection goes on with what the one before knew.
+/// Resumes clients that reconnected with the state of their last connection.
 pub(super) fn apply_resumes(
     resumed: impl Iterator<Item = SessionResumed>,
     sessions: &Sessions,

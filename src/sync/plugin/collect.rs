@@ -23,7 +23,7 @@ use crate::world::ObjectRef;
 /// Fewer are not worth another thread.
 const CHUNK_MIN: usize = if cfg!(test) { 2 } else { 64 };
 
-/// What is collected of one object.
+/// The pending attributes of one object.
 #[derive(Clone, Copy, Debug)]
 struct PendingCollect {
     object: ObjectRef,
@@ -31,24 +31,24 @@ struct PendingCollect {
     set: AttributeSet,
 }
 
-/// What clients hold otherwise of an object than it is.
+/// The differences between an object and what clients have of it.
 #[derive(Clone, Copy, Debug)]
 struct ChangedValues {
     object: ObjectRef,
     entity: Entity,
-    /// Attributes with other values.
+    /// Attributes with changed values.
     changed: AttributeSet,
-    /// Those that it has no more.
+    /// Attributes that it no longer has.
     removed: AttributeSet,
 }
 
-/// What one worker finds.
+/// The results of one worker.
 #[derive(Debug, Default, MemoryUse)]
 pub(super) struct CollectWorker {
     changed: Vec<ChangedValues>,
-    /// The values of all of them, one attribute after the other.
+    /// All values, one attribute after the other.
     values: MessageList,
-    /// The value in hand.
+    /// The current value.
     value: Vec<u8>,
     dirty: u64,
     clamped: u64,
@@ -62,10 +62,10 @@ pub(super) struct CollectBuffers {
     workers: Vec<CollectWorker>,
 }
 
-/// Encodes what changed and is due, and all that changed of those that somebody comes to know: so all that know an object
-/// hold the same values of it.
+/// Encodes all changes that are scheduled, and all changes of objects that a client starts to know: so all clients that know
+/// an object have the same values of it.
 ///
-/// Values are encoded and compared side by side, and taken over and told in the order of the objects.
+/// Values are encoded and compared in parallel, then stored and sent in the order of the objects.
 #[expect(
     clippy::disallowed_methods,
     reason = "values are read from entities and packets written; no command or hook runs"
@@ -84,7 +84,7 @@ pub(super) fn collect(world: &mut World) {
                 due.iter()
                     .for_each(|due| worker.compare(seen, due, &attributes));
             });
-            // Chunks are consecutive, and so is what their workers found.
+            // Chunks are consecutive, and so are the results of their workers.
             workers
                 .iter_mut()
                 .for_each(|worker| worker.commit(world, &attributes));
@@ -93,7 +93,7 @@ pub(super) fn collect(world: &mut World) {
     });
 }
 
-/// Takes down which attributes of which objects are due, by object.
+/// Finds the scheduled attributes of each object.
 #[expect(
     clippy::disallowed_methods,
     reason = "reads the world and writes buffers; runs no command or hook"
@@ -140,7 +140,7 @@ fn find_pending(world: &mut World, due: &mut Vec<PendingCollect>) {
 }
 
 impl CollectWorker {
-    /// Takes down which values of an object are others than clients hold, or are no more.
+    /// Finds the values of an object that differ from those of clients, or that it no longer has.
     fn compare(&mut self, world: &World, due: &PendingCollect, attributes: &Attributes) {
         let entity = world.get_entity(due.entity).ok();
         let Some((entity, sent)) = entity.and_then(|it| Some((it, it.get::<SentValues>()?))) else {
@@ -153,7 +153,7 @@ impl CollectWorker {
             removed: [0; ATTRIBUTE_WORDS],
         };
         for bit in bits(&due.set) {
-            // A fresh mask has all bits set, and one that was set by hand may be no attribute's.
+            // A new mask has all bits set, and one that was set by hand may belong to no attribute.
             let Some(registered) = attributes.get(bit) else {
                 break;
             };
@@ -178,7 +178,7 @@ impl CollectWorker {
         }
     }
 
-    /// Takes over what was found, tells it, counts it and forgets it.
+    /// Applies the results, encodes them, counts them and clears them.
     #[expect(
         clippy::disallowed_methods,
         reason = "values are read from entities and packets written; no command or hook runs"
@@ -211,7 +211,7 @@ impl ChangedValues {
     }
 }
 
-/// Clients hold the values of an object as they are now.
+/// Sets the values that clients have of an object to the current ones.
 fn store_sent_values<'a>(
     world: &mut World,
     changed: &ChangedValues,
@@ -219,7 +219,7 @@ fn store_sent_values<'a>(
 ) {
     let mut sent = world.get_mut::<SentValues>(changed.entity);
     debug_assert!(sent.is_some(), "nobody goes while values are collected");
-    // In this order, or a value of the next object would be taken and lost. They are taken in any case.
+    // Take the value first in any case, or one of the next object would be lost.
     for (bit, value) in bits(&changed.changed).zip(values) {
         if let Some(sent) = &mut sent {
             sent.set(bit, value);
@@ -231,7 +231,7 @@ fn store_sent_values<'a>(
     bits(&changed.removed).for_each(|bit| sent.remove(bit));
 }
 
-/// Writes what changed of an object, once for all clients that learn the same of it.
+/// Writes the changes of an object, once for all clients that receive the same attributes of it.
 fn write_deltas(
     world: &mut World,
     of: &ChangedValues,
@@ -248,7 +248,7 @@ fn write_deltas(
     let changed = of.all();
     let (id, generation) = (of.object.id.0, of.object.generation.0);
     let mut written = EncodedOnce::new();
-    // Nobody sees a scene: all are told of it as of something remote.
+    // A scene is not visible: all clients receive it as an unseen object.
     let is_scene = id == 0;
     let seen = if is_scene {
         &[]
@@ -300,7 +300,7 @@ fn write_deltas(
     }
 }
 
-/// What was written of an object in this tick, by what of it is told.
+/// The messages written for an object in this tick, by their attributes.
 type EncodedOnce = SmallVec<[(AttributeSet, MessageSpan); 4]>;
 
 fn encode_once(

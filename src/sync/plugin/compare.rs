@@ -22,21 +22,21 @@ use crate::world::{
     TeamId, Velocity,
 };
 
-/// Compares what a client holds with what it should hold when nothing changes any more: of a client that controls nothing,
-/// nothing. Attributes that it learnt while it belonged to somebody's team, party, guild or another audience it may keep.
+/// Compares what a client has with what it should have when nothing changes any more; a client that controls nothing should
+/// have nothing. A client may keep attributes that it received while it belonged to a team, party, guild or another audience.
 /// O(objects of all scenes).
 ///
 /// # Errors
-/// What differs first, for a person to read.
+/// The first difference, as text.
 pub fn compare_mirror(world: &World, client: ClientId, mirror: &Mirror) -> Result<(), String> {
     compare(world, client, mirror, false)
 }
 
-/// The same where nobody ever left a team, party, guild or other audience: the client holds no attribute of which it is not
-/// told now.
+/// The same if no client ever left a team, party, guild or other audience: a client then has no attribute that it does not
+/// receive now.
 ///
 /// # Errors
-/// What differs first, for a person to read.
+/// The first difference, as text.
 pub fn compare_mirror_exactly(
     world: &World,
     client: ClientId,
@@ -49,7 +49,7 @@ fn compare(world: &World, client: ClientId, mirror: &Mirror, exact: bool) -> Res
     let session = world
         .get_resource::<Sessions>()
         .and_then(|sessions| sessions.get(client));
-    // Whose session ended is told no more.
+    // A client whose session ended receives nothing any more.
     let Some(session) = session else {
         return Ok(());
     };
@@ -101,7 +101,7 @@ fn compare(world: &World, client: ClientId, mirror: &Mirror, exact: bool) -> Res
     Ok(())
 }
 
-/// Who controls nothing knows nothing.
+/// A client that controls nothing knows nothing.
 fn compare_empty(mirror: &Mirror) -> Result<(), String> {
     let (own, ids, remotes) = (
         mirror.controlled_object(),
@@ -117,18 +117,18 @@ fn compare_empty(mirror: &Mirror) -> Result<(), String> {
     ))
 }
 
-/// What a client may claim to know.
+/// What a client may know.
 struct MirrorCheck<'w> {
     world: &'w World,
     client: ClientId,
     /// The object that it controls.
     controlled: EntityRef<'w>,
-    /// Whether it holds nothing that it may not learn now.
+    /// Whether it must have nothing that it may not receive now.
     exact: bool,
 }
 
 impl MirrorCheck<'_> {
-    /// Whether the client may learn an attribute of an object or scene, by what was said of it when it was registered.
+    /// Whether the client may receive an attribute of an object or scene, by the attribute's registration.
     fn may_receive(&self, spec: AttributeSpec, of: EntityRef, is_seen: bool) -> bool {
         let told_to = |audience| spec.audience.contains(audience);
         let controller = of.get::<ControlledBy>();
@@ -162,7 +162,7 @@ impl MirrorCheck<'_> {
         mine.is_some() && mine == of.get::<C>()
     }
 
-    /// Compares the attributes that the client holds of an entity with those that it has and may be learnt.
+    /// Compares the attributes that the client has of an entity with those that the entity has and the client may receive.
     fn compare_attributes(
         &self,
         held: &AttributeValues,
@@ -185,9 +185,9 @@ impl MirrorCheck<'_> {
         expected.sort_unstable();
         let beyond = held.iter().find(|(id, _)| !told.contains(id));
         if let Some((id, value)) = beyond.filter(|_| self.exact) {
-            return Err(format!("attribute {id} is told to others: {value:?}"));
+            return Err(format!("attribute {id} is sent to others: {value:?}"));
         }
-        // What it learnt while it belonged to the object's team or party, it keeps; what the object has no more it does not.
+        // It keeps what it received while it belonged to the object's team or party, but not what the object no longer has.
         let held = held.iter().filter(|(id, _)| told.contains(id));
         let held: Vec<_> = held.map(|(id, value)| (id, value.to_vec())).collect();
         if held == expected {
@@ -213,7 +213,7 @@ impl MirrorCheck<'_> {
         let records = &self.world.resource::<Replicator>().scenes;
         let records = records.get(&object.scene());
         let base = records.and_then(|records| records.bases.get(object.id().0 as usize));
-        // What moves is where it is reckoned to be; what rests is exactly where it is.
+        // A moving object is where it is extrapolated; an object at rest is exactly where it is.
         if known.motion != expected
             && (expected.is_at_rest() || base.map(|b| b.motion) != Some(known.motion))
         {
@@ -222,7 +222,7 @@ impl MirrorCheck<'_> {
         self.compare_attributes(&known.attributes, entity, true)
     }
 
-    /// Looks at every object of the world: whoever is of the party or of public interest is told of, unless it is seen.
+    /// Tests every object of the world: members of the party and public objects are sent, unless they are seen.
     fn compare_unseen(&self, own: &Object, seen: &[u32], mirror: &Mirror) -> Result<(), String> {
         let mut expected: Vec<(UnseenObjectId, EntityRef)> = Vec::new();
         for (scene, scene_entity) in self.world.resource::<Scenes>().iter() {
@@ -261,8 +261,8 @@ impl MirrorCheck<'_> {
         Ok(())
     }
 
-    /// Whether the client is told of an object or scene that it does not see: there is anything that its party learns, or it
-    /// has, or had, anything that all in the scene learn.
+    /// Whether the client receives an object or scene that it does not see: it has a party attribute, or it
+    /// has, or had, an attribute for all clients in the scene.
     fn receives_unseen(&self, entity: EntityRef, is_here: bool) -> bool {
         let attributes = self.world.resource::<Attributes>();
         let of = |audience: Audience| {
@@ -270,14 +270,14 @@ impl MirrorCheck<'_> {
             all.filter(move |(_, attribute)| attribute.spec.audience.contains(audience))
         };
         let to_party = self.has_same::<PartyId>(entity) && of(Audience::PARTY).next().is_some();
-        // Also when the component is gone by now: an object keeps what was told of it.
+        // Also when the component is gone by now: an object keeps its sent values.
         let sent = entity.get::<SentValues>();
         let has = |(bit, _)| sent.is_some_and(|sent| sent.was_set(bit));
         to_party || is_here && of(Audience::SCENE).any(has)
     }
 }
 
-/// The scene that an object is in, or a scene itself.
+/// The scene of an object, or a scene itself.
 fn scene_of(entity: EntityRef) -> Option<u32> {
     let object = entity.get::<Object>().map(Object::scene);
     let scene = object.or_else(|| entity.get::<SimScene>().map(SimScene::id));

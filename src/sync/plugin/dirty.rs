@@ -11,40 +11,40 @@ use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, intersection};
 use crate::sync::masks::{SlotMasks, WORD_BITS, bits};
 use crate::world::PlayerId;
 
-/// An object's place in [`DirtyMasks`]: on every object and scene, given out when it comes and back when it goes.
+/// An object's slot in [`DirtyMasks`]: on every object and scene, allocated when it spawns and freed when it despawns.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[component(on_insert = on_slot_inserted, on_discard = on_slot_discarded, clone_behavior = Ignore)]
 pub struct MaskSlot(u32);
 
-/// Which attributes of which objects changed since they were last collected.
+/// The attributes of each object that changed since they were last collected.
 ///
-/// Game code that writes often marks by hand, for two `or`s; what is written the ordinary way is found by change detection
+/// Game code that writes often can mark changes by hand, at the cost of two `or`s; ordinary writes are found by change detection
 /// (see [`ReplicateAppExt`](super::ReplicateAppExt)).
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
 pub struct DirtyMasks {
-    /// What clients were not told yet.
+    /// Changes that clients have not received.
     unsent: SlotMasks,
-    /// What the store was not asked to keep yet.
+    /// Changes that were not requested to be saved.
     unsaved: SlotMasks,
-    /// Attributes whose components were taken off the bearer, since it came or became its player's.
+    /// Attributes whose components were removed from the entity, since it spawned or was assigned to its player.
     removed: SlotMasks,
-    /// The player whose the bearer is, by slot.
+    /// The player of each slot's entity.
     players: Vec<Option<PlayerId>>,
-    /// Who has each slot.
+    /// The entity of each slot.
     entities: Vec<Option<Entity>>,
     free: Vec<u32>,
-    /// Whom the store is asked to keep in this tick, whosever turn it is.
+    /// Slots to be saved in this tick, regardless of their turn.
     urgent_saves: Vec<u32>,
 }
 
 impl DirtyMasks {
-    /// Marks an attribute of an object as changed; `bit` is what its registration returned, another one is ignored.
+    /// Marks an attribute of an object as changed; `bit` is the result of its registration, any other one is ignored.
     #[inline]
     pub fn mark(&mut self, slot: MaskSlot, bit: u32) {
         self.unsent.mark(slot.0, bit);
     }
 
-    /// Marks an attribute whose component an object loses; nothing when all of the object goes, slot included.
+    /// Marks an attribute whose component was removed; does nothing when the whole object despawns, slot included.
     pub(super) fn mark_removed(&mut self, entity: Entity, slot: MaskSlot, bit: u32) {
         if self.entities.get(slot.0 as usize) == Some(&Some(entity)) {
             self.mark(slot, bit);
@@ -52,13 +52,13 @@ impl DirtyMasks {
         }
     }
 
-    /// What an object had and lost since it came or became its player's, whether it has it again or not.
+    /// The attributes that an object lost since it spawned or was assigned to its player, even if it has them again.
     pub(super) fn removed_of(&self, slot: MaskSlot) -> AttributeSet {
         union([&self.removed], slot)
     }
 
-    /// Whose an object is from now on: what it lost before is no loss of another player. Whose it was until then, if that is another,
-    /// with what it lost as that player's.
+    /// Assigns an object to a player: attributes that it lost before are not losses of another player. Returns the previous
+    /// player, if it is another one, with the attributes lost as that player's.
     fn assign(
         &mut self,
         (entity, slot): (Entity, MaskSlot),
@@ -83,14 +83,14 @@ impl DirtyMasks {
         self.unsent.is_dirty(slot.0)
     }
 
-    /// Has the store asked to keep what changed of an object in this tick (the next one, after
-    /// [`SyncSystems::Save`](super::SyncSystems::Save)), and not when its turn comes.
+    /// Requests a save of an object's changes in this tick (the next one, after
+    /// [`SyncSystems::Save`](super::SyncSystems::Save)), not at its turn.
     pub fn save_now(&mut self, slot: MaskSlot) {
         self.urgent_saves.push(slot.0);
     }
 
-    /// Whom [`save_now`](Self::save_now) named, with what of the attributes that are kept clients were not told or the store was not asked for.
-    /// It is asked again when their turn comes, as in [`drain_unsaved`](Self::drain_unsaved).
+    /// Takes the slots of [`save_now`](Self::save_now), with those persistent attributes that were not sent or not saved.
+    /// They are saved again at their turn, as in [`drain_unsaved`](Self::drain_unsaved).
     pub(super) fn drain_urgent(
         &mut self,
         persistent: AttributeSet,
@@ -115,16 +115,16 @@ impl DirtyMasks {
         self.removed.widen(words);
     }
 
-    /// Shows every object of which something changed with what that is. What `take` leaves in the mask stays.
+    /// Calls `take` with every changed object and its mask. Bits that `take` leaves in the mask stay.
     pub(super) fn drain(&mut self, mut take: impl FnMut(Entity, &mut [u64])) {
         drain(&mut self.unsent, &self.entities, |entity, _, mask| {
             take(entity, mask)
         });
     }
 
-    /// Shows every object of which something is to be stored with what that is. Where `take` says that the store is asked for it,
-    /// only that stays of which clients were not told: a value that is what clients hold by then is no change to them, and is
-    /// one to the store.
+    /// Calls `take` with every object that has something to save and its mask. If `take` returns that a save was requested,
+    /// only unsent bits stay: when the value is sent later and equals the one that clients have, that is not a change for them,
+    /// but it is one for the store.
     pub(super) fn drain_unsaved(&mut self, mut take: impl FnMut(Entity, &mut [u64]) -> bool) {
         let (masks, unsaved) = (&self.unsent, &mut self.unsaved);
         drain(unsaved, &self.entities, |entity, slot, mask| {
@@ -137,7 +137,7 @@ impl DirtyMasks {
         });
     }
 
-    /// What of an object clients were not told or the store was not asked to keep.
+    /// The attributes of an object that were not sent or not saved.
     pub(super) fn unsent_or_unsaved(&self, slot: MaskSlot) -> AttributeSet {
         union([&self.unsent, &self.unsaved], slot)
     }
@@ -154,7 +154,7 @@ impl DirtyMasks {
         });
         self.entities[slot as usize] = Some(entity);
         self.players[slot as usize] = player;
-        // All that it comes with is new.
+        // All attributes of a new object are new.
         let bits = self.unsent.words() * WORD_BITS;
         (0..bits as u32).for_each(|bit| self.unsent.mark(slot, bit));
         MaskSlot(slot)
@@ -233,18 +233,18 @@ fn on_slot_discarded(mut world: DeferredWorld, context: HookContext) {
     }
 }
 
-/// An object becomes a player's.
+/// Assigns an object to a player.
 pub(super) fn assign_player(given: On<Insert<PlayerId>>, mut world: DeferredWorld) {
     let player = world.get::<PlayerId>(given.entity).copied();
     change_player(&mut world, given.entity, player);
 }
 
-/// An object is no player's any more.
+/// Removes an object from its player.
 pub(super) fn unassign_player(taken: On<Remove<PlayerId>>, mut world: DeferredWorld) {
     change_player(&mut world, taken.entity, None);
 }
 
-/// A store is asked at once to keep what the former player had and lost: later nobody knows whose it was.
+/// Requests a save of what the former player had and lost at once: later its player is not known.
 fn change_player(world: &mut DeferredWorld, entity: Entity, player: Option<PlayerId>) {
     let Some(slot) = world.get::<MaskSlot>(entity).copied() else {
         return;

@@ -10,7 +10,7 @@ use crate::wire::{
 };
 use crate::world::{Object, ObjectRef};
 
-/// Appends a *Delta* of those values that are in a set, removed ones too; nothing without any.
+/// Appends a *Delta* of the values in a set, removed ones included; nothing without any.
 pub(super) fn write_delta(
     bytes: &mut Vec<u8>,
     id: u32,
@@ -25,7 +25,7 @@ pub(super) fn write_delta(
     }
 }
 
-/// Appends a *Snapshot* with those values that are in a set.
+/// Appends a *Snapshot* with the values in a set.
 pub(super) fn write_snapshot(
     bytes: &mut Vec<u8>,
     object: &Object,
@@ -39,7 +39,7 @@ pub(super) fn write_snapshot(
     write_values(bytes, attributes, values);
 }
 
-/// Appends a *Remote* with those values that are in a set.
+/// Appends an *UnseenObject* with the values in a set.
 pub(super) fn write_unseen(
     bytes: &mut Vec<u8>,
     object: ObjectRef,
@@ -52,7 +52,7 @@ pub(super) fn write_unseen(
     write_values(bytes, attributes, values);
 }
 
-/// Appends a *RemoteDelta* of those values that are in a set, removed ones too.
+/// Appends an *UnseenDelta* of the values in a set, removed ones included.
 pub(super) fn write_unseen_delta(
     bytes: &mut Vec<u8>,
     object: ObjectRef,

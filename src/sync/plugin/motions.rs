@@ -19,7 +19,7 @@ use crate::world::{
     Velocity,
 };
 
-/// So many rows a thread takes at once.
+/// The number of rows per work item.
 const CHUNK_ROWS: usize = 512;
 
 type MotionRow = (
@@ -39,7 +39,7 @@ type MotionRows<'a> = (
     &'a [Floor],
 );
 
-/// The rows of a table in pieces.
+/// The rows of a table in chunks.
 fn chunks_of(
     (objects, positions, velocities, headings, floors): MotionRows,
 ) -> impl Iterator<Item = MotionRows> {
@@ -54,19 +54,19 @@ fn chunks_of(
     })
 }
 
-/// What there is of a piece: by scene and id, since of all that is known of an object nothing lies by rows.
+/// The results of a chunk: by scene and id, since the stored data of objects is not in row order.
 #[derive(Default)]
 pub(super) struct SampledChunk {
     moved: Vec<(SceneId, u32, Vec2)>,
     updates: Vec<(SceneId, u32, MotionUpdate)>,
-    /// The motion in hand.
+    /// The current motion.
     written: Vec<u8>,
 }
 
-/// A look at where objects are.
+/// Samples the positions of objects.
 struct MotionSampler<'a> {
     scenes: &'a BTreeMap<SceneId, SceneMessages>,
-    /// Who came to be where it is in another way than by walking, ascending.
+    /// Objects that were moved without walking, ascending.
     jumped: &'a [ObjectRef],
     tick: u64,
     reckoning: DeadReckoning,
@@ -75,7 +75,7 @@ struct MotionSampler<'a> {
 impl MotionSampler<'_> {
     fn sample(&self, rows: &MotionRows, found: &mut SampledChunk) {
         let (objects, positions, velocities, headings, floors) = rows;
-        // Mostly the next object is in the same scene.
+        // Usually the next object is in the same scene.
         let mut of_scene: Option<(SceneId, Option<&SceneMessages>)> = None;
         for (row, object) in objects.iter().enumerate() {
             let scene = object.scene();
@@ -120,7 +120,7 @@ pub(super) fn motion_state_of(
     }
 }
 
-/// What is known of every object's motion follows where it is, and what many clients are to be told of it is shared.
+/// Updates the stored motion of every object, and encodes motions for many clients as shared messages.
 pub(super) fn encode_motions(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,

@@ -2,22 +2,22 @@
 
 use bevy_ecs::prelude::*;
 
-/// What replication does in every tick, in this order, all within [`SimSystems::Replicate`](crate::sim::SimSystems::Replicate).
+/// The steps of replication in every tick, in this order, all within [`SimSystems::Replicate`](crate::sim::SimSystems::Replicate).
 ///
-/// A system between two of these sees some of the tick's changes told and others not; what is to be told in this tick is
-/// written before [`Mark`](Self::Mark).
+/// A system between two of these finds some of the tick's changes sent and others not; write changes for this tick
+/// before [`Mark`](Self::Mark).
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyncSystems {
     /// Change detection marks what changed.
     Mark,
-    /// Clients follow the sessions, what their objects see and whom they belong to; who is told in full is chosen.
+    /// Client states are updated from sessions, views and affiliations; objects to be sent in full are selected.
     UpdateClients,
-    /// Changed attributes that are due are encoded, the heartbeat's phased by object.
+    /// Scheduled attributes are encoded, those of the heartbeat phased by object.
     Collect,
-    /// The store is asked to keep what changed.
+    /// Changes are requested to be saved.
     Save,
-    /// Motions, announcements and snapshots are encoded, each once for all who get it.
+    /// Motions, announcements and snapshots are encoded, each once for all receivers.
     Encode,
-    /// Each client's list of messages is put together.
+    /// Each client's list of messages is assembled.
     Assemble,
 }

@@ -22,11 +22,11 @@ use crate::wire::{AttributeValue, Encoding};
 /// #[replicate(audience = Audience::OWNER)]
 /// struct Hunger(u8);
 /// ```
-/// `name`, `id`, `encoding`, `audience`, `cadence` and `persist` are optional: the name is the type's in snake case, the number
-/// follows from the name ([`AttributeSpec::named`]), the encoding from the field's type
+/// `name`, `id`, `encoding`, `audience`, `cadence` and `persist` are optional: the name is the type's in snake case, the id
+/// is computed from the name ([`AttributeSpec::named`]), the encoding from the field's type
 /// ([`AttributeType`](crate::wire::AttributeType)).
 pub trait Replicate: Component<Mutability = Mutable> {
-    /// Its name and number, who receives it, when, and in which bytes.
+    /// Its name and id, who receives it, when, and in which encoding.
     fn attribute() -> AttributeSpec;
 
     /// The value that clients receive.
@@ -36,27 +36,27 @@ pub trait Replicate: Component<Mutability = Mutable> {
 /// Registers attributes.
 ///
 /// An object's first values are sent with its snapshot. When its component is removed, the attribute is: clients that have its
-/// value are sent the removal at the attribute's cadence. A component that is taken off and put on again in between was never
-/// gone.
+/// value receive the removal at the attribute's cadence. A component that is removed and inserted again in between counts as
+/// never removed.
 ///
-/// The function that makes a value of a component is called by several threads at once, each for other objects.
+/// The function that computes a value from a component is called by several threads in parallel, each for other objects.
 ///
 /// # Panics
-/// Like Bevy's own methods of `App`, these panic at startup where they are misused: see [`RegisterError`]. The `try_` forms are
+/// Like Bevy's own methods of `App`, these panic at startup on misuse: see [`RegisterError`]. The `try_` forms are
 /// for attributes that come from a file.
 pub trait ReplicateAppExt {
     /// Makes a component an attribute of the objects that have it. Writes through `&mut C` are found by change detection,
-    /// which looks at every such object once a tick.
+    /// which scans every such object once per tick.
     fn replicate<C: Replicate>(&mut self) -> &mut Self;
 
-    /// The same for the value that a function makes of a component: one of its fields, say.
+    /// The same for a value that a function computes from a component, for example one of its fields.
     fn replicate_field<C: Component, V: Into<AttributeValue>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
     ) -> &mut Self;
 
-    /// The same without change detection: nothing is ever scanned, and whatever writes the component marks the attribute's
+    /// The same without change detection: nothing is scanned, and code that writes the component marks the attribute's
     /// [bit](Attributes::bit) with [`DirtyMasks::mark`]. A write that is not marked is not sent.
     fn replicate_marked<C: Component, V: Into<AttributeValue>>(
         &mut self,
@@ -64,7 +64,7 @@ pub trait ReplicateAppExt {
         field: impl Fn(&C) -> V + Send + Sync + 'static,
     ) -> &mut Self;
 
-    /// As [`replicate_field`](Self::replicate_field); gives the attribute's bit.
+    /// As [`replicate_field`](Self::replicate_field); returns the attribute's bit.
     ///
     /// # Errors
     /// [`RegisterError`]; nothing is registered then.
@@ -74,7 +74,7 @@ pub trait ReplicateAppExt {
         field: impl Fn(&C) -> V + Send + Sync + 'static,
     ) -> Result<u32, RegisterError>;
 
-    /// As [`replicate_marked`](Self::replicate_marked); gives the attribute's bit.
+    /// As [`replicate_marked`](Self::replicate_marked); returns the attribute's bit.
     ///
     /// # Errors
     /// [`RegisterError`]; nothing is registered then.
@@ -119,7 +119,7 @@ impl ReplicateAppExt for App {
         let mark = move |changed: Query<&MaskSlot, Changed<C>>, mut masks: ResMut<DirtyMasks>| {
             changed.iter().for_each(|&slot| masks.mark(slot, bit));
         };
-        // Each sets a bit of its own, so their order cannot show.
+        // Each sets a bit of its own, so their order has no effect.
         let mark = mark
             .in_set(SyncSystems::Mark)
             .ambiguous_with(SyncSystems::Mark);
@@ -161,7 +161,7 @@ fn register<C: Component, V: Into<AttributeValue>>(
     field: impl Fn(&C) -> V + Send + Sync + 'static,
 ) -> Result<u32, RegisterError> {
     let bit = register_attribute(app, spec, field)?;
-    // An observer and no list of removals, which Bevy keeps for two updates only: a loop may have more of them than ticks.
+    // An observer instead of Bevy's list of removals, which is kept for two updates only: a loop may have more of them than ticks.
     app.add_observer(
         move |lost: On<Remove<C>>, slots: Query<&MaskSlot>, mut masks: ResMut<DirtyMasks>| {
             if let Ok(&slot) = slots.get(lost.entity) {

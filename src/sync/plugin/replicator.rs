@@ -20,7 +20,7 @@ use crate::sync::unseen::{PartyObjects, UnseenObject};
 use crate::wire::ClientId;
 use crate::world::{Generation, ObjectId, ObjectRef, SceneId};
 
-/// The records of each scene, and what each client knows.
+/// The messages of each scene, and the state of each client.
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub(in crate::sync) struct Replicator {
     #[memory(each_value)]
@@ -28,35 +28,35 @@ pub(in crate::sync) struct Replicator {
     /// By ascending client.
     #[memory(each)]
     pub clients: Vec<ClientState>,
-    /// What their sessions say of them, in the same order.
+    /// The views of their sessions, in the same order.
     pub sessions: Vec<SessionView>,
-    /// Where seats come from.
+    /// The ranges in which sessions are read.
     #[memory(each)]
     pub session_ranges: Vec<SessionRange>,
-    /// What somebody needs to be told in full this tick, ascending and once each.
+    /// Objects that have to be sent in full this tick, ascending and once each.
     pub snapshot_requests: Vec<SnapshotRequest>,
-    /// Their numbers, in whatever scene: of most objects nobody needs that.
+    /// Their ids in any scene: most objects are not requested.
     pub requested_ids: FixedBitSet,
-    /// Who is in which party.
+    /// The members of each party.
     pub parties: PartyObjects,
     /// The announcements of this tick.
     pub announcements: Vec<AnnouncementSent>,
-    /// Clients whose sessions ended since the last tick's lines.
+    /// Clients whose sessions ended since the last tick's updates.
     #[memory(each)]
     pub closed_clients: Vec<ClientState>,
-    /// Sessions that ended, and why, of which the clients are not closed yet.
+    /// Ended sessions whose clients are not closed yet, with the reason.
     pub closing: Vec<SessionClosed>,
-    /// What changed in the view lists of clients, by scene.
+    /// Changes in the view lists of clients, by scene.
     #[memory(each_value)]
     pub view_changes: BTreeMap<SceneId, ViewChanges>,
     #[memory(each)]
     pub workers: Vec<UpdateWorker>,
-    /// What all clients were told of late.
+    /// Recent messages to all clients.
     pub sent_log: SentLog,
 }
 
 impl Replicator {
-    /// Whether somebody needs to be told all of this object.
+    /// Whether this object has to be sent in full.
     pub fn is_requested(&self, scene: SceneId, id: u32) -> bool {
         if !self.requested_ids.contains(id as usize) {
             return false;
@@ -69,7 +69,7 @@ impl Replicator {
         found.is_some_and(|wanted| key(wanted) == (scene, id))
     }
 
-    /// All of what clients know that reaches later ticks.
+    /// Hashes the state of all clients that affects later ticks.
     pub fn hash(&self, hasher: &mut StateHasher) {
         for state in &self.clients {
             let scene = state.controlled.map(|(scene, ..)| SceneId(scene));
@@ -80,34 +80,34 @@ impl Replicator {
     }
 }
 
-/// An object of which somebody needs to be told all.
+/// An object that has to be sent in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sync) struct SnapshotRequest {
     pub scene: SceneId,
     pub id: u32,
     pub generation: u32,
     pub variant: AudienceVariant,
-    /// Whether it is for somebody who need not see it.
+    /// Whether it is for a client that need not see it.
     pub is_unseen: bool,
 }
 
-/// What changed in the view lists of a scene's clients.
+/// Changes in the view lists of a scene's clients.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(in crate::sync) struct ViewChanges {
     /// Each pair once, ascending.
     changes: Vec<ViewChange>,
-    /// Whose lists changed: mostly few, so that all others are not searched for.
+    /// The viewers whose lists changed: usually few, so that others are not searched for.
     viewers: FixedBitSet,
 }
 
 impl ViewChanges {
-    /// Forgets all.
+    /// Removes all.
     pub fn clear(&mut self) {
         clear_and_shrink(&mut self.changes);
         self.viewers.clear();
     }
 
-    /// Takes over what changed, in any order; of a pair the last.
+    /// Replaces the changes, in any order; for a pair the last one counts.
     pub fn set(&mut self, changes: impl Iterator<Item = ViewChange>) {
         let Self {
             changes: all,
@@ -127,7 +127,7 @@ impl ViewChanges {
         }
     }
 
-    /// What changed in a viewer's list.
+    /// The changes of a viewer's list.
     pub fn of_viewer(&self, viewer: u32) -> &[ViewChange] {
         if !self.viewers.contains(viewer as usize) {
             return &[];
@@ -142,7 +142,7 @@ impl ViewChanges {
 }
 
 impl SnapshotRequest {
-    /// Ascending as they are; one number is compared in fewer steps than five.
+    /// The sort order as one number, which takes fewer comparisons than five.
     pub fn sort_key(&self) -> u128 {
         let id = u128::from(self.scene.0) << 32 | u128::from(self.id);
         let object = id << 32 | u128::from(self.generation);
@@ -151,42 +151,42 @@ impl SnapshotRequest {
 }
 
 impl ViewChange {
-    /// One number is compared in fewer steps than three.
+    /// One number takes fewer comparisons than three.
     fn sort_key(&self) -> u128 {
         let pair = u128::from(self.viewer) << 32 | u128::from(self.target);
         pair << 32 | u128::from(self.nth)
     }
 }
 
-/// What became of a pair in this tick's View.
+/// The change of a pair in this tick's View.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sync) struct ViewChange {
-    /// Who sees, or saw.
+    /// The viewer.
     pub viewer: u32,
-    /// Who is seen, or was.
+    /// The target.
     pub target: u32,
-    /// The place of the event among those of its scene.
+    /// The index of the event among those of its scene.
     pub nth: u32,
     /// The class of the pair; none when it ended.
     pub class: Option<u8>,
 }
 
-/// What one worker needs and makes.
+/// The inputs and results of one worker.
 #[derive(Debug, Default, MemoryUse)]
 pub(in crate::sync) struct UpdateWorker {
     pub scratch: UpdateScratch,
     pub part: BatchPart,
-    /// What of it is kept.
+    /// The part of it that is stored.
     pub sent_part: SentPart,
     pub sent: SentCounters,
-    /// For whom more was to be kept than may.
+    /// Clients whose resume buffer is full.
     pub slow_consumers: Vec<ClientId>,
-    /// Objects that clients know, and that wait until they are told of them.
+    /// Objects that clients know, and objects that wait to be sent.
     pub counts: [u64; 2],
     pub requests: Vec<SnapshotRequest>,
-    /// What is told in full of some of those of whom anybody needs to be told.
+    /// The snapshots of a part of the requested objects.
     pub snapshots: MessageList,
-    /// A client's remotes as they should be.
+    /// The unseen objects that a client should have.
     pub expected: Vec<UnseenObject>,
 }
 

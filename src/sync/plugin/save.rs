@@ -23,11 +23,11 @@ use crate::sim::SimTick;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
 use crate::world::{ObjectRef, PlayerId};
 
-/// The store could not take a request. Whoever stores writes it, and is asked again.
+/// The store could not save a request. The store writes this message, and the request is repeated.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct SaveFailed(pub SaveRequest);
 
-/// Requests of objects that are gone, which the store could not take.
+/// Requests of despawned objects that the store could not save.
 #[derive(Resource, Clone, Debug, Default)]
 struct DeferredSaves(Vec<SaveRequest>);
 
@@ -45,7 +45,7 @@ pub(super) fn install(app: &mut App) {
         );
 }
 
-/// What a store could not take is marked again, or kept where its object is gone.
+/// Marks values that a store could not save again, or keeps the request if its object is gone.
 fn retry_failed(
     mut failed: MessageReader<SaveFailed>,
     mut masks: ResMut<DirtyMasks>,
@@ -76,7 +76,7 @@ fn retry_failed(
     }
 }
 
-/// Asks for what changed of those objects whose turn it is.
+/// Requests saves of the changes of objects whose turn it is.
 #[expect(
     clippy::disallowed_methods,
     reason = "reads the world and writes buffers; runs no command or hook"
@@ -120,8 +120,8 @@ fn write_save_requests(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity,
     world.write_message_batch(requests);
 }
 
-/// Asks for everything that is kept of every object with a player, whether it changed or not: for the end of an app, after its
-/// last tick.
+/// Requests a save of all persistent attributes of every object with a player, whether they changed or not: for the end of an
+/// app, after its last tick.
 pub fn save_all(world: &mut World) {
     let mut players: Vec<(ObjectRef, Entity)> = world
         .query_filtered::<EntityRef, With<PlayerId>>()
@@ -136,14 +136,14 @@ pub fn save_all(world: &mut World) {
     world.write_message_batch(requests);
 }
 
-/// All that is kept of an object, as it is now; `None` for what bears no attributes that are kept.
+/// All persistent attributes of an object with their current values; `None` for an entity without persistent attributes.
 #[must_use]
 pub fn full_save_request(world: &World, entity: Entity) -> Option<SaveRequest> {
     let persistent = world.get_resource::<Attributes>()?.persistent();
     partial_save_request(world, entity, persistent)
 }
 
-/// What of an object's attributes a store is asked for, as it is now.
+/// The current values of a set of an object's attributes, as a save request.
 fn partial_save_request(world: &World, entity: Entity, set: &AttributeSet) -> Option<SaveRequest> {
     let attributes = world.get_resource::<Attributes>()?;
     let tick = world.get_resource::<SimTick>()?.0;

@@ -11,21 +11,21 @@ use crate::sync::masks::{WORD_BITS, bits};
 use crate::wire::{AttributeType, ReplicatedAttribute};
 use crate::world::{Object, ObjectRef, PlayerId, SimScene};
 
-/// Values of an object that are to be stored.
+/// Values of an object to be saved.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct SaveRequest {
-    /// Whose; it may be gone.
+    /// Its entity; it may be gone.
     pub entity: Entity,
-    /// Whose, as messages and files name it.
+    /// Its reference for messages and files.
     pub object: ObjectRef,
     /// The player that controlled it.
     pub player: Option<PlayerId>,
-    /// When the values held. A store that has a later one of this player keeps that.
+    /// The tick of the values. A store that has later ones of this player keeps those.
     pub tick: u64,
-    /// Attributes by ascending bit: their number and encoded value.
+    /// Attributes by ascending bit: their id and encoded value.
     pub values: Vec<(u16, Vec<u8>)>,
-    /// The numbers of attributes whose components were taken off it, by ascending bit: since it became this player's, where it is
-    /// one's. What a game never gave the object is not among them, so that a store keeps what it has of that.
+    /// The ids of attributes whose components were removed, by ascending bit: since the object was assigned to this player, if
+    /// it has one. Attributes that the object never had are not included, so a store keeps its values of those.
     pub removed: Vec<u16>,
 }
 
@@ -38,7 +38,7 @@ impl SaveRequest {
     }
 }
 
-/// The values of a set of an object's attributes as they are now, and those of them that it lost.
+/// The current values of a set of an object's attributes, and those of them that it lost.
 pub(super) fn request_of(
     object: EntityRef,
     attributes: &Attributes,
@@ -66,20 +66,20 @@ pub(super) fn request_of(
     })
 }
 
-/// Whose attributes an entity bears: an object's, or a scene's.
+/// The owner of an entity's attributes: an object or a scene.
 pub(super) fn owner_ref(entity: EntityRef) -> Option<ObjectRef> {
     let object = entity.get::<Object>().map(Object::reference);
     object.or_else(|| entity.get::<SimScene>().map(SimScene::reference))
 }
 
-/// An object goes: whatever of it is not stored yet is asked for now.
+/// An object despawns: requests a save of everything that is not saved yet.
 pub(super) fn save_on_despawn(
     world: &mut DeferredWorld,
     entity: Entity,
     unsaved: AttributeSet,
     lost: &AttributeSet,
 ) {
-    // What was written in this tick is not marked yet, and of a player nothing may be lost.
+    // Changes of this tick are not marked yet, and nothing of a player may be lost.
     let unsaved = if world.get::<PlayerId>(entity).is_some() {
         [!0; ATTRIBUTE_WORDS]
     } else {
@@ -88,7 +88,7 @@ pub(super) fn save_on_despawn(
     write_request(world, entity, (unsaved, lost), None);
 }
 
-/// An object is not this player's any more: all of it is asked for as the player's.
+/// An object is not this player's any more: requests a save of everything for that player.
 pub(super) fn save_for_former_player(
     world: &mut DeferredWorld,
     entity: Entity,
@@ -98,7 +98,7 @@ pub(super) fn save_for_former_player(
     write_request(world, entity, ([!0; ATTRIBUTE_WORDS], lost), Some(player));
 }
 
-/// Asks a store to keep some of an object, as its player's or as another's.
+/// Requests a save of some attributes of an object, for its player or for another.
 fn write_request(
     world: &mut DeferredWorld,
     entity: Entity,

@@ -7,23 +7,23 @@ use crate::memory::MemoryUse;
 use crate::sync::attribute_set::AttributeSet;
 use crate::sync::masks::bits;
 
-/// The values that clients hold, encoded, by bit.
+/// The encoded values that clients have, by bit.
 #[derive(Component, Clone, Debug, Default, MemoryUse)]
 pub(in crate::sync) struct SentValues(#[memory(each)] Vec<SentValue>);
 
-/// What clients hold of an attribute.
+/// What clients have of an attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq, MemoryUse)]
 enum SentValue {
     /// The object never had it.
     #[default]
     Never,
-    /// The object had it: who was told so forgets it.
+    /// The object had it: clients that receive this remove it.
     Removed,
     Value(SmallVec<[u8; 8]>),
 }
 
 impl SentValues {
-    /// Keeps a value.
+    /// Sets a value.
     pub fn set(&mut self, bit: usize, value: &[u8]) {
         if self.0.len() <= bit {
             self.0.resize(bit + 1, SentValue::Never);
@@ -31,7 +31,7 @@ impl SentValues {
         self.0[bit] = SentValue::Value(SmallVec::from_slice(value));
     }
 
-    /// The object has an attribute no more, and had it.
+    /// Notes that an attribute was removed, if the object had it.
     pub fn remove(&mut self, bit: usize) {
         debug_assert!(self.get(bit).is_some(), "attribute {bit} never was");
         if let Some(value) = self.0.get_mut(bit) {
@@ -54,13 +54,13 @@ impl SentValues {
             .is_some_and(|value| *value != SentValue::Never)
     }
 
-    /// Those of the values that are in a set, with their bits, ascending.
+    /// The values in a set, with their bits, ascending.
     pub fn in_set<'a>(&'a self, set: &'a AttributeSet) -> impl Iterator<Item = (usize, &'a [u8])> {
         self.changes(set)
             .filter_map(|(bit, value)| Some((bit, value?)))
     }
 
-    /// The same with those that the object had and has no more, as `None`.
+    /// The same with removed attributes, as `None`.
     pub fn changes<'a>(
         &'a self,
         set: &'a AttributeSet,

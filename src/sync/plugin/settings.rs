@@ -7,38 +7,39 @@ use crate::sim::Overload;
 use crate::sync::resume_buffer::ResumeBufferLimits;
 use crate::sync::send_budget::SendBudget;
 
-/// How closely clients follow what moves, how much each is told in a tick, and how often values are stored.
+/// The accuracy of motion, the bandwidth per client, and the save interval.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct SyncSettings {
-    /// How far from its place clients may believe an object to be, in metres, beside the 1.6 cm of the wire.
+    /// The largest position error of clients, in metres, plus the 1.6 cm of the encoding.
     pub motion_tolerance_m: f32,
-    /// Up to this distance in metres a client is told of an object's motion in every tick; from there on every second, from
+    /// Up to this distance in metres a client receives an object's motion in every tick; beyond it every second, from
     /// twice as far every fourth, and from four times as far every eighth.
     #[serde(alias = "near_m")]
     pub full_rate_distance_m: f32,
-    /// Objects that a client comes to see in a tick, at most, and as many again that it is told of unseen; at least 1.
+    /// The maximum number of objects that a client starts to see per tick, and as many again that it receives unseen; at least 1.
     #[serde(alias = "enters_per_tick")]
     pub enters_per_tick_max: u32,
-    /// Bytes of announcements encoded in a tick, for all clients together, at most 256 MiB; what is beyond is told nobody, and
-    /// counted.
+    /// The maximum number of announced bytes per tick, for all clients together, at most 256 MiB; further announcements are dropped
+    /// and counted.
     pub announce_bytes_per_tick: u32,
-    /// Bytes of messages a client and second, at most; what it must know to stay right may overdraw it. Also how much it can
-    /// save up.
+    /// The maximum number of message bytes per client and second; messages that keep the client correct may overdraw it. Also the
+    /// maximum credit.
     pub bytes_per_client_s: u32,
-    /// Bytes of reliable messages that are kept for a client, in case its connection is lost. If announcements to one that is away
-    /// are more, its session ends as behind; if all else is, it comes back by fresh snapshots. What those who are there were told
-    /// of late is kept for all of them together, so many bytes times their number; what is beyond goes before its time, oldest first.
+    /// Bytes of reliable messages that are stored per client, in case its connection is lost. If announcements to a disconnected
+    /// client exceed it, its session ends as a slow consumer; if other messages do, the client resumes with fresh snapshots. Recent
+    /// messages to connected clients are stored for all of them together, with this limit times their number; beyond it the oldest
+    /// are dropped early.
     #[serde(alias = "kept_bytes_max")]
     pub resume_buffer_bytes_max: u32,
-    /// For how long reliable messages to a connected client are kept, in seconds: within that they have arrived, or its transport
-    /// reports that the connection is lost. More than twice the timeout of a connect token, or a client whose connection is lost
-    /// after a long silence cannot resume its session without a fresh snapshot.
+    /// For how long reliable messages to a connected client are stored, in seconds: within that time they have arrived, or its transport
+    /// reports that the connection is lost. Set it to more than twice the timeout of a connect token; otherwise a client whose connection
+    /// is lost after a long silence cannot resume its session without a fresh snapshot.
     pub in_flight_s_max: f32,
-    /// After how many ticks what changed of an object is stored; 0 counts as 1.
+    /// After how many ticks the changes of an object are saved; 0 counts as 1.
     pub save_every_ticks: u32,
-    /// Objects that are gone and that the store could not take, kept for another try, at most.
+    /// The maximum number of despawned objects that the store could not save and that are kept for another try.
     #[serde(alias = "orphans_max")]
     pub deferred_saves_max: u32,
 }

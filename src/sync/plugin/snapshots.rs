@@ -13,7 +13,7 @@ use crate::sim::Workers;
 use crate::sync::scene_messages::SceneMessages;
 use crate::world::{Object, ObjectId, SceneId, SceneObjects, Scenes, SimScene};
 
-/// An object or a scene, and what clients hold of it.
+/// An object or a scene, and the values that clients have of it.
 type SnapshotRow = (
     Option<&'static Object>,
     Option<&'static SimScene>,
@@ -23,7 +23,7 @@ type SnapshotRow = (
 /// Fewer are not worth another thread.
 const CHUNK_MIN: usize = if cfg!(test) { 2 } else { 64 };
 
-/// All that is told of those whom somebody comes to know, once for all clients that learn the same of them.
+/// Encodes all objects that a client starts to know, once for all clients that receive the same attributes.
 pub(super) fn encode_snapshots(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
@@ -67,7 +67,7 @@ pub(super) fn encode_snapshots(
     }
 }
 
-/// What all that is told in full is written from.
+/// The inputs of all snapshots.
 struct SnapshotContext<'a, 'w, 's> {
     records: &'a BTreeMap<SceneId, SceneMessages>,
     attributes: &'a Attributes,
@@ -77,7 +77,7 @@ struct SnapshotContext<'a, 'w, 's> {
 }
 
 impl SnapshotContext<'_, '_, '_> {
-    /// Appends what is told of one, if it is still there.
+    /// Appends the messages of one object, if it still exists.
     fn write(&self, wanted: &SnapshotRequest, bytes: &mut Vec<u8>) {
         let scene = self.scenes.entity(wanted.scene);
         let entity = scene.and_then(|scene| match wanted.id {

@@ -4,28 +4,28 @@ use bevy_ecs::prelude::*;
 
 use crate::sync::counters::SentCounters;
 
-/// What replication did since the app began, and how many links there are now.
+/// Counters of replication since the app started, and the current number of links.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncStats {
     /// Attributes found dirty at a collection.
     pub attributes_dirty: u64,
-    /// Of those, how many had really changed.
+    /// How many of these had really changed.
     pub attributes_changed: u64,
-    /// Of those that were dirty, how many have a value that their encoding cannot hold: clients learn the nearest that it
-    /// can, or the beginning of a text.
+    /// How many of the dirty attributes have a value that their encoding cannot represent: clients receive the nearest possible
+    /// value, or the beginning of a text.
     pub attributes_clamped: u64,
-    /// Motion bases made, and told again.
+    /// Motion bases created or repeated.
     pub motions_encoded: u64,
-    /// What clients were sent.
+    /// Messages sent to clients.
     pub sent: SentCounters,
-    /// Pairs of a client and an object that it knows, now.
+    /// The current number of pairs of a client and an object that it knows.
     pub links: u64,
-    /// Pairs of a client and an object that it sees and does not know yet, now.
+    /// The current number of pairs of a client and an object that it sees and does not know yet.
     pub pending_snapshots: u64,
-    /// Announcements that nobody was told of because they, or those of their tick together, are too long.
+    /// Announcements that were not sent because they, or those of their tick together, are too long.
     pub announcements_refused: u64,
-    /// Requests to store values.
+    /// Save requests.
     pub saves: u64,
-    /// Of those, how many the store could not take while too many others waited.
+    /// How many of these the store could not save while too many others waited.
     pub saves_dropped: u64,
 }

@@ -1,4 +1,4 @@
-//! Whole servers whose mirrors must be equal to them.
+//! Whole servers whose clients' mirrors must be equal to them.
 
 mod announcements;
 mod audiences;
@@ -36,35 +36,35 @@ use crate::world::{
 #[replicate(id = 1)]
 struct Health(u32);
 
-/// Told to the owner, and stored.
+/// Sent to the owner, and saved.
 #[derive(Component, Clone, Copy, Replicate)]
 #[replicate(id = 9, audience = Audience::OWNER, persist)]
 struct Gold(u32);
 
-/// Told to the team.
+/// Sent to the team.
 #[derive(Component, Clone, Copy)]
 struct Mana(u32);
 
-/// Told to everybody in the tick of its change; whoever writes it marks it.
+/// Sent to all viewers in the tick of its change; code that writes it marks it.
 #[derive(Component, Clone, Copy)]
 struct Stance(u32);
 
-/// Told to the party, wherever it is.
+/// Sent to the party, wherever it is.
 #[derive(Component, Clone, Copy)]
 struct Vigour(u32);
 
-/// Told to the guild.
+/// Sent to the guild.
 #[derive(Component, Clone, Copy)]
 struct Rank(u32);
 
-/// Told to all in the scene: of the scene itself, or of somebody who carries a flag, say.
+/// Sent to all clients in the scene: of the scene itself, or, for example, of an object that carries a flag.
 #[derive(Component, Clone, Copy, Replicate)]
 #[replicate(id = 6, audience = Audience::SCENE)]
 struct Score(u32);
 
-/// The far end of the lines: mirrors by client. The first error of each is kept.
+/// The clients' ends of the connections: mirrors by client. The first error of each is kept.
 ///
-/// A bad line loses, repeats and exchanges unreliable packets, as many in a hundred as `bad` says.
+/// A bad connection loses, repeats and reorders unreliable packets; `bad` is the percentage.
 #[derive(Default)]
 struct FarEnd {
     mirrors: BTreeMap<ClientId, (Mirror, Result<(), String>)>,
@@ -115,7 +115,7 @@ impl PacketSink for Mirrors {
             return end.receive(client, packet);
         }
         if end.is_bad() {
-            // Lost, or late.
+            // Lost or delayed.
             if end.is_bad() {
                 end.late.push((client, packet.to_vec()));
             }
@@ -230,7 +230,7 @@ impl Rig {
             .client()
     }
 
-    /// What the client of one player knows of another's attribute.
+    /// The value that the client of one player has of another's attribute.
     fn known(&self, by: Entity, of: Entity, attribute: u16) -> Option<Vec<u8>> {
         let end = self.mirrors.0.lock().unwrap();
         let id = self.app.world().get::<Object>(of)?.id().0;
@@ -247,7 +247,7 @@ fn reference(rig: &Rig, entity: Entity) -> ObjectRef {
     rig.app.world().get::<Object>(entity).unwrap().reference()
 }
 
-/// Despawned by a system in the middle of the tick, as a game's own would.
+/// Despawned by a system in the middle of the tick, as a game's own system could do.
 #[derive(Component)]
 struct Doomed;
 
@@ -273,7 +273,7 @@ fn despawn_by(add: impl FnOnce(&mut App) -> &mut App) -> Rig {
     rig
 }
 
-/// A component whose number follows from its name.
+/// A component whose id is computed from the name.
 #[derive(Component, Replicate)]
 #[replicate(name = "max_stamina")]
 struct Unnumbered {
@@ -286,7 +286,7 @@ struct Unnumbered {
 fn number_of_a_named_attribute_is_stable() {
     let spec = Unnumbered::attribute();
     assert_eq!((spec.name, spec.encoding), ("max_stamina", Encoding::U16));
-    // Clients and stores hold it, so it must never change.
+    // Clients and stores have it, so it must never change.
     assert_eq!(spec.id, 0xa1b2);
     assert_eq!(AttributeSpec::named("", Encoding::U8).id, 0x9ffc);
     let unnumbered = Unnumbered {

@@ -28,7 +28,7 @@ type AffiliationRow = (
     &'static SentValues,
 );
 
-/// Teams, parties and guilds of the objects of which they changed, and public objects that come and go.
+/// Updates teams, parties and guilds of changed objects, and public objects that appear and disappear.
 pub(super) fn update_affiliations(
     mut replicator: ResMut<Replicator>,
     attributes: Res<Attributes>,
@@ -65,7 +65,7 @@ pub(super) fn update_affiliations(
             ];
             let before = records.set_affiliation(object.id().0, affiliation);
             parties.set_party(object.reference(), before[PARTY], affiliation[PARTY]);
-            // Who comes from another scene brings what was told there, also of what it has no more.
+            // An object from another scene brings its sent values, removed ones included.
             if public.is_some_and(|told| sent.changes(told).next().is_some()) {
                 records.publish(object.id().0, object.generation().0);
             }
@@ -73,8 +73,8 @@ pub(super) fn update_affiliations(
     }
 }
 
-/// A client's remotes follow what they depend on; gives those that it has to be told of. `moved` is whether anything came
-/// into its sight or left it. O(1) where nothing changed, else O((party + public objects) × (links + party)).
+/// Updates a client's unseen objects; returns those that it has to be sent. `moved` is whether anything came
+/// into its view or left it. O(1) if nothing changed, else O((party + public objects) × (links + party)).
 pub(super) fn update_unseen<'a>(
     state: &'a mut ClientState,
     own: ObjectRef,

@@ -1,4 +1,4 @@
-//! What each client sees, and so receives.
+//! What each client sees, and therefore receives.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::sync::send_budget::SendBudget;
 use crate::sync::unseen::PartyObjects;
 use crate::world::{Object, ObjectId, SceneClosed, SceneId, Scenes};
 
-/// Forgets what was told in the last tick.
+/// Clears the messages of the last tick.
 pub(super) fn begin_tick(
     mut replicator: ResMut<Replicator>,
     (mut closed, mut resumed): (MessageReader<SceneClosed>, MessageReader<SessionResumed>),
@@ -80,7 +80,7 @@ pub(super) fn begin_tick(
     );
 }
 
-/// What the events of a scene's views say of the pairs whose viewers are followed.
+/// The events of a scene's views for the pairs whose viewers are followed.
 fn changes_of<'a>(
     events: &'a [ViewEvent],
     followed: &'a FixedBitSet,
@@ -104,7 +104,7 @@ fn changes_of<'a>(
     })
 }
 
-/// Every client's list follows what its object sees, and who is told of is chosen.
+/// Updates every client's objects from what its object sees, and selects the objects to be sent.
 pub(super) fn update_client_views(
     mut replicator: ResMut<Replicator>,
     attributes: Res<Attributes>,
@@ -125,7 +125,7 @@ pub(super) fn update_client_views(
         ..
     } = &mut *replicator;
     let allowance = settings.send_budget(time.timestep().as_secs_f32(), &overload);
-    // Of the views of all others nobody is told.
+    // The views of other viewers are not sent to anyone.
     let mut followed: BTreeMap<SceneId, (FixedBitSet, Entity)> = BTreeMap::new();
     for seats in chunks_by_scene(seats) {
         let mut own = seats.iter().filter_map(|seat| seat.controlled).peekable();
@@ -154,7 +154,7 @@ pub(super) fn update_client_views(
     };
     let seats = &*seats;
     pool.for_each_chunk(clients, 32, workers, |worker, first, clients| {
-        // Mostly the next client is in the same scene.
+        // Usually the next client is in the same scene.
         let mut scene = None;
         for (state, seat) in clients.iter_mut().zip(&seats[first..]) {
             if let Some(own) = seat.controlled
@@ -163,7 +163,7 @@ pub(super) fn update_client_views(
                 scene = Some((own.scene(), news.of(&own)));
             }
             let scene = scene.as_ref().and_then(|(_, views)| views.as_ref());
-            // Who controls nothing now is told so, misses what happens, and begins anew when that changes.
+            // A client that controls nothing is notified, misses what happens, and starts a scene when that changes.
             if update_client_view(state, seat, scene, &news, worker).is_none() {
                 state.end_scene();
             }
@@ -183,7 +183,7 @@ pub(super) fn update_client_views(
     set_known_generations(records, wanted);
 }
 
-/// What somebody is told of, clients know by its number from now on.
+/// Sets the generations that clients know from now on by the ids of the objects to be sent.
 fn set_known_generations(
     records: &mut BTreeMap<SceneId, SceneMessages>,
     wanted: &[SnapshotRequest],
@@ -198,10 +198,10 @@ fn set_known_generations(
     }
 }
 
-/// What clients' lists follow.
+/// The inputs of client view updates.
 struct ViewContext<'a, 'w, 's> {
     records: &'a BTreeMap<SceneId, SceneMessages>,
-    /// Of all clients, by scene.
+    /// For all clients, by scene.
     changed: &'a BTreeMap<SceneId, ViewChanges>,
     parties: &'a PartyObjects,
     attributes: &'a Attributes,
@@ -209,7 +209,7 @@ struct ViewContext<'a, 'w, 's> {
     scenes: &'a Query<'w, 's, &'static SceneInterest>,
 }
 
-/// The same of one scene.
+/// The inputs of one scene.
 struct SceneViewContext<'a> {
     interest: &'a SceneInterest,
     records: &'a SceneMessages,
@@ -217,7 +217,7 @@ struct SceneViewContext<'a> {
 }
 
 impl<'a> ViewContext<'a, '_, '_> {
-    /// Of the scene that an object is in; `None` where that has nothing to see.
+    /// The inputs of an object's scene; `None` if there is nothing to see.
     fn of(&self, object: &Object) -> Option<SceneViewContext<'a>> {
         Some(SceneViewContext {
             interest: self.scenes.get(object.scene_entity()).ok()?,
@@ -227,7 +227,7 @@ impl<'a> ViewContext<'a, '_, '_> {
     }
 }
 
-/// One client's list follows what its object sees. `None` where it controls no object of a scene.
+/// Updates one client's objects from what its object sees. `None` if it controls no object of a scene.
 fn update_client_view(
     state: &mut ClientState,
     seat: &SessionView,
@@ -242,7 +242,7 @@ fn update_client_view(
         changed,
     } = of_scene?;
     let (attributes, allowance) = (news.attributes, news.budget);
-    // It controls another object than it knows, and so is to be told everything anew.
+    // It controls another object than it knows, so everything has to be sent again.
     let begins = state.controlled != Some(ids_of(own.reference()));
     let (scene, id, views) = (own.scene(), own.id(), interest.views());
     let seen = |target, class| ViewEntry {

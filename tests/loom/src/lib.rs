@@ -5,8 +5,8 @@
 //! becomes visible after all that it committed.
 #![cfg(test)]
 
-#[path = "../../../crates/throng_net/src/outbox/handover.rs"]
-mod handover;
+#[path = "../../../crates/throng_net/src/outbox/ring_wait.rs"]
+mod ring_wait;
 
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicU64, Ordering};
@@ -81,7 +81,7 @@ mod ring {
     }
 }
 
-use handover::{is_taken, take_until_abandoned};
+use ring_wait::{is_taken, drain_until_abandoned};
 use loom::sync::Arc;
 use loom::thread;
 use sync::AtomicU64;
@@ -90,7 +90,7 @@ use sync::AtomicU64;
 fn start(reader: ring::RingReader, taken: Arc<AtomicU64>) -> thread::JoinHandle<(Vec<u8>, usize)> {
     thread::spawn(move || {
         let (mut came, mut written) = (Vec::new(), 0);
-        take_until_abandoned(reader, &taken, |message| match message {
+        drain_until_abandoned(reader, &taken, |message| match message {
             Some(message) => came.extend_from_slice(message),
             None => written = came.len(),
         });

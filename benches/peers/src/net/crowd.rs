@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
-use throng::memory::allocations;
+use throng::memory::allocation_count;
 use throng_net::workload::{CROWD_MESSAGES, TICK_US};
 
 use super::end::{End, Transport};
@@ -91,9 +91,9 @@ pub fn crowd<T: Transport>(transport: &T, clients: usize, loss: CrowdLoss) -> Co
         }
         let now_us = round as u64 * TICK_US;
         down.iter_mut().for_each(Bundle::clear);
-        let before = allocations();
+        let before = allocation_count();
         let took = timed(|| say(&mut servers, now_us, &mut down, &mut scratch));
-        allocated += allocations() - before;
+        allocated += allocation_count() - before;
         packets += down.iter().map(|bundle| bundle.ends.len()).sum::<usize>();
         let middle_us = now_us + TICK_US / 2;
         let number = |nth: usize| 2 * (round * clients + nth);
@@ -115,7 +115,7 @@ pub fn crowd<T: Transport>(transport: &T, clients: usize, loss: CrowdLoss) -> Co
             continue;
         }
         let next_us = now_us + TICK_US;
-        let before = allocations();
+        let before = allocation_count();
         let received = timed(|| {
             for (nth, (server, answer)) in servers.iter_mut().zip(&up[0]).enumerate() {
                 for packet in answer.packets(loss, number(nth) + 1) {
@@ -124,7 +124,7 @@ pub fn crowd<T: Transport>(transport: &T, clients: usize, loss: CrowdLoss) -> Co
             }
         });
         if round >= ROUNDS {
-            allocated += allocations() - before;
+            allocated += allocation_count() - before;
             sent_ns.push(took.as_nanos() as f64);
             received_ns.push(received.as_nanos() as f64);
         }

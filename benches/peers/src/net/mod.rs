@@ -45,7 +45,7 @@ mod town;
 use std::error::Error;
 
 use throng::net::EndpointSettings;
-use throng_net::link::{LinkLoss, LinkModel};
+use throng_net::conditioner::{LossModel, NetworkConditioner};
 use throng_net::workload::{self, TICK_US};
 
 use crate::Row;
@@ -73,13 +73,13 @@ const TICK_MS: f64 = TICK_US as f64 / 1e3;
 const SOON_MS: f64 = 55.0 + 4.0 + 1.5 * TICK_MS;
 
 /// What a link loses, by name.
-const LOSSES: [(&str, LinkLoss); 4] = [
-    ("no loss", LinkLoss::Each(0.0)),
-    ("5 % lost", LinkLoss::Each(0.05)),
-    ("10 % lost", LinkLoss::Each(0.1)),
+const LOSSES: [(&str, LossModel); 4] = [
+    ("no loss", LossModel::Independent(0.0)),
+    ("5 % lost", LossModel::Independent(0.05)),
+    ("10 % lost", LossModel::Independent(0.1)),
     (
         "10 % in bursts",
-        LinkLoss::Bursts {
+        LossModel::Bursts {
             share: 0.1,
             mean_us: 50_000.0,
         },
@@ -103,14 +103,14 @@ const RENETS: [Renet; 3] = [
 
 pub fn measure() -> Result<Vec<Row>, Box<dyn Error>> {
     let quinn = Quinn::new()?;
-    let lossless = LinkModel::losing(LinkLoss::Each(0.0));
-    let assured = EndpointSettings::default().assured();
-    let once_bytes = workload::town(assured, lossless, TICKS, SEED).down_bytes;
+    let lossless = NetworkConditioner::with_loss(LossModel::Independent(0.0));
+    let reliable = EndpointSettings::default().for_reliable_carrier();
+    let once_bytes = workload::simulate_town(reliable, lossless, TICKS, SEED).down_bytes;
     let mut rows = Vec::new();
     for (loss, link) in LOSSES {
-        let model = LinkModel::losing(link);
+        let model = NetworkConditioner::with_loss(link);
         let ours = town(&Ours, model, TICKS, SEED);
-        let own_bench = workload::town(EndpointSettings::default(), model, TICKS, SEED);
+        let own_bench = workload::simulate_town(EndpointSettings::default(), model, TICKS, SEED);
         assert_eq!(ours.figures, own_bench, "{loss}: as throng's own bench");
         let mut peers = Vec::new();
         let mut beside = |name: &'static str, theirs: &Town| {

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use throng::net::{
-    ClientHandshake, Endpoint, EndpointSettings, Gate, GateSettings, PacketStamp, SealedKind,
-    SealedLine, SecretKey, StreamId,
+    ClientHandshake, ConnectionCipher, EndpointSettings, PacketStamp, ReliableEndpoint, SealedKind,
+    SecretKey, ServerHandshake, ServerHandshakeSettings, StreamId,
 };
 
 use super::end::{End, NETCODE_DATAGRAM_BYTES, Transport};
@@ -27,14 +27,14 @@ impl Transport for Ours {
     fn connect(&self, connections: usize) -> (Vec<OurEnd>, Vec<OurEnd>) {
         let settings = EndpointSettings::default();
         let ends = |settings| {
-            let ends = (0..connections).map(|_| OurEnd(Endpoint::new(settings)));
+            let ends = (0..connections).map(|_| OurEnd(ReliableEndpoint::new(settings)));
             ends.collect()
         };
-        (ends(settings), ends(settings.client()))
+        (ends(settings), ends(settings.for_client()))
     }
 }
 
-pub struct OurEnd(Endpoint);
+pub struct OurEnd(ReliableEndpoint);
 
 impl End for OurEnd {
     fn push_unreliable(&mut self, _: u64, message: &[u8]) {
@@ -82,8 +82,8 @@ impl Transport for OursSealed {
 
     fn connect(&self, connections: usize) -> (Vec<SealedEnd>, Vec<SealedEnd>) {
         let address = "127.0.0.1:7000".parse().expect("an address");
-        let settings = GateSettings::new(1, vec![address]);
-        let mut gate = Gate::new(settings, SecretKey([5; 32])).expect("randomness");
+        let settings = ServerHandshakeSettings::new(1, vec![address]);
+        let mut gate = ServerHandshake::new(settings, SecretKey([5; 32])).expect("randomness");
         let (servers, clients) = Ours.connect(connections);
         let shared = Rc::new(RefCell::new(Vec::new()));
         let (mut sealed_servers, mut sealed_clients) = (Vec::new(), Vec::new());
@@ -102,7 +102,7 @@ impl Transport for OursSealed {
 }
 
 /// The sealing of a connection at both ends, by token and handshake.
-fn lines(gate: &mut Gate, client: u64) -> (SealedLine, SealedLine) {
+fn lines(gate: &mut ServerHandshake, client: u64) -> (ConnectionCipher, ConnectionCipher) {
     let token = gate.issue(client, 0).expect("a token");
     let mut handshake = ClientHandshake::new(token);
     let from = ([10, 0, 0, 1], 1_024 + client as u16).into();
@@ -121,8 +121,8 @@ fn lines(gate: &mut Gate, client: u64) -> (SealedLine, SealedLine) {
             .receive(client_us, &mut answer)
             .expect("an answer");
         if let Some(admitted) = admitted {
-            let line = handshake.into_line().expect("a client that is in");
-            return (admitted.line, line);
+            let line = handshake.into_cipher().expect("a client that is in");
+            return (admitted.cipher, line);
         }
     }
     panic!("a client with a token was not let in");
@@ -130,7 +130,7 @@ fn lines(gate: &mut Gate, client: u64) -> (SealedLine, SealedLine) {
 
 pub struct SealedEnd {
     end: OurEnd,
-    line: SealedLine,
+    line: ConnectionCipher,
     /// One buffer for all ends.
     sealed: Rc<RefCell<Vec<u8>>>,
 }

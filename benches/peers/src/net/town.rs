@@ -2,8 +2,8 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use throng_net::link::{LinkModel, SimulatedLink};
-use throng_net::workload::{TICK_US, TownFigures};
+use throng_net::conditioner::{ConditionedPath, NetworkConditioner};
+use throng_net::workload::{TICK_US, TownResult};
 
 use super::end::{End, Transport};
 
@@ -13,7 +13,7 @@ const SETTLING_TICKS: u64 = 600;
 /// What came of a town.
 pub struct Town {
     /// As throng's own bench has them.
-    pub figures: TownFigures,
+    pub figures: TownResult,
     /// The share of the unreliable messages that came.
     pub unreliable_came: f64,
     /// Datagrams down a tick.
@@ -23,7 +23,7 @@ pub struct Town {
 /// One end, and the link away from it.
 struct Side<E> {
     end: E,
-    link: SimulatedLink,
+    link: ConditionedPath,
 }
 
 impl<E: End> Side<E> {
@@ -35,12 +35,12 @@ impl<E: End> Side<E> {
     /// Takes the next packet of the other's link.
     fn take(
         &mut self,
-        from: &mut SimulatedLink,
+        from: &mut ConditionedPath,
         scratch: &mut Vec<u8>,
         mut deliver: impl FnMut(u64, bool, &[u8]),
     ) {
         let mut now_us = None;
-        from.take(u64::MAX, |at_us, packet| {
+        from.receive(u64::MAX, |at_us, packet| {
             now_us = Some(at_us);
             self.end
                 .receive(at_us, packet, scratch, |ordered, message| {
@@ -95,11 +95,11 @@ impl Heard {
 ///
 /// # Panics
 /// Where an ordered message is lost, doubled or out of its order.
-pub fn town<T: Transport>(transport: &T, model: LinkModel, ticks: u64, seed: u64) -> Town {
+pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, seed: u64) -> Town {
     let (mut servers, mut clients) = transport.connect(1);
     let side = |ends: &mut Vec<T::End>, seed| Side {
         end: ends.pop().expect("a connection"),
-        link: SimulatedLink::new(model, seed),
+        link: ConditionedPath::new(model, seed),
     };
     let mut server = side(&mut servers, seed);
     let mut client = side(&mut clients, seed ^ 0x5eed);
@@ -153,7 +153,7 @@ pub fn town<T: Transport>(transport: &T, model: LinkModel, ticks: u64, seed: u64
     latencies_us.sort_unstable();
     let came = heard.came.iter().filter(|came| **came).count();
     Town {
-        figures: TownFigures {
+        figures: TownResult {
             latencies_us,
             missing,
             down_bytes: spoken.0 as f64 / ticks as f64,
@@ -173,7 +173,7 @@ fn pass<E: End>(
     scratch: &mut Vec<u8>,
 ) {
     loop {
-        let (down, up) = (server.link.next_us(), client.link.next_us());
+        let (down, up) = (server.link.next_arrival_us(), client.link.next_arrival_us());
         let (at_server, at_client) = (server.end.wakes_us(), client.end.wakes_us());
         let next = [down, up, at_server, at_client].into_iter().flatten().min();
         let Some(at_us) = next.filter(|at_us| *at_us <= now_us) else {

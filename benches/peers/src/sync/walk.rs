@@ -7,16 +7,16 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time, TimePlugin};
 use glam::Vec2;
-use throng_aoi::workload::{CAP, CELL_M, Walkers};
 use throng::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
 use throng::outbox::{MemorySink, Outbox};
-use throng::session::{Connected, connect, control};
-use throng::sim::clock::one_tick_an_update;
+use throng::session::{ConnectionInfo, connect, control};
+use throng::sim::clock::one_tick_per_update;
 use throng::sim::{SimSystems, SimTick, single_threaded};
-use throng_scenario::walking_server::{PACE_M_S, TICK_HZ, WorkloadWalk, walk};
 use throng::sync::{Mirror, SyncPlugin, SyncSettings, SyncStats};
 use throng::wire::ClientId;
 use throng::world::{KindId, Object, SceneSpec, open_scene, spawn_object};
+use throng_aoi::workload::{CAP, CELL_M, Walkers};
+use throng_scenario::walking_server::{SPEED_M_S, TICK_HZ, WorkloadWalk, walk};
 
 use super::spent::{Spent, start, stop};
 use super::{Pair, Played, Script, Tick};
@@ -43,7 +43,7 @@ impl Server {
     pub fn new(objects: u32, clients: u32, side_m: f32, settings: SyncSettings) -> Self {
         let mut app = App::new();
         let full_rate_distance_m = settings.full_rate_distance_m;
-        let walkers = Walkers::new(objects, side_m, PACE_M_S / TICK_HZ as f32);
+        let walkers = Walkers::new(objects, side_m, SPEED_M_S / TICK_HZ as f32);
         let positions = walkers.positions.clone();
         app.add_plugins((TimePlugin, SyncPlugin))
             .insert_resource(Time::<Fixed>::from_hz(TICK_HZ))
@@ -64,7 +64,7 @@ impl Server {
                 ),
             );
         single_threaded(&mut app);
-        one_tick_an_update(&mut app);
+        one_tick_per_update(&mut app);
         let sent = MemorySink::default();
         let world = app.world_mut();
         world
@@ -84,7 +84,7 @@ impl Server {
             let id = world.get::<Object>(object).map(|object| object.id().0);
             assert_eq!(id, Some(nth + 1), "numbers follow the order of spawning");
             if nth < clients {
-                let client = connect(world, Connected::unknown().ready())
+                let client = connect(world, ConnectionInfo::unknown().without_loading())
                     .expect("there is room for all clients");
                 assert!(control(world, client, object), "both exist");
                 ids.push(client);
@@ -106,7 +106,7 @@ impl Server {
 
     /// Forgets what was sent.
     pub fn discard(&mut self) {
-        self.sent.kept().clear();
+        self.sent.delivered().clear();
     }
 
     /// What was sent so far.
@@ -179,14 +179,14 @@ impl Server {
 
     /// Hands the packets to the clients; how many bytes they were.
     fn receive(&self, mirrors: &mut [Mirror]) -> u64 {
-        let mut kept = self.sent.kept();
+        let mut delivered = self.sent.delivered();
         let mut bytes = 0;
-        for (client, packet) in kept.frames.iter() {
+        for (client, packet) in delivered.packets.iter() {
             let nth = self.clients.binary_search(&client).expect("a client");
             mirrors[nth].receive(packet).expect("a packet that follows");
             bytes += packet.len() as u64;
         }
-        kept.clear();
+        delivered.clear();
         bytes
     }
 }

@@ -1,4 +1,4 @@
-//! Checks views by brute force: every pair, nothing taken from the incremental state on trust.
+//! Checks views by brute force: every pair, without trust in the incremental state.
 //!
 //! For tests, debug builds and the expectations of scenarios. O(objects² + links); not for every tick of a
 //! large scene.
@@ -16,7 +16,7 @@ use super::state::rows::NEIGHBOURHOOD_CELLS;
 pub struct ViewInvariantError(String);
 
 impl ViewInvariantError {
-    /// A fault that a check of the caller found.
+    /// An error that a check of the caller found.
     #[doc(hidden)]
     pub const fn new(what: String) -> Self {
         Self(what)
@@ -25,22 +25,22 @@ impl ViewInvariantError {
 
 impl SceneViews {
     /// Checks, right after an [`update`](Self::update):
-    /// - every position lies in its object's sticky cell, and every object stands in the slot and the row where it should;
-    /// - a link joins two that can see each other now, of somebody who stands in a slot; a mutual pair sees each other;
-    /// - what is counted of a list is so: its members, whether it may have refused somebody, its lowest class;
-    /// - nobody is over cap;
-    /// - directed sight: unless a viewer waits for its look, nobody whom it could see and does not has a higher class than a
-    ///   member of the list concerned, and it has no free place while such an object exists. Mutual sight: of a pair that
-    ///   could be linked, this holds for one of the ends, unless one is queued.
+    /// - every position lies in its object's sticky cell, and every object has the right slot and row;
+    /// - a link joins two objects that can see each other now, and its target has a slot; a mutual pair sees each other;
+    /// - the counts of a list are right: members, whether it may have refused a target, lowest class;
+    /// - no list is over its cap;
+    /// - directed mode: unless a viewer waits for its scan, an object that it could see and does not see never has a higher
+    ///   class than a member of that list, and the list has no free slot while such an object exists. Mutual mode: for a pair
+    ///   that could be linked, this holds for one of the ends, unless one is queued.
     ///
     /// # Errors
-    /// Says what does not hold, for whom.
+    /// Names the broken invariant and the objects concerned.
     pub fn validate(&self) -> Result<(), ViewInvariantError> {
         let fault = |text| Err(ViewInvariantError(text));
         if !self.changed.is_clear() || !self.pending_leaves.is_empty() {
             return fault("there are changes that no update has seen".into());
         }
-        // First, since whoever sees a slot that nobody has cannot be asked for its list.
+        // First, because a row that sees an empty slot makes list queries invalid.
         self.validate_cells()?;
         let mut links = 0;
         for (id, object) in (0..).zip(&self.shared.objects) {
@@ -56,7 +56,7 @@ impl SceneViews {
         Ok(())
     }
 
-    /// Whether a viewer could see a target now, caps apart.
+    /// Whether a viewer could see a target now, regardless of caps.
     #[must_use]
     pub fn could_see(&self, viewer: u32, target: u32) -> bool {
         let (Some(a), Some(b)) = (self.object(viewer), self.object(target)) else {
@@ -101,7 +101,7 @@ impl SceneViews {
         Ok(())
     }
 
-    /// Cells know those around them, and have as many targets and viewers as there are.
+    /// Checks that cells know their neighbours, and have the right number of targets and viewers.
     fn validate_cells(&self) -> Result<(), ViewInvariantError> {
         let fault = |text| Err(ViewInvariantError(text));
         let mut found = (0, 0);
@@ -158,7 +158,7 @@ impl SceneViews {
         Ok(())
     }
 
-    /// Checks a list, and gives its length.
+    /// Checks a list and returns its length.
     fn validate_list(&self, viewer: u32, list: usize) -> Result<usize, ViewInvariantError> {
         let fault = |text| Err(ViewInvariantError(text));
         let objects = &self.shared.objects;
@@ -212,7 +212,7 @@ impl SceneViews {
         Ok(members.len())
     }
 
-    /// What is counted of a list.
+    /// Checks the counts of a list.
     fn validate_counts(
         &self,
         viewer: u32,
@@ -255,7 +255,7 @@ impl SceneViews {
         Ok(())
     }
 
-    /// Whether a viewer remembers that somebody of this class may be outside a list.
+    /// Whether a viewer has noted that a target of this class may be outside a list.
     fn remembers_refusal(&self, viewer: u32, list: usize, class: u8) -> bool {
         let place = self.shared.location(viewer);
         let state = &self.viewers[place.cell as usize].states[place.row as usize];
@@ -269,7 +269,7 @@ impl SceneViews {
         self.list(viewer, list).map(|(_, class)| class).min()
     }
 
-    /// What is wrong if somebody of this class, in range, is not in a list; nothing if it will be looked at.
+    /// The error if a target of this class, in range, is not in a list; nothing if a scan is pending.
     fn missing_member_error(
         &self,
         viewer: u32,

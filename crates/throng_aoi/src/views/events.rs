@@ -1,15 +1,15 @@
-//! What an update tells and counts.
+//! Events and counters of an update.
 
 #[cfg(doc)]
 use super::state::object::UNCAPPED;
 #[cfg(doc)]
 use throng_core::kinds::ObjectCategory;
 
-/// What one update changed. Events of one pair always alternate, an enter first. In one update a pair has at
-/// most one event, unless an id was reused, a viewer ceased or began to be one, or one of the events is an
-/// eviction (a look may find that somebody came nearer meanwhile).
+/// One change of an update. Events of one pair always alternate, an enter first. In one update a pair has at
+/// most one event, unless an id was reused, an object began or ceased to be a viewer, or one of the events is an
+/// eviction (a scan may find that the target came nearer meanwhile).
 ///
-/// Those of one viewer stand in the order in which they happened.
+/// Events of one viewer are in the order in which they happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ViewEvent {
     /// A viewer sees a target from now on.
@@ -23,7 +23,7 @@ pub enum ViewEvent {
         /// The list of the viewer in which the target is now, by [`ObjectCategory::index`], or [`UNCAPPED`].
         list: u8,
     },
-    /// A viewer sees a target no more.
+    /// A viewer no longer sees a target.
     Leave {
         /// The id of the object that saw.
         viewer: u32,
@@ -31,13 +31,13 @@ pub enum ViewEvent {
         target: u32,
         /// Why the link ended.
         reason: ViewLeaveReason,
-        /// The list of the viewer in which the target stood.
+        /// The list of the viewer in which the target was.
         list: u8,
     },
 }
 
 impl ViewEvent {
-    /// Who sees or saw, and whom.
+    /// The viewer and the target.
     #[must_use]
     #[inline]
     pub const fn pair(&self) -> (u32, u32) {
@@ -56,41 +56,41 @@ const _: () = assert!(size_of::<ViewEvent>() == 12);
 pub enum ViewLeaveReason {
     /// One of the two moved out of range.
     Range,
-    /// The viewer's list was full and somebody of a higher class came, or of the same class and nearer, or its
+    /// The viewer's list was full and a target of a higher class came, or of the same class and nearer, or its
     /// cap was lowered.
     Evicted,
-    /// One of the two was despawned, or ceased to be a viewer, or, of a pair that is mutual from now on,
-    /// began to be one.
+    /// One of the two was despawned, or ceased to be a viewer, or, in a pair that is mutual from now on,
+    /// became one.
     Despawn,
     /// One of the two went to another scene.
     Scene,
-    /// The target was hidden, from everybody or from this viewer, is in no layer that the viewer sees, or is one that the
-    /// rules of the scene do not let it see.
+    /// The target was hidden, from every viewer or from this one, is in no layer that the viewer sees, or is excluded by the
+    /// rules of the scene.
     Hidden,
 }
 
-/// What was counted since the scene opened.
+/// Counters since the scene opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ViewCounters {
-    /// Links made: as often as a viewer began to see a target.
+    /// Links that began.
     pub enters: u64,
-    /// Links ended, evictions included.
+    /// Links that ended, evictions included.
     pub leaves: u64,
-    /// Links ended for somebody of a higher class, or of the same class and nearer, or by a lowered cap.
+    /// Links that ended for a target of a higher class, or of the same class and nearer, or by a lowered cap.
     pub evictions: u64,
-    /// Links made for a place that had become free, or by a viewer that came or moved.
+    /// Links that began in a slot that had become free, or by a viewer that arrived or moved.
     pub refills: u64,
-    /// Attempts of somebody who goes before strangers to enter a list that had no place for it. Whom a list passes over without
-    /// an attempt, because it takes none of that class, is not among them.
+    /// Attempts of targets that go before unrelated ones to enter a list without a slot for them. Targets that a list skips
+    /// because it takes none of their class are not counted.
     pub full_list_attempts: u64,
-    /// Looks of viewers that waited in the queue.
+    /// Scans of viewers from the queue.
     pub scans: u64,
-    /// The longest list that there ever was (one of the lists of one viewer).
+    /// The longest list so far (one of the lists of one viewer).
     pub longest_list: usize,
 }
 
 impl ViewCounters {
-    /// What two counted together.
+    /// The sum of two counters.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         let longer = self.longest_list >= other.longest_list;

@@ -1,20 +1,20 @@
 //! The views of a scene, and the update that keeps them exact.
 //!
 //! ```text
-//! insert, locate, set_traits, … ─▶ settle ─▶ each cell: who leaves ─▶ who is let in ─▶ pairs ─▶ ViewEvents, bit rows
-//! (scene_views)                    └──────────── update/ ────────┘   └─ choose/ ─┘   └ pairs/ ┘   (events, state/)
+//! insert, locate, set_traits, … ─▶ apply ─▶ each cell: leaves ─▶ enters ─▶ pairs ─▶ ViewEvents, bit rows
+//! (scene_views)                    └─────── update/ ────────┘  └choose/┘  └pairs/┘  (events, state/)
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `scene_views` | the views of a scene: objects come, go and change |
-//! | `part` | links that end at once, outside an update |
-//! | `query` | what can be asked of them, and what of them is state |
-//! | `events` | what an update tells and counts |
-//! | `state/` | what is kept of a scene: objects, cells, slots, rows of bits |
-//! | `update/` | the View step, from what changed to links; who leaves |
-//! | `choose/` | who is let in: ties first, strangers where there is a place, the nearer for the farther |
-//! | `pairs/` | mutual sight: pairs that both ends must accept |
-//! | `check` | the brute-force check of all that is promised |
+//! | `scene_views` | the views of a scene: insert, remove and change objects |
+//! | `removal` | links that end at once, outside an update |
+//! | `query` | queries, and the hash of the state |
+//! | `events` | events and counters of an update |
+//! | `state/` | the stored state of a scene: objects, cells, slots, rows of bits |
+//! | `update/` | the View step, from changes to links; targets that leave |
+//! | `choose/` | targets that enter: related ones first, unrelated ones in free slots, nearer ones for farther ones |
+//! | `pairs/` | mutual mode: pairs that both ends must accept |
+//! | `check` | the brute-force check of all promises |
 //! | `model/` | the same as a model over random scripts, for tests |
 
 mod check;

@@ -1,4 +1,4 @@
-//! What can be asked of views, and what of them is state.
+//! Queries on views, and the hash of their state.
 
 use glam::Vec2;
 use smallvec::SmallVec;
@@ -16,7 +16,7 @@ use crate::grid::{GridCell, SceneGrid};
 use crate::priority::ViewTraits;
 
 impl SceneViews {
-    /// Whether there is an object of this id.
+    /// Whether an object has this id.
     #[must_use]
     pub fn contains(&self, id: u32) -> bool {
         self.object(id).is_some()
@@ -35,13 +35,13 @@ impl SceneViews {
         self.object(id).map(|_| self.shared.position(id))
     }
 
-    /// What ranks and hides an object.
+    /// The traits of an object that rank and hide it.
     #[must_use]
     pub fn traits(&self, id: u32) -> Option<ViewTraits> {
         self.object(id).map(|object| object.traits)
     }
 
-    /// The exceptions that hold for a viewer, by ascending target.
+    /// The exceptions of a viewer, by ascending target.
     pub fn exceptions(&self, viewer: u32) -> impl Iterator<Item = (u32, ViewException)> + '_ {
         self.shared.exceptions.of(viewer)
     }
@@ -51,7 +51,7 @@ impl SceneViews {
         self.shared.exceptions.viewers_of(target)
     }
 
-    /// The caps of a viewer; `None` if it is no viewer.
+    /// The caps of a viewer; `None` if the object is not a viewer.
     #[must_use]
     pub fn caps(&self, id: u32) -> Option<ViewCaps> {
         let object = self.object(id).filter(|object| object.viewer)?;
@@ -63,7 +63,7 @@ impl SceneViews {
         })
     }
 
-    /// Whether two can only see each other, or not at all: see [`ViewLinkMode::Mutual`](super::ViewLinkMode::Mutual).
+    /// Whether two objects see either each other or not at all: see [`ViewLinkMode::Mutual`](super::ViewLinkMode::Mutual).
     #[must_use]
     pub fn is_pair(&self, a: u32, b: u32) -> bool {
         let (a, b) = (self.object(a), self.object(b));
@@ -71,7 +71,7 @@ impl SceneViews {
             .is_some_and(|(a, b)| self.shared.ranking.is_pair(a, b))
     }
 
-    /// The cell of a viewer, its rows, and which of them is its own.
+    /// The cell of a viewer, its rows, and the index of its own row.
     fn row_of(&self, viewer: u32) -> Option<(&TargetCell, &ViewerCell, usize)> {
         let &CellLocation { cell, row, .. } = self.shared.locations.get(viewer as usize)?;
         let (target, viewers) = (
@@ -81,7 +81,7 @@ impl SceneViews {
         (row != NONE).then_some((target, viewers, row as usize))
     }
 
-    /// Whom a viewer sees near, cell by cell, by slot.
+    /// The near targets of a viewer, cell by cell, by slot.
     pub(super) fn seen_near(&self, viewer: u32) -> impl Iterator<Item = u32> + '_ {
         self.row_of(viewer)
             .into_iter()
@@ -107,14 +107,14 @@ impl SceneViews {
         (target, self.shared.class(viewer, target))
     }
 
-    /// Those that a viewer sees in one of its lists: (target, class), in a fixed order. The list is that of a
+    /// The targets in one of the lists of a viewer: (target, class), in a fixed order. The list is that of an
     /// [`ObjectCategory::index`], or [`UNCAPPED`].
     pub fn list(&self, viewer: u32, list: usize) -> impl Iterator<Item = (u32, u8)> + '_ {
         let seen = self.seen_by(viewer);
         seen.filter(move |&(target, _)| self.shared.object(target).list() == list)
     }
 
-    /// Those that a viewer sees: (target, class), in a fixed order: cell by cell, by slot, then those outside caps.
+    /// The targets of a viewer: (target, class), in a fixed order: cell by cell, by slot, then those outside caps.
     pub fn seen_by(&self, viewer: u32) -> impl Iterator<Item = (u32, u8)> + '_ {
         let seen = self
             .seen_near(viewer)
@@ -122,8 +122,8 @@ impl SceneViews {
         seen.map(move |target| self.with_class(viewer, target))
     }
 
-    /// Those who see a target, cell by cell, by row. O(viewers in the nine cells around it); of a far target, of all from
-    /// where it is seen.
+    /// The viewers of a target, cell by cell, by row. O(viewers in the nine cells around it); for a far target, O(viewers in
+    /// range of it).
     pub fn watchers(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
         let near = self.watchers_near(target);
         near.chain(self.watchers_far(target))
@@ -161,13 +161,13 @@ impl SceneViews {
         })
     }
 
-    /// How many see a target. It costs what [`watchers`](Self::watchers) costs.
+    /// The number of viewers of a target. Same cost as [`watchers`](Self::watchers).
     #[must_use]
     pub fn watchers_len(&self, target: u32) -> usize {
         self.watchers(target).count()
     }
 
-    /// Whether a viewer sees a target. O(1), in a crowd O(log seen); O(log far targets) of one outside caps.
+    /// Whether a viewer sees a target. O(1), in a crowd O(log seen); O(log far targets) for one outside caps.
     #[must_use]
     pub fn visible(&self, viewer: u32, target: u32) -> bool {
         let (Some((cell, viewers, row)), Some(object)) = (self.row_of(viewer), self.object(target))
@@ -181,7 +181,7 @@ impl SceneViews {
         bit.is_some_and(|(word, place)| viewers.rows.has(row, word, place))
     }
 
-    /// How many a viewer sees in the list of a class, those outside caps not counted.
+    /// The number of targets of a viewer in the list of a category, without those outside caps.
     #[must_use]
     pub fn list_len(&self, viewer: u32, class: ObjectCategory) -> usize {
         let row = self.row_of(viewer);
@@ -190,16 +190,16 @@ impl SceneViews {
         })
     }
 
-    /// How many a viewer sees outside caps.
+    /// The number of targets of a viewer outside caps.
     #[must_use]
     pub fn uncapped_len(&self, viewer: u32) -> usize {
         self.seen_far(viewer).len()
     }
 
-    /// How many links there are; "A sees B" is one.
+    /// The number of links; "A sees B" is one.
     #[must_use]
     pub const fn link_count(&self) -> usize {
-        // Those who parted since the last update are not counted as leaves yet.
+        // Links that ended since the last update are not counted as leaves yet.
         (self.counters.enters - self.counters.leaves) as usize - self.pending_leaves.len()
     }
 
@@ -211,18 +211,18 @@ impl SceneViews {
         })
     }
 
-    /// The viewers that wait for a look, the first to be served first.
+    /// The viewers that wait for a scan, in the order in which they are served.
     pub fn queued(&self) -> impl Iterator<Item = u32> + '_ {
         self.queue.iter()
     }
 
-    /// How many viewers wait for a look.
+    /// The number of viewers that wait for a scan.
     #[must_use]
     pub const fn queue_len(&self) -> usize {
         self.queue.len()
     }
 
-    /// What was counted since the scene opened.
+    /// The counters since the scene opened.
     #[must_use]
     pub const fn counters(&self) -> ViewCounters {
         self.counters
@@ -234,9 +234,9 @@ impl SceneViews {
         &self.shared.grid
     }
 
-    /// Collects the viewable objects of the chosen classes (one bit for each [`ObjectCategory::index`]) within a
-    /// radius by exact distance, sorted by id, hidden ones included. It knows last reported positions and the
-    /// cells of the last update: whoever was inserted or teleported since may be missing. `out` is cleared
+    /// Collects the viewable objects of the selected categories (one bit for each [`ObjectCategory::index`]) within a
+    /// radius by exact distance, sorted by id, hidden ones included. It uses the last reported positions and the
+    /// cells of the last update: objects that were inserted or teleported since may be missing. Clears `out`
     /// first.
     pub fn nearby(&self, position: Vec2, radius_m: f32, classes: u8, out: &mut Vec<u32>) {
         out.clear();
@@ -265,11 +265,11 @@ impl SceneViews {
         out.sort_unstable();
     }
 
-    /// The nearest viewable object within a radius that is wanted, of those equally near the one of the lowest id. It knows
-    /// the same of the world as [`nearby`](Self::nearby), and asks `is_wanted` of few: of those that are nearer than all
-    /// wanted ones before.
+    /// The nearest viewable object within a radius for which `is_wanted` is true; among equally near ones, the one with the
+    /// lowest id. It uses the same positions and cells as [`nearby`](Self::nearby), and calls `is_wanted` rarely: only for an
+    /// object that is nearer than all accepted ones before.
     ///
-    /// Cost: the distances of all in those cells that are nearer than the one that is found.
+    /// Cost: the distances of all objects in the cells that are nearer than the result.
     #[must_use]
     pub fn nearest(
         &self,
@@ -287,7 +287,7 @@ impl SceneViews {
         let mut touched: SmallVec<[(f32, usize); 16]> = touched
             .filter_map(|at| {
                 let nearest_m = shared.nearest_in_cell(position, at).distance(position);
-                // Rounding may add a hair to where a cell ends.
+                // Allow a rounding error at the border of a cell.
                 let from_m = (nearest_m - shared.grid.cell_m() * 1e-3).max(0.0);
                 Some((from_m, shared.index_of(at)?))
             })
@@ -314,8 +314,8 @@ impl SceneViews {
         (best.1 != NONE).then_some(best.1)
     }
 
-    /// Feeds all state that later updates depend on to a hash, in a fixed order: cells, slots and rows, caps, what was
-    /// refused, links, the queue. Positions and traits belong to the world, which hashes them itself.
+    /// Hashes all state that later updates depend on, in a fixed order: cells, slots and rows, caps, noted refusals, links,
+    /// the queue. Positions and traits belong to the world, which hashes them itself.
     pub fn hash_state(&self, fold: &mut impl FnMut(u64)) {
         let pack = |numbers: &[u16]| numbers.iter().fold(0, |bits, &n| bits << 16 | u64::from(n));
         let ids = 0..self.shared.objects.len() as u32;
@@ -352,7 +352,7 @@ impl SceneViews {
             free.for_each(|&row| fold(u64::from(row)));
         }
         for list in 0..UNCAPPED {
-            // What they were first counts only as long as all are alike.
+            // The first class counts only while all are equal.
             let is_ranked = self.shared.is_ranked(list);
             let class = self.shared.unrelated_ranks[list]
                 .class

@@ -1,5 +1,5 @@
-//! Links that end at once, outside an update: of who is removed, and of who ceases or begins to see. The next update tells
-//! of them.
+//! Links that end at once, outside an update: of removed objects, and of objects that cease or begin to be viewers. The next
+//! update emits their events.
 
 use super::events::{ViewEvent, ViewLeaveReason};
 use super::scene_views::SceneViews;
@@ -8,7 +8,7 @@ use super::state::cells::RowState;
 use super::state::object::{CellLocation, NONE, UNCAPPED};
 
 impl SceneViews {
-    /// A viewer sees nobody from now on, and has no row.
+    /// Ends all links of a viewer and frees its row.
     pub(super) fn remove_viewer(&mut self, id: u32, reason: ViewLeaveReason) {
         if !self.shared.objects[id as usize].viewer {
             return;
@@ -39,7 +39,7 @@ impl SceneViews {
         object.pending.traits |= is_mutual;
     }
 
-    /// Whoever saw an object one-way must agree with it from now on, where sight is mutual.
+    /// In mutual mode: ends the links of viewers that saw an object one-way, since both ends must agree from now on.
     pub(super) fn unlink_one_way_viewers(&mut self, id: u32) {
         if !self.shared.ranking.mutual || !self.shared.objects[id as usize].is_peer() {
             return;
@@ -52,7 +52,7 @@ impl SceneViews {
         }
     }
 
-    /// Nobody sees an object from now on, which has no slot any more.
+    /// Ends all links to an object and frees its slot.
     pub(super) fn remove_target(&mut self, id: u32, reason: ViewLeaveReason) {
         let object = self.shared.objects[id as usize];
         let watchers: Vec<u32> = self.watchers(id).collect();
@@ -77,7 +77,7 @@ impl SceneViews {
         }
     }
 
-    /// Ends a link with somebody near.
+    /// Ends a link with a near target.
     fn unlink(&mut self, viewer: u32, target: u32, reason: ViewLeaveReason) {
         let CellLocation { cell, row, .. } = self.shared.location(viewer);
         let Some(index) = self.shared.cells.get(cell as usize) else {

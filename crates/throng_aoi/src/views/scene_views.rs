@@ -1,21 +1,21 @@
-//! The views of a scene: who is where, and how that is changed.
+//! The views of a scene: all objects, and the calls that change them.
 //!
 //! ```text
-//! insert, remove, locate, teleport,     ┌──────────────── update (View) ────────────────┐
-//! set_traits, set_hidden, set_caps ──▶│ settle by id ▶ cells side by side (▶ pairs) ▶ end │──▶ ViewEvents, bit rows
-//!        (noted, cheap)                 └───────────────────────────────────────────────┘
+//! insert, remove, locate, teleport,     ┌────────────────── update (View) ──────────────────┐
+//! set_traits, set_hidden, set_caps ───▶ │ apply by id ▶ cells in parallel (▶ pairs) ▶ finish │ ──▶ ViewEvents, bit rows
+//!        (noted, cheap)                 └────────────────────────────────────────────────────┘
 //! ```
-//! Each viewer has its own top list for each [`ObjectCategory`], under its own cap. Whether a link also needs the other end's
-//! consent is the scene's [`ViewLinkMode`]. Who sees whom near stands in rows of bits, a row for each viewer in its cell and a bit
-//! for each slot of the nine cells around (cells.rs); who is seen from afar stands in plain lists (far.rs).
+//! Each viewer has its own top list for each [`ObjectCategory`], under its own cap. The scene's [`ViewLinkMode`] decides
+//! whether a link also needs the other end's consent. Near links are bits in rows: a row for each viewer in its cell, a bit
+//! for each slot of the nine cells around (cells.rs). Far links are plain lists (far.rs).
 //!
-//! Who is refused is not listed. Among those without a tie to the viewer nobody outranks another, so a full list has nothing
-//! to gain from them, and one with a place takes any; of ties a bit says that some may have been refused. A scene with a
-//! ranking of its own compares all.
+//! Refused targets are not stored. Among targets without a relation to the viewer no one outranks another, so a full list
+//! has nothing to gain from them, and a list with a free slot takes any. For related targets, one bit notes that some may
+//! have been refused. A scene with a custom ranking compares all.
 //!
-//! A rank is a class and a band of distance. Classes count at once. Bands decide at once whom a viewer takes that looks
-//! around; members make way for the nearer of their own class when their viewer has its turn, which a fixed share of the
-//! viewers has every tick (see [`set_rerank_ticks`](SceneViews::set_rerank_ticks)).
+//! A rank is a class and a distance band. Classes count at once. Bands count at once for a viewer that scans; members are
+//! replaced by nearer targets of their own class when it is their viewer's turn, which a fixed share of the viewers has
+//! every tick (see [`set_rerank_ticks`](SceneViews::set_rerank_ticks)).
 //!
 //! Invariants, after [`update`](SceneViews::update): see [`validate`](SceneViews::validate), which checks them by brute
 //! force.
@@ -24,8 +24,9 @@
 //! [`set_full_scans_max`](SceneViews::set_full_scans_max)), in the order of ids, so the order of calls within a tick cannot
 //! matter. Only [`remove`](SceneViews::remove) and the end of viewing take effect at once: call them in a fixed order.
 //!
-//! Cost: a change within a cell is a few comparisons; a change of cell costs its row, a look at its bit in the rows around
-//! where it was, and a comparison of ties with the nine cells around where it is; 100 bytes an object beside the cells' share.
+//! Cost: a change within a cell is a few comparisons; a change of cell costs its row, a test of its bit in the rows around
+//! the old cell, and a comparison of relations with the nine cells around the new one; 100 bytes per object plus the cells'
+//! memory.
 
 use std::collections::BTreeSet;
 
@@ -50,33 +51,33 @@ use super::update::cell_pass::CellScratch;
 use crate::grid::{GridError, SceneGrid};
 use crate::priority::{DistanceBands, SCENERY, ViewFilter, ViewPriority, ViewTraits};
 
-/// What an object is to those who may see it.
+/// How an object takes part in the views of others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ViewProfile {
-    /// Which cap of its viewers it counts against.
+    /// The category that selects the cap of its viewers.
     pub class: ObjectCategory,
-    /// How far it is seen.
+    /// From how far away it is visible.
     pub visibility: ViewRange,
-    /// What ranks and hides it; also what it sees, as a viewer.
+    /// The traits that rank and hide it, and the layers that it sees as a viewer.
     pub traits: ViewTraits,
     /// Whether it can be seen at all; a spectator cannot.
     pub viewable: bool,
 }
 
-/// How many of each class a viewer sees at most.
+/// The maximum number of targets of each category for a viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct ViewCaps {
-    /// Of characters that players control.
+    /// For characters that players control.
     pub players: u16,
-    /// Of characters that the server controls.
+    /// For characters that the server controls.
     pub npcs: u16,
-    /// Of everything else.
+    /// For everything else.
     pub things: u16,
 }
 
 impl Default for ViewCaps {
-    /// What a client screen and line of today take: 100 players, 50 NPCs, 50 things.
+    /// What a current client screen and connection can handle: 100 players, 50 NPCs, 50 things.
     fn default() -> Self {
         Self {
             players: 100,
@@ -87,7 +88,7 @@ impl Default for ViewCaps {
 }
 
 impl ViewCaps {
-    /// The same cap for all classes.
+    /// The same cap for all categories.
     #[must_use]
     pub const fn all(cap: u16) -> Self {
         Self {
@@ -107,19 +108,19 @@ impl ViewCaps {
 /// Why an object is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RemovalReason {
-    /// It ceases to exist.
+    /// It is despawned.
     Despawn,
-    /// It goes to another scene.
+    /// It moves to another scene.
     Scene,
 }
 
 /// Why an object cannot be inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ViewInsertError {
-    /// The id lies outside the scene's range.
+    /// The id is outside the scene's range.
     #[error("expected an object id below {limit}, found {id}")]
     IdBeyondLimit {
-        /// The id asked for.
+        /// The requested id.
         id: u32,
         /// The scene's `max_objects`.
         limit: u32,
@@ -127,15 +128,15 @@ pub enum ViewInsertError {
     /// The id is in use.
     #[error("object id {id} is in use")]
     IdInUse {
-        /// The id asked for.
+        /// The requested id.
         id: u32,
     },
 }
 
-/// After how many updates a viewer with a full list is re-ranked, unless told otherwise: 6.4 s at 20 Hz.
+/// The default number of updates after which a viewer with a full list is re-ranked: 6.4 s at 20 Hz.
 pub const RERANK_TICKS: u32 = 128;
 
-/// Who sees whom in one scene.
+/// The view links of one scene.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct SceneViews {
     pub(super) shared: SceneState,
@@ -143,39 +144,39 @@ pub struct SceneViews {
     #[memory(each)]
     pub(super) viewers: Vec<ViewerCell>,
     pub(super) queue: RefillQueue,
-    /// Each viewer is re-ranked every so many updates; 0 for never.
+    /// Each viewer is re-ranked once in this many updates; 0 for never.
     pub(super) rerank_ticks: u32,
-    /// How many viewers that came or changed their cell look around in one update.
+    /// The number of viewers that came or changed their cell and scan in one update.
     pub(super) full_scans_max: u32,
-    /// Updates so far.
+    /// The number of updates so far.
     pub(super) update_count: u32,
-    /// Ids with pending changes; who is gone is passed over by the update.
+    /// Ids with pending changes; the update skips ids that are gone.
     pub(super) changed: FixedBitSet,
-    /// The same while they are settled.
+    /// The same while the update applies them.
     pub(super) applying: Vec<u32>,
-    /// Who is tied to whom, as owned or aiming: the one that a tie leads to, then the one that has it.
+    /// Relations, as owner or target: the object that is referred to, then the one that refers to it.
     pub(super) relations: BTreeSet<(u32, u32)>,
-    /// The leaves of removed objects, told at the next update.
+    /// The leaves of removed objects, emitted by the next update.
     pub(super) pending_leaves: Vec<ViewEvent>,
     pub(super) counters: ViewCounters,
-    /// Links that both ends may want, where sight is mutual, and who asked fewer than it found, in which list.
+    /// Mutual mode: possible links, and the viewers that proposed fewer than they found, with the list.
     pub(super) proposals: Vec<MutualProposal>,
     pub(super) lists_with_more_candidates: Vec<(u32, u8)>,
-    /// Who had a full list and has a place now, and is to be queued.
+    /// Viewers that had a full list and have a free slot now; to be queued.
     pub(super) freed: Vec<u32>,
-    /// The cells in which slots were taken or left in this update, and those with anything to do.
+    /// The cells whose slots changed in this update, and the cells with any work.
     pub(super) touched_cells: Vec<u32>,
     pub(super) active_cells: Vec<u32>,
-    /// Who was found to have no place for a stranger.
+    /// Objects that were found to have no slot for an unrelated viewer.
     pub(super) full_objects: Vec<u32>,
-    /// What each worker needs.
+    /// The scratch memory of each worker.
     #[memory(each)]
     pub(super) scratch: Vec<CellScratch>,
     objects_max: u32,
 }
 
 impl SceneViews {
-    /// Views for a scene over this grid, with object ids below `objects_max` (at most [`IDS_MAX`]) and the
+    /// Creates views for a scene over this grid, with object ids below `objects_max` (at most [`IDS_MAX`]) and the
     /// default priorities, [`by_relationship`](crate::by_relationship).
     #[must_use]
     pub fn new(grid: SceneGrid, objects_max: u32) -> Self {
@@ -225,7 +226,7 @@ impl SceneViews {
         }
     }
 
-    /// Views for a scene of this size; see [`SceneGrid::new`].
+    /// Creates views for a scene of this size; see [`SceneGrid::new`].
     ///
     /// # Errors
     /// See [`GridError`].
@@ -241,7 +242,7 @@ impl SceneViews {
         ))
     }
 
-    /// The same with this sight, for a scene without objects.
+    /// The same with this link mode, for a scene without objects.
     #[must_use]
     pub fn with_view_link_mode(mut self, sight: ViewLinkMode) -> Self {
         debug_assert!(
@@ -252,7 +253,7 @@ impl SceneViews {
         self
     }
 
-    /// Whose lists a link must find a place in.
+    /// Whether a link needs a slot in the lists of both ends.
     #[must_use]
     pub const fn view_link_mode(&self) -> ViewLinkMode {
         if self.shared.ranking.mutual {
@@ -262,27 +263,27 @@ impl SceneViews {
         }
     }
 
-    /// Lets each viewer with a full list look at distances anew every so many updates, by its id; 0 for
-    /// never. So a list holds nobody from a farther band while somebody of the same class stayed in a nearer
-    /// one for that long ([`DistanceBands::HYSTERESIS`] apart).
+    /// Re-ranks each viewer with a full list once in this many updates, by its id; 0 for never. So a list has no
+    /// member from a farther band while a target of the same class stayed in a nearer band for that long
+    /// ([`DistanceBands::HYSTERESIS`] apart).
     pub const fn set_rerank_ticks(&mut self, ticks: u32) {
         self.rerank_ticks = ticks;
     }
 
-    /// Of the viewers that came or changed their cell, so many look around in the same update, the lower ids
-    /// first; all of them unless told otherwise. So it is with those whose traits or exceptions changed. The others leave
-    /// whom they left at once, wait in the queue and see nobody new until their look.
+    /// Limits the viewers that scan in the same update after they came, changed their cell, or had their traits or exceptions
+    /// changed; the lower ids go first. The default is all of them. The others lose at once the targets that they left, wait in
+    /// the queue and see no new targets until their scan.
     pub const fn set_full_scans_max(&mut self, sweeps: u32) {
         self.full_scans_max = sweeps;
     }
 
-    /// Replaces the rules of the scene: who may see whom beyond layers and hiding, and the classes of pairs; `None` for
-    /// everybody and for [`by_relationship`](crate::by_relationship). All pairs are judged anew by the next update:
-    /// links that cannot be any more end there, others begin as by looks. That costs as much as if everybody came anew.
+    /// Replaces the rules of the scene: the filter beyond layers and hiding, and the classes of pairs; `None` allows
+    /// every pair, and selects [`by_relationship`](crate::by_relationship). The next update checks all pairs again:
+    /// links that are no longer allowed end there, others begin as after scans. That costs as much as if every object arrived.
     ///
-    /// With classes of its own a scene passes nobody over: a full viewer compares itself with the whole population of
-    /// the cells that differ, where by default it reads columns of ties; and a place that falls free waits for a look of the
-    /// queue, from the next update on. So it is with a list in which scenery and others were ever mixed.
+    /// With a custom priority no target can be skipped: a full viewer compares itself with the whole population of
+    /// the cells that differ, where by default it reads columns of relations; and a slot that becomes free waits for a scan of
+    /// the queue, from the next update on. The same holds for a list that ever had scenery and other targets.
     pub fn set_rules(&mut self, filter: Option<ViewFilter>, priority: Option<ViewPriority>) {
         self.shared.ranking.filter = filter;
         self.shared.ranking.priority = priority;
@@ -349,10 +350,10 @@ impl SceneViews {
         Ok(())
     }
 
-    /// Removes an object with all its links, at once; the next update tells of the leaves, in both
+    /// Removes an object with all its links, at once; the next update emits the leaves, in both
     /// directions. False if there is no such object. The id may be reused at once.
     ///
-    /// Cost: who sees it is found in the rows of nine cells, or of all from which a far target is seen.
+    /// Cost: its viewers are found in the rows of nine cells, or of all cells in range for a far target.
     pub fn remove(&mut self, id: u32, removal: RemovalReason) -> bool {
         let Some(object) = self.object(id).copied() else {
             return false;
@@ -373,10 +374,10 @@ impl SceneViews {
         true
     }
 
-    /// Reports where an object is now. Cheap while its cell stays. Unknown ids are ignored.
+    /// Reports the position of an object. Cheap while its cell stays the same. Unknown ids are ignored.
     #[inline]
     pub fn locate(&mut self, id: u32, position: Vec2) {
-        // Whoever is gone may be told of as well: an update passes over it, and an insert forgets it.
+        // An id that is gone is accepted: an update skips it, and an insert resets it.
         if let Some(known) = self.shared.positions.get_mut(id as usize) {
             *known = position;
             if self.shared.grid.locate(id, position) {
@@ -385,7 +386,7 @@ impl SceneViews {
         }
     }
 
-    /// Reports that an object is elsewhere without having walked there: its cell forgets its margin.
+    /// Reports that an object was moved without walking: the margin of its cell does not apply.
     /// Unknown ids are ignored.
     pub fn teleport(&mut self, id: u32, position: Vec2) {
         if self.contains(id) {
@@ -396,8 +397,8 @@ impl SceneViews {
         }
     }
 
-    /// Changes what the rules read of an object; its own id and class are filled in. Unknown ids are ignored. A tie to
-    /// another object ends when that one is removed.
+    /// Changes the traits that the rules read of an object; its own id and category are filled in. Unknown ids are ignored. A
+    /// relation to another object ends when that one is removed.
     pub fn set_traits(&mut self, id: u32, traits: ViewTraits) {
         let Some(object) = self.shared.objects.get_mut(id as usize) else {
             return;
@@ -416,9 +417,9 @@ impl SceneViews {
         }
     }
 
-    /// Shows a target to a viewer, or hides it from it, against the rules; `None` ends the exception. It ends as well when
-    /// either is removed. Unknown ids, and a viewer as its own target, are ignored. What the viewer sees is judged anew by
-    /// the next update.
+    /// Shows a target to a viewer, or hides it from it, against the rules; `None` ends the exception. It also ends when
+    /// either is removed. Unknown ids, and a viewer as its own target, are ignored. The next update checks all links of the
+    /// viewer again.
     pub fn set_exception(&mut self, viewer: u32, target: u32, exception: Option<ViewException>) {
         if viewer == target || !self.contains(viewer) || !self.contains(target) {
             return;
@@ -430,15 +431,15 @@ impl SceneViews {
         }
     }
 
-    /// Hides an object from everybody, or shows it again. Unknown ids are ignored.
+    /// Hides an object from every viewer, or shows it again. Unknown ids are ignored.
     pub fn set_hidden(&mut self, id: u32, hidden: bool) {
         if let Some(traits) = self.traits(id) {
             self.set_traits(id, ViewTraits { hidden, ..traits });
         }
     }
 
-    /// Changes a viewer's caps. `Some` makes a viewer of an object that was none; `None` ends its viewing,
-    /// with leaves of reason [`ViewLeaveReason::Despawn`] at the next update. Unknown ids are ignored.
+    /// Changes a viewer's caps. `Some` turns an object into a viewer; `None` ends its viewing, with leaves of reason
+    /// [`ViewLeaveReason::Despawn`] at the next update. Unknown ids are ignored.
     pub fn set_caps(&mut self, id: u32, caps: Option<ViewCaps>) {
         let Some(object) = self.object(id) else {
             return;
@@ -463,8 +464,8 @@ impl SceneViews {
             .filter(|object| object.alive)
     }
 
-    /// Notes how an object ranks to those without a tie to it. When a list has them of two classes, it is ranked like one
-    /// with classes of its own from now on.
+    /// Notes the class of an object for viewers without a relation to it. Once a list has had two such classes, it is ranked
+    /// like one with a custom ranking from now on.
     fn update_unrelated_rank(&mut self, id: u32) {
         let object = &self.shared.objects[id as usize];
         let class = SceneState::class_to_unrelated(object);
@@ -472,7 +473,7 @@ impl SceneViews {
             return;
         };
         let known = *strangers.class.get_or_insert(class);
-        // A pair is never scenery to each other, whichever end is.
+        // A mutual pair is never scenery to each other, whichever end is.
         let is_both = class == SCENERY && self.shared.ranking.mutual && object.is_peer();
         if known == class && !is_both || strangers.are_mixed {
             return;
@@ -494,7 +495,7 @@ impl SceneViews {
         self.unlink_one_way_viewers(id);
     }
 
-    /// Keeps up who is tied to whom.
+    /// Updates the index of relations.
     fn update_relations(&mut self, id: u32, before: &ViewTraits, after: &ViewTraits) {
         let (before, after) = ([before.owner, before.target], [after.owner, after.target]);
         if before == after {
@@ -508,7 +509,7 @@ impl SceneViews {
         }
     }
 
-    /// Whoever was tied to an object that is gone is tied to nobody, also not to the next one of its id.
+    /// Clears all relations to an object that is gone, so that the next object with its id does not inherit them.
     fn clear_relations_to(&mut self, id: u32) {
         let tied = self.relations.range((id, 0)..=(id, u32::MAX));
         let tied: Vec<u32> = tied.map(|&(_, tied)| tied).collect();
@@ -538,7 +539,7 @@ impl SceneViews {
         }
     }
 
-    /// What the rules say of an object may have changed.
+    /// Notes that the traits of an object changed.
     fn mark_traits_changed(&mut self, id: u32) {
         self.shared.objects[id as usize].pending.traits = true;
         self.mark_changed(id);

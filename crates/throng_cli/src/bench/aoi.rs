@@ -381,7 +381,7 @@ fn hot_spot(name: &str, sight: ViewLinkMode, players: u32, ticks: usize) -> [Ben
     let events_a_tick = side.event_count as f64 / side.ms.len().max(1) as f64;
     let event_ns = median(side.ms.clone()) * 1e6 / events_a_tick;
     let tick = BenchRow::repeated(SYSTEM, case(""), &side.ms, "ms/tick").about(format!(
-        "A tick of {players} players in nine grid cells, of whom {crossing} cross a border each \
+        "A tick of {players} players in nine grid cells; {crossing} of them cross a border each \
          tick."
     ));
     [

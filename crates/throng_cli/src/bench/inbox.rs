@@ -40,7 +40,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     rows.extend(policies(
         "burst",
         burst,
-        "of whom each sends 30 more at once",
+        "each of which sends 30 more at once",
     ));
     let rounds = if quick { 9 } else { 31 };
     rows.push(messages(rounds));

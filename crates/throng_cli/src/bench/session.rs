@@ -143,7 +143,7 @@ fn burst(players: u32, rounds: usize) -> BenchRow {
     BenchRow::repeated(SYSTEM, format!("{players} logins"), &ours, "ms")
         .with_repeated_reference("all in one tick", &at_once)
         .about(format!(
-            "The longest tick while {players} players log in at once, get an object each and are told what they see."
+            "The longest tick while {players} players log in at once, get an object each and receive what they see."
         ))
         .with_comparison("everybody is in after three seconds", all)
         .with_target_below(50.0, "ms")
@@ -179,7 +179,7 @@ fn mass_resume(players: u32, rounds: usize) -> BenchRow {
     }
     BenchRow::repeated(SYSTEM, format!("{players} resumes"), &times, "ms")
         .about(format!(
-            "The longest tick while {players} players come back at once, each with its token, and are told anew what they see."
+            "The longest tick while {players} players come back at once, each with its token, and receive again what they see."
         ))
         .with_comparison("everybody is back", all)
         .with_target_below(50.0, "ms")

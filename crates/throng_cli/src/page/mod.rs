@@ -8,8 +8,8 @@
 //! |---|---|
 //! | `chart.rs` | plots: axes, areas, lines, bars |
 //! | `explain.rs` | why a tick was slow |
-//! | `figures.rs` | numbers in words |
-//! | `ground.rs` | maps: where the crowd stood, and tracks |
+//! | `numbers.rs` | numbers in words |
+//! | `scene_maps.rs` | maps: where the crowd stood, and tracks |
 //! | `html.rs` | the document round it all; texts made fit to stand in it |
 //! | `run/` | the page of a run |
 //! | `scale.rs` | axes: where their marks are |

@@ -355,7 +355,7 @@ mod tests {
             "scenario": "town", "seed": 3, "threads": 2, "ticks": 100, "state_hash": "00ff",
             "tick_ms": {"mean": 2.0, "p99": 4.0}, "systems": {"view": {"p99_ms": 1.0}},
             "views": {"links": 100, "evictions": 0}, "paths": {"found": 50},
-            "expectations": [{"text": "views within cap", "verdict": "holds"}],
+            "expectations": [{"text": "views within cap", "verdict": "passed"}],
         });
         change(&mut report);
         PageRun::from_json(report).unwrap()

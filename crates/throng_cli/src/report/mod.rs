@@ -6,7 +6,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `moves.rs` | what moved, and by how much: pure |
+//! | `changes.rs` | what moved, and by how much: pure |
 //! | `show.rs` | moves for a terminal, and as a page |
 
 mod changes;

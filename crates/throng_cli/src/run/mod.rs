@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `pace.rs` | a run that a page looks at, pauses, and lets go on at a speed |
-//! | `printed.rs` | what `--json` prints, and a page is drawn from |
+//! | `run_output.rs` | what `--json` prints, and a page is drawn from |
 //! | `table.rs` | what is printed for a person |
 
 mod pace;

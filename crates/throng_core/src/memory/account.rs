@@ -1,8 +1,8 @@
-//! What a structure holds on the heap, from its own capacities.
+//! The heap memory of a structure, from its own capacities.
 //!
-//! A container counts its own buffer; whatever its elements own on top is added with [`each`] by who knows that they do. Hash tables
-//! and vectors are exact up to the allocator's rounding, but for places of tables that are spoilt by what was removed; of a B-tree the fill of its nodes is not known, and two thirds are taken
-//! for it.
+//! A container counts its own buffer; memory that its elements own is added with [`each`] by types that know about it. Hash
+//! tables and vectors are exact up to the allocator's rounding, except for table slots that are unusable after removals. The
+//! fill of the nodes of a B-tree is not known; two thirds are assumed.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
 
@@ -10,29 +10,29 @@ use fixedbitset::FixedBitSet;
 use indexmap::IndexMap;
 use smallvec::{Array, SmallVec};
 
-/// Tells the bytes that it holds.
+/// Reports its heap memory.
 pub trait MemoryUse {
-    /// Bytes on the heap that go when it goes, whether they are in use or spare; its own size, which whoever holds it counts, is
-    /// no part of them. Often O(elements), so nothing for every tick.
+    /// Heap bytes that are freed when it is dropped, whether they are in use or spare; without its own size, which its owner
+    /// counts. Often O(elements), so not for every tick.
     fn heap_bytes(&self) -> usize;
 }
 
 /// Implements [`MemoryUse`] for a struct or enum: the sum over its fields.
 pub use throng_derive::MemoryUse;
 
-/// A field in a derived [`MemoryUse`]: what it holds, or nothing if it is `Copy`; of any other type it does not compile.
+/// A field in a derived [`MemoryUse`]: its heap bytes, or 0 if it is `Copy`; does not compile for any other type.
 #[doc(hidden)]
 pub struct FieldMemory<'a, T>(pub &'a T);
 
 impl<T: MemoryUse> FieldMemory<'_, T> {
-    /// Is preferred to the method of [`CopiedField`] where the type has both.
+    /// Preferred to the method of [`CopiedField`] if the type has both.
     #[inline]
     pub fn heap_bytes(&self) -> usize {
         self.0.heap_bytes()
     }
 }
 
-/// What is copied bit by bit owns nothing.
+/// `Copy` types own no heap memory.
 #[doc(hidden)]
 pub trait CopiedField {
     #[inline]
@@ -82,21 +82,21 @@ impl<M: bevy_ecs::message::Message> MemoryUse for bevy_ecs::message::MessageCurs
     }
 }
 
-/// What it holds, if there is one.
+/// The heap memory of the value, if there is one.
 impl<T: MemoryUse> MemoryUse for Option<T> {
     fn heap_bytes(&self) -> usize {
         self.as_ref().map_or(0, MemoryUse::heap_bytes)
     }
 }
 
-/// The value, and what it holds.
+/// The value, and its heap memory.
 impl<T: MemoryUse> MemoryUse for Box<T> {
     fn heap_bytes(&self) -> usize {
         size_of::<T>() + (**self).heap_bytes()
     }
 }
 
-/// What its elements hold: it has no buffer of its own.
+/// The heap memory of the elements: there is no separate buffer.
 impl<T: MemoryUse, const N: usize> MemoryUse for [T; N] {
     fn heap_bytes(&self) -> usize {
         heap_bytes_of(self)
@@ -109,18 +109,18 @@ impl<A: MemoryUse, B: MemoryUse> MemoryUse for (A, B) {
     }
 }
 
-/// What some structures hold together.
+/// The total heap memory of some structures.
 pub fn heap_bytes_of<'a, T: MemoryUse + 'a>(items: impl IntoIterator<Item = &'a T>) -> usize {
     items.into_iter().map(MemoryUse::heap_bytes).sum()
 }
 
-/// What some lists hold together, with their elements.
+/// The total heap memory of some lists, with their elements.
 pub fn heap_bytes_of_lists<T: MemoryUse>(lists: &[Vec<T>]) -> usize {
     heap_bytes_of(lists) + heap_bytes_of(lists.iter().flatten())
 }
 
-/// Empties a buffer that every tick fills anew, and gives its room back where the last tick needed less than an eighth of much: it
-/// was made by a burst, of logins or teleports.
+/// Clears a buffer that is refilled every tick, and shrinks it if the last tick needed less than an eighth of a large capacity:
+/// that came from a burst of logins or teleports.
 pub fn clear_and_shrink<T>(buffer: &mut Vec<T>) {
     let room = buffer.capacity();
     let is_wide = room * size_of::<T>() > BURST_BYTES && buffer.len() < room / 8;
@@ -130,7 +130,7 @@ pub fn clear_and_shrink<T>(buffer: &mut Vec<T>) {
     }
 }
 
-/// A buffer with no more bytes keeps them.
+/// Buffers up to this size are not shrunk.
 const BURST_BYTES: usize = 1 << 17;
 
 impl<T> MemoryUse for Vec<T> {
@@ -210,7 +210,7 @@ impl<K> MemoryUse for BTreeSet<K> {
     }
 }
 
-/// A table with room for so many entries: a power of two of places, an eighth of which stay free, each with a byte of its hash.
+/// A table with this capacity: a power of two of slots, an eighth of which stay free, each with one byte of its hash.
 fn hash_table_bytes(capacity: usize, entry_bytes: usize) -> usize {
     if capacity == 0 {
         return 0;
@@ -223,7 +223,7 @@ fn hash_table_bytes(capacity: usize, entry_bytes: usize) -> usize {
     places * (entry_bytes + 1) + 16
 }
 
-/// A tree of nodes of eleven entries, of which seven are taken to be in use; every twelfth or so is one that leads to others.
+/// A tree of nodes of eleven entries, of which seven are assumed to be in use; about every twelfth is an inner node.
 fn tree_bytes(entries: usize, entry_bytes: usize) -> usize {
     const NODE: usize = 11;
     const IN_USE: usize = 7;
@@ -302,7 +302,7 @@ mod tests {
             assert!(buffer.is_empty());
             buffer.capacity()
         };
-        // A wide one that is in use, one that hardly is, and small ones.
+        // A large one that is in use, one that is hardly used, and small ones.
         assert_eq!(room_after(8 * BURST_BYTES, BURST_BYTES), 8 * BURST_BYTES);
         assert_eq!(room_after(8 * BURST_BYTES, BURST_BYTES - 1), 0);
         assert_eq!(room_after(BURST_BYTES, 0), BURST_BYTES);

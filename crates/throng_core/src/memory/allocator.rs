@@ -1,10 +1,10 @@
-//! The allocator that the program and the tests stand on when allocations are to be counted, or leaks to be found.
+//! The allocator for programs and tests that count allocations or search for leaks.
 //!
 //! ```text
 //! alloc ─▶ inner allocator ─▶ [tag | block] ─▶ counts, and the table of live blocks while leaks are tracked
 //! ```
-//! Each block has the tag of whoever asked for it in front of it, 8 bytes or as many as its alignment, so that what is freed is
-//! taken from the count that it was added to, whoever frees it. Cost: two additions to atomics a call and the tag's bytes.
+//! Each block has the tag of its allocation in front of it, 8 bytes or as many as its alignment, so that it is
+//! subtracted from the same count, whichever thread frees it. Cost: two atomic additions per call and the tag's bytes.
 #![expect(
     unsafe_code,
     reason = "GlobalAlloc is an unsafe trait; the crates that wrap it keep no call stacks, and are no smaller than this file"
@@ -16,27 +16,27 @@ use super::counts;
 #[cfg(feature = "leak-track")]
 use super::leaks;
 
-/// What a tag takes in front of a block, and the least alignment of a block with it.
+/// The size of a tag in front of a block, and the minimum alignment of a block with it.
 const TAG_BYTES: usize = size_of::<u64>();
 
-/// An allocator that counts what another one gives out; make it the `#[global_allocator]` of a program or a test.
+/// An allocator that counts the allocations of another one; use it as the `#[global_allocator]` of a program or a test.
 pub struct CountingAllocator<A>(A);
 
 impl<A> CountingAllocator<A> {
-    /// Counts what `inner` gives out.
+    /// Counts the allocations of `inner`.
     pub const fn new(inner: A) -> Self {
         Self(inner)
     }
 }
 
-/// The layout of a block with its tag, and where in it the block itself begins; `None` when it is larger than there can be.
+/// The layout of a block with its tag, and the offset of the block itself; `None` when it is too large.
 fn tagged_layout(layout: Layout) -> Option<(Layout, usize)> {
     let align = layout.align().max(TAG_BYTES);
     let whole = Layout::from_size_align(layout.size().checked_add(align)?, align).ok()?;
     Some((whole, align))
 }
 
-/// Writes the tag in front of a block of so many bytes, counts it, and gives the block.
+/// Writes the tag in front of a block of this size, counts it, and returns the block.
 ///
 /// # Safety
 /// `whole` is null or begins a block of `offset + bytes` bytes that is aligned to `offset`, a multiple of [`TAG_BYTES`].
@@ -56,10 +56,10 @@ unsafe fn tag_block(whole: *mut u8, offset: usize, bytes: usize) -> *mut u8 {
     block
 }
 
-/// Takes a block from the counts before it goes back.
+/// Subtracts a block from the counts before it is freed.
 ///
 /// # Safety
-/// `block` came from [`tag_block`] with so many bytes.
+/// `block` came from [`tag_block`] with the same size.
 unsafe fn untag_block(block: *mut u8, bytes: usize) {
     // SAFETY: `tag_block` wrote the tag there.
     let tag = unsafe { block.sub(TAG_BYTES).cast::<u64>().read() };
@@ -68,14 +68,14 @@ unsafe fn untag_block(block: *mut u8, bytes: usize) {
     leaks::on_free(block.addr());
 }
 
-// SAFETY: every block is one of the inner allocator's, which is larger by the space in front of it and aligned at least as asked;
-// it goes back with the layout that it was taken with.
+// SAFETY: every block is one of the inner allocator's, which is larger by the space in front of it and has at least the requested
+// alignment; it is freed with the layout that it was allocated with.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some((whole, offset)) = tagged_layout(layout) else {
             return std::ptr::null_mut();
         };
-        // SAFETY: `whole` is not empty, and is what `tag_block` is told.
+        // SAFETY: `whole` is not empty, and has the size that `tag_block` expects.
         unsafe { tag_block(self.0.alloc(whole), offset, layout.size()) }
     }
 
@@ -88,7 +88,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // A block with this layout was handed out, so there is one with a tag.
+        // A block with this layout was allocated, so there is one with a tag.
         let Some((whole, offset)) = tagged_layout(layout) else {
             return;
         };
@@ -106,8 +106,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
         else {
             return std::ptr::null_mut();
         };
-        // SAFETY: `block` came from here with this layout. It is taken back first: once the inner allocator has moved it, another
-        // thread may be given its place. One that could not be moved stays, and is handed out again.
+        // SAFETY: `block` came from here with this layout. It is subtracted first: once the inner allocator has moved it, another
+        // thread may get its address. One that could not be moved stays, and is counted again.
         unsafe {
             untag_block(block, layout.size());
             let before = block.sub(offset);

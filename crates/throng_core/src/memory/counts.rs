@@ -1,25 +1,25 @@
-//! How much is allocated, by tag: in which set of a tick, or on which kind of thread.
+//! Allocations by tag: by set of a tick, or by kind of thread.
 //!
-//! A tick runs its sets one after the other, whatever number of threads it is spread over, so one tag for the process says in which
-//! set it is; a thread that works beside the ticks has one of its own.
+//! A tick runs its sets one after the other on any number of threads, so one tag for the process identifies the current
+//! set; a thread that works beside the ticks has its own tag.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread::LocalKey;
 
-/// How many tags there are.
+/// The number of tags.
 pub const TAGS_MAX: usize = 32;
 
-/// What allocations are counted under; 0, the default, is for all that has no other, and what is beyond [`TAGS_MAX`] is that, too.
+/// The tag of allocations; 0, the default, is for all without another tag, including tags beyond [`TAGS_MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AllocationTag(pub u8);
 
-/// What is allocated now under a tag, or in all.
+/// The live allocations under a tag, or in total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocated {
-    /// As they were asked for, without what the allocator adds to them.
+    /// The requested bytes, without the allocator's overhead.
     pub bytes: usize,
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: usize,
 }
 
@@ -43,17 +43,17 @@ thread_local! {
     static THREAD_TAG: Cell<u8> = const { Cell::new(0) };
 }
 
-/// From now on, what threads without a tag of their own allocate is counted under this one. Changes nothing but counts.
+/// Sets the tag for allocations of threads without a tag of their own. Changes only counts.
 pub fn set_tick_tag(tag: AllocationTag) {
     TICK_TAG.store(tag.0, Relaxed);
 }
 
-/// Counts what this thread allocates in `work` under this tag, whatever set the tick is in.
+/// Counts this thread's allocations in `work` under this tag, whatever set the tick is in.
 pub fn with_thread_tag<T>(tag: AllocationTag, work: impl FnOnce() -> T) -> T {
     with_local(&THREAD_TAG, tag.0, work)
 }
 
-/// Does something with a value in force on this thread, and then the one before again, also where that panics.
+/// Runs code with a thread-local value set, and restores the previous value afterwards, also after a panic.
 pub fn with_local<V: Copy + 'static, T>(
     key: &'static LocalKey<Cell<V>>,
     value: V,
@@ -69,12 +69,12 @@ pub fn with_local<V: Copy + 'static, T>(
     work()
 }
 
-/// Where a tag is counted.
+/// The index of a tag's counts.
 const fn tag_index(tag: usize) -> usize {
     if tag < TAGS_MAX { tag } else { 0 }
 }
 
-/// What is allocated now by the whole process; zero where no `CountingAllocator` is in place.
+/// The live allocations of the whole process; zero without a `CountingAllocator`.
 #[must_use]
 pub fn allocated() -> Allocated {
     (0..TAGS_MAX as u8).fold(Allocated::default(), |sum, tag| {
@@ -86,7 +86,7 @@ pub fn allocated() -> Allocated {
     })
 }
 
-/// What is allocated now of what was allocated under a tag.
+/// The live allocations that were made under a tag.
 #[must_use]
 pub fn allocated_with_tag(tag: AllocationTag) -> Allocated {
     let count = &COUNTS[tag_index(usize::from(tag.0))];
@@ -96,13 +96,13 @@ pub fn allocated_with_tag(tag: AllocationTag) -> Allocated {
     }
 }
 
-/// How often the process has allocated or grown a block since it began; 0 where nothing is counted.
+/// The number of allocations and growths of blocks since the process started; 0 without a `CountingAllocator`.
 #[must_use]
 pub fn allocation_count() -> u64 {
     CALLS.load(Relaxed)
 }
 
-/// Counts a block; gives the tag that it is counted under.
+/// Counts a block; returns the tag that it is counted under.
 #[cfg(feature = "count-alloc")]
 pub(super) fn add(bytes: usize) -> usize {
     let own = THREAD_TAG.get();
@@ -118,7 +118,7 @@ pub(super) fn add(bytes: usize) -> usize {
     tag
 }
 
-/// Takes a block from the count of its tag.
+/// Subtracts a block from the count of its tag.
 #[cfg(feature = "count-alloc")]
 pub(super) fn subtract(tag: usize, bytes: usize) {
     let count = &COUNTS[tag_index(tag)];

@@ -1,9 +1,9 @@
-//! Which live allocations were made since tracking began, by thread and by call stack.
+//! Live allocations that were made since tracking began, by thread and by call stack.
 //!
 //! ```text
 //! allocator ─▶ on_alloc, on_free ─▶ LiveBlocks (fixed, no allocation, no recursion) ─▶ live_sites(): largest first, with names
 //! ```
-//! Off until [`track_leaks`]: a call then costs a relaxed load. While it is on, an allocation costs the walk up its stack, some
+//! Off until [`track_leaks`]: a call then costs a relaxed load. While it is on, an allocation costs a stack walk of some
 //! microseconds.
 
 use std::cell::Cell;
@@ -23,42 +23,42 @@ static BLOCKS: Mutex<LiveBlocks<ROWS>> = Mutex::new(LiveBlocks::new());
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// Whether this thread is in the hook, or reports: neither what it allocates nor what it frees there is looked at.
+    /// Whether this thread is in the hook, or reports: its allocations and frees there are ignored.
     static IS_IN_HOOK: Cell<bool> = const { Cell::new(false) };
-    /// Whether what this thread allocates is not kept.
+    /// Whether allocations of this thread are not recorded.
     static IS_UNTRACKED: Cell<bool> = const { Cell::new(false) };
-    /// Threads in the order of their first allocation that was kept; 0 before that.
+    /// Threads in the order of their first recorded allocation; 0 before that.
     static THREAD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Allocations of one thread by way of the same callers that live.
+/// Live allocations of one thread with the same callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocationSite {
-    /// In the order of the threads' first allocations since the process first tracked; 1 is the first.
+    /// In the order of the threads' first recorded allocations; 1 is the first.
     pub thread: u32,
-    /// In all of its blocks.
+    /// The bytes of all blocks.
     pub bytes: usize,
-    /// How many.
+    /// The number of blocks.
     pub blocks: usize,
-    /// Functions from the innermost on, without those of the allocator; inlined ones are there as far as the program knows them.
+    /// Functions from the innermost on, without those of the allocator; inlined ones are included as far as debug information has them.
     pub functions: Vec<String>,
 }
 
-/// What lives of what was allocated since tracking began.
+/// The live allocations since tracking began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllocationSites {
     /// Largest first.
     pub sites: Vec<AllocationSite>,
-    /// Blocks that were not kept, or gave way, because the table was full of larger ones; whether they still live is not known.
+    /// Blocks that were not recorded, or were evicted, because the table was full of larger ones; whether they are live is not known.
     pub dropped: u64,
 }
 
-/// Whether the program has line tables, which alone tell of functions that were inlined: without them what such a function keeps is
-/// its caller's. `--profile profiling` and the profile of the tests have them.
+/// Whether the program has line tables, which are needed to name inlined functions: without them, allocations of such a function
+/// are attributed to its caller. `--profile profiling` and the profile of the tests have them.
 #[must_use]
 pub fn has_line_tables() -> bool {
     let mut has_lines = false;
-    // Addresses are taken for where a call returns to, one behind what is looked up.
+    // Frames are return addresses, one behind the address that is looked up.
     let inside = (track_leaks as *mut std::ffi::c_void).wrapping_byte_add(1);
     backtrace::resolve(inside, |symbol| {
         has_lines |= symbol.filename().is_some();
@@ -79,7 +79,7 @@ const CONTAINERS: [&str; 9] = [
     "std",
 ];
 
-/// Crates, or how their names begin, that stand below this one and the game: Bevy, its executor, logs.
+/// Crates, or prefixes of their names, below this one and the game: Bevy, its executor, logs.
 const FOREIGN: [&str; 8] = [
     "async_",
     "bevy",
@@ -92,14 +92,14 @@ const FOREIGN: [&str; 8] = [
 ];
 
 impl AllocationSite {
-    /// The function that asked for it: the innermost one that is no container's; the innermost one of all if there is none.
+    /// The function that allocated: the innermost one outside containers; the innermost one of all if there is none.
     #[must_use]
     pub fn function(&self) -> Option<&str> {
         let own = self.functions.iter().find(|name| !is_container(name));
         own.or(self.functions.first()).map(String::as_str)
     }
 
-    /// Whether this crate or the game asked for it, and not what they stand on, which keeps a little for good.
+    /// Whether this crate or the game allocated, and not their dependencies, which keep a little permanently.
     #[must_use]
     pub fn is_own_code(&self) -> bool {
         let foreign = |name: &str| {
@@ -110,7 +110,7 @@ impl AllocationSite {
     }
 }
 
-/// Where a function stands: `a::b::c` of both `a::b::c` and `<a::b::C as d::E>::c`.
+/// The path of a function: `a::b::c` for both `a::b::c` and `<a::b::C as d::E>::c`.
 fn path_of(name: &str) -> &str {
     let dressed = ['<', '&', '*', '[', '('];
     name.trim_start_matches(dressed)
@@ -134,24 +134,24 @@ fn is_of_primitive(path: &str) -> bool {
     path.contains(" as ") && !of_what.contains("::")
 }
 
-/// Begins to keep what is allocated, with nothing kept of before.
+/// Starts recording allocations, without those made before.
 ///
-/// Whoever calls this once start-up is over learns later what has been allocated since and still lives.
+/// Call this after start-up to find later what has been allocated since and is still live.
 pub fn track_leaks() {
     without_hook(|| {
         table().clear();
-        // The first walk up a stack sets things up for all.
+        // The first stack walk initialises global data.
         capture_frames(&mut [0; FRAMES_MAX]);
     });
     IS_ON.store(true, Relaxed);
 }
 
-/// Stops to keep what is allocated; what is kept stays until the next [`track_leaks`], and is right until something of it is freed.
+/// Stops recording; recorded allocations stay until the next [`track_leaks`], and are right until one of them is freed.
 pub fn stop_tracking_leaks() {
     IS_ON.store(false, Relaxed);
 }
 
-/// What lives now of what was allocated since [`track_leaks`]. Names functions, which takes seconds in a large program.
+/// The live allocations since [`track_leaks`]. Looks up function names, which takes seconds in a large program.
 #[must_use]
 pub fn allocation_sites() -> AllocationSites {
     without_hook(|| {
@@ -207,12 +207,12 @@ pub(super) fn on_free(address: usize) {
     without_hook(|| table().remove(address));
 }
 
-/// Keeps nothing of what this thread allocates in `work`: for what is to outlive the search for leaks, such as its report.
+/// Does not record this thread's allocations in `work`: for data that outlives the search for leaks, such as its report.
 pub fn without_leak_tracking<T>(work: impl FnOnce() -> T) -> T {
     with_local(&IS_UNTRACKED, true, work)
 }
 
-/// Calls of the allocator by this thread in `work` are nobody's business here.
+/// Ignores this thread's calls of the allocator in `work`.
 fn without_hook<T>(work: impl FnOnce() -> T) -> T {
     with_local(&IS_IN_HOOK, true, work)
 }
@@ -260,8 +260,8 @@ fn functions_of(
     all.skip_while(of_hook).collect()
 }
 
-/// A function's name with its path. Of what was inlined a build that knows no more than lines tells the bare name: there its file
-/// says where it is at home.
+/// A function's name with its path. With line tables only, an inlined function has just its bare name: then its file
+/// determines the path.
 fn with_path(name: String, home: Option<String>) -> String {
     let bare = name.split(['<', '{']).next().unwrap_or_default();
     let has_path = name.starts_with('<') || bare.contains("::") || bare.starts_with("__");
@@ -271,7 +271,7 @@ fn with_path(name: String, home: Option<String>) -> String {
     }
 }
 
-/// The crate of a file of the standard library or the registry; of any other the path of its module below `src` or `tests`.
+/// The crate of a file of the standard library or the registry; for any other the path of its module below `src` or `tests`.
 fn module_path_of(file: &Path) -> Option<String> {
     let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
     let after = |folder: &str, steps: usize| {

@@ -1,22 +1,22 @@
-//! A table of fixed size of live allocations and who made them, for a hook that must not allocate.
+//! A table of fixed size of live allocations and their callers, for a hook that must not allocate.
 //!
-//! A block's address says in which row it stands; in a full row the smallest gives way, and is counted as lost. So nothing is ever
-//! moved, and every call looks at one row: O([`ROW_BLOCKS`]).
+//! A block's address determines its row; in a full row the smallest block is evicted and counted as lost. So nothing is ever
+//! moved, and every call accesses one row: O([`ROW_BLOCKS`]).
 
-/// Blocks a row.
+/// The number of blocks per row.
 pub(super) const ROW_BLOCKS: usize = 8;
 
-/// Callers kept of each block, from the innermost on.
+/// The number of recorded callers per block, from the innermost on.
 pub(super) const FRAMES_MAX: usize = 32;
 
 /// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LiveBlock {
-    /// 0 where there is none.
+    /// 0 if the entry is free.
     pub address: usize,
     pub bytes: usize,
     pub thread: u32,
-    /// Return addresses of its callers; 0 behind the last.
+    /// Return addresses of its callers; 0 after the last.
     pub frames: [usize; FRAMES_MAX],
 }
 
@@ -29,15 +29,15 @@ impl LiveBlock {
     };
 }
 
-/// Live blocks in so many rows, a power of two.
+/// Live blocks in this many rows, a power of two.
 pub(super) struct LiveBlocks<const ROWS: usize> {
     rows: [[LiveBlock; ROW_BLOCKS]; ROWS],
-    /// Blocks that gave way, or found no place, since the table was emptied.
+    /// Blocks that were evicted, or not inserted, since the table was cleared.
     dropped: u64,
 }
 
 impl<const ROWS: usize> LiveBlocks<ROWS> {
-    /// An empty table; all zeros, so that a static one takes nothing until it is used.
+    /// An empty table; all zeros, so that a static one takes no memory until it is used.
     pub(super) const fn new() -> Self {
         assert!(ROWS.is_power_of_two());
         Self {
@@ -46,7 +46,7 @@ impl<const ROWS: usize> LiveBlocks<ROWS> {
         }
     }
 
-    /// Keeps a block. `frames` is asked for the callers only if there is a place for it.
+    /// Inserts a block. `frames` is called only if there is room for it.
     pub(super) fn insert(
         &mut self,
         address: usize,
@@ -81,7 +81,7 @@ impl<const ROWS: usize> LiveBlocks<ROWS> {
         frames(&mut place.frames);
     }
 
-    /// Forgets a block, if it is known.
+    /// Removes a block, if it is in the table.
     pub(super) fn remove(&mut self, address: usize) {
         let row = self.row(address);
         if let Some(place) = row.iter_mut().find(|place| place.address == address) {
@@ -90,18 +90,18 @@ impl<const ROWS: usize> LiveBlocks<ROWS> {
         }
     }
 
-    /// The blocks that live.
+    /// The live blocks.
     pub(super) fn iter(&self) -> impl Iterator<Item = &LiveBlock> {
         let all = self.rows.iter().flatten();
         all.filter(|place| place.address != 0)
     }
 
-    /// Blocks that gave way, or found no place.
+    /// Blocks that were evicted, or not inserted.
     pub(super) const fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Forgets all.
+    /// Removes all.
     pub(super) fn clear(&mut self) {
         for place in self.rows.iter_mut().flatten() {
             // Rows that were never used are not touched.
@@ -113,7 +113,7 @@ impl<const ROWS: usize> LiveBlocks<ROWS> {
     }
 
     fn row(&mut self, address: usize) -> &mut [LiveBlock; ROW_BLOCKS] {
-        // Neighbours go to rows far from each other: a multiplication by the golden ratio, of which the upper half counts.
+        // Adjacent addresses go to distant rows: a multiplication by the golden ratio, of which the upper half counts.
         let mixed = (address as u64 >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         &mut self.rows[(mixed >> 32) as usize & (ROWS - 1)]
     }
@@ -147,7 +147,7 @@ mod tests {
                     model.insert(address, bytes);
                     let after = block_sizes(&blocks);
                     if after.len() == before.len() {
-                        // One of a full row, or the new one itself, gave way: the smallest of them.
+                        // One of a full row, or the new one itself, was evicted: the smallest of them.
                         lost += 1;
                         let gone = before.iter().find(|(address, _)| !after.contains_key(address));
                         prop_assert!(gone.is_none_or(|(_, gone)| *gone < bytes));

@@ -1,12 +1,12 @@
-//! What memory is used for: what structures hold, what is allocated under which tag, and what was never freed.
+//! Memory use: the size of structures, allocations by tag, and leaks.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `account` | what structures hold, from their capacities |
-//! | `allocator` | the allocator that counts (feature `count-alloc`): the only `unsafe` code of the crate |
-//! | `counts` | what it counted |
+//! | `account` | the heap memory of structures, from their capacities |
+//! | `allocator` | the counting allocator (feature `count-alloc`): the only `unsafe` code of the crate |
+//! | `counts` | its counters |
 //! | `leaks`, `live_blocks` | live allocations by call stack (feature `leak-track`) |
-//! | `os` | what the operating system reports |
+//! | `os` | the numbers of the operating system |
 //!
 //! Invariants: nothing here is part of the game state; the table of live blocks never allocates, and nor does the hook that
 //! fills it.

@@ -1,4 +1,4 @@
-//! What the operating system says of this process's memory.
+//! The memory of this process as the operating system reports it.
 
 use std::fs;
 
@@ -7,16 +7,16 @@ use std::fs;
 pub struct ProcessMemory {
     /// All of it.
     pub resident_bytes: u64,
-    /// The most that `resident_bytes` ever was.
+    /// The maximum of `resident_bytes` so far.
     pub peak_bytes: u64,
-    /// What is not read from files, as the program itself is: heap and stacks.
+    /// Memory that is not backed by files: heap and stacks.
     pub anonymous_bytes: u64,
 }
 
-/// Asks the operating system; `None` where it does not say so in `/proc`, as Linux does. A few microseconds.
+/// Reads it from `/proc/self/status`; `None` where that file does not exist (Linux has it). A few microseconds.
 #[must_use]
 pub fn process_memory() -> Option<ProcessMemory> {
-    // Not statm, which counts in pages, whose size only a C library tells.
+    // Not statm, which counts in pages; their size needs a call of a C library.
     parse_status(&fs::read_to_string("/proc/self/status").ok()?)
 }
 

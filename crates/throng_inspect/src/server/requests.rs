@@ -187,7 +187,7 @@ fn ready(shared: &InspectShared) -> HttpResponse {
     let word = if is_stopping {
         "stopping: new players are refused soon\n"
     } else if shared.status.is_draining.load(Ordering::Relaxed) {
-        "draining: nobody is let in any more\n"
+        "draining: new logins are refused\n"
     } else if shared.status.tick.load(Ordering::Relaxed) == 0 {
         "starting: no tick is done yet\n"
     } else if let Some(fault) = fault {

@@ -1,4 +1,4 @@
-//! The party for which a match is sought, and what it asks of a match.
+//! The party for which a match is searched, and what it requires of a match.
 
 use std::cell::Cell;
 
@@ -8,15 +8,15 @@ use crate::mode::UNLIMITED;
 use crate::queue::compositions::CompositionTable;
 use crate::queue::skill_index::{SkillEntry, SkillPosition};
 
-/// The anchor of a search and what it asks of a match.
+/// The anchor of a search and what it requires of a match.
 pub(super) struct Anchor<'a> {
     pub terms: &'a Terms<'a>,
     pub entry: SkillEntry,
     pub position: SkillPosition,
     pub limits: Limits,
-    /// The search ends at this many looks.
+    /// The search ends at this many search steps.
     pub sight_tests_max: u64,
-    /// Sets refused for their gap alone.
+    /// Sets refused only because of their gap.
     pub gap_refusals: Cell<u64>,
 }
 
@@ -30,7 +30,7 @@ impl Anchor<'_> {
             .are_compatible(&self.entry, entry, self.limits.level_band)
     }
 
-    /// The most even split of a set, if the set and the gap are allowed. Orders the set by size.
+    /// The most even split of a set, if the set and the gap are allowed. Sorts the set by size.
     pub fn split(
         &self,
         table: &mut CompositionTable,

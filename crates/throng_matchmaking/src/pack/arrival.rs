@@ -1,11 +1,11 @@
 //! The reference design's packing: parties in the order of arrival, whatever their skill.
 //!
 //! ```text
-//! parties by age ──▶ the open bucket with the least room that suffices, else a new one ──▶ full groups of K
-//!                ──▶ groups sorted by power, neighbours meet
+//! parties by age ──▶ the open bucket with the least sufficient room, else a new one ──▶ full groups of K
+//!                ──▶ groups sorted by power, neighbours play each other
 //! ```
-//! Open buckets are kept by room left, with a bit a room, so that finding one is O(1) and the pass is O(n).
-//! This is [`Packing::Arrival`](crate::mode::Packing), and what the benches compare with.
+//! Open buckets are stored by remaining room, with one bit per room, so that finding one is O(1) and the pass is O(n).
+//! This is [`Packing::Arrival`](crate::mode::Packing), the reference for the benches.
 
 use throng_core::memory::MemoryUse;
 
@@ -21,7 +21,7 @@ struct ArrivalBucket {
     latest: u32,
 }
 
-/// The buckets of a pass; keeps its buffers.
+/// The buckets of a pass; reuses its buffers.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct ArrivalPacker {
     buckets: Vec<ArrivalBucket>,
@@ -32,8 +32,8 @@ pub struct ArrivalPacker {
 }
 
 impl ArrivalPacker {
-    /// Packs parties of (size, power), each no larger than `group_size`, and returns how many pairs of groups
-    /// there are. O(n + g log g) with g groups.
+    /// Packs parties of (size, power), each no larger than `group_size`, and returns the number of pairs of groups.
+    /// O(n + g log g) with g groups.
     pub fn pack(&mut self, parties: impl Iterator<Item = (u8, u32)>, group_size: u8) -> usize {
         self.buckets.clear();
         self.full.clear();
@@ -73,7 +73,7 @@ impl ArrivalPacker {
         self.full.len() / 2
     }
 
-    /// The parties of a pair of groups, as places in the order in which they came.
+    /// The parties of a pair of groups, as indices in the order of arrival.
     pub fn pair_parties(&self, pair: usize) -> impl Iterator<Item = u32> {
         let before = |&id: &u32| {
             let before = self.chain.get(id as usize).copied();
@@ -95,7 +95,7 @@ mod tests {
         let powers = [30, 10, 10, 10, 21, 10, 90];
         let mut arrival = ArrivalPacker::default();
         assert_eq!(arrival.pack(sizes.into_iter().zip(powers), 5), 2);
-        // 4 + 1 of power 20 meets 5 of 21; 3 + 2 of 40 meets 5 of 90; a single player is left over.
+        // 4 + 1 of power 20 play 5 of 21; 3 + 2 of 40 play 5 of 90; a single player is left over.
         let pairs = [0, 1].map(|pair| arrival.pair_parties(pair).collect::<Vec<_>>());
         assert_eq!(pairs, [vec![3, 1, 4], vec![2, 0, 6]]);
     }

@@ -1,59 +1,59 @@
 //! Parties for a running match in which players are missing.
 //!
 //! ```text
-//! nearest in skill ──▶ those that may be in the match ──▶ subsets of exactly what is missing ──▶ nearest in power
+//! nearest in skill ──▶ those that may be in the match ──▶ subsets of exactly the missing size ──▶ nearest in power
 //! ```
-//! Each party that joins is within its own window and level band of the match; all of them share a region with it;
-//! none avoids, is avoided by, or of late fought against anybody it now meets; together they play the roles that are
-//! missing. Of the first [`SETS_MAX`] such sets, made of the nearest parties first, the one whose power is nearest to
-//! what the side lacks joins.
+//! Each party that joins is within its own window and level band of the match. All of them share a region with it. None
+//! avoids, is avoided by, or was a recent opponent of any player that it now meets. Together they play the missing roles.
+//! Of the first [`SETS_MAX`] such sets, made of the nearest parties first, the set joins whose power is nearest to
+//! the missing power of the side.
 //!
-//! The wait bound goes first: of those who have waited less than `priority_after_s`, nobody joins who could be in a
-//! match with one of the [`PRIORITY_MAX`] longest-waiting parties that are first in line.
+//! The wait bound goes first: a party that has waited less than `priority_after_s` does not join if it could be in a
+//! match with one of the [`PRIORITY_MAX`] longest-waiting priority parties.
 //!
-//! Cost: O([`CANDIDATES_MAX`]) parties and [`STEPS_MAX`] steps of the search at most.
+//! Cost: at most O([`CANDIDATES_MAX`]) parties and [`STEPS_MAX`] steps of the search.
 
 use super::terms::Terms;
 use crate::queue::compositions::{CompositionTable, single_party};
 use crate::queue::skill_index::SkillEntry;
 use crate::ticket::{ROLE_COUNT, Ticket, TicketPlayer, add_roles, regions, roles};
 
-/// Parties looked at for one match.
+/// Parties examined for one match.
 pub const CANDIDATES_MAX: usize = 256;
 
 /// Steps of the search for a set of parties.
 pub const STEPS_MAX: u32 = 8_192;
 
-/// Sets among which the one of the nearest power is chosen.
+/// Sets from which the one of the nearest power is selected.
 pub const SETS_MAX: u32 = 64;
 
-/// Parties first in line whose partners are left to them.
+/// The number of priority parties whose possible partners are reserved for them.
 pub const PRIORITY_MAX: usize = 64;
 
 /// A running match in which players are missing on one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backfill {
-    /// Players that are missing, up to a group of the mode.
+    /// The number of missing players, up to a group of the mode.
     pub missing: u8,
-    /// The skill that the match is played at.
+    /// The skill of the match.
     pub skill: i32,
-    /// The level that the match is played at.
+    /// The level of the match.
     pub level: u16,
-    /// Where it is played, a bit a region; 0 means anywhere.
+    /// The regions where it is played, one bit each; 0 means anywhere.
     pub regions: u32,
     /// The players in the match.
     pub players: Vec<TicketPlayer>,
-    /// Those of them who play against the side that lacks players.
+    /// The players who play against the side with missing players.
     pub opponents: Vec<TicketPlayer>,
-    /// Players whom those in the match would avoid.
+    /// Players on the avoid lists of those in the match.
     pub avoid: Vec<TicketPlayer>,
-    /// Players of each role that the side lacks at least.
+    /// The minimum number of players of each role that the side lacks.
     pub roles: [u8; ROLE_COUNT],
-    /// The power that the side lacks; `None` when it is no matter.
+    /// The power that the side lacks; `None` when it does not matter.
     pub power: Option<u64>,
 }
 
-/// The parties that join; `None` when none make up exactly what is missing.
+/// The parties that join; `None` when no set has exactly the missing size.
 pub(crate) fn find_parties(
     terms: &Terms,
     table: &mut CompositionTable,
@@ -152,15 +152,15 @@ fn may_join(terms: &Terms, wanted: &Backfill, entry: &SkillEntry, ticket: &Ticke
         && !ticket.members.iter().any(met)
 }
 
-/// The search for a set that makes up what is missing, depth first, nearest parties first.
+/// The search for a set of exactly the missing size, depth first, nearest parties first.
 struct BackfillSearch<'a> {
     terms: &'a Terms<'a>,
     backfill: &'a Backfill,
     candidates: &'a [SkillEntry],
-    /// Bit s of entry i: some of the candidates from i on make up s players.
+    /// Bit s of entry i: some of the candidates from i on have s players together.
     reachable: &'a [u64],
     chosen: Vec<SkillEntry>,
-    /// How far the power is from what is wanted, and the set.
+    /// The difference from the wanted power, and the set.
     best: Option<(u64, Vec<SkillEntry>)>,
     sets: u32,
     steps: u32,
@@ -193,7 +193,7 @@ impl BackfillSearch<'_> {
         self.search_from(at + 1, missing, place);
     }
 
-    /// A set of exactly what is missing.
+    /// Compares a set of exactly the missing size with the best one.
     fn consider_set(&mut self) {
         let tickets = || {
             self.chosen

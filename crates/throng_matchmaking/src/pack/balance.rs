@@ -1,13 +1,13 @@
 //! Splitting the parties of a match into two groups of exactly K with the smallest gap in power.
 //!
-//! Up to [`SPLITS_MAX`](crate::queue::compositions::SPLITS_MAX) splits the composition's list is tried through, and
-//! the result is the optimum. Above, a bounded search takes over: parties go, strongest first, to the weaker
+//! If a composition has up to [`SPLITS_MAX`](crate::queue::compositions::SPLITS_MAX) splits, all of them are tried, and
+//! the result is optimal. Otherwise a bounded search is used: parties go, strongest first, to the weaker
 //! group as long as both groups can still become full; then parties of equal size change sides, one pair or two
 //! pairs at a time, while that narrows the gap, for at most [`ROUNDS_MAX`] rounds. A round sorts at most K²
-//! exchanges (2,500 for K = 50), so the bound is O(`ROUNDS_MAX` · K² log K); its result is never worse than
-//! where it started, but no optimum is promised.
+//! exchanges (2,500 for K = 50), so the bound is O(`ROUNDS_MAX` · K² log K). The result is never worse than
+//! the first split, but not always optimal.
 //!
-//! Ties go to the split found first, in an order that depends on sizes, powers and the given order alone.
+//! Among equal splits the first one wins, in an order that depends only on sizes, powers and the given order.
 
 use crate::queue::compositions::{CompositionTable, Counts, first_splits};
 
@@ -47,16 +47,16 @@ impl GroupSplit {
 
 /// Splits parties, sorted by size, into two groups of the table's K with the smallest gap found. `None` when
 /// they cannot be split into two groups of K. Exact up to [`SPLITS_MAX`](crate::queue::compositions::SPLITS_MAX)
-/// splits, else bounded as the module says.
+/// splits, else bounded as the module describes.
 pub fn balance(table: &mut CompositionTable, parties: &[Weight]) -> Option<GroupSplit> {
     balance_where(table, parties, |_| true, &mut 0)
 }
 
-/// [`balance`] among the splits that are `allowed`, each given as the parties of its first group. Where they
-/// are too many for a list, the one found by the search is tried, then the first
-/// [`SPLITS_MAX`](crate::queue::compositions::SPLITS_MAX) others, so that an allowed one can be missed; with more than
-/// 32 parties the one found alone. Adds to `looks`: one, one for each eight splits and one for each question
-/// whether a split is allowed.
+/// [`balance`] among the splits that are `allowed`, each given as the parties of its first group. If there are too many
+/// for a list, it tries the one found by the search, then the first
+/// [`SPLITS_MAX`](crate::queue::compositions::SPLITS_MAX) others, so it can miss an allowed one; with more than
+/// 32 parties it tries only the one found by the search. Adds to the step count: one, one for every eight splits, and one for
+/// each call of `allowed`.
 pub fn balance_where(
     table: &mut CompositionTable,
     parties: &[Weight],
@@ -90,7 +90,7 @@ pub fn balance_where(
     best_of(parties, &masks, allowed, looks)
 }
 
-/// The allowed split of the smallest gap among the listed masks; the first of those that tie.
+/// The allowed split of the smallest gap among the listed masks; the first among equals.
 fn best_of(
     parties: &[Weight],
     masks: &[u32],
@@ -120,11 +120,11 @@ fn best_of(
     best.map(|(_, first)| GroupSplit::new(parties, first))
 }
 
-/// A first split for the search: strongest party first, each to the weaker group if K stays reachable.
+/// The initial split for the search: strongest party first, each to the weaker group if K stays reachable.
 fn initial_split(parties: &[Weight], group_size: u8) -> Option<GroupSplit> {
     let mut order: Vec<usize> = (0..parties.len()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(parties[at].1));
-    // Bit s of entry i: some of the parties from place i of the order on have s players together.
+    // Bit s of entry i: some of the parties from index i of the order on have s players together.
     let mut reach = vec![1u64; order.len() + 1];
     for (place, &at) in order.iter().enumerate().rev() {
         reach[place] = reach[place + 1] | reach[place + 1] << parties[at].0;
@@ -167,8 +167,8 @@ fn improve(parties: &[Weight], mut split: GroupSplit) -> GroupSplit {
     split
 }
 
-/// All exchanges of two parties of equal size, those that weaken the first group least (or strengthen it most)
-/// first.
+/// All exchanges of two parties of equal size, sorted from those that weaken the first group least (or strengthen it
+/// most).
 fn list_exchanges(parties: &[Weight], first: u128, exchanges: &mut Vec<Exchange>) {
     let in_first = |at: usize| first >> at & 1 == 1;
     exchanges.clear();
@@ -187,7 +187,7 @@ fn list_exchanges(parties: &[Weight], first: u128, exchanges: &mut Vec<Exchange>
     });
 }
 
-/// The parties that change sides in the single or double exchange that narrows a lead of the first group most;
+/// The parties that change sides in the single or double exchange that best narrows a lead of the first group;
 /// `None` when none does. O(e) with e exchanges.
 fn best_exchange(exchanges: &[Exchange], lead: i64) -> Option<u128> {
     let left_over = |less: i64| (lead - 2 * less).unsigned_abs();
@@ -201,7 +201,7 @@ fn best_exchange(exchanges: &[Exchange], lead: i64) -> Option<u128> {
     for exchange in exchanges {
         offer(left_over(exchange.less), flips(exchange));
     }
-    // Two indices close in on the pairs of exchanges whose sum is nearest to half the lead.
+    // Two indices approach each other along the pairs of exchanges whose sum is nearest to half the lead.
     let (mut low, mut high) = (0, exchanges.len());
     while low + 1 < high {
         let (a, b) = (&exchanges[low], &exchanges[high - 1]);
@@ -282,7 +282,7 @@ mod tests {
             pick in any::<prop::sample::Index>(),
             powers in prop::collection::vec(0u32..10_000, 100),
         ) {
-            // Any composition will do; those of single players and couples are the longest.
+            // Any composition will do; those of single players and pairs are the longest.
             let total = 2 * u32::from(group_size);
             let twos = pick.index(total as usize / 2 + 1) as u32;
             let composition = [total - 2 * twos, twos, 0, 0, 0];

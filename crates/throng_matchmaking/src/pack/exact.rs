@@ -1,9 +1,9 @@
-//! The best matches of a small pool, out of all.
+//! The best set of matches of a small pool.
 //!
-//! Every subset of at most [`PARTIES_MAX`] parties is asked whether it is an allowed match, then the subsets
-//! are put together by dynamic programming over the parties that are left: most matches first, then the
-//! smallest sum of spreads beyond the window that a party starts with, then the smallest sum of gaps. Within that
-//! window any spread is as good as none; beyond, a pool is open that wide only since somebody has waited.
+//! Every subset of at most [`PARTIES_MAX`] parties is checked for an allowed match. Dynamic programming over the remaining
+//! parties then combines the subsets: most matches first, then the
+//! smallest sum of spreads beyond the initial window of a party, then the smallest sum of gaps. Within that
+//! window all spreads count as equal; a wider window is open only because a party has waited.
 //!
 //! Cost: 2ⁿ subsets, each with 2K players split once; up to a millisecond at 14 parties.
 
@@ -14,13 +14,13 @@ use crate::mode::UNLIMITED;
 use crate::queue::compositions::CompositionTable;
 use crate::queue::skill_index::SkillEntry;
 
-/// Parties of a pool that is solved exactly.
+/// The largest pool that is solved exactly: parties.
 pub const PARTIES_MAX: usize = 14;
 
-/// What a match costs: its spread beyond the window at the start, and its gap.
+/// The cost of a match: its spread beyond the initial window, and its gap.
 type SplitCost = (u64, u64);
 
-/// The most matches, and the least sum of costs with that many: the more, the better.
+/// The most matches, and the least sum of costs with that many: greater is better.
 type SplitValue = (u32, Reverse<SplitCost>);
 
 /// The parties of each match of the best set of matches. Returns nothing for more than [`PARTIES_MAX`].
@@ -45,7 +45,7 @@ pub fn best_matches(
         let of_set = (0..parties.len()).filter(|at| set >> at & 1 == 1);
         of_set.map(|at| parties[at]).collect()
     };
-    // The way back: whether the first of those left is in a match, and in which.
+    // Backtrack: whether the first of the remaining parties is in a match, and in which.
     let (mut left, mut matches) = (all, Vec::new());
     while left != 0 {
         let value = value(left, &allowed, &mut values);
@@ -86,7 +86,7 @@ fn allowed_matches(
             continue;
         }
         let members = || (0..parties.len()).filter(|at| set >> at & 1 == 1);
-        // The limits of the oldest are the widest.
+        // The oldest party has the widest limits.
         let widest = |of: fn(&super::terms::Limits) -> u32| {
             members().map(|at| of(&limits[at])).max().unwrap_or(0)
         };
@@ -113,7 +113,7 @@ fn allowed_matches(
     allowed
 }
 
-/// The value of what is left once a match is taken out of `left`, the match included.
+/// The value of the rest after a match is taken out of `left`, the match included.
 fn value_with_match(
     set: usize,
     cost: SplitCost,
@@ -125,7 +125,7 @@ fn value_with_match(
     (matches + 1, Reverse((beyond + cost.0, gaps + cost.1)))
 }
 
-/// The value of the parties that are left.
+/// The value of the remaining parties.
 fn value(
     left: usize,
     allowed: &[Vec<(usize, SplitCost)>],

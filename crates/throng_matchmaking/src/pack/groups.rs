@@ -1,26 +1,26 @@
-//! One mode that makes battles between two groups of exactly K players: its queue and its heartbeat.
+//! One mode that makes matches between two groups of exactly K players: its queue and its heartbeat.
 //!
 //! ```text
-//! queue ─▶ expire ─▶ 1 first in line ─▶ 2 pack ────────────────────────▶ 3 left over ─▶ matches
-//!                    oldest first,      up to 14 parties: exactly        oldest first,
-//!                    no limits          up to thousands: by skill        own window
-//!                                       more: nobody
+//! queue ─▶ expire ─▶ 1 priority ────▶ 2 pack ────────────────────▶ 3 left over ─▶ matches
+//!                    oldest first,    up to 14 parties: exactly    oldest first,
+//!                    no limits        up to thousands: by skill    own window
+//!                                     more: none
 //! ```
 //! A match is *allowed* when its parties make two groups of K, their skills and levels are within the window
-//! and the band of the longest-waiting of them, nobody is avoided, all share a region, and there is a split that
-//! fills the roles, repeats no match of late, and has a gap within that party's limit.
+//! and the band of the longest-waiting party, no player is avoided, all share a region, and there is a split that
+//! fills the roles, repeats no recent match, and has a gap within that party's limit.
 //!
-//! Invariants after a heartbeat in which neither matches, looks nor the bounds in `seek.rs` stopped
-//! anything, and in which nobody pauses:
-//! - no allowed match is left among those that wait;
-//! - parties that are first in line are in no composition of all that wait, regions, roles and rematches aside;
-//! - if every window held the whole pool, nobody was first in line, nobody had wishes and there was no limit on
-//!   gaps, as many players were matched as sizes allow.
+//! Invariants after a heartbeat that no limit stopped (matches, search steps, the bounds in `partner_search.rs`), and in
+//! which no party is paused:
+//! - no allowed match is left among the waiting parties;
+//! - no priority party is in a composition of all waiting parties, regions, roles and rematches aside;
+//! - if every window held the whole pool, there were no priority parties, no preferences and no limit on
+//!   gaps, then as many players were matched as sizes allow.
 //!
-//! The wait bound is described where users find it: at [`GroupMode`].
+//! The wait bound is documented at [`GroupMode`].
 //!
-//! Cost: O(log n) a request. A heartbeat of n waiting parties: O(n) while they are few enough to be packed, at
-//! most [`PACKED_MIN`] or [`PACKED_PER_MATCH`] a match; O(matches) with more, since the oldest then fill it.
+//! Cost: O(log n) per request. A heartbeat of n waiting parties: O(n) while they are few enough to be packed, at
+//! most [`PACKED_MIN`] or [`PACKED_PER_MATCH`] per match; O(matches) with more, since the oldest then fill it.
 
 use throng_core::memory::MemoryUse;
 
@@ -44,33 +44,33 @@ use crate::rematch::Rematches;
 use crate::stats::ModeStats;
 use crate::ticket::{ModeId, Ticket};
 
-/// Parties that are packed, whatever the limit on matches.
+/// The number of parties that are packed, whatever the limit on matches.
 pub const PACKED_MIN: usize = 20_000;
 
 /// Parties that are packed for each match that a heartbeat may make.
 pub const PACKED_PER_MATCH: usize = 64;
 
-/// A mode of groups at work: its queue and its heartbeat.
+/// A running mode of groups: its queue and its heartbeat.
 ///
-/// **The wait bound.** A party that has waited `priority_after_s` is *first in line*: such parties are served in step
-/// 1, oldest first, before everybody who has waited less, whatever the skills, levels and powers and whoever would
-/// avoid whom. At each heartbeat at which the parties then waiting hold a composition with it, it is matched, or a
+/// **The wait bound.** A party that has waited `priority_after_s` is a *priority party*. Priority parties are served in step
+/// 1, oldest first, before all parties that have waited less, whatever the skills, levels, powers and avoid
+/// lists. At each heartbeat at which the waiting parties hold a composition with it, either it is matched, or a
 /// party that has waited longer is: only matches of such parties can take the players that it needs. So it is
-/// matched at the latest at the (r + 1)-th such heartbeat, r being how many wait longer than it does when it gets
-/// first in line, and those who come back from a declined match with more waiting time; `matches_per_heartbeat_max`
-/// (at least 1) cannot make it later, since at each such heartbeat somebody of these is matched. Enough for a
-/// party of s players are, for instance, 2K − s single players; for a party of K, any other group of K. No size is
-/// worse off.
+/// matched at the latest at the (r + 1)-th such heartbeat. Here r is the number of parties that wait longer when it becomes a
+/// priority party, plus those that return from a declined match with more waiting time. `matches_per_heartbeat_max`
+/// (at least 1) cannot delay it further, since each such heartbeat matches one of these parties. For a
+/// party of s players it is enough, for instance, that 2K − s single players wait; for a party of K, any other group of K. No
+/// size is at a disadvantage.
 ///
-/// What is not waived: regions, roles, rematches and `expire_after_s`, if it is shorter. And the looks: a party
-/// whose search uses up its share pauses and has a larger one when it is tried again, up to half of
-/// `candidates_per_heartbeat_max`. A party that needs more looks than that is not covered.
+/// Not waived: regions, roles, rematches, and `expire_after_s` if it is shorter. Search steps are limited too: a party
+/// whose search uses up its share pauses and gets a larger share at the next try, up to half of
+/// `candidates_per_heartbeat_max`. A party that needs more than that is not covered.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct GroupMode {
     id: ModeId,
     rules: GroupModeTickSettings,
     pool: Pool,
-    /// What happened so far.
+    /// The counters so far.
     pub(crate) stats: ModeStats,
     rematches: Rematches,
     table: CompositionTable,
@@ -82,7 +82,7 @@ pub struct GroupMode {
 }
 
 impl GroupMode {
-    /// An empty mode. O(1).
+    /// Creates a mode without tickets. O(1).
     #[must_use]
     pub fn new(id: ModeId, rules: GroupModeTickSettings) -> Self {
         Self {
@@ -103,47 +103,47 @@ impl GroupMode {
         }
     }
 
-    /// The mode's rules.
+    /// The mode's settings in ticks.
     #[must_use]
     pub const fn tick_settings(&self) -> &GroupModeTickSettings {
         &self.rules
     }
 
-    /// The parties that wait, longest-waiting first.
+    /// The waiting parties, longest-waiting first.
     #[must_use]
     pub const fn queue(&self) -> &TicketQueue {
         self.pool.queue()
     }
 
-    /// What the mode has done so far.
+    /// The counters so far.
     #[must_use]
     pub const fn stats(&self) -> &ModeStats {
         &self.stats
     }
 
-    /// Who fought against whom of late.
+    /// The recent opponents.
     #[must_use]
     pub const fn rematches(&self) -> &Rematches {
         &self.rematches
     }
 
-    /// Looks of the latest heartbeat's last step.
+    /// Search steps of the last step of the latest heartbeat.
     #[cfg(test)]
     pub(crate) const fn examined(&self) -> u64 {
         self.partner_search.examined()
     }
 
-    /// Lets a party wait and returns its slot.
+    /// Adds a ticket and returns its slot.
     pub(crate) fn insert(&mut self, ticket: Ticket) -> u32 {
         self.pool.insert(ticket)
     }
 
-    /// Takes the party in `slot` out.
+    /// Removes the party in `slot`.
     pub(crate) fn remove(&mut self, slot: u32) -> Option<Ticket> {
         self.pool.remove(slot)
     }
 
-    /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
+    /// Counts a match that starts, and records the opponents if the mode limits rematches.
     pub(crate) fn record_match(&mut self, found: &Match, now_tick: u64) {
         self.stats.record_match(found, now_tick);
         if self.rules.rematch_cooldown_ticks > 0 {
@@ -151,7 +151,7 @@ impl GroupMode {
         }
     }
 
-    /// Takes out the parties that join a running match.
+    /// Removes the parties that join a running match.
     pub(crate) fn backfill(&mut self, wanted: &Backfill, now_tick: u64) -> Vec<Ticket> {
         let terms = Terms::new(&self.pool, &self.rules, &self.rematches, now_tick);
         let joined = backfill::find_parties(&terms, &mut self.table, wanted).unwrap_or_default();
@@ -166,8 +166,8 @@ impl GroupMode {
         taken
     }
 
-    /// One heartbeat: appends the matches made and the tickets that expired. Match ids count on from
-    /// `next_match`. Cost as the module says.
+    /// Runs one heartbeat: appends the new matches and the expired tickets. Match ids count from
+    /// `next_match`. Cost as the module describes.
     pub fn run_heartbeat(
         &mut self,
         now_tick: u64,
@@ -195,7 +195,7 @@ impl GroupMode {
         self.stats.left_over_players = self.queue().players();
     }
 
-    /// Takes out who has waited too long. O(expired).
+    /// Removes parties that waited too long. O(expired).
     fn expire(&mut self, now_tick: u64, expired: &mut Vec<Ticket>) {
         let Some(expire_after_ticks) = self.rules.expire_after_ticks else {
             return;
@@ -210,8 +210,8 @@ impl GroupMode {
         }
     }
 
-    /// Steps 1 and 3: parties, in step 1 only those that are `first` in line, oldest first, each with whomever its
-    /// limits allow.
+    /// Steps 1 and 3: matches parties oldest first, in step 1 (`first`) only priority parties, each with partners within its
+    /// limits.
     fn match_oldest(&mut self, heartbeat: &mut MatchWriter, first: bool) {
         self.partner_search.reset_examined();
         let sight_tests_max = self.rules.sight_tests_max;
@@ -281,7 +281,7 @@ impl GroupMode {
         }
     }
 
-    /// Step 2: all that wait at once, if they are not too many; the matches of the longest-waiting first.
+    /// Step 2: packs all waiting parties at once, if they are not too many; matches of the longest-waiting first.
     fn match_packed(&mut self, heartbeat: &mut MatchWriter) {
         let most = PACKED_PER_MATCH.saturating_mul(self.rules.matches_max);
         let nothing = !self.table.fits(&[0; 5], &self.pool.skill_index().counts());
@@ -330,7 +330,7 @@ impl GroupMode {
         }
     }
 
-    /// The sizes of parties that have a match among the sizes of all that wait.
+    /// The party sizes that have a match among the sizes of all waiting parties.
     fn fitting_sizes(&mut self) -> [bool; 5] {
         let all = self.pool.skill_index().counts();
         std::array::from_fn(|at| {
@@ -340,7 +340,7 @@ impl GroupMode {
         })
     }
 
-    /// Makes the match of the chosen parties, unless its gap is above the limit; whether it did.
+    /// Makes the match of the chosen parties, unless its gap is above the limit; returns whether it did.
     fn make_match(&mut self, heartbeat: &mut MatchWriter, split: &GroupSplit) -> bool {
         let ages = self.chosen.iter().map(|entry| self.pool.age(entry.slot));
         let Some((_, oldest_at)) = ages.zip(0..).min() else {
@@ -354,7 +354,7 @@ impl GroupMode {
             self.stats.gap_refusals += 1;
             return false;
         }
-        // The first group is the one of the longest-waiting party, and each is listed by age.
+        // The first group is the one with the longest-waiting party, and each is sorted by age.
         let mirrored = split.first >> oldest_at & 1 == 0;
         let side = |at: usize| usize::from((split.first >> at & 1 == 0) != mirrored);
         let mut sides: Vec<(TicketAge, u32, usize)> = self
@@ -373,14 +373,14 @@ impl GroupMode {
         true
     }
 
-    /// Feeds what is remembered beside the tickets to a hash. O(entries).
+    /// Hashes the state apart from the tickets. O(entries).
     pub(crate) fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         self.rematches.hash_state(feed);
         self.search_backoff.hash_state(feed);
     }
 
-    /// Why the party in `slot` has no match yet; `None` when nobody is there. A question by a person now and
-    /// then: O(n), and the state stays as it is.
+    /// Why the party in `slot` has no match yet; `None` when the slot is empty. For occasional manual queries: O(n), and the
+    /// state is not changed.
     #[must_use]
     pub fn wait_reason(&self, slot: u32, now_tick: u64) -> Option<WaitReason> {
         WaitReason::of(

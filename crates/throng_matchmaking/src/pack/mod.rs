@@ -2,18 +2,18 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `terms` | what decides whether parties may meet: limits, wishes, roles, rematches |
+//! | `terms` | whether parties may meet: limits, preferences, roles, rematches |
 //! | `balance` | the most even split of a set of parties |
-//! | `seek` | a match for one party out of all that wait |
-//! | `anchor`, `subsets` | what that party asks of a match; the search of subsets where somebody refuses |
-//! | `plan`, `sweep` | how many matches there can be; all parties at once, in one pass up the order of skill |
-//! | `tighten`, `trade` | … whose sets are made tighter in skill and more even in power |
-//! | `packer` | these in a row |
+//! | `partner_search` | a match for one party out of all waiting parties |
+//! | `anchor`, `subsets` | what that party requires of a match; the search of subsets when a set is refused |
+//! | `plan`, `sweep` | the maximum number of matches; all parties at once, in one pass in the order of skill |
+//! | `tighten`, `swap` | make these sets tighter in skill and more even in power |
+//! | `packer` | runs these steps |
 //! | `exact` | the best matches of few parties, by trying all |
-//! | `arrival` | parties as they came, whatever their skill |
+//! | `arrival` | parties in the order of arrival, whatever their skill |
 //! | `backfill` | parties that join a running match |
 //! | `wait_reason` | why a party has no match yet |
-//! | `groups` | a mode of groups at work: all of the above on the heartbeat |
+//! | `groups` | a running mode of groups: all of the above in the heartbeat |
 
 mod anchor;
 pub mod arrival;

@@ -1,15 +1,15 @@
-//! Packing all that wait into as many matches as a heartbeat may make, tightest windows first.
+//! Packs all waiting parties into as many matches as a heartbeat may make, tightest windows first.
 //!
 //! ```text
-//! seats by skill ──▶ sweep ──▶ tighten ──▶ even out ──▶ sets by the age of their oldest
+//! seats by skill ──▶ sweep ──▶ tighten ──▶ balance power ──▶ sets by the age of their oldest party
 //!                                  windows fully open: ──▶ repair until no plan makes more groups
 //! ```
-//! Where every window holds the whole pool, only sizes decide what is possible, and [`plan`] says
-//! how many matches that are. When the sweep made fewer, its latest sets are taken apart, twice as many each
-//! time, and made anew together with those left over as planned: so most sets stay as tight as they were, and
+//! If every window holds the whole pool, only sizes decide what is possible, and [`plan`] computes
+//! the number of matches. If the sweep made fewer, its latest sets are dissolved, twice as many each
+//! time, and rebuilt together with the left-over parties as planned. So most sets stay as tight as they were, and
 //! as many players are matched as the integer program over compositions allows.
 //!
-//! Cost: as the parts say; the repair makes a plan O(log sets) times for each set that it adds.
+//! Cost: as documented in the parts; the repair computes a plan O(log sets) times for each set that it adds.
 
 use throng_core::memory::MemoryUse;
 
@@ -21,7 +21,7 @@ use crate::queue::compositions::{CompositionTable, Counts};
 use crate::queue::skill_index::SkillEntry;
 use crate::ticket::regions;
 
-/// Packs pools; keeps its buffers.
+/// Packs pools; reuses its buffers.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Packer {
     seats: Vec<SweepSeat>,
@@ -29,7 +29,7 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// Packs all parties of a pool into sets that fit two groups of K, and returns how many there are. Wishes,
+    /// Packs all parties of a pool into sets that fit two groups of K, and returns their number. Preferences,
     /// roles and rematches can still refuse a set.
     pub fn pack(&mut self, terms: &Terms, table: &mut CompositionTable) -> usize {
         self.seats.clear();
@@ -65,7 +65,7 @@ impl Packer {
     }
 }
 
-/// How many parties of each size are among these seats.
+/// The number of parties of each size among these seats.
 fn counts(seats: &[SweepSeat], of: impl Iterator<Item = u32>) -> Counts {
     let mut counts = [0; 5];
     for at in of {
@@ -74,7 +74,7 @@ fn counts(seats: &[SweepSeat], of: impl Iterator<Item = u32>) -> Counts {
     counts
 }
 
-/// Takes sets apart and makes them anew, until there are as many as a plan of all parties has.
+/// Dissolves and rebuilds sets until there are as many as a plan of all parties has.
 pub fn repair(seats: &[SweepSeat], sets: &mut Sets, group_size: u8) {
     let all = counts(seats, 0..seats.len() as u32);
     let most = plan::groups(&plan::plan(&all, group_size)) as usize / 2;
@@ -97,7 +97,7 @@ pub fn repair(seats: &[SweepSeat], sets: &mut Sets, group_size: u8) {
             make_as_planned(seats, sets, &free, planned, made);
             apart = 1;
         } else if kept == 0 {
-            // The plan of the whole was cut short; there is nothing better than this.
+            // The search for the whole plan reached its limit; no better plan is known.
             break;
         } else {
             apart *= 2;
@@ -121,7 +121,7 @@ fn make_as_planned(
     for _ in 0..matches {
         let mut set = Vec::new();
         for _ in 0..2 {
-            // Of the makes that are left, the one whose highest party is lowest.
+            // Of the remaining groups, the one whose highest party is lowest.
             let highest = |make: &PlannedGroups| {
                 let reach = |(size, &count): (usize, &u32)| {
                     let at = of_size[size].len().checked_sub(count as usize)?;
@@ -179,7 +179,7 @@ mod tests {
         (widest.unwrap_or(0), (0..sets.len()).map(&mut gap).sum())
     }
 
-    /// The sets after all steps but the repair, each of which is checked to do no harm.
+    /// The sets after all steps but the repair; each step is checked not to worsen the result.
     fn packed(seats: &[SweepSeat], group_size: u8) -> Sets {
         let mut sweeper = Sweeper::default();
         let sets = sweeper.sweep(seats, group_size, None);

@@ -1,23 +1,23 @@
-//! A match for one party out of all that wait: for those past the wait bound, for those left over after
-//! packing, and for all when more wait than a heartbeat can pack.
+//! A match for one party out of all waiting parties: for those past the wait bound, for those left over after
+//! packing, and for all parties when more wait than a heartbeat can pack.
 //!
 //! ```text
 //! anchor ──▶ grow outwards in skill until a composition fits ──▶ the tightest window that holds one
 //!                                                                     │
 //!            parties of the match  ◀── longest-waiting first, as long as a composition remains
 //!                    │ avoid lists, regions, levels, roles, rematches, the power gap
-//!                    └─ none refuses it ─▶ found;  else ─▶ search of the subsets of the window, nearest first
+//!                    └─ not refused ─▶ found;  else ─▶ search of the subsets of the window, nearest first
 //! ```
-//! A match of the anchor is a composition of parties, the anchor among them, that its limits and the
-//! [`Terms`] allow. Invariant: if there is one, one is found, unless the looks run out or it takes parties beyond
-//! the [`CONSIDERED_MIN`] nearest of their size (twice as many as two groups hold, where that is more). Where nobody
-//! has wishes and the gap is within its limit, the match is in a window of the smallest spread; of the lowest
-//! parties of each size in it, [`CONSIDERED_MAX`] times as many as two groups hold, the second longest-waiting that can
-//! be in a match with the first is in it, and so on.
+//! A match of the anchor is a composition of parties that includes the anchor and that its limits and the
+//! [`Terms`] allow. Invariant: if there is one, one is found, unless the search steps run out or it needs parties beyond
+//! the [`CONSIDERED_MIN`] nearest of their size (twice as many as two groups hold, if that is more). If there are no
+//! preferences and the gap is within its limit, the match is in a window of the smallest spread. Of each size, the lowest
+//! parties in it are considered, [`CONSIDERED_MAX`] times as many as two groups hold: the longest-waiting that can
+//! be in a match with those chosen before is chosen, and so on.
 //!
-//! Cost: everything that is done is counted in looks: a party looked at, a step of the search, eight splits of a
-//! set. The way to a match takes O(parties in twice the spread found), where buckets of 256 parties, all of sizes
-//! of which there are enough, are passed over; a composition is asked for only when a count changes that matters.
+//! Cost: all work is counted in search steps: one for a party examined, for a step of the search, or for eight splits of a
+//! set. Finding a match takes O(parties in twice the spread found); buckets of 256 parties whose sizes are all counted
+//! sufficiently are skipped. The composition is checked only when a relevant count changes.
 
 use std::cell::Cell;
 
@@ -31,16 +31,16 @@ use crate::queue::compositions::{CompositionTable, Counts, player_count, single_
 use crate::queue::skill_index::{SkillEntry, SkillPosition};
 use crate::ticket::{ROLE_COUNT, add_roles, roles};
 
-/// Parties of a size that are considered in a window, in the numbers that two groups hold.
+/// Parties of a size that are considered in a window, as a multiple of what two groups hold.
 pub const CONSIDERED_MAX: u32 = 4;
 
-/// Parties of each size that the search of subsets considers at least: those nearest to the anchor.
+/// The minimum number of parties of each size that the search of subsets considers: those nearest to the anchor.
 pub const CONSIDERED_MIN: u32 = 48;
 
-/// Parties that are looked at before it is asked whether the whole window can hold a match.
+/// The number of parties to examine before checking whether the whole window can hold a match.
 const CANDIDATES_BEFORE_COUNTING: u64 = 64;
 
-/// Finds matches party by party; keeps its buffers and counts its work.
+/// Finds matches party by party; reuses its buffers and counts its work.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct PartnerSearch {
     chosen: Vec<SkillEntry>,
@@ -57,37 +57,37 @@ fn missing_sizes(table: &CompositionTable, counts: &Counts, times: u32, least: u
 }
 
 impl PartnerSearch {
-    /// Looks since [`reset_examined`](Self::reset_examined).
+    /// Search steps since [`reset_examined`](Self::reset_examined).
     #[must_use]
     pub const fn examined(&self) -> u64 {
         self.examined
     }
 
-    /// Starts counting looks anew.
+    /// Resets the count of search steps.
     pub const fn reset_examined(&mut self) {
         self.examined = 0;
     }
 
-    /// Counts a look.
+    /// Counts a search step.
     pub const fn count_candidate(&mut self) {
         self.examined += 1;
     }
 
-    /// Sets that were refused for their gap alone, since the seeker was made.
+    /// Sets that were refused only because of their gap, since this search was created.
     #[must_use]
     pub const fn gap_refusals(&self) -> u64 {
         self.gap_refusals
     }
 
-    /// The parties of the match found last, sorted by size.
+    /// The parties of the last match found, sorted by size.
     #[must_use]
     pub fn chosen(&self) -> &[SkillEntry] {
         &self.chosen
     }
 
-    /// Finds a match that holds the party in `slot`, within these limits, and returns the most even split of its
-    /// parties, which are [`chosen`](Self::chosen); `None` when there is none or the looks are used up: then
-    /// [`looks`](Self::looks) has risen by `share` or more.
+    /// Finds a match that includes the party in `slot`, within these limits, and returns the most even split of its
+    /// parties, which are [`chosen`](Self::chosen); `None` when there is none or the search steps are used up: then
+    /// [`examined`](Self::examined) has risen by `share` or more.
     pub fn find_match(
         &mut self,
         terms: &Terms,
@@ -171,7 +171,7 @@ impl PartnerSearch {
         None
     }
 
-    /// The places of a window of the smallest spread that holds the anchor and a composition with it, the spread
+    /// The range of a window of the smallest spread that holds the anchor and a composition with it; the spread is
     /// at most the anchor's window. What fits within `radius` on both sides fits within twice that spread.
     fn tightest_window(
         &mut self,
@@ -182,8 +182,8 @@ impl PartnerSearch {
         let order = anchor.terms.pool.skill_index();
         let must = single_party(anchor.entry.size);
         let reach = anchor.limits.window.min(radius.saturating_mul(2));
-        // Each side is counted by itself, so that enough of a size are counted on a side before its buckets are
-        // passed over: while the window moves up, they stay enough as long as any that were passed are in it.
+        // Each side is counted separately, so that a side has enough of a size before its buckets are
+        // skipped: while the window moves up, they stay enough as long as any skipped ones are in it.
         let (mut below, mut above) = ([0; 5], [0; 5]);
         let mut low = anchor.position;
         self.lows.clear();
@@ -232,8 +232,8 @@ impl PartnerSearch {
         best.map(|(_, low, high)| (low, high))
     }
 
-    /// Chooses the parties of the match among those from `low` to `high`, longest-waiting first; whether it could
-    /// before the looks ran out.
+    /// Chooses the parties of the match among those from `low` to `high`, longest-waiting first; returns whether it
+    /// succeeded before the search steps ran out.
     fn choose_parties(
         &mut self,
         anchor: &Anchor,
@@ -284,7 +284,7 @@ impl PartnerSearch {
             if table.fits(&must, &may) {
                 self.chosen.push(*entry);
             } else {
-                // One more of this size never fits again: what must be there only grows, the rest shrinks.
+                // One more of this size never fits again: the required parties only grow, the optional ones shrink.
                 must[size] -= 1;
                 refused[size] = true;
             }
@@ -294,7 +294,7 @@ impl PartnerSearch {
         full
     }
 
-    /// Tries the subsets of the parties in the anchor's window, nearest first, until one is allowed, and leaves it in
+    /// Tries the subsets of the parties in the anchor's window, nearest first, until one is allowed, and stores it in
     /// `chosen`.
     fn search_subsets(
         &mut self,
@@ -357,7 +357,7 @@ impl PartnerSearch {
         found
     }
 
-    /// Counts a party in; whether that can change what fits.
+    /// Adds a party to the counts; returns whether that can change what fits.
     fn add(
         &mut self,
         anchor: &Anchor,
@@ -375,7 +375,7 @@ impl PartnerSearch {
     }
 }
 
-/// The counts of both.
+/// The sum of both counts.
 fn sum(one: &Counts, other: &Counts) -> Counts {
     std::array::from_fn(|at| one[at] + other[at])
 }
@@ -412,7 +412,7 @@ mod tests {
         pool
     }
 
-    /// The ids of the match of the party that came first.
+    /// The ids of the match of the party that arrived first.
     fn chosen(pool: &Pool, rules: &GroupModeTickSettings, sight_tests_max: u64) -> Vec<u32> {
         let rematches = Rematches::default();
         let terms = Terms::new(pool, rules, &rematches, OPEN_TICK);
@@ -432,7 +432,7 @@ mod tests {
         ids
     }
 
-    /// The smallest spread of a match that holds party 0, by trying every subset.
+    /// The smallest spread of a match that includes party 0, by trying every subset.
     fn smallest_spread(parties: &[(u8, i32)], window: u32, group_size: u8) -> Option<u32> {
         let mut table = CompositionTable::new(group_size);
         let mut best = None;
@@ -483,7 +483,7 @@ mod tests {
 
     #[test]
     fn window_that_skipped_buckets_moves_back_up() {
-        // A four far below the longest-waiting one, thousands of others between them and two single players.
+        // A party of four far below the longest-waiting one, thousands of others between them and two single players.
         let mut parties = vec![(4, 0)];
         parties.extend((1..=6_000).map(|at| (4, -at)));
         parties.extend([(1, -5_990), (1, 6_000)]);
@@ -494,7 +494,7 @@ mod tests {
 
     #[test]
     fn rare_party_sizes_are_found_among_many_others() {
-        // The gap of the nearest pair of fours is above the limit; the farther one comes behind a hundred twos.
+        // The gap of the nearest pair of fours is above the limit; the farther one comes after a hundred twos.
         let mut pool = Pool::new(SkillMeasure::Skill);
         let mut parties = vec![(4, 0, 4_000), (4, 1, 9_000), (1, 0, 10), (1, 0, 10)];
         parties.extend((0..100).map(|at| (2, at, 20)));
@@ -520,7 +520,7 @@ mod tests {
     fn avoided_party_is_replaced_by_another() {
         let mut pool = Pool::new(SkillMeasure::Skill);
         for party in 0..5 {
-            // 0 and 1 have no quarrel with each other; 1 would avoid 2.
+            // 0 and 1 do not avoid each other; 1 avoids 2.
             let avoid = (party == 1).then(|| {
                 Box::new(TicketPreferences {
                     avoid: [20u64].into_iter().map(Into::into).collect(),

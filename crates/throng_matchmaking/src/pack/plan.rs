@@ -1,25 +1,25 @@
-//! How many groups of K the parties of a pool can make at most, and out of which sizes.
+//! The maximum number of groups of K that the parties of a pool can make, and their sizes.
 //!
-//! The integer program: as many groups as possible, each parties of together K players, no more of a size than
-//! there are. Twos and ones need no search: with g groups of parties of three and more, whose rooms together
+//! The integer program: as many groups as possible, each with K players in total, no more parties of a size than
+//! there are. Parties of two and one need no search: with g groups of parties of three and more, whose rooms together
 //! are R and of which O are odd, they fill the rooms if and only if O ≤ n₁ and R ≤ n₁ + 2·n₂. What remains is
-//! how many groups have each *core* (parties of five, four and three; 12 cores for K = 10, 4 for K = 5), found
+//! the number of groups for each *core* (parties of five, four and three; 12 cores for K = 10, 4 for K = 5), found
 //! depth first, fullest cores first, with bounds on what the rest can still reach.
 //!
-//! Exact unless the search takes more than [`STEPS_MAX`] steps, for which it needs hundreds of large parties and
-//! hardly any small ones; then the best plan found counts. Cost: a dive of O(cores) steps where ones are plenty.
+//! Exact unless the search takes more than [`STEPS_MAX`] steps, which needs hundreds of large parties and
+//! hardly any small ones; then the best plan found is used. Cost: a dive of O(cores) steps if there are many single players.
 
 use crate::queue::compositions::{Counts, player_count};
 
 /// Steps of the search for a plan.
 pub const STEPS_MAX: u32 = 50_000;
 
-/// Groups of one make: how many parties of each size are in it.
+/// Groups with the same number of parties of each size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedGroups {
     /// The sizes of a group's parties.
     pub sizes: Counts,
-    /// How many groups are like this.
+    /// The number of such groups.
     pub groups: u32,
 }
 
@@ -29,17 +29,17 @@ struct GroupCore {
     fives: u32,
     fours: u32,
     threes: u32,
-    /// Players that are missing.
+    /// The number of missing players.
     room: u32,
 }
 
-/// What is left to make groups of.
+/// The parties that are left.
 #[derive(Clone, Copy, Debug)]
 struct Remainder {
     fives: u32,
     fours: u32,
     threes: u32,
-    /// Ones for groups whose room is odd.
+    /// Single players reserved for groups whose room is odd.
     ones: u32,
     /// Players in parties of one and two.
     small: u32,
@@ -50,7 +50,7 @@ impl Remainder {
         5 * self.fives + 4 * self.fours + 3 * self.threes + self.small
     }
 
-    /// How many groups of a core can be made.
+    /// The maximum number of groups with a core.
     fn max_groups(&self, core: &GroupCore) -> u32 {
         let by = |has: u32, needs: u32| has.checked_div(needs).unwrap_or(u32::MAX);
         self.max_cores(core)
@@ -58,7 +58,7 @@ impl Remainder {
             .min(by(self.ones, core.room % 2))
     }
 
-    /// How many cores can be made, whether or not their rooms can be filled.
+    /// The maximum number of cores, whether or not their rooms can be filled.
     fn max_cores(&self, core: &GroupCore) -> u32 {
         let by = |has: u32, needs: u32| has.checked_div(needs).unwrap_or(u32::MAX);
         by(self.fives, core.fives)
@@ -77,7 +77,7 @@ impl Remainder {
     }
 }
 
-/// The cores of groups of `group_size`, fullest first, and among these the rarest sizes first.
+/// The cores of groups of `group_size`, fullest first, then with the rarest sizes first.
 fn cores(group_size: u32) -> Vec<GroupCore> {
     let mut cores = Vec::new();
     for fives in 0..=group_size / 5 {
@@ -130,16 +130,16 @@ impl PlanSearch<'_> {
         self.made[at] = 0;
     }
 
-    /// No more groups than this can be made of the cores from `at` on, the ones that odd rooms need aside.
+    /// An upper bound of the groups that can be made of the cores from `at` on, without the single players for odd rooms.
     fn bound(&self, at: usize, left: &Remainder) -> u32 {
-        // As if each core had all the larger parties to itself, the least rooms are filled first.
+        // As if each core had all the larger parties to itself, the smallest rooms are filled first.
         let (mut groups, mut small) = (0u32, left.small);
         for core in &self.cores[at..] {
             let by_room = small.checked_div(core.room).unwrap_or(u32::MAX);
             let most = left.max_cores(core).min(by_room);
             groups = groups.saturating_add(most);
             if most < left.max_cores(core) {
-                // What is left of the small parties fills at most a part of one more.
+                // The rest of the small parties fills at most a part of one more.
                 groups = groups.saturating_add(1);
                 break;
             }
@@ -149,7 +149,7 @@ impl PlanSearch<'_> {
     }
 }
 
-/// As many groups of `group_size` as parties of these counts make, as makes of groups. Cost as the module says.
+/// The largest number of groups of `group_size` that parties of these counts make. Cost as the module describes.
 #[must_use]
 pub fn plan(counts: &Counts, group_size: u8) -> Vec<PlannedGroups> {
     let group_size = u32::from(group_size);
@@ -184,7 +184,7 @@ fn fill(cores: &[GroupCore], made: &[u32], mut ones: u32, mut twos: u32) -> Vec<
         let mut left = groups;
         while left > 0 {
             let pairs = (core.room / 2).min(twos);
-            // All that can have as many twos are alike.
+            // All groups that can have this many twos are alike.
             let alike = twos.checked_div(pairs).unwrap_or(left).min(left);
             let singles = core.room - 2 * pairs;
             debug_assert!(ones >= singles * alike, "a plan fills its rooms");
@@ -200,7 +200,7 @@ fn fill(cores: &[GroupCore], made: &[u32], mut ones: u32, mut twos: u32) -> Vec<
     planned
 }
 
-/// How many groups a plan has.
+/// The number of groups of a plan.
 #[must_use]
 pub fn groups(planned: &[PlannedGroups]) -> u32 {
     planned.iter().map(|planned| planned.groups).sum()
@@ -231,7 +231,7 @@ pub(crate) mod tests {
         makes
     }
 
-    /// The optimum of the integer program, by trying every make of a group for each state of the counts.
+    /// The optimum of the integer program, by trying every kind of group for each state of the counts.
     pub fn most_groups(counts: &Counts, group_size: u8) -> u32 {
         fn best(counts: Counts, makes: &[Counts], known: &mut HashMap<Counts, u32>) -> u32 {
             if let Some(&best) = known.get(&counts) {

@@ -1,4 +1,4 @@
-//! The search of the subsets of a window for a match that nobody refuses.
+//! The search of the subsets of a window for an allowed match.
 
 use super::anchor::Anchor;
 use super::balance::GroupSplit;
@@ -11,7 +11,7 @@ pub(super) struct SubsetSearch<'a> {
     pub anchor: &'a Anchor<'a>,
     pub table: &'a mut CompositionTable,
     pub candidates: &'a [SkillEntry],
-    /// The counts of the candidates from each place on, and how many of their players play each role.
+    /// The counts of the candidates from each index on, and how many of their players play each role.
     pub remaining: &'a [(Counts, [u32; ROLE_COUNT])],
     pub chosen: Vec<SkillEntry>,
     pub counts: Counts,

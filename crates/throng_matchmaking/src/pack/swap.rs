@@ -1,28 +1,28 @@
-//! Sets of one band that trade parties of equal size, so that uneven matches become even.
+//! Sets of one band swap parties of equal size, so that uneven matches become even.
 //!
-//! In a match of one party of K against small ones, no other split helps, but another small party does: for
-//! each party of an uneven set the one of its size is looked up in the band whose power closes the gap best. The
+//! In a match of one party of K against small ones, no other split helps, but another small party does. For
+//! each party of an uneven set, the party of the same size in the band is found whose power closes the gap best. The
 //! other set, if it is made of small parties, finds an even split with or without it.
 //!
-//! Invariants: the sum of gaps falls with each trade; all of a band is within the aim, so no set gets wider
+//! Invariants: the sum of gaps falls with each swap; all sets of a band are within the target spread, so no set gets wider
 //! than that.
 //!
-//! Cost: O(parties of the band · log) to sort, then [`OFFERS_MAX`] splits a set that is uneven.
+//! Cost: O(parties of the band · log) to sort, then [`OFFERS_MAX`] splits per uneven set.
 
 use super::balance::{GroupSplit, Weight, balance};
 use super::sweep::{Sets, SweepSeat, within_limits};
 use crate::queue::compositions::CompositionTable;
 
-/// Trades that are tried for a set, those that close its gap best.
+/// The number of swaps that are tried for a set: those that close its gap best.
 pub const OFFERS_MAX: usize = 4;
 
-/// A gap up to this share of a group's power is even: 1/4096.
+/// A gap up to this fraction of a group's power is even: 1/4096.
 const EVEN_SHIFT: u32 = 12;
 
-/// A trade: how large the gap of the uneven set would be, and the seats.
+/// A possible swap: the new gap of the uneven set, and the seats.
 type SwapOffer = (u64, u32, u32);
 
-/// The parties of a band; keeps its buffers.
+/// The parties of a band; reuses its buffers.
 #[derive(Clone, Debug, Default)]
 pub struct PartySwapper {
     /// For each size, (power, seat), sorted.
@@ -34,7 +34,7 @@ pub struct PartySwapper {
 }
 
 impl PartySwapper {
-    /// Lets the sets of a band trade.
+    /// Swaps parties between the sets of a band.
     pub fn swap_parties(
         &mut self,
         seats: &[SweepSeat],
@@ -101,7 +101,7 @@ impl PartySwapper {
         }
     }
 
-    /// The trades that would close the gap of a set best.
+    /// The swaps that would close the gap of a set best.
     fn collect_offers(
         &mut self,
         seats: &[SweepSeat],
@@ -114,7 +114,7 @@ impl PartySwapper {
         offers.clear();
         for (at, &mine) in by_size.iter().enumerate() {
             let seat = &seats[mine as usize];
-            // Of the stronger group a weaker party is wanted, of the weaker group a stronger one.
+            // The stronger group needs a weaker party, the weaker group a stronger one.
             let change = if split.first >> at & 1 == 1 {
                 -lead
             } else {
@@ -135,7 +135,7 @@ impl PartySwapper {
         self.offers = offers;
     }
 
-    /// Trades two seats between their sets, if the gaps become smaller by it and the windows allow it.
+    /// Swaps two seats between their sets, if that makes the gaps smaller and the windows allow it.
     fn try_swap(
         &mut self,
         seats: &[SweepSeat],

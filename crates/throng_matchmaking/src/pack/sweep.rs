@@ -1,30 +1,31 @@
-//! Packing parties into matches in one pass up the order of skill.
+//! Packs parties into matches in one pass in the order of skill.
 //!
 //! ```text
-//! parties by skill ──▶ the lowest that is left is the anchor ──▶ add the next ones until two groups of K fit
-//!                      out of these, the lowest that do ──▶ a set of parties of 2K players
+//! parties by skill ──▶ the lowest one left is the anchor ──▶ add the next ones until two groups of K fit
+//!                      out of these, the lowest that do  ──▶ a set of parties of 2K players
 //! ```
-//! Who is passed over is the anchor of the next set, so that nobody falls behind and spreads stay near the
-//! least: 2K players in a row. A set holds its anchor, its spread is within the anchor's window, its levels are
-//! within the anchor's band, and all its parties share a region: what is added keeps to what was added before.
+//! A party that is skipped is the anchor of the next set, so no party falls behind and spreads stay near the
+//! minimum: 2K players in a row. A set includes its anchor, its spread is within the anchor's window, its levels are
+//! within the anchor's band, and all its parties share a region: each added party must fit those added before.
 //!
-//! Whether two groups fit is kept up while parties are added: bit b of row a says that some of them can be
-//! placed with a players in the first group and b in the second. The rows after each party are kept, and the
-//! way back through them chooses the parties.
+//! Whether two groups fit is updated while parties are added: bit b of row a says that some of them can be
+//! placed with a players in the first group and b in the second. The rows after each party are stored, and
+//! backtracking through them chooses the parties.
 //!
-//! Cost: O(K) words a party added and one step a party passed, at most [`SKIPPED_GROUPS_MAX`] groups of K an anchor; so
-//! O(n · K) with n parties where those that follow each other may meet, and that many times more at worst. Tried: filling groups and pairing these, which leaves the spread of two groups to chance, and
-//! sweeping from both ends or from the middle, which is no tighter.
+//! Cost: O(K) words per added party and one step per skipped party, at most [`SKIPPED_GROUPS_MAX`] groups of K per anchor; so
+//! O(n · K) with n parties if adjacent parties may meet, and at worst that many times more. Tried: filling groups and pairing
+//! these, which leaves the spread of two groups to chance, and sweeping from both ends or from the middle, which is no
+//! tighter.
 
 use throng_core::memory::MemoryUse;
 
 use super::terms::Terms;
 use crate::queue::skill_index::SkillEntry;
 
-/// Parties that an anchor passes before it is left over, in groups of K.
+/// Parties that an anchor skips before it is left over, in groups of K.
 pub const SKIPPED_GROUPS_MAX: usize = 16;
 
-/// A party that is packed.
+/// A party to be packed.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepSeat {
     /// The party.
@@ -35,7 +36,7 @@ pub struct SweepSeat {
     pub window: u32,
     /// The largest difference in level of such a match.
     pub level_band: u32,
-    /// Where it can play, a bit a region.
+    /// The regions where it can play, one bit each.
     pub regions: u32,
 }
 
@@ -47,7 +48,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// How many sets there are.
+    /// The number of sets.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ranges.len()
@@ -60,14 +61,14 @@ impl Sets {
         self.ranges.is_empty()
     }
 
-    /// The seats of a set, as places in the list of seats, rising.
+    /// The seats of a set, as ascending indices in the list of seats.
     #[must_use]
     pub fn get(&self, set: usize) -> &[u32] {
         let (start, end) = self.ranges[set];
         &self.members[start as usize..end as usize]
     }
 
-    /// Adds a set; its seats are put in order.
+    /// Adds a set; its seats are sorted.
     pub fn push(&mut self, seats: impl IntoIterator<Item = u32>) {
         let range = self.store(seats);
         self.ranges.push(range);
@@ -96,10 +97,10 @@ impl Sets {
     }
 }
 
-/// Packs parties; keeps its buffers.
+/// Packs parties; reuses its buffers.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Sweeper {
-    /// The next seat upwards that is in no set.
+    /// For each seat, the next higher seat that is in no set.
     next: Vec<u32>,
     previous: Vec<u32>,
     /// K + 1 words after each seat that was added.
@@ -109,8 +110,8 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// Packs seats, in order of skill, into sets of two groups of `group_size`. With terms, only parties that
-    /// may be with the anchor join it.
+    /// Packs seats, sorted by skill, into sets of two groups of `group_size`. With terms, only parties that
+    /// are compatible with the anchor join it.
     pub fn sweep(
         &mut self,
         seats: &[SweepSeat],
@@ -119,7 +120,7 @@ impl Sweeper {
     ) -> &mut Sets {
         let n = seats.len() as u32;
         self.sets.clear();
-        // The seats form a ring through place n, which is before the first and behind the last.
+        // The seats form a ring through index n, which is before the first and after the last.
         self.next.clear();
         self.next.extend((1..=n).chain([0]));
         self.previous.clear();
@@ -128,7 +129,7 @@ impl Sweeper {
         while anchor < n {
             if self.build_set(seats, anchor, group_size, terms) {
                 self.choose(seats, anchor, group_size);
-                // What this anchor passed over comes next.
+                // The seats that this anchor skipped come next.
                 let before = self.previous[anchor as usize];
                 self.unlink(anchor);
                 anchor = self.next[before as usize];
@@ -145,7 +146,7 @@ impl Sweeper {
         &self.sets
     }
 
-    /// Adds seats above the anchor until two groups fit; whether they do.
+    /// Adds seats above the anchor until two groups fit; returns whether they do.
     fn build_set(
         &mut self,
         seats: &[SweepSeat],
@@ -211,7 +212,7 @@ impl Sweeper {
         let words = usize::from(group_size) + 1;
         let (mut a, mut b) = (words - 1, words - 1);
         let mut chosen = 0;
-        // From the highest down, a seat is left out where the others do without it.
+        // From the highest down, a seat is left out if the others suffice without it.
         for at in (0..self.added.len()).rev() {
             let before = &self.rows[at * words..(at + 1) * words];
             if before[a] >> b & 1 == 1 {
@@ -223,7 +224,7 @@ impl Sweeper {
             } else {
                 b -= size;
             }
-            // The chosen gather at the front, behind those that are still to be decided on.
+            // The chosen seats gather at the front, after those that are still to be decided.
             let last = self.added.len() - 1 - chosen;
             self.added.swap(at, last);
             chosen += 1;
@@ -254,7 +255,7 @@ pub(super) fn spread(seats: &[SweepSeat], set: &[u32]) -> u32 {
     }
 }
 
-/// Whether a set is within the window and the level band of its longest-waiting party, which are the widest, and
+/// Whether a set is within the window and the level band of its longest-waiting party, which has the widest limits, and
 /// shares a region.
 pub(super) fn within_limits(seats: &[SweepSeat], set: &[u32]) -> bool {
     let (mut window, mut band, mut regions) = (0, 0, u32::MAX);

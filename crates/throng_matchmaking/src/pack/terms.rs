@@ -1,15 +1,15 @@
-//! What a match must keep to beside its sizes: the limits of its longest-waiting party, wishes, roles, rematches.
+//! The requirements of a match beside its sizes: the limits of its longest-waiting party, preferences, roles, rematches.
 //!
 //! ```text
-//! of the set   skills within the window, levels within the band, one region for all, nobody avoided
-//! of the split each role filled on both sides, no opponents of late, the gap within its limit
+//! of the set     skills within the window, levels within the band, one region for all, no player avoided
+//! of the split   each role filled on both sides, no recent opponents, the gap within its limit
 //! ```
-//! Whom a party would avoid is a wish that waiting ends: it is no matter between two parties once the limits of
-//! either are open, and no matter at all in the match of a party past the wait bound that has no other
+//! Waiting ends an avoid list: it is ignored between two parties once the limits of
+//! either are off, and ignored entirely in the match of a party past the wait bound that has no other match
 //! ([`without_avoid_lists`](Terms::without_avoid_lists)).
 //!
-//! Invariant: what is refused of a party can only become allowed by waiting, never the other way round, and a
-//! set that is refused for a pair in it stays refused with more parties.
+//! Invariant: waiting can only make a refused party allowed, never the other way round. A
+//! set that is refused because of a pair in it stays refused with more parties.
 
 use super::balance::{GroupSplit, Weight, balance_where};
 use crate::mode::GroupModeTickSettings;
@@ -30,18 +30,18 @@ pub struct Limits {
     pub power_gap: u32,
 }
 
-/// What decides whether parties of a pool may meet at a tick.
+/// Decides whether parties of a pool may meet at a tick.
 #[derive(Clone, Copy)]
 pub struct Terms<'a> {
     /// The waiting parties of the mode, by age and by skill.
     pub pool: &'a Pool,
-    /// The mode's rules.
+    /// The mode's settings in ticks.
     pub rules: &'a GroupModeTickSettings,
-    /// Who fought against whom of late.
+    /// The recent opponents.
     pub rematches: &'a Rematches,
-    /// The tick of this heartbeat, against which waiting is counted.
+    /// The tick of this heartbeat, the reference for waiting times.
     pub now_tick: u64,
-    /// Whether it matters whom a party would avoid.
+    /// Whether avoid lists count.
     pub has_avoid_lists: bool,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// The same terms, but that nobody is avoided.
+    /// The same terms without avoid lists.
     #[must_use]
     pub const fn without_avoid_lists(self) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// Ticks that the party in `slot` has waited.
+    /// The waiting time of the party in `slot`, in ticks.
     #[must_use]
     pub fn waited_ticks(&self, slot: u32) -> u64 {
         self.ticket(slot)
@@ -126,8 +126,8 @@ impl<'a> Terms<'a> {
             })
     }
 
-    /// The most even split of these parties, sorted by size, into two groups that roles and rematches allow. Adds
-    /// to `looks` what it tried. Cost as in `balance.rs`.
+    /// The most even split of these parties, sorted by size, into two groups that roles and rematches allow. Adds its
+    /// work to the step count. Cost as in `balance.rs`.
     #[must_use]
     pub fn split(
         &self,
@@ -165,7 +165,7 @@ impl<'a> Terms<'a> {
         balance_where(table, &weights, allowed, looks)
     }
 
-    /// Two parties against each other, whatever their sizes, unless they met of late; by the strength of their leaders.
+    /// Two parties against each other, whatever their sizes, unless they were recent opponents; by the strength of their leaders.
     #[must_use]
     pub fn duel(&self, entries: &[SkillEntry]) -> Option<GroupSplit> {
         let tickets = entries.iter().filter_map(|entry| self.ticket(entry.slot));
@@ -180,7 +180,7 @@ impl<'a> Terms<'a> {
         })
     }
 
-    /// Whether so many players of each role can fill both groups. O(1).
+    /// Whether these numbers of players per role can fill both groups. O(1).
     #[must_use]
     pub fn can_fill_roles(&self, filled: &[u32; ROLE_COUNT]) -> bool {
         let needed = self.rules.roles.iter().map(|&role| 2 * u32::from(role));
@@ -193,13 +193,13 @@ impl<'a> Terms<'a> {
         self.pool.queue().ticket(slot)
     }
 
-    /// Whether one wishes not to meet a player of the other, which counts until the limits of either are open.
+    /// Whether one party avoids a player of the other; ignored once the limits of either are off.
     fn avoids(&self, one: &Ticket, other: &Ticket) -> bool {
         other.waited_ticks(self.now_tick) < self.rules.limits_off_after_ticks
             && self.avoids_any(one, &other.members)
     }
 
-    /// Whether a party wishes not to meet one of these players, which counts until its limits are open.
+    /// Whether a party avoids one of these players; ignored once its limits are off.
     #[must_use]
     pub fn avoids_any(&self, ticket: &Ticket, players: &[TicketPlayer]) -> bool {
         let Some(wishes) = &ticket.preferences else {
@@ -224,7 +224,7 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// Whether parties of the two groups were opponents, which are bits.
+/// Whether parties of the two groups were opponents; groups are bit masks.
 fn is_rematch(opponents: &[u128], first: u128) -> bool {
     let in_first = |at: &usize| first >> at & 1 == 1;
     (0..opponents.len())

@@ -1,37 +1,37 @@
-//! Making packed sets tighter in skill, and then more even in power.
+//! Makes packed sets tighter in skill, and then more even in power.
 //!
 //! ```text
-//! sets by skill ──▶ one wider than the aim shares its parties out anew with a neighbour ──▶ tighter sets
-//!               ──▶ bands of sets within the aim: where gaps are large, groups are paired anew by power
+//! sets by skill ──▶ a set wider than the target exchanges parties with a neighbour ──▶ tighter sets
+//!               ──▶ bands of sets within the target: if gaps are large, groups are paired again by power
 //! ```
-//! The aim is the spread that 99 % of the sets of 2K players in a row, parties aside, would keep: what the
-//! sparse ends of the order need anyway counts as equally tight everywhere, so that power decides below it.
+//! The target is the spread that 99 % of the sets of 2K players in a row, parties aside, would have. The
+//! sparse ends of the order need that spread anyway, so it counts as equally tight everywhere, and power decides below it.
 //!
-//! Invariants: parties stay whole, sets remain compositions, no set gets wider than both its aim and what it
-//! was, and it stays within the widest limits of its parties.
+//! Invariants: parties stay whole, sets remain compositions, no set gets wider than both the target and its
+//! previous spread, and it stays within the widest limits of its parties.
 //!
-//! Cost: at most [`REPARTITIONS_MAX`] exchanges of [`STEPS_MAX`] steps, and O(sets · log sets) for the bands.
+//! Cost: at most [`REPARTITIONS_MAX`] repartitions of [`STEPS_MAX`] steps, and O(sets · log sets) for the bands.
 
 use super::swap::{PartySwapper, split_of};
 use super::sweep::{Sets, SweepSeat, spread, within_limits};
 use crate::queue::compositions::{CompositionTable, Counts, player_count};
 
-/// Neighbours on each side that a set shares its parties out with.
+/// Neighbours on each side with which a set exchanges parties.
 const NEIGHBOURS: usize = 4;
 
-/// Times that all sets are gone through: what one exchange frees, another can use.
+/// Passes over all sets: one repartition can enable another.
 const PASSES: usize = 2;
 
-/// Exchanges between neighbours a heartbeat.
+/// Repartitions between neighbours per heartbeat.
 pub const REPARTITIONS_MAX: usize = 512;
 
-/// Steps of one exchange.
+/// Steps of one repartition.
 pub const STEPS_MAX: u32 = 20_000;
 
-/// Parties of two sets that are shared out anew at most.
+/// The maximum number of parties of two sets in a repartition.
 const UNION_MAX: usize = 24;
 
-/// A mean gap of this share of the groups' power is even enough: 1/256.
+/// A mean gap of this fraction of the groups' power is even enough: 1/256.
 const EVEN_SHIFT: u32 = 8;
 
 /// The spread of skill below which all sets count as tight: the 99th percentile over sets of 2K players in
@@ -71,8 +71,8 @@ fn counts(seats: &[SweepSeat], set: &[u32]) -> Counts {
     counts
 }
 
-/// Shares out the parties of sets wider than `aim` anew with their neighbours while that makes them tighter.
-/// The sets are in order of their lowest seat.
+/// Repartitions sets wider than `aim` with their neighbours while that makes them tighter.
+/// The sets are sorted by their lowest seat.
 pub fn tighten(seats: &[SweepSeat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
     let (mut exchanges, count) = (0, sets.len());
     for wide in (0..PASSES).flat_map(|_| 0..count) {
@@ -89,7 +89,7 @@ pub fn tighten(seats: &[SweepSeat], sets: &mut Sets, table: &mut CompositionTabl
     }
 }
 
-/// Finds the division of two sets' parties that exceeds the aim least.
+/// Finds the division of two sets' parties that exceeds the target least.
 fn repartition(
     seats: &[SweepSeat],
     sets: &mut Sets,
@@ -177,7 +177,7 @@ impl Division<'_> {
             }
             return;
         }
-        // The first set reaches at least to here, and the second to the last seat if it has not come to it.
+        // The first set reaches at least to here, and the second to the last seat if it has not reached it.
         if at > last || beyond(0, at) >= self.best {
             return;
         }
@@ -203,14 +203,14 @@ impl Division<'_> {
     }
 }
 
-/// Pairs groups anew by power, and lets sets trade parties, within bands of sets whose joint spread is within
-/// `aim`, where that makes gaps smaller. The sets are about in order of skill.
+/// Pairs groups again by power, and lets sets swap parties, within bands of sets whose joint spread is within
+/// `aim`, if that makes gaps smaller. The sets are roughly in order of skill.
 pub fn balance_power(seats: &[SweepSeat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
     let mut start = 0;
     let (mut band, mut trader) = (Band::default(), PartySwapper::default());
     let skill = |at: Option<&u32>| at.map_or(0, |&at| seats[at as usize].entry.skill());
     while start < sets.len() {
-        // Sets that shared out their parties anew can be a little out of order.
+        // Repartitioned sets can be slightly out of order.
         let (mut low, mut high) = (i32::MAX, i32::MIN);
         let within = (start..sets.len()).take_while(|&set| {
             low = low.min(skill(sets.get(set).first()));
@@ -226,7 +226,7 @@ pub fn balance_power(seats: &[SweepSeat], sets: &mut Sets, table: &mut Compositi
     }
 }
 
-/// The groups of a band; keeps its buffers.
+/// The groups of a band; reuses its buffers.
 #[derive(Default)]
 struct Band {
     groups: Vec<(u64, Vec<u32>)>,

@@ -6,15 +6,15 @@ use crate::mode::UNLIMITED;
 use crate::queue::compositions::{CompositionTable, Counts, single_party};
 use crate::ticket::regions;
 
-/// Looks that an answer may take, twice; when they are used up, no match is known.
+/// Search steps that a query may use, twice; when they are used up, the result is that no match is known.
 const CANDIDATES_MAX: u64 = 50_000;
 
-/// Why a party has no match yet, as far as its own limits go.
+/// Why a party has no match yet, according to its own limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitReason {
-    /// Fewer players wait than a match takes.
+    /// Fewer players wait than a match needs.
     TooFewPlayers {
-        /// Players who wait, its own included.
+        /// The number of waiting players, its own included.
         waiting: u64,
         /// Players in a match.
         needed: u64,
@@ -25,54 +25,54 @@ pub enum WaitReason {
     OutsideRegions,
     /// There are matches for it, but outside its level band.
     OutsideLevels {
-        /// Its band now.
+        /// Its current band.
         band: u32,
-        /// Ticks until it has no limits any more.
+        /// Ticks until its limits are off.
         opens_in_ticks: u64,
     },
     /// There are matches for it, but outside its skill window.
     OutsideWindow {
-        /// Its window now: skill points.
+        /// Its current window: skill points.
         window: u32,
-        /// Ticks until it has no limits any more.
+        /// Ticks until its limits are off.
         opens_in_ticks: u64,
     },
-    /// The parties within its limits avoid each other, met of late, or lack a role, as far as a bounded search
-    /// can tell.
+    /// The parties within its limits avoid each other, met recently, or lack a role, as far as a bounded search
+    /// finds.
     PreferencesConflict {
-        /// Ticks until nobody whom it avoids is kept from it.
+        /// Ticks until its avoid list is ignored.
         opens_in_ticks: u64,
     },
     /// The match within its limits is too uneven.
     PowerGap {
         /// The gap in power.
         gap: u64,
-        /// Its limit now.
+        /// Its current limit.
         limit: u32,
-        /// Ticks until it has no limits any more.
+        /// Ticks until its limits are off.
         opens_in_ticks: u64,
     },
-    /// Its room is not full, or was filled after the last match that a heartbeat may make.
+    /// Its room is not full, or was filled after the limit of matches of a heartbeat was reached.
     InRoom {
         /// Players in its room.
         players: u8,
         /// Players that are missing.
         missing: u8,
     },
-    /// Its match is found, and not all of its players have accepted yet.
+    /// Its match is proposed, and not all of its players have accepted yet.
     Proposed {
         /// The number of the match.
         id: u64,
-        /// Players whose answer is missing.
+        /// The number of players who have not replied.
         missing: usize,
     },
-    /// It has a match that is allowed: it came since the last heartbeat, or longer-waiting parties used up what
-    /// a heartbeat may do.
+    /// It has an allowed match: it arrived since the last heartbeat, or longer-waiting parties used up the limits of
+    /// a heartbeat.
     NextHeartbeat,
 }
 
 impl WaitReason {
-    /// Why the party in `slot` has no match yet; `None` when nobody is there. O(n) and a bounded search.
+    /// Why the party in `slot` has no match yet; `None` when the slot is empty. O(n) and a bounded search.
     pub(crate) fn of(terms: &Terms, slot: u32) -> Option<Self> {
         let ticket = terms.ticket(slot)?;
         let entry = terms.pool.entry(slot)?;
@@ -90,7 +90,7 @@ impl WaitReason {
             .limits_off_after_ticks
             .saturating_sub(terms.waited_ticks(slot));
         let me = single_party(entry.size);
-        // The counts of the others, with one limit after the other.
+        // The counts of the other parties, with one limit after the other.
         let (mut all, mut region, mut level, mut window): (Counts, Counts, Counts, Counts) =
             Default::default();
         for (other, found) in terms.pool.queue().iter() {
@@ -134,8 +134,8 @@ impl WaitReason {
         ))
     }
 
-    /// Why a party has no match though enough others are within its limits: `outside`, unless wishes or the gap are
-    /// in the way.
+    /// Why a party has no match although enough others are within its limits: `outside`, unless preferences or the gap are
+    /// the cause.
     fn inside_limits(
         terms: &Terms,
         table: &mut CompositionTable,

@@ -1,4 +1,4 @@
-//! Which sizes of parties make two groups of K, and how a set of parties can be split into them.
+//! Party sizes that make two groups of K, and the ways to split a set of parties into them.
 //!
 //! A *composition* is a count vector (n₁…n₅), nᵢ parties of i players, whose parties can be split into two
 //! groups of exactly K players. There are this many of them:
@@ -7,12 +7,12 @@
 //! |--------------|---|----|-----|-----|-------|--------|--------|
 //! | compositions | 1 | 25 | 187 | 663 | 1,745 | 20,280 | 46,257 |
 //!
-//! The matchmaker never searches that list; tests alone make it.
-//! Whether waiting counts contain a composition is answered by dynamic programming over the pair of group
-//! sums, exactly and alike for every K: at most 2K·(1 + 1/2 + … + 1/5) parties, K + 1 words each, which is
-//! 150 words for K = 5 and 12,000 for K = 50; [`CompositionTable`] remembers the answers.
+//! The matchmaker never searches that list; only tests enumerate it.
+//! Whether the counts of waiting parties contain a composition is decided by dynamic programming over the pair of group
+//! sums, exactly and in the same way for every K: at most 2K·(1 + 1/2 + … + 1/5) parties, K + 1 words each, which is
+//! 150 words for K = 5 and 12,000 for K = 50; [`CompositionTable`] caches the results.
 //!
-//! Splits are listed on demand and kept too, one list a composition, while there are at most [`SPLITS_MAX`];
+//! Splits are listed on demand and cached too, one list per composition, while there are at most [`SPLITS_MAX`];
 //! `balance.rs` searches the larger ones within a stated bound.
 
 use std::collections::HashMap;
@@ -23,14 +23,14 @@ use throng_core::memory::MemoryUse;
 /// Parties of 1, 2, … 5 players: entry i counts parties of i + 1.
 pub type Counts = [u32; 5];
 
-/// The longest list of splits that is kept for a composition.
+/// The longest list of splits that is cached for a composition.
 pub const SPLITS_MAX: usize = 4_096;
 
-/// Answers remembered about counts, and splits remembered over all compositions, before the memory is cleared.
+/// Cached results for counts, and cached splits over all compositions, before the cache is cleared.
 const CACHED_ANSWERS_MAX: usize = 1 << 16;
 const CACHED_SPLITS_MAX: usize = 1 << 20;
 
-/// Players in parties of these counts. O(1).
+/// The number of players in parties of these counts. O(1).
 #[must_use]
 pub fn player_count(counts: &Counts) -> u64 {
     (1..)
@@ -47,7 +47,7 @@ pub fn single_party(size: u8) -> Counts {
     counts
 }
 
-/// The counts with each entry cut to what two groups of `group_size` can hold, packed into 29 bits: 7, 6, 6, 5
+/// The counts with each entry limited to what two groups of `group_size` can hold, packed into 29 bits: 7, 6, 6, 5
 /// and 5. Equal keys are equivalent for [`CompositionTable::fits`]. O(1).
 #[must_use]
 pub fn key(counts: &Counts, group_size: u8) -> u32 {
@@ -90,9 +90,9 @@ fn splits_evenly(counts: &Counts, group_size: u8) -> bool {
     player_count(counts) == 2 * u64::from(group_size) && sums >> group_size & 1 == 1
 }
 
-/// Whether some composition holds all the parties of `must` and otherwise only parties of `may`.
+/// Whether some composition includes all the parties of `must` and otherwise only parties of `may`.
 ///
-/// Bit b of row a says that the parties looked at so far can be placed with a players in the first group and b
+/// Bit b of row a says that the parties so far can be placed with a players in the first group and b
 /// in the second; a party of `must` has to be placed, one of `may` can be left out.
 fn can_compose(must: &Counts, may: &Counts, group_size: u8) -> bool {
     let k = usize::from(group_size);
@@ -111,7 +111,7 @@ fn can_compose(must: &Counts, may: &Counts, group_size: u8) -> bool {
     for (counts, optional) in [(must, false), (may, true)] {
         for size in (1..=5).rev() {
             let held = (2 * k / size) as u32;
-            // More of `must` than two groups hold can never be placed; one above says so already.
+            // More of `must` than two groups hold can never be placed; one above is enough to detect that.
             for _ in 0..counts[size - 1].min(held + 1) {
                 done = place(size, optional);
                 if done && optional {
@@ -123,9 +123,9 @@ fn can_compose(must: &Counts, may: &Counts, group_size: u8) -> bool {
     done
 }
 
-/// What is known about the compositions of one group size: answers and splits, worked out when first asked for.
+/// Cached facts about the compositions of one group size: results and splits, computed at first use.
 ///
-/// What it remembers changes how fast it answers, never what.
+/// The cache changes the speed, never the results.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct CompositionTable {
     group_size: u8,
@@ -136,7 +136,7 @@ pub struct CompositionTable {
 }
 
 impl CompositionTable {
-    /// An empty table for groups of `group_size` players, 1–50. O(1).
+    /// Creates an empty table for groups of `group_size` players, 1–50. O(1).
     #[must_use]
     pub fn new(group_size: u8) -> Self {
         debug_assert!((1..=crate::mode::GROUP_SIZE_MAX).contains(&group_size));
@@ -154,8 +154,8 @@ impl CompositionTable {
         self.group_size
     }
 
-    /// Whether some composition holds all the parties of `must` and otherwise only parties of `may`. O(1) when
-    /// remembered, else as the module says.
+    /// Whether some composition includes all the parties of `must` and otherwise only parties of `may`. O(1) when
+    /// cached, else as the module describes.
     pub fn fits(&mut self, must: &Counts, may: &Counts) -> bool {
         let total = 2 * u64::from(self.group_size);
         let wanted = player_count(must);
@@ -175,10 +175,10 @@ impl CompositionTable {
         fits
     }
 
-    /// Every way to split a composition into two groups of K, as masks over its parties sorted by size; a set
-    /// bit puts a party into the first group, and the first party always is in it, since the mirror image is
+    /// Every way to split a composition into two groups of K, as masks over its parties sorted by size. A set
+    /// bit puts a party into the first group; the first party is always in it, since the mirror image is
     /// the same split. `None` when there are more than [`SPLITS_MAX`] or more than 32 parties. O(1) when
-    /// remembered, else O(5·[`SPLITS_MAX`]) steps.
+    /// cached, else O(5·[`SPLITS_MAX`]) steps.
     pub fn splits(&mut self, composition: &Counts) -> Option<&[u32]> {
         let key = key(composition, self.group_size);
         if self.cached_splits >= CACHED_SPLITS_MAX {
@@ -194,7 +194,7 @@ impl CompositionTable {
     }
 }
 
-/// All splits of a composition as masks in rising order of the choice, or `None` above [`SPLITS_MAX`].
+/// All splits of a composition as masks in ascending order of the choice, or `None` above [`SPLITS_MAX`].
 fn list_splits(composition: &Counts, group_size: u8) -> Option<Box<[u32]>> {
     let parties: u32 = composition.iter().sum();
     if parties == 0 || parties > 32 {
@@ -204,7 +204,7 @@ fn list_splits(composition: &Counts, group_size: u8) -> Option<Box<[u32]>> {
     (found.len() <= SPLITS_MAX).then(|| found.into_boxed_slice())
 }
 
-/// The first splits of a composition as masks, one more than [`SPLITS_MAX`] at most; none with more parties
+/// The first splits of a composition as masks, at most one more than [`SPLITS_MAX`]; none if there are more parties
 /// than a mask has bits. O(5·[`SPLITS_MAX`]) steps.
 #[must_use]
 pub fn first_splits(composition: &Counts, group_size: u8) -> Vec<u32> {
@@ -220,7 +220,7 @@ pub fn first_splits(composition: &Counts, group_size: u8) -> Vec<u32> {
     if sizes.len() > 32 {
         return found;
     }
-    // Subset sums of the parties from each place on: no branch is entered that cannot reach K.
+    // Subset sums of the parties from each index on: branches that cannot reach K are not entered.
     let mut reach = vec![1u64; sizes.len() + 1];
     for at in (0..sizes.len()).rev() {
         reach[at] = reach[at + 1] | reach[at + 1] << sizes[at];

@@ -1,12 +1,12 @@
-//! The parties that wait in a mode, by age and by skill.
+//! The waiting parties of a mode, by age and by skill.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `compositions` | which sizes of parties make two groups of K |
-//! | `ticket_queue` | the tickets themselves, longest-waiting first, each in a slot |
+//! | `compositions` | party sizes that make two groups of K |
+//! | `ticket_queue` | the tickets, longest-waiting first, each in a slot |
 //! | `skill_index` | the same parties in order of skill |
-//! | `pool` | both orders together, kept in step |
-//! | `search_backoff` | parties that are not searched for at every heartbeat |
+//! | `pool` | both orders together, kept consistent |
+//! | `search_backoff` | parties whose search is skipped for some heartbeats |
 
 pub mod compositions;
 pub mod pool;

@@ -1,11 +1,11 @@
-//! Who waits in one mode, by age and by skill at once.
+//! The waiting parties of one mode, by age and by skill.
 //!
-//! Parties are counted by region and role as well, so that one that nobody can join is known without a search.
+//! Parties are also counted by region and role, so that a party without possible partners is detected without a search.
 //!
-//! Invariant: the [`TicketQueue`] and the order [`SkillIndex`] hold the same parties. Both follow the requests, so that
+//! Invariant: the [`TicketQueue`] and the [`SkillIndex`] hold the same parties. Each request updates both, so
 //! a heartbeat finds its parties in order and sorts nothing.
 //!
-//! Cost: O(log n) a request.
+//! Cost: O(log n) per request.
 
 use throng_core::memory::MemoryUse;
 
@@ -14,39 +14,39 @@ use super::skill_index::{SkillEntry, SkillIndex};
 use super::ticket_queue::{TicketAge, TicketQueue};
 use crate::ticket::{ROLE_COUNT, Ticket, regions, roles};
 
-/// What the order of skill goes by.
+/// The value that the skill index is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkillMeasure {
     /// The skill of the party.
     Skill,
-    /// Nothing: all count as equal.
+    /// Nothing: all parties count as equal.
     None,
-    /// The strength of its leader, each rank (the party's level) adding this many percent.
+    /// The strength of its leader; each rank (the party's level) adds this many percent.
     Leader {
-        /// Percent a rank.
+        /// Percent per rank.
         rank_weight_percent: u32,
     },
 }
 
-/// The parties that wait in one mode.
+/// The waiting parties of one mode.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct Pool {
     queue: TicketQueue,
     skill_index: SkillIndex,
     measure: SkillMeasure,
-    /// Parties that can play anywhere, and those that can play in each region.
+    /// The number of parties that can play anywhere, and of those that can play in each region.
     unrestricted: Counts,
     of_region: [Counts; 32],
-    /// Parties that can play in some regions only.
+    /// The number of parties that can play in some regions only.
     region_restricted: u32,
-    /// Players of each role.
+    /// The number of players of each role.
     roles: [u64; ROLE_COUNT],
-    /// Parties that would avoid somebody.
+    /// The number of parties with an avoid list.
     avoiders: u32,
 }
 
 impl Pool {
-    /// An empty pool.
+    /// Creates an empty pool.
     #[must_use]
     pub fn new(measure: SkillMeasure) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Pool {
         &self.skill_index
     }
 
-    /// Lets a party wait and returns its slot.
+    /// Adds a ticket and returns its slot.
     pub fn insert(&mut self, ticket: Ticket) -> u32 {
         let mut entry = self.entry_of(&ticket, 0);
         self.update_counts(&ticket, 1);
@@ -82,36 +82,36 @@ impl Pool {
         entry.slot
     }
 
-    /// Takes the party in `slot` out, if one is there.
+    /// Removes the party in `slot`, if there is one.
     pub fn remove(&mut self, slot: u32) -> Option<Ticket> {
         let ticket = self.queue.remove(slot)?;
         let known = self.skill_index.remove(&self.entry_of(&ticket, slot));
-        debug_assert!(known, "who waits has a place by skill");
+        debug_assert!(known, "a queued party is in the skill index");
         self.update_counts(&ticket, -1);
         Some(ticket)
     }
 
-    /// The party in `slot`, as it stands in the order of skill.
+    /// The entry of the party in `slot` in the skill index.
     #[must_use]
     pub fn entry(&self, slot: u32) -> Option<SkillEntry> {
         let ticket = self.queue.ticket(slot)?;
         Some(self.entry_of(ticket, slot))
     }
 
-    /// How long the party in `slot` has waited, to be compared.
+    /// The age of the party in `slot`, for comparisons.
     #[must_use]
     pub fn age(&self, slot: u32) -> TicketAge {
         self.queue.age(slot)
     }
 
-    /// Whether somebody would avoid others. O(1).
+    /// Whether any party has an avoid list. O(1).
     #[must_use]
     pub const fn has_avoid_lists(&self) -> bool {
         self.avoiders > 0
     }
 
-    /// Whether the parties that could share one region with this party make a composition with it, and all that
-    /// wait play as many roles as two groups need. If not, it has no match. O(regions) answers of the table.
+    /// Whether the parties that could share one region with this party make a composition with it, and all waiting
+    /// parties play as many roles as two groups need. If not, it has no match. O(regions) lookups in the table.
     pub fn could_match(
         &self,
         ticket: &Ticket,

@@ -1,17 +1,17 @@
-//! Parties whose search for a match used up its share of looks, so that they do not use up those of all others
+//! Backoff for parties whose search used up its share of search steps, so that they do not use up those of all others
 //! again and again.
 //!
 //! ```text
-//! failed in a row     0     1     2     3     4    5 and more
-//! share of looks    1/32  1/16   1/8   1/4   1/2      1/2
+//! failures in a row   0     1     2     3     4    5 and more
+//! share of steps    1/32  1/16   1/8   1/4   1/2      1/2
 //! then it pauses      1     4    16    64   256     1,024    heartbeats
 //! ```
-//! So a party that needs many looks gets them in the end. Where all looks of a heartbeat are used up, those tried
-//! count as tried at the next ones, until the last in line had its turn. Whoever failed or counts as tried shares
-//! half of the looks, the longest-waiting first, so that the others always have the other half. Where more than
-//! [`PAUSED_MAX`] pause, no more are remembered.
+//! So a party that needs many search steps gets them in the end. If all steps of a heartbeat are used up, the parties tried
+//! count as tried at the next heartbeats, until the last one had its turn. Parties that failed or count as tried share
+//! half of the steps, the longest-waiting first, so the others always have the other half. If more than
+//! [`PAUSED_MAX`] are paused, no more are recorded.
 //!
-//! Cost: O(log n) a question, O(parties that pause) a heartbeat.
+//! Cost: O(log n) per query, O(paused parties) per heartbeat.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ use throng_core::memory::MemoryUse;
 
 use super::ticket_queue::{TicketAge, TicketQueue};
 
-/// Parties that are remembered.
+/// The maximum number of recorded parties.
 pub const PAUSED_MAX: usize = 4_096;
 
-/// The smallest share of looks.
+/// The smallest share of search steps.
 pub const CANDIDATE_SHARE_MIN: u64 = 256;
 
 #[derive(Clone, Copy, Debug)]
@@ -32,43 +32,43 @@ struct Pause {
     until_heartbeat: u64,
 }
 
-/// Parties that pause, by age.
+/// The paused parties, by age.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct SearchBackoff {
     paused: BTreeMap<TicketAge, Pause>,
-    /// Up to which party all were tried when the looks were used up; of those left over, of those first in line.
+    /// The last party tried when the steps were used up: of the left-over parties, and of the priority parties.
     stopped_at: [Option<TicketAge>; 2],
     heartbeat: u64,
 }
 
 impl SearchBackoff {
-    /// The next heartbeat; who waits no more is forgotten.
+    /// Starts the next heartbeat; drops parties that no longer wait.
     pub fn next_heartbeat(&mut self, queue: &TicketQueue) {
         self.heartbeat += 1;
         self.paused
             .retain(|&age, pause| queue.age(pause.slot) == age);
     }
 
-    /// Whether a party is not to be tried at this heartbeat.
+    /// Whether the search for a party is skipped at this heartbeat.
     #[must_use]
     pub fn is_paused(&self, age: TicketAge) -> bool {
         let pause = self.paused.get(&age);
         pause.is_some_and(|pause| self.heartbeat < pause.until_heartbeat)
     }
 
-    /// Whether a party has failed before, or had its turn when the looks were used up.
+    /// Whether a party has failed before, or had its turn when the steps were used up.
     #[must_use]
     pub fn was_tried(&self, first: bool, age: TicketAge) -> bool {
         let stopped_at = self.stopped_at[usize::from(first)];
         stopped_at.is_some_and(|stopped_at| age < stopped_at) || self.paused.contains_key(&age)
     }
 
-    /// The looks are used up at the turn of this party, or all had their turn.
+    /// Notes that the steps were used up at the turn of this party, or that all had their turn.
     pub const fn mark_exhausted(&mut self, first: bool, at: Option<TicketAge>) {
         self.stopped_at[first as usize] = at;
     }
 
-    /// The looks that a party may use of `sight_tests_max`.
+    /// The part of `sight_tests_max` that a party may use.
     #[must_use]
     pub fn candidate_share(&self, age: TicketAge, sight_tests_max: u64) -> u64 {
         let failed = self.paused.get(&age).map_or(0, |pause| pause.failed);
@@ -78,7 +78,7 @@ impl SearchBackoff {
             .max(1)
     }
 
-    /// A party has used up its share without a match.
+    /// Notes that a party used up its share without a match.
     pub fn pause(&mut self, age: TicketAge, slot: u32) {
         let failed = self.paused.get(&age).map_or(0, |pause| pause.failed);
         if failed == 0 && self.paused.len() >= PAUSED_MAX {
@@ -96,7 +96,7 @@ impl SearchBackoff {
         );
     }
 
-    /// Feeds who pauses to a hash. O(parties that pause).
+    /// Hashes the paused parties. O(paused parties).
     pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         feed(self.heartbeat);
         for stopped_at in self.stopped_at {

@@ -1,23 +1,23 @@
-//! The waiting parties in order of skill, kept so from request to request.
+//! The waiting parties in order of skill, updated with each request.
 //!
 //! ```text
 //! directory   [first key | counts by size]  [first key | counts by size]  …
 //!                    │                             │
 //! bucket      ≤ 256 parties, sorted         ≤ 256 parties, sorted
 //! ```
-//! Invariants: places in the order rise through all buckets; no bucket is empty. A bucket that loses a party is united with the
+//! Invariants: positions ascend through all buckets; no bucket is empty. A bucket that loses a party is merged with the
 //! one above when both together fill half a bucket at most. The order is (skill, number of the party, slot), so that
-//! equal skills are ordered by party; a slot decides between a real and a synthetic party of one number.
+//! equal skills are ordered by party; the slot decides between a real and a synthetic party with the same number.
 //!
-//! Cost: a party comes or goes in two binary searches and a move of at most 4 kB, plus, once in about a
-//! hundred times, a bucket divided or united; the step to a neighbour is O(1). Tried: one sort a heartbeat,
+//! Cost: an insertion or removal takes two binary searches and a move of at most 4 kB, plus, about once in a
+//! hundred times, a split or merge of buckets; the step to a neighbour is O(1). Tried: one sort per heartbeat,
 //! which costs 100 ms at a million parties.
 
 use throng_core::memory::MemoryUse;
 
 use super::compositions::Counts;
 
-/// Parties in a bucket.
+/// The maximum number of parties in a bucket.
 const BUCKET_MAX: usize = 256;
 
 /// A waiting party in the order of skill.
@@ -28,14 +28,14 @@ pub struct SkillEntry {
     pub slot: u32,
     /// Players, 1–5.
     pub size: u8,
-    /// Whether its ticket has wishes, so that those who have none are not looked up.
+    /// Whether its ticket has preferences, so that other tickets need no lookup.
     pub has_preferences: bool,
     /// Its level.
     pub level: u16,
 }
 
 impl SkillEntry {
-    /// A party of this skill, without wishes and of level 0. O(1).
+    /// Creates an entry of this skill, without preferences and of level 0. O(1).
     #[must_use]
     pub const fn new(skill: i32, party: u32, slot: u32, size: u8) -> Self {
         Self {
@@ -53,19 +53,19 @@ impl SkillEntry {
         ((self.key >> 32) as u32 ^ 0x8000_0000) as i32
     }
 
-    /// The number of its party, by which ties are broken.
+    /// The number of its party, which orders equal skills.
     #[must_use]
     pub const fn party(&self) -> u32 {
         self.key as u32
     }
 
-    /// Its place in the order; no two that wait have the same, since a slot is taken once.
+    /// Its key in the order; unique, since a slot is taken once.
     const fn order(&self) -> (u64, u32) {
         (self.key, self.slot)
     }
 }
 
-/// The sign bit flipped, a signed skill sorts as an unsigned number.
+/// With the sign bit flipped, a signed skill sorts as an unsigned number.
 const fn key(skill: i32, party: u32) -> u64 {
     ((skill as u32 ^ 0x8000_0000) as u64) << 32 | party as u64
 }
@@ -103,14 +103,14 @@ impl SkillBucket {
 /// The waiting parties by skill.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct SkillIndex {
-    /// The first place of each bucket, by themselves: the search for a bucket touches nothing else.
+    /// The first key of each bucket in a separate array: the search for a bucket reads nothing else.
     firsts: Vec<(u64, u32)>,
     #[memory(each)]
     buckets: Vec<SkillBucket>,
     counts: Counts,
 }
 
-/// Where a party stands in the order; good until a party comes or goes.
+/// The position of a party in the order; valid until a party is inserted or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SkillPosition {
     bucket: usize,
@@ -118,7 +118,7 @@ pub struct SkillPosition {
 }
 
 impl SkillIndex {
-    /// How many parties of each size wait. O(1).
+    /// The number of waiting parties of each size. O(1).
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
@@ -131,10 +131,10 @@ impl SkillIndex {
             .flat_map(|bucket| bucket.entries.iter().copied())
     }
 
-    /// Puts a party in, whose slot is set; its place in the order must be new.
+    /// Inserts an entry, whose slot is set; its key must be new.
     pub fn insert(&mut self, entry: SkillEntry) {
         self.counts[usize::from(entry.size) - 1] += 1;
-        // Before the first bucket the first one takes it.
+        // A key before the first bucket goes into the first one.
         let at = self.bucket_of(entry.order());
         let Some(bucket) = self.buckets.get_mut(at) else {
             self.firsts.push(entry.order());
@@ -157,7 +157,7 @@ impl SkillIndex {
         }
     }
 
-    /// Takes a party out; whether it was there.
+    /// Removes an entry; returns whether it was there.
     pub fn remove(&mut self, entry: &SkillEntry) -> bool {
         let Some(place) = self.find(entry) else {
             return false;
@@ -182,7 +182,7 @@ impl SkillIndex {
         true
     }
 
-    /// Where a party stands.
+    /// The position of a party.
     #[must_use]
     pub fn find(&self, entry: &SkillEntry) -> Option<SkillPosition> {
         let bucket = self.bucket_of(entry.order());
@@ -191,13 +191,13 @@ impl SkillIndex {
         at.ok().map(|at| SkillPosition { bucket, at })
     }
 
-    /// The party at a place.
+    /// The party at a position.
     #[must_use]
     pub fn at(&self, place: SkillPosition) -> SkillEntry {
         self.buckets[place.bucket].entries[place.at]
     }
 
-    /// The place above. O(1).
+    /// The next higher position. O(1).
     #[must_use]
     pub fn next(&self, place: SkillPosition) -> Option<SkillPosition> {
         let SkillPosition { bucket, at } = place;
@@ -208,7 +208,7 @@ impl SkillIndex {
         (bucket < self.buckets.len()).then_some(SkillPosition { bucket, at: 0 })
     }
 
-    /// The place below. O(1).
+    /// The next lower position. O(1).
     #[must_use]
     pub fn previous(&self, place: SkillPosition) -> Option<SkillPosition> {
         let SkillPosition { bucket, at } = place;
@@ -220,7 +220,7 @@ impl SkillIndex {
         Some(SkillPosition { bucket, at })
     }
 
-    /// The highest place below a skill, and the lowest at or above it. O(log n).
+    /// The highest position below a skill, and the lowest at or above it. O(log n).
     #[must_use]
     pub fn around(&self, skill: i32) -> (Option<SkillPosition>, Option<SkillPosition>) {
         let from = (key(skill, 0), 0);
@@ -237,7 +237,7 @@ impl SkillIndex {
         (self.previous(above), Some(above))
     }
 
-    /// The place above, passing buckets that hold no party of a size that is `wanted`. O(buckets passed).
+    /// The next higher position, skipping buckets without parties of a `wanted` size. O(buckets skipped).
     #[must_use]
     pub fn next_of_size(&self, place: SkillPosition, wanted: [bool; 5]) -> Option<SkillPosition> {
         let mut next = self.next(place)?;
@@ -249,7 +249,7 @@ impl SkillIndex {
         Some(next)
     }
 
-    /// The place below, passing buckets that hold no party of a size that is `wanted`. O(buckets passed).
+    /// The next lower position, skipping buckets without parties of a `wanted` size. O(buckets skipped).
     #[must_use]
     pub fn previous_of_size(
         &self,
@@ -266,7 +266,7 @@ impl SkillIndex {
         Some(previous)
     }
 
-    /// How many parties of each size have a skill at most `radius` away from `skill`. O(buckets between).
+    /// The number of parties of each size whose skill is at most `radius` away from `skill`. O(buckets between).
     #[must_use]
     pub fn counts_within(&self, skill: i32, radius: u32) -> Counts {
         let low = i64::from(skill) - i64::from(radius);
@@ -298,7 +298,7 @@ impl SkillIndex {
         counts
     }
 
-    /// The bucket that has or would take a place in the order.
+    /// The bucket that has or would have a key.
     fn bucket_of(&self, order: (u64, u32)) -> usize {
         let after = self.firsts.partition_point(|&first| first <= order);
         after.saturating_sub(1)
@@ -331,7 +331,7 @@ mod tests {
             around in (-50i32..50, 0u32..60),
         ) {
             let (mut order, mut model) = (SkillIndex::default(), Vec::<SkillEntry>::new());
-            // Every number comes twice, as of a real and a synthetic party.
+            // Every number occurs twice, for a real and a synthetic party.
             for (slot, (skill, size, keep, pick)) in (0u32..).zip(script) {
                 if keep > 0 || model.is_empty() {
                     let entry = SkillEntry::new(skill, slot / 2, slot, size);

@@ -1,12 +1,12 @@
-//! The tickets that wait in one mode, longest-waiting first.
+//! The waiting tickets of one mode, longest-waiting first.
 //!
-//! A doubly linked list for each size of parties, in an arena: insertion at the tail, removal by slot and expiry
+//! A doubly linked list for each party size, in an arena: insertion at the tail, removal by slot and expiry
 //! at the head are O(1), and nothing is allocated once the arena has grown. The order is (since_tick, order of
-//! insertion), over all sizes together; a [`QueueCursor`] passes over sizes without meeting their parties. The last
-//! ticket of each tick is known, so that one whose waiting time is given back finds its place in O(log ticks).
+//! insertion), over all sizes together; a [`QueueCursor`] skips sizes without visiting their parties. The last
+//! ticket of each tick is known, so that a ticket with restored waiting time is inserted in O(log ticks).
 //!
-//! Invariant: walking from a head, [`TicketAge`] rises. Who is queued where is not known here but to
-//! the [`MatchmakingCore`](crate::matcher::MatchmakingCore), since a player may wait in one mode only.
+//! Invariant: [`TicketAge`] ascends from the head. Only the
+//! [`MatchmakingCore`](crate::MatchmakingCore) knows which party is in which queue, since a player may wait in one mode only.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use throng_core::memory::MemoryUse;
 
 use crate::ticket::{PARTY_SIZE_MAX, Ticket};
 
-/// What tickets are ordered by: the tick since which they wait, then the order of insertion. The lower, the
-/// longer it has waited.
+/// The sort key of tickets: the tick since which they wait, then the order of insertion. A lower age has
+/// waited longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TicketAge {
     since_tick: u64,
@@ -33,7 +33,7 @@ impl TicketAge {
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// Sizes of parties.
+/// The number of party sizes.
 const SIZES: usize = PARTY_SIZE_MAX as usize;
 
 /// The list of a party of this size.
@@ -45,17 +45,17 @@ fn list_of(size: u8) -> usize {
     usize::from(size.clamp(1, PARTY_SIZE_MAX)) - 1
 }
 
-/// The tickets that wait in one mode.
+/// The waiting tickets of one mode.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct TicketQueue {
     #[memory(each)]
     slots: Vec<TicketSlot>,
     free: Vec<u32>,
-    /// The longest-waiting of each size.
+    /// The longest-waiting ticket of each size.
     heads: [u32; SIZES],
     players: u64,
     inserted: u64,
-    /// The last slot of each size and tick since which somebody waits.
+    /// The last slot of each size and starting tick.
     last_of_tick: [BTreeMap<u64, u32>; SIZES],
 }
 
@@ -81,25 +81,25 @@ impl Default for TicketQueue {
 }
 
 impl TicketQueue {
-    /// Tickets that wait. O(1).
+    /// The number of waiting tickets. O(1).
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether nobody waits. O(1).
+    /// Whether there are no tickets. O(1).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Players who wait. O(1).
+    /// The number of waiting players. O(1).
     #[must_use]
     pub const fn players(&self) -> u64 {
         self.players
     }
 
-    /// The ticket in `slot`, if one is there. O(1).
+    /// The ticket in `slot`, if there is one. O(1).
     #[must_use]
     pub fn ticket(&self, slot: u32) -> Option<&Ticket> {
         self.slots.get(slot as usize)?.ticket.as_ref()
@@ -111,7 +111,7 @@ impl TicketQueue {
         self.cursor().next(self, [true; SIZES])
     }
 
-    /// A walk from the longest-waiting ticket on.
+    /// A cursor that starts at the longest-waiting ticket.
     #[must_use]
     pub const fn cursor(&self) -> QueueCursor {
         QueueCursor { at: self.heads }
@@ -126,7 +126,7 @@ impl TicketQueue {
         })
     }
 
-    /// How long the ticket in `slot` has waited, to be compared; the youngest of all when nobody is there. O(1).
+    /// The age of the ticket in `slot`, for comparisons; the youngest of all when the slot is empty. O(1).
     #[must_use]
     pub fn age(&self, slot: u32) -> TicketAge {
         let found = self.slots.get(slot as usize);
@@ -141,7 +141,7 @@ impl TicketQueue {
         })
     }
 
-    /// Queues a ticket behind all that have waited as long or longer, and returns its slot, which stays its own
+    /// Inserts a ticket after all that have waited as long or longer, and returns its slot, which it keeps
     /// until it is removed. O(log ticks).
     pub fn insert(&mut self, ticket: Ticket) -> u32 {
         let (since_tick, list) = (ticket.since_tick, list_of(ticket.size));
@@ -175,13 +175,13 @@ impl TicketQueue {
         at
     }
 
-    /// Takes the ticket out of `slot`, if one is there. O(log ticks).
+    /// Removes the ticket in `slot`, if there is one. O(log ticks).
     pub fn remove(&mut self, slot: u32) -> Option<Ticket> {
         let ticket = self.slots.get_mut(slot as usize)?.ticket.take()?;
         let TicketSlot { previous, next, .. } = self.slots[slot as usize];
         let (since, list) = (ticket.since_tick, list_of(ticket.size));
         let waits_since = |slot: u32| self.ticket(slot).map(|ticket| ticket.since_tick);
-        // Only the last of its tick is known by it; the one before takes its place.
+        // Only the last ticket of a tick is recorded; the one before replaces it.
         if waits_since(next) != Some(since) {
             if waits_since(previous) == Some(since) {
                 self.last_of_tick[list].insert(since, previous);
@@ -210,16 +210,16 @@ impl TicketQueue {
     }
 }
 
-/// A walk through a queue, longest-waiting first.
+/// A cursor over a queue, longest-waiting first.
 ///
-/// Tickets may leave meanwhile, if the walk is [told](Self::pass) before.
+/// Tickets may be removed meanwhile, if [`skip_leaving`](Self::skip_leaving) is called before.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueCursor {
     at: [u32; SIZES],
 }
 
 impl QueueCursor {
-    /// The slot of the next ticket of a size that is `wanted`; `None` behind the last. O(1).
+    /// The slot of the next ticket of a `wanted` size; `None` after the last. O(1).
     pub fn next(&mut self, queue: &TicketQueue, wanted: [bool; SIZES]) -> Option<u32> {
         let nexts = self.at.iter().enumerate();
         let nexts = nexts.filter(|&(list, &slot)| wanted[list] && slot != NONE);
@@ -228,7 +228,7 @@ impl QueueCursor {
         Some(slot)
     }
 
-    /// Passes over tickets that are about to leave. O(tickets²) for those that come next, else O(1).
+    /// Skips tickets that are about to be removed. O(tickets²) for those that come next, else O(1).
     pub fn skip_leaving(&mut self, queue: &TicketQueue, leaving: impl Fn(u32) -> bool) {
         for at in &mut self.at {
             while *at != NONE && leaving(*at) {

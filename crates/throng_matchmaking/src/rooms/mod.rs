@@ -2,8 +2,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `settings` | what a mode of rooms asks, in seconds and in ticks |
-//! | `gather` | a mode of rooms at work: who sits where, which rooms merge, which are full |
+//! | `settings` | the settings of a mode of rooms, in seconds and in ticks |
+//! | `mode` | a running mode of rooms: which party is in which room, which rooms merge, which are full |
 
 pub mod mode;
 pub mod settings;

@@ -1,24 +1,24 @@
 //! One mode of rooms: 1v1, 2v2 or 3v3, in which the parties of both sides gather over time.
 //!
 //! ```text
-//! newcomer ─▶ a room that lacks exactly so many ──▶ full ─▶ sides ─▶ match
-//!          └▶ else a room of its own ─▶ heartbeat: rooms merge, 1 + 1 + 2 → 4 ──┘
+//! new party ─▶ a room that lacks exactly its size ──▶ full ─▶ sides ─▶ match
+//!           └▶ else a room of its own ─▶ heartbeat: rooms merge, 1 + 1 + 2 → 4 ──┘
 //! ```
-//! In a room only the strength of the leaders counts, weighted by rank: all of them lie within the tolerance of
+//! In a room only the strength of the leaders counts, weighted by rank: all of them are within the tolerance of
 //! the party that has waited longest. With `equal_size`, a room is two parties of one size. Rooms merge into a full
-//! one only if its sides can be made up without opponents of late and within the limit on the gap. Up to [`SPECTATORS_MAX`] players watch a room, each
-//! one room; where rooms merge, those beyond that number see it no more.
+//! one only if its sides can be made without recent opponents and within the limit on the gap. Up to [`SPECTATORS_MAX`]
+//! players watch a room, each only one room; if rooms merge, spectators beyond that number are removed.
 //!
-//! Invariants: a party is in exactly one room once a heartbeat has passed; a room can become full with other
-//! parties; a room that is full waits for nothing but the limit on matches.
+//! Invariants: a party is in exactly one room after a heartbeat; every room can become full with other
+//! parties; a full room waits only for the limit on matches.
 //!
 //! **The wait bound** is that of [`GroupMode`](crate::GroupMode): a party that has waited `priority_after_s` is matched
-//! with whomever fits, out of whatever rooms they wait in (with `equal_size`: with the nearest of its size that its
+//! with any parties that fit, from any rooms (with `equal_size`: with the nearest of its size that its
 //! regions and rematches allow), before rooms of younger parties are filled.
 //!
-//! Cost: O(log n) a request; a heartbeat O(newcomers + parties that wait, up to `candidates_per_heartbeat_max`) looks
-//! for rooms, each at [`NEIGHBOURS_MAX`] rooms of each number of players at most; with `equal_size`, a party past the
-//! wait bound looks at all of its size, as far as the looks go.
+//! Cost: O(log n) per request. A heartbeat searches for rooms for O(new parties + waiting parties, up to
+//! `candidates_per_heartbeat_max`), each examining at most [`NEIGHBOURS_MAX`] rooms of each number of players; with
+//! `equal_size`, a party past the wait bound examines all rooms of its size, within the limit of search steps.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -43,16 +43,16 @@ use crate::rematch::Rematches;
 use crate::stats::ModeStats;
 use crate::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
 
-/// Players who may watch a room.
+/// The maximum number of spectators of a room.
 pub const SPECTATORS_MAX: usize = 4;
 
-/// Rooms of a number of players that are looked at on each side of a strength.
+/// The number of rooms with a given number of players that are examined on each side of a strength.
 pub const NEIGHBOURS_MAX: usize = 16;
 
 /// Players in a full room.
 const PLAYERS_MAX: usize = 2 * SIDE_SIZE_MAX as usize;
 
-/// Parties that gather.
+/// Parties that gather for a match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Room {
     /// The slots of its parties.
@@ -64,13 +64,13 @@ struct Room {
     spectators: ArrayVec<TicketPlayer, SPECTATORS_MAX>,
 }
 
-/// A mode of rooms at work.
+/// A running mode of rooms.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct RoomMode {
     id: ModeId,
     rules: RoomModeTickSettings,
     pool: Pool,
-    /// What happened so far.
+    /// The counters so far.
     pub(crate) stats: ModeStats,
     rooms: Vec<Room>,
     free: Vec<u32>,
@@ -78,9 +78,9 @@ pub struct RoomMode {
     room_of: Vec<u32>,
     /// Rooms that are not full, by their players, then by strength.
     open: [BTreeSet<(i32, u32)>; PLAYERS_MAX],
-    /// Slots that came since the last heartbeat, with their age, since a slot can have been given up.
+    /// Slots taken since the last heartbeat, with their age, since a slot can be freed meanwhile.
     new_slots: Vec<(TicketAge, u32)>,
-    /// The room that a player watches; looked up, never walked.
+    /// The room that each spectator watches; never iterated.
     spectated_rooms: HashMap<TicketPlayer, u32, FixedState>,
     rematches: Rematches,
     table: CompositionTable,
@@ -93,7 +93,7 @@ pub struct RoomMode {
 const NONE: u32 = u32::MAX;
 
 impl RoomMode {
-    /// An empty mode. O(1).
+    /// Creates a mode without tickets. O(1).
     #[must_use]
     pub fn new(id: ModeId, rules: RoomModeTickSettings) -> Self {
         let RoomModeTickSettings {
@@ -121,19 +121,19 @@ impl RoomMode {
         }
     }
 
-    /// The mode's rules.
+    /// The mode's settings in ticks.
     #[must_use]
     pub const fn tick_settings(&self) -> &RoomModeTickSettings {
         &self.rules
     }
 
-    /// The parties that wait, longest-waiting first.
+    /// The waiting parties, longest-waiting first.
     #[must_use]
     pub const fn queue(&self) -> &TicketQueue {
         self.pool.queue()
     }
 
-    /// What the mode has done so far.
+    /// The counters so far.
     #[must_use]
     pub const fn stats(&self) -> &ModeStats {
         &self.stats
@@ -145,7 +145,7 @@ impl RoomMode {
         parties.filter_map(|&slot| self.queue().ticket(slot))
     }
 
-    /// Lets a party wait and returns its slot.
+    /// Adds a ticket and returns its slot.
     pub(crate) fn insert(&mut self, ticket: Ticket) -> u32 {
         let slot = self.pool.insert(ticket);
         if self.room_of.len() <= slot as usize {
@@ -156,7 +156,7 @@ impl RoomMode {
         slot
     }
 
-    /// Takes the party in `slot` out, of its room as well.
+    /// Removes the party in `slot`, also from its room.
     pub(crate) fn remove(&mut self, slot: u32) -> Option<Ticket> {
         self.leave_room(slot);
         self.pool.remove(slot)
@@ -187,7 +187,7 @@ impl RoomMode {
         }
     }
 
-    /// A player watches no room any more; whether it did.
+    /// Removes a player as a spectator of all rooms; returns whether it was one.
     pub(crate) fn stop_spectating(&mut self, player: TicketPlayer) -> bool {
         let room = self.spectated_rooms.remove(&player);
         room.is_some_and(|room| {
@@ -202,7 +202,7 @@ impl RoomMode {
         }
     }
 
-    /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
+    /// Counts a match that starts, and records the opponents if the mode limits rematches.
     pub(crate) fn record_match(&mut self, found: &Match, now_tick: u64) {
         self.stats.record_match(found, now_tick);
         if self.rules.mode.rematch_cooldown_ticks > 0 {
@@ -210,8 +210,8 @@ impl RoomMode {
         }
     }
 
-    /// One heartbeat: appends the matches made and the tickets that expired. Match ids count on from
-    /// `next_match`. Cost as the module says.
+    /// Runs one heartbeat: appends the new matches and the expired tickets. Match ids count from
+    /// `next_match`. Cost as the module describes.
     pub(crate) fn run_heartbeat(
         &mut self,
         now_tick: u64,
@@ -258,8 +258,8 @@ impl RoomMode {
         self.stats.left_over_players = self.queue().players();
     }
 
-    /// Fills the rooms of all parties, or of those that are `first` in line, oldest first, and makes matches of those
-    /// that are full.
+    /// Fills the rooms of all parties, or of priority parties only (`first`), oldest first, and makes matches of full
+    /// rooms.
     fn fill_rooms(&mut self, heartbeat: &mut MatchWriter, first: bool) {
         let waited_ticks = if first {
             self.rules.mode.priority_after_ticks
@@ -277,7 +277,7 @@ impl RoomMode {
             if heartbeat.is_full() || self.examined >= self.rules.mode.sight_tests_max {
                 break;
             }
-            // Who was matched since is gone.
+            // The party was matched meanwhile.
             if self.pool.age(slot) != age {
                 continue;
             }
@@ -294,7 +294,7 @@ impl RoomMode {
         }
     }
 
-    /// Gathers any parties that fit in a room with the one in `slot`; whether it is full then.
+    /// Gathers any parties that fit in a room with the one in `slot`; returns whether it is full then.
     fn fill_room(&mut self, slot: u32, now_tick: u64) -> bool {
         let age = self.pool.age(slot);
         if self.search_backoff.is_paused(age) {
@@ -331,7 +331,7 @@ impl RoomMode {
             self.leave_room(other);
         }
         if self.room(slot).is_some_and(|room| room.parties.len() > 1) {
-            // The others of its room make room for those chosen.
+            // The other parties of its room leave in favour of the chosen ones.
             self.leave_room(slot);
             self.open_room(slot);
         }
@@ -343,7 +343,7 @@ impl RoomMode {
         true
     }
 
-    /// Merges the room of the party in `slot` with others while they fit, first with those that fill it; whether
+    /// Merges the room of the party in `slot` with others while they fit, first with those that fill it; returns whether
     /// it is full then.
     fn merge(&mut self, slot: u32, now_tick: u64, first: bool) -> bool {
         loop {
@@ -368,8 +368,8 @@ impl RoomMode {
         }
     }
 
-    /// The room of so many players, nearest in strength, that can merge with a room; `first` in line, it looks at
-    /// as many as there are looks.
+    /// The room with this many players, nearest in strength, that can merge with a room; for a priority party (`first`), it
+    /// examines as many as there are search steps.
     fn nearest_room(&mut self, at: u32, players: u8, now_tick: u64, first: bool) -> Option<u32> {
         let found = self.nearest_room_of(at, players, now_tick, first, NEIGHBOURS_MAX);
         let looks = self
@@ -384,7 +384,7 @@ impl RoomMode {
         self.nearest_room_of(at, players, now_tick, first, looks)
     }
 
-    /// The nearest out of `most` on each side.
+    /// The nearest out of at most `most` on each side.
     fn nearest_room_of(
         &mut self,
         at: u32,
@@ -410,7 +410,7 @@ impl RoomMode {
         found.map(|(_, other)| other)
     }
 
-    /// Whether two rooms can be one.
+    /// Whether two rooms can merge.
     fn can_merge(&mut self, one: u32, other: u32, now_tick: u64, first: bool) -> bool {
         let (one, other) = (&self.rooms[one as usize], &self.rooms[other as usize]);
         let mut terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
@@ -418,7 +418,7 @@ impl RoomMode {
             terms = terms.without_avoid_lists();
         }
         let slots = || one.parties.iter().chain(&other.parties).copied();
-        // The limits of the oldest are the widest.
+        // The oldest party has the widest limits.
         let widest = |of: fn(&Limits) -> u32| {
             let limits = slots().map(|slot| of(&terms.limits(slot)));
             limits.max().unwrap_or(0)
@@ -447,7 +447,7 @@ impl RoomMode {
             })
     }
 
-    /// The most even sides, in the leaders' strength, of the parties of a full room, which it orders by size.
+    /// The most even sides, in the leaders' strength, of the parties of a full room, which it sorts by size.
     fn split_sides(&mut self, parties: &mut [SkillEntry], now_tick: u64) -> Option<GroupSplit> {
         parties.sort_unstable_by_key(|entry| (entry.size, self.pool.age(entry.slot)));
         let terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
@@ -470,13 +470,13 @@ impl RoomMode {
         self.rooms.get(*self.room_of.get(slot as usize)? as usize)
     }
 
-    /// The age of the party of a room that has waited longest.
+    /// The age of the longest-waiting party of a room.
     fn oldest_age(&self, room: u32) -> Option<TicketAge> {
         let parties = self.rooms[room as usize].parties.iter();
         parties.map(|&slot| self.pool.age(slot)).min()
     }
 
-    /// A room of its own for a party that is in none.
+    /// Opens a room for a party that is in none.
     fn open_room(&mut self, slot: u32) {
         let Some(entry) = self.pool.entry(slot) else {
             return;
@@ -502,7 +502,7 @@ impl RoomMode {
         self.add_to_open(at);
     }
 
-    /// Takes a party out of its room, if it is in one.
+    /// Removes a party from its room, if it is in one.
     fn leave_room(&mut self, slot: u32) {
         let at = std::mem::replace(&mut self.room_of[slot as usize], NONE);
         if at == NONE {
@@ -529,7 +529,7 @@ impl RoomMode {
         }
     }
 
-    /// Moves everybody of a room into another.
+    /// Moves all parties of a room into another.
     fn merge_into(&mut self, into: u32, from: u32) {
         self.remove_from_open(into);
         self.remove_from_open(from);
@@ -567,7 +567,7 @@ impl RoomMode {
         }
     }
 
-    /// Makes the match of a full room, its sides as even in the leaders' strength as can be.
+    /// Makes the match of a full room, its sides as even in the leaders' strength as possible.
     fn make_match(&mut self, heartbeat: &mut MatchWriter, slot: u32) {
         let Some(room) = self.room(slot).cloned() else {
             return;
@@ -577,7 +577,7 @@ impl RoomMode {
             .iter()
             .filter_map(|&slot| self.pool.entry(slot))
             .collect();
-        // A full room whose parties met elsewhere since has none, and waits until that is forgotten.
+        // A full room whose parties met elsewhere meanwhile has no allowed split, and waits until that match expires.
         let Some(GroupSplit { first, .. }) = self.split_sides(&mut parties, heartbeat.now_tick)
         else {
             return;
@@ -604,7 +604,7 @@ impl RoomMode {
         heartbeat.add_match(self.id, groups, quality, room.spectators.to_vec());
     }
 
-    /// Why the party in `slot` has no match yet; `None` when nobody is there. O(1).
+    /// Why the party in `slot` has no match yet; `None` when the slot is empty. O(1).
     #[must_use]
     pub fn wait_reason(&self, slot: u32) -> Option<WaitReason> {
         let size = self.queue().ticket(slot)?.size;
@@ -620,7 +620,7 @@ impl RoomMode {
         })
     }
 
-    /// Feeds who shares a room with whom to a hash. O(rooms).
+    /// Hashes the parties of each room. O(rooms).
     pub(crate) fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         self.rematches.hash_state(feed);
         self.search_backoff.hash_state(feed);

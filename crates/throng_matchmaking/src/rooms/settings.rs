@@ -9,61 +9,61 @@ pub const SIDE_SIZE_MAX: u8 = 3;
 
 /// Settings of a mode in which parties of up to three gather in rooms of 1v1, 2v2 or 3v3.
 ///
-/// Avoid lists and regions of a party count here, too, and level bands and a limit on the gap where they are set. The
+/// Avoid lists and regions of a party count here too, as do level bands and a limit on the gap if they are set. The
 /// gap is that of the leaders' strengths, summed on each side: only leaders count in rooms. Roles do not apply, and a
-/// running match of rooms is not filled up.
+/// running match of rooms is not backfilled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "RoomSettings", default, deny_unknown_fields)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct RoomModeSettings {
-    /// The mode's name, by which scenarios and statistics know it; unique.
+    /// The mode's unique name in scenarios and statistics.
     pub name: String,
     /// Players on a side, 1–3.
     pub side_size: u8,
-    /// Whether a party meets just one other of its own size, however small.
+    /// Whether a match is exactly two parties of equal size, however small.
     pub equal_size: bool,
-    /// How far apart the strengths of the leaders in a room may be while its oldest party has just come.
+    /// How far apart the strengths of the leaders in a room may be if its oldest party has just arrived.
     pub strength_start: u32,
-    /// By how much that widens a second.
+    /// By how much that range widens per second.
     pub strength_widen_per_s: u32,
-    /// The difference in level that a room may have while its oldest party has just come; any when absent.
+    /// The largest difference in level of a room whose oldest party has just arrived; unlimited when absent.
     pub level_band_start: u32,
-    /// By how much that difference widens a second.
+    /// By how much that difference widens per second.
     pub level_band_widen_per_s: u32,
-    /// The gap in strength between the sides that a match may have while its oldest party has just come; any when
+    /// The largest gap in strength between the sides of a match whose oldest party has just arrived; unlimited when
     /// absent.
     pub strength_gap_start: u32,
-    /// By how much that gap widens a second.
+    /// By how much that gap widens per second.
     pub strength_gap_widen_per_s: u32,
     /// How much stronger a leader counts for each rank, which is the party's level: percent.
     pub rank_weight_percent: u32,
     /// A party leaves the queue unmatched after this many seconds; 0 means never.
     pub expire_after_s: f64,
-    /// From this waiting time on (seconds) strengths, levels and gaps are no matter, nor is whom a party would avoid.
+    /// From this waiting time on (seconds) strengths, levels, gaps and avoid lists are ignored.
     #[serde(alias = "open_after_s")]
     pub limits_off_after_s: f64,
-    /// From this waiting time on (seconds), but not before strengths are no matter, a party is served before all
+    /// From this waiting time on (seconds), but not before strengths are ignored, a party is served before all
     /// others, oldest first: the wait bound.
     #[serde(alias = "first_after_s")]
     pub priority_after_s: f64,
-    /// How long the players of a match have to accept it (seconds); 0 means that they are not asked.
+    /// How long the players of a match have to accept it (seconds); 0 means that no acceptance is needed.
     #[serde(alias = "accept_within_s")]
     pub accept_timeout_s: f64,
     /// For how long (seconds) the players of a party that lets a proposed match fail may not queue; 0 means that
-    /// they may at once.
+    /// there is no penalty.
     #[serde(alias = "bar_after_decline_s")]
     pub decline_penalty_s: f64,
-    /// For how long (seconds) two players do not meet as opponents again; 0 means that they may at once.
+    /// For how long (seconds) two players do not meet as opponents again; 0 means that there is no limit.
     #[serde(alias = "rematch_after_s")]
     pub rematch_cooldown_s: f64,
-    /// The largest party let in: players; no larger than a side.
+    /// The largest party that is accepted: players; no larger than a side.
     pub party_size_max: u8,
-    /// Matches a heartbeat; the rest wait for the next one.
+    /// Matches per heartbeat; the rest wait for the next one.
     pub matches_per_heartbeat_max: u32,
-    /// Rooms looked at a heartbeat; the rest wait for the next one.
+    /// Rooms examined per heartbeat; the rest wait for the next one.
     #[serde(alias = "looks_per_heartbeat_max")]
     pub candidates_per_heartbeat_max: u32,
-    /// Tickets that may wait at a time; further ones are refused.
+    /// The maximum number of waiting tickets; further ones are refused.
     pub tickets_max: u32,
 }
 
@@ -98,9 +98,9 @@ impl Default for RoomModeSettings {
 /// Settings of rooms in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomModeTickSettings {
-    /// The rules that are those of groups of a side's size: the window is on the leaders' strength.
+    /// The settings shared with groups of a side's size: the window applies to the leaders' strength.
     pub mode: GroupModeTickSettings,
-    /// Whether a party meets just one other of its own size.
+    /// Whether a match is exactly two parties of equal size.
     pub equal_size: bool,
     /// Percent by which a leader counts stronger for each rank.
     pub rank_weight_percent: u32,

@@ -1,4 +1,4 @@
-//! What a heartbeat may cost, and that a few parties that fit nobody keep nobody else waiting.
+//! The maximum cost of a heartbeat, and parties without a possible match that do not delay others.
 
 use super::*;
 use crate::ticket::{ROLE_COUNT, TicketPreferences};
@@ -31,7 +31,7 @@ fn oldest_parties_of_a_small_region_do_not_block_others() {
         matches_per_heartbeat_max: 10,
         ..mode(5)
     });
-    // More wait than are packed.
+    // More parties wait than are packed.
     for party in 0..25_000u32 {
         let regions = if party < 9 { 0b10 } else { 0b01 };
         let wishes = TicketPreferences {
@@ -67,7 +67,7 @@ fn unmatchable_parties_leave_half_of_the_candidates_to_others() {
         roles: [role, 0, 0, 0],
         ..TicketPreferences::default()
     };
-    // The oldest are far away from all who play the role, among thousands who do not.
+    // The oldest are far away from all parties that play the role, among thousands that do not.
     for party in 0..25_000u32 {
         let (skill, role) = if (100..20_000).contains(&party) {
             (1_000_000 + party as i32, 1)
@@ -118,7 +118,7 @@ fn heartbeat_stays_within_its_limit_when_all_are_rematches() {
         candidates_per_heartbeat_max: 50_000,
         ..mode(10)
     });
-    // Twenty single players who all fight, and come back in company of their like.
+    // Twenty single players who all play, and return together with similar parties.
     for now_tick in (0..400).step_by(10) {
         for party in 0..60 {
             let _ = matcher.enqueue(ticket(party, 1, party as i32, now_tick));
@@ -127,7 +127,7 @@ fn heartbeat_stays_within_its_limit_when_all_are_rematches() {
         let MatchMode::Groups(groups) = &matcher.modes()[0] else {
             panic!("a mode of groups")
         };
-        // A search overshoots by one set at most.
+        // A search exceeds its share by one set at most.
         assert!(
             groups.examined() <= 50_000 + 10_000,
             "{}",
@@ -162,7 +162,7 @@ fn party_avoided_by_all_is_matched_at_the_wait_bound() {
         }
         let _ = matcher.cancel(party);
     }
-    // The other's wish is no matter once the avoided party's own limits are open.
+    // The other's avoid list is ignored once the avoided party's own limits are off.
     assert_eq!(matched_at, Some(1200));
 }
 
@@ -204,7 +204,7 @@ fn uneven_match_does_not_stop_the_search() {
     matcher.enqueue(of_power(1, 0, 1000)).unwrap();
     matcher.enqueue(of_power(2, 1, 3000)).unwrap();
     matcher.enqueue(of_power(3, 2, 1000)).unwrap();
-    // Parties that nobody can meet make the pool too large to be solved exactly.
+    // Parties without a possible match make the pool too large to be solved exactly.
     for stray in 0..12 {
         matcher
             .enqueue(of_power(10 + stray, 50, 10_000 * (stray + 1)))
@@ -308,7 +308,7 @@ proptest! {
 #[test]
 fn two_longer_waiting_parties_are_served_before_a_third() {
     let mut matcher = matcher(mode(5));
-    // The first takes the second and four single players; two are left, which are too few for the third.
+    // The first needs the second and four single players; two are left, which are too few for the third.
     for (party, size) in [
         (1, 3),
         (2, 3),
@@ -326,7 +326,7 @@ fn two_longer_waiting_parties_are_served_before_a_third() {
     assert_eq!(first.len(), 1);
     assert_eq!(first[0].groups[0][0].party, 1);
     assert_eq!(matcher.party_of(30), Some(3.into()));
-    // Nobody waits longer now, and with four more there are enough for it.
+    // No party has waited longer now, and with four more there are enough for it.
     for party in 10..14 {
         matcher.enqueue(ticket(party, 1, 9000, 2000)).unwrap();
     }
@@ -347,7 +347,7 @@ fn small_pool_does_not_trade_skill_for_balance() {
             })
             .unwrap();
     }
-    // Nobody is first in line yet, but the windows hold all four.
+    // There are no priority parties yet, but the windows hold all four.
     let (matches, _) = run(&mut matcher, 1100);
     assert_eq!(matches.len(), 2);
     assert!(matches.iter().all(|made| made.quality.spread == 1));

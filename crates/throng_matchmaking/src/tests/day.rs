@@ -1,4 +1,4 @@
-//! A day of arrivals, and arrivals that are made to starve somebody.
+//! A day of arrivals, and arrivals that try to starve a party.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -18,7 +18,7 @@ fn arena() -> MatchmakingCore {
     })
 }
 
-/// How many come when `mean` are expected: Poisson's distribution, by Knuth's method.
+/// The number of arrivals when `mean` are expected: Poisson's distribution, by Knuth's method.
 fn poisson(random: &mut impl Rng, mean: f64) -> u32 {
     let limit = libm::exp(-mean);
     let (mut product, mut count) = (random.random_range(0.0..1.0f64), 0);
@@ -39,7 +39,7 @@ fn size(random: &mut impl Rng) -> u8 {
     fitting.unwrap() as u8 + 1
 }
 
-/// Checks after a heartbeat that nobody is beyond the longest wait while a match with them is possible.
+/// Checks after a heartbeat that no party is beyond the longest wait while a match with it is possible.
 fn check_bound(matcher: &MatchmakingCore, now_tick: u64, table: &mut CompositionTable) {
     assert!(matcher.modes()[0].tickets_conserved());
     let first_after_ticks = matcher.modes()[0].tick_settings().priority_after_ticks;
@@ -59,7 +59,7 @@ fn wait_bound_holds_over_a_day_with_an_evening_peak() {
     let mut random = Pcg64Mcg::seed_from_u64(4);
     let (mut matcher, mut table) = (arena(), CompositionTable::new(5));
     let (mut party, mut matched, mut longest) = (0, 0, 0);
-    // An hour lasts four minutes here; what counts is how the rates follow each other.
+    // An hour lasts four minutes here; only the sequence of the rates matters.
     let hour_ticks = 4800;
     for now_tick in (0..24 * hour_ticks).step_by(HEARTBEAT_TICKS as usize) {
         let hour = now_tick / hour_ticks;
@@ -106,9 +106,9 @@ fn wait_bound_holds_over_a_day_with_an_evening_peak() {
 #[test]
 fn fours_and_threes_are_served_once_partners_fit() {
     for (sizes, rescue, fits) in [
-        // Only fours: nobody fits, until two single players come.
+        // Only fours: no match is possible until two single players arrive.
         (vec![4], vec![1, 1], 2),
-        // Threes and threes: nobody fits, until two parties of two come.
+        // Threes and threes: no match is possible until two parties of two arrive.
         (vec![3], vec![2, 2], 2),
         // Threes and fours: ones help the fours, twos the threes.
         (vec![3, 4], vec![1, 2], 2),
@@ -128,7 +128,7 @@ fn fours_and_threes_are_served_once_partners_fit() {
             assert!(run(&mut matcher, now_tick).0.is_empty(), "{sizes:?}");
             check_bound(&matcher, now_tick, &mut table);
         }
-        // Who comes is far from everybody in skill, and the longest-waiting are served.
+        // The arrivals are far from every party in skill, and the longest-waiting are served.
         for &size in &rescue {
             queue(&mut matcher, size, 9000, 3000);
         }
@@ -163,7 +163,7 @@ fn party_of_five_is_matched_with_the_first_five_others() {
     }
 }
 
-/// A party of any size, skill, power and level, that would avoid somebody and plays in some regions.
+/// A party of any size, skill, power and level, with an avoid list and regions.
 fn ticket_with_preferences(random: &mut Pcg64Mcg, party: u32, now_tick: u64) -> Ticket {
     let avoid = random.random_range(0..10 * u64::from(party));
     let wishes = Some(Box::new(TicketPreferences {

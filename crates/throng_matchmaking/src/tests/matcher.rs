@@ -1,4 +1,4 @@
-//! Requests to the matcher, over all modes.
+//! Requests to the matchmaker, over all modes.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The whole pipeline against brute force and against what it promises.
+//! The whole pipeline against brute force and against its promises.
 
 mod bounds;
 mod day;
@@ -205,7 +205,7 @@ fn matches_per_heartbeat_are_limited_longest_waiting_first() {
 fn all_party_sizes_are_matched_at_the_wait_bound() {
     for group_size in [5u8, 7, 10, 50] {
         for size in 1..=5 {
-            // Far above everybody else in skill, so that only the bound can help it.
+            // Far above all others in skill, so that only the wait bound can help it.
             let mut matcher = matcher(GroupModeSettings {
                 limits_off_after_s: 30.0,
                 ..mode(group_size)
@@ -329,7 +329,7 @@ fn packing_respects_levels_and_regions_and_matches_most() {
         players += usize::from(ticket.size);
         matcher.enqueue(ticket).unwrap();
     }
-    // With a look or none, only what is packed is matched.
+    // With one search step or none, only packed parties are matched.
     let (matches, _) = run(&mut matcher, 0);
     assert!(
         matches.len() * 10 > players * 6 / 10,
@@ -402,7 +402,7 @@ fn script_mode() -> impl Strategy<Value = GroupModeSettings> {
         )
 }
 
-/// Plays a script, checks every match and the books after every heartbeat, and returns all matches.
+/// Runs a script, checks every match and the counters after every heartbeat, and returns all matches.
 fn run_script(settings: &GroupModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCaseError> {
     let mut matcher = matcher(settings.clone());
     let (mut now_tick, mut party) = (0u64, 0);
@@ -416,7 +416,7 @@ fn run_script(settings: &GroupModeSettings, script: &[Step]) -> Result<Vec<Match
                 given_back_ticks,
             } => {
                 party += 1;
-                // Valid or not: a refusal must leave the books right as well.
+                // Valid or not: a refusal must keep the counters consistent as well.
                 let since_tick = now_tick.saturating_sub(given_back_ticks);
                 let members = (0..u64::from(size.min(5)))
                     .map(|at| (10 * u64::from(party) + at).into())
@@ -527,7 +527,7 @@ proptest! {
         }
         run(&mut matcher, 2000);
         let left = waiting(&matcher);
-        // Trying all subsets is possible for few parties; more than this are seldom left.
+        // Trying all subsets is possible for few parties; there are rarely more than this.
         prop_assume!(left.len() <= 14);
         let rules = rules_of(&matcher);
         prop_assert!(!has_match(&left, group_size, |oldest| rules.window_at(oldest.waited_ticks(2000))));

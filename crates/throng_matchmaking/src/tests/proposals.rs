@@ -1,4 +1,4 @@
-//! Matches that have to be accepted, and running ones that are filled up.
+//! Matches that have to be accepted, and running ones that are backfilled.
 
 use super::*;
 use crate::Backfill;
@@ -101,7 +101,7 @@ fn declining_player_is_penalised_and_not_proposed_again() {
     matcher.enqueue(ticket(1, 1, 0, 0)).unwrap();
     for nth in 0..60u32 {
         let now_tick = 10 * u64::from(nth);
-        // The same player comes back at once with another party, and declines each time.
+        // The same player returns at once with another party, and declines each time.
         let members = [20u64.into()].into_iter().collect();
         let come = matcher.enqueue(Ticket {
             members,
@@ -281,7 +281,7 @@ fn party_with_a_penalised_member_is_refused() {
     matcher.decline(20).unwrap();
     let until_tick = 10 + 30 * 20;
     for barred in [20_u64, 21] {
-        // Beside somebody who is not barred, first or second.
+        // With a player who has no penalty, first or second.
         for members in [[barred, 30], [30, barred]] {
             let party = Ticket {
                 members: members.into_iter().map(TicketPlayer::from).collect(),

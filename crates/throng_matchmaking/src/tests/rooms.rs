@@ -1,4 +1,4 @@
-//! Rooms: who gathers with whom.
+//! Rooms: which parties gather with which.
 
 use super::*;
 use crate::RoomModeSettings;
@@ -61,7 +61,7 @@ fn incomplete_rooms_merge_and_exact_fits_fill_them() {
             missing: 2
         })
     );
-    // A party of three would fit no side, a party of two fills the room.
+    // A party of three fits no side, a party of two fills the room.
     matcher.enqueue(party(4, 3, 500, 11)).unwrap();
     matcher.enqueue(party(5, 2, 500, 12)).unwrap();
     let made = run(&mut matcher, 20).0.remove(0);
@@ -196,7 +196,7 @@ fn spectator_that_queues_leaves_or_moves_frees_the_seat() {
     for player in [30, 71, 72, 73] {
         matcher.spectate(1, player).unwrap();
     }
-    // One queues, one goes elsewhere, one logs out, one has seen enough.
+    // One queues, one watches another room, one logs out, one stops watching.
     matcher.enqueue(party(3, 1, 9000, 10)).unwrap();
     matcher.spectate(2, 71).unwrap();
     assert_eq!(matcher.remove_player(72), None);
@@ -259,7 +259,7 @@ fn longest_waiting_party_considers_all_rooms() {
         })),
         ..ticket
     };
-    // The first two can only meet each other, and dozens stand between them.
+    // The first two can only meet each other, and there are dozens between them.
     matcher.enqueue(region(party(1, 1, 100, 0), 0b10)).unwrap();
     for id in 10..90 {
         let elsewhere = region(party(id, 1, 200 + id, 1), 1 << (id % 29 + 2));
@@ -323,7 +323,7 @@ proptest! {
                             prop_assert!(made.spectators.len() <= SPECTATORS_MAX);
                         }
                         all.extend(matches);
-                        // Who is first in line waits only if nothing fits.
+                        // A priority party waits only if nothing fits.
                         let left = waiting(&matcher);
                         let mut table = CompositionTable::new(side_size);
                         for overdue in left.iter().filter(|ticket| ticket.waited_ticks(now_tick) >= 1200) {
@@ -385,7 +385,7 @@ fn room_with_uneven_sides_waits_for_other_parties() {
             .map(|t| t.party.number())
             .collect();
         assert_eq!(parties, [1, 3], "{equal_size}");
-        // Nobody keeps the other one waiting for ever.
+        // A room that cannot start does not make another party wait forever.
         matcher.enqueue(party(4, 1, 600, 21)).unwrap();
         assert!(run(&mut matcher, 30).0.is_empty());
         assert_eq!(run(&mut matcher, 20 * 75).0.len(), 1, "{equal_size}");

@@ -1,14 +1,14 @@
-//! Wishes, levels, roles and rematches against brute force.
+//! Preferences, levels, roles and rematches against brute force.
 
 use super::*;
 use crate::pack::exact::PARTIES_MAX;
 use crate::rematch::Rematches;
 use crate::ticket::{ROLE_COUNT, TicketPreferences};
 
-/// The first of the parties that nobody can meet.
+/// The first of the parties without a possible match.
 const STRAY: u32 = 1000;
 
-/// What a party of a made-up queue is like.
+/// A party of a random queue.
 #[derive(Clone, Debug)]
 struct Drawn {
     size: u8,
@@ -62,7 +62,7 @@ fn ticket_of(party: u32, drawn: &Drawn) -> Ticket {
     }
 }
 
-/// Whether these parties, oldest first, are an allowed match at `now_tick`, by the words of the rules alone.
+/// Whether these parties, oldest first, are an allowed match at `now_tick`, directly by the rules.
 fn is_allowed(
     parties: &[&Ticket],
     rules: &GroupModeTickSettings,
@@ -94,7 +94,7 @@ fn is_allowed(
     let quarrel = parties
         .iter()
         .any(|one| parties.iter().any(|other| avoids(one, other)));
-    // Whoever is first in line is matched all the same.
+    // A priority party is matched all the same.
     if quarrel && waited(oldest) < rules.priority_after_ticks
         || spread > rules.window_at(waited(oldest))
         || band > rules.level_band_at(waited(oldest))
@@ -233,13 +233,13 @@ proptest! {
         for (party, drawn) in (0..).zip(&parties) {
             let _ = matcher.enqueue(ticket_of(party, drawn));
         }
-        // Parties that nobody can meet make the pool too large to be solved exactly.
+        // Parties without a possible match make the pool too large to be solved exactly.
         for stray in 0..if large { PARTIES_MAX as u32 + 1 } else { 0 } {
             let skill = 100_000 * (stray as i32 + 1);
             matcher.enqueue(ticket(STRAY + stray, 1, skill, 1100)).unwrap();
         }
         let rules = rules_of(&matcher);
-        // The same people come back after each heartbeat, so that rematches matter.
+        // The same players return after each heartbeat, so that rematches matter.
         for now_tick in [1100, 1110, 1210] {
             let (matches, _) = run(&mut matcher, now_tick);
             for made in &matches {

@@ -1,7 +1,7 @@
-//! What is prepared of a map against the definitions, tile by tile.
+//! The prepared data of a map against the definitions, tile by tile.
 //!
-//! A diagonal walk over free ground takes steps by the square of the map's side, so only small maps are compared whole.
-//! Of larger ones, which are needed for walks over several words and beyond an entry of the table, tiles are drawn.
+//! A diagonal scan over free ground takes steps by the square of the map's side, so only small maps are compared completely.
+//! Larger ones, which are needed for scans over several words and beyond an entry of the table, are sampled.
 
 use glam::IVec2;
 use proptest::prelude::*;
@@ -15,10 +15,10 @@ use crate::rule::{diagonal_turns, is_step_free, is_straight_turn, next_direction
 use crate::{Diagonal, Direction};
 use throng_core::parallel::{InlineExecutor, ParallelExecutor};
 
-/// Up to so many tiles straight walks are compared from every tile.
+/// Up to this many tiles, straight scans are compared from every tile.
 const WHOLE_TILES_MAX: u64 = 150 * 150;
 
-/// Where straight walks from a tile end.
+/// The ends of straight scans from a tile.
 fn straight_walks<const CUT: bool>(
     walks: &impl JumpScanner<CUT>,
     IVec2 { x, y }: IVec2,
@@ -31,7 +31,7 @@ fn straight_walks<const CUT: bool>(
     ]
 }
 
-/// The same, and where diagonal walks stop first.
+/// The same, and the first stops of diagonal scans.
 fn all_walks<const CUT: bool>(
     walks: &impl JumpScanner<CUT>,
     tile: IVec2,
@@ -46,7 +46,7 @@ fn all_walks<const CUT: bool>(
     (straight_walks::<CUT>(walks, tile), diagonal)
 }
 
-/// Whether a walk can come to a tile in a direction and may then have to turn.
+/// Whether a path can reach a tile in a direction and may then have to turn.
 fn is_jump_point<const CUT: bool>(map: &TileMap, tile: IVec2, direction: Direction) -> bool {
     let (rows, IVec2 { x, y }, step) = (map.rows(), tile, direction.step());
     is_step_free::<CUT>(rows, x, y, -step.x, -step.y)
@@ -56,7 +56,7 @@ fn is_jump_point<const CUT: bool>(map: &TileMap, tile: IVec2, direction: Directi
         }
 }
 
-/// Has the last items first, as threads may.
+/// Runs the last items first, as threads may.
 #[derive(Clone, Copy)]
 struct Backwards;
 
@@ -80,8 +80,8 @@ impl ParallelExecutor for Backwards {
     }
 }
 
-/// Compares straight walks from all tiles of a map that is not too large, all walks from the tiles given, and what the
-/// graph lists for them.
+/// Compares straight scans from all tiles of a map that is not too large, all scans from the given tiles, and their
+/// lists in the graph.
 fn compare<const CUT: bool>(map: &TileMap, tiles: &[IVec2]) -> Result<(), TestCaseError> {
     let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };
     let (planes, table) = (
@@ -146,7 +146,7 @@ fn small() -> impl Strategy<Value = (TileMap, Vec<IVec2>)> {
     })
 }
 
-/// A large map with few tiles blocked, so that walks are long, and tiles on it: every other one lies beside the seam of
+/// A large map with few blocked tiles, so that scans are long, and tiles on it: every other one is next to the border of
 /// two words.
 fn sparse() -> impl Strategy<Value = (TileMap, Vec<IVec2>)> {
     (130u32..400, 130u32..400).prop_flat_map(|(width, height)| {

@@ -1,4 +1,4 @@
-//! Landmarks against brute force: how far everything is from them, and the searches that ask them.
+//! Landmarks against brute force: all distances from them, and the searches that use them.
 
 use glam::{IVec2, Vec2Swizzles as _};
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ fn compare<const CUT: bool>(map: &TileMap) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A long strip that walls with one gap each part, besides what is blocked at random, and tiles near its ends.
+/// A long strip divided by walls with one gap each, with randomly blocked tiles, and tiles near its ends.
 fn strip() -> impl Strategy<Value = (TileMap, IVec2, Vec<IVec2>)> {
     let sizes = (60u32..160, 3u32..12, 3u32..20, 0u32..15, any::<bool>());
     sizes.prop_flat_map(|(length, breadth, apart, fill_percent, is_upright)| {

@@ -1,4 +1,4 @@
-//! What is prepared of a map, out of its file again: the same, or refused; forged, never a panic.
+//! The prepared data of a map loaded from its file: the same, or refused; forged, never a panic.
 
 use glam::IVec2;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn built(map: &TileMap, diagonal: Diagonal) -> NavMap {
     nav_map
 }
 
-/// A map with the parts of both rules.
+/// A map with the sections of both rules.
 fn with_all_sections(map: &TileMap) -> TileMap {
     let parts = Diagonal::ALL.map(|diagonal| built(map, diagonal).to_sections(map));
     map.clone().with_sections(parts.concat())
@@ -25,7 +25,7 @@ fn is_same(one: &NavMap, other: &NavMap) -> bool {
     one.planes() == other.planes() && one.graph() == other.graph()
 }
 
-/// The lengths found between all pairs of tiles that follow each other, and the waypoints.
+/// The lengths and waypoints between all consecutive tiles of a list.
 fn search_all(
     map: &TileMap,
     nav_map: &NavMap,
@@ -43,7 +43,7 @@ fn search_all(
     found
 }
 
-/// Does all that is done with what is prepared of a map.
+/// Exercises all operations on the prepared data of a map.
 fn exercise(mut map: TileMap, mut nav_map: NavMap, tiles: &[IVec2]) {
     for tile in tiles {
         search_all(&map, &nav_map, tiles);
@@ -52,7 +52,7 @@ fn exercise(mut map: TileMap, mut nav_map: NavMap, tiles: &[IVec2]) {
         shared.find(&map, &nav_map, *tile, tiles, None, &mut outcomes);
         let mut waypoints = Vec::new();
         (0..tiles.len()).for_each(|nth| shared.write_path(nth, &mut waypoints));
-        // Planes that are wrong are repaired where the edit is, and a graph is built of them.
+        // Wrong planes are repaired where the edit is, and a graph is built from them.
         let rect = TileRect::new(tile.x as u32, tile.y as u32, 1, 1);
         let changed = map.edit(rect, &TileEdit::Toggle).unwrap();
         nav_map.apply_edit(&map, &changed.into_iter().collect::<Vec<_>>());
@@ -61,7 +61,7 @@ fn exercise(mut map: TileMap, mut nav_map: NavMap, tiles: &[IVec2]) {
     search_all(&map, &nav_map, tiles);
 }
 
-/// What is done to a part: a byte or a stretch of bytes changes.
+/// A change of a section: overwrites one or more bytes.
 fn forge(part: &MapSection, (at, length, value): (usize, usize, u8)) -> MapSection {
     let mut bytes = part.bytes().to_vec();
     let at = 24 + at % (bytes.len() - 24);

@@ -1,14 +1,14 @@
-//! Walks by whole words of tiles (Harabor and Grastien, "Improving Jump Point Search", ICAPS 2014).
+//! Scans by whole words of tiles (Harabor and Grastien, "Improving Jump Point Search", ICAPS 2014).
 //!
-//! A straight walk reads a row and its two neighbours as words, lowest bit first, bit 0 the current tile. Walls are the
-//! row's own bits. Where walks may turn follows from a neighbour's bits `b` by the rule:
+//! A straight scan reads a row and its two neighbours as words, lowest bit first, bit 0 the current tile. Walls are the
+//! row's own bits. The tiles where a path may turn follow from a neighbour's bits `b` by the rule:
 //!
 //! - `NoCut`, just past a wall's end: `(b << 1) & !b`;
-//! - `Cut`, beside a wall's last tile, if the tiles ahead are free: `b & !(b >> 1) & !(own >> 1)`.
+//! - `Cut`, next to a wall's last tile, if the tiles ahead are free: `b & !(b >> 1) & !(own >> 1)`.
 //!
-//! North and south read the transposed map. Words overlap, so that no wall's end falls between two of them.
+//! North and south read the transposed map. Words overlap, so no wall's end is between two of them.
 //!
-//! Cost: a word triple for up to 63 tiles (`NoCut`) or 62 (`Cut`) of a straight walk, two straight walks a step of a
+//! Cost: three words for up to 63 tiles (`NoCut`) or 62 (`Cut`) of a straight scan, two straight scans for each step of a
 //! diagonal one.
 //!
 //! Tried without gain: testing a diagonal step in two words rather than three tiles.
@@ -16,7 +16,7 @@
 use super::walk::{JumpScanner, Reach};
 use crate::map::{BitPlane, TileMap};
 
-/// Tells where walks end from the two bitmaps of a map.
+/// Finds the ends of scans from the two bitmaps of a map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BitScanner<'m>(pub(crate) &'m TileMap);
 
@@ -38,9 +38,9 @@ impl<const CUT: bool> JumpScanner<CUT> for BitScanner<'_> {
     }
 }
 
-/// Walks along a line of a plane from `position` to higher positions.
+/// Scans along a line of a plane from `position` to higher positions.
 ///
-/// The walk stops before a wall, so a word is read only from a free tile's position, which lies on the map.
+/// The scan stops before a wall, so a word is read only from a free tile's position, which is on the map.
 #[inline]
 fn scan_up<const CUT: bool>(plane: &BitPlane, position: i32, line: i32) -> Reach {
     let mut walked = 0;
@@ -48,7 +48,7 @@ fn scan_up<const CUT: bool>(plane: &BitPlane, position: i32, line: i32) -> Reach
         let from = position + walked;
         let own = plane.word_at(from, line);
         let (above, below) = (plane.word_at(from, line - 1), plane.word_at(from, line + 1));
-        // Bit 0 is the tile walked from, where no walk ends; under `Cut` the last bit cannot look ahead.
+        // Bit 0 is the first tile, where no scan ends; under `Cut` the last bit cannot look ahead.
         let (turns, unknown) = if CUT {
             let ends = (above & !(above >> 1)) | (below & !(below >> 1));
             (ends & !(own >> 1), 1 | 1 << 63)
@@ -64,7 +64,7 @@ fn scan_up<const CUT: bool>(plane: &BitPlane, position: i32, line: i32) -> Reach
     }
 }
 
-/// Walks along a line of a plane from `position` to lower positions; the mirror image of [`scan_up`].
+/// Scans along a line of a plane from `position` to lower positions; the mirror image of [`scan_up`].
 #[inline]
 fn scan_down<const CUT: bool>(plane: &BitPlane, position: i32, line: i32) -> Reach {
     let mut walked = 0;
@@ -95,8 +95,8 @@ fn reach_at(stop: u32, is_wall: bool) -> Reach {
     }
 }
 
-/// Which of 64 tiles of a line are jump points of walks by `FORWARD` along it, unless they are blocked. Everything is read
-/// at its own offset, so every bit counts; `position` may lie up to 63 tiles before the line.
+/// The jump points among 64 tiles of a line for scans by `FORWARD` along it, unless they are blocked. Everything is read
+/// at its own offset, so every bit counts; `position` may be up to 63 tiles before the line.
 #[inline]
 pub(crate) fn turns_in_word<const CUT: bool, const FORWARD: i32>(
     plane: &BitPlane,
@@ -119,7 +119,7 @@ pub(crate) fn turns_in_word<const CUT: bool, const FORWARD: i32>(
     }
 }
 
-/// Which of 64 tiles of a row are jump points of walks by `dy` up or down, unless they are blocked; from `x` = 0 on.
+/// The jump points among 64 tiles of a row for scans by `dy` up or down, unless they are blocked; from `x` = 0 on.
 #[inline]
 pub(crate) fn upright_turns_in_word<const CUT: bool>(
     rows: &BitPlane,
@@ -143,7 +143,7 @@ pub(crate) fn upright_turns_in_word<const CUT: bool>(
     }
 }
 
-/// Which of 64 tiles of a row are tiles where a diagonal walk under `Cut` may have to turn; from `x` = 0 on.
+/// The tiles among 64 of a row where a diagonal path may have to turn under `Cut`; from `x` = 0 on.
 #[inline]
 pub(crate) fn diagonal_turns_in_word(rows: &BitPlane, x: i32, y: i32, (dx, dy): (i32, i32)) -> u64 {
     let turns = |back: (i32, i32), on: (i32, i32)| {

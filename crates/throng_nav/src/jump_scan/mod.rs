@@ -1,12 +1,12 @@
-//! Where walks over a map end: what Jump Point Search asks of a map, and who answers.
+//! Scans over a map for Jump Point Search, and the successors that follow from them.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `walk` | the question: how far a walk goes, straight or diagonally, and whether it may turn there |
-//! | `successors` | a node's successors, from the answers |
-//! | `bits` | answers by looking at 64 tiles at once |
+//! | `walk` | the scanner trait: how far a straight or diagonal scan goes, and whether a path may turn there |
+//! | `successors` | a node's successors, from the scans |
+//! | `bits` | a scanner that reads 64 tiles at once |
 //!
-//! Sign planes answer too, in `prepared`, and in `reference` single tiles and tables of steps.
+//! Other scanners: sign planes in `prepared`, and single tiles and step tables in `reference`.
 
 mod bits;
 mod successors;

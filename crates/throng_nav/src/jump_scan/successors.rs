@@ -1,20 +1,20 @@
-//! Which successors a node of Jump Point Search has, whoever tells where walks end.
+//! The successors of a node of Jump Point Search, for any scanner.
 //!
-//! Of all equally short paths only those are followed that go diagonally first and straight after, and a walk turns
-//! only where `rule` says that it may have to. So a node's successors are the tiles where walks out of it may turn:
+//! Of all equally short paths only those are followed that go diagonally first and then straight, and a path turns
+//! only where `rule` says that it may have to. So a node's successors are the tiles where paths from it may turn:
 //!
-//! - A straight walk ends at the first such tile, a *jump point*, or before a wall.
-//! - A diagonal walk stops where one of its two straight parts would meet a jump point, or where it may have to turn
-//!   itself. Without `PRUNE` that tile is opened and looks along its straight parts again when it is expanded. With
-//!   `PRUNE` what the straight parts meet becomes a successor of the node being expanded, and the walk goes on to the
-//!   wall; the bend is put back when the path is written. Where the walk itself may have to turn, the tile is opened.
+//! - A straight scan ends at the first such tile, a *jump point*, or before a wall.
+//! - A diagonal scan stops where one of its two straight parts would meet a jump point, or where the path may have to turn
+//!   itself. Without `PRUNE` that tile is opened and scans its straight parts again when it is expanded. With
+//!   `PRUNE` the jump points of the straight parts become successors of the node being expanded, and the scan continues to
+//!   the wall; the bend is restored when the path is written. Where the path itself may have to turn, the tile is opened.
 
 use glam::IVec2;
 
 use super::walk::JumpScanner;
 use crate::direction::{Direction, Directions};
 
-/// Calls `offer` with the tiles where walks from a tile may turn, and the direction in which each is reached.
+/// Calls `offer` with the tiles where paths from a tile may turn, and the direction in which each is reached.
 #[inline]
 pub(crate) fn for_each_successor<W, const CUT: bool, const PRUNE: bool>(
     walks: &W,
@@ -39,7 +39,7 @@ pub(crate) fn for_each_successor<W, const CUT: bool, const PRUNE: bool>(
     }
 }
 
-/// Walks straight, and offers the jump point met.
+/// Scans straight, and offers the jump point found.
 #[inline(always)]
 fn straight<W: JumpScanner<CUT>, const CUT: bool, const DX: i32, const DY: i32>(
     walks: &W,
@@ -52,7 +52,7 @@ fn straight<W: JumpScanner<CUT>, const CUT: bool, const DX: i32, const DY: i32>(
     emit_ahead::<DX, DY>(from, steps, offer);
 }
 
-/// Walks diagonally, and offers the stops, or with `PRUNE` what their straight parts meet.
+/// Scans diagonally, and offers the stops, or with `PRUNE` the jump points of their straight parts.
 #[inline(always)]
 fn diagonal<W, const CUT: bool, const PRUNE: bool, const DX: i32, const DY: i32>(
     walks: &W,
@@ -77,7 +77,7 @@ fn diagonal<W, const CUT: bool, const PRUNE: bool, const DX: i32, const DY: i32>
     }
 }
 
-/// Offers the tile some steps ahead, unless there are none.
+/// Offers the tile at a number of steps ahead, unless the number is 0.
 #[inline(always)]
 fn emit_ahead<const DX: i32, const DY: i32>(
     from: IVec2,

@@ -1,42 +1,42 @@
-//! Where walks end: what Jump Point Search asks of a map, and the plain answer for diagonal ones.
+//! The scanner trait of Jump Point Search, and the default implementation for diagonal scans.
 
 use glam::IVec2;
 
 use crate::map::BitPlane;
 use crate::rule::{diagonal_turns, is_step_free};
 
-/// Where a straight walk ends.
+/// The end of a straight scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
-    /// Free tiles walked, the jump point included.
+    /// The number of free tiles, the jump point included.
     pub(crate) steps: u32,
-    /// Whether the walk ends at a jump point rather than before a wall.
+    /// Whether the scan ends at a jump point, not before a wall.
     pub(crate) is_jump_point: bool,
 }
 
 impl Reach {
-    /// The steps to the jump point; 0 where there is none.
+    /// The steps to the jump point; 0 if there is none.
     #[inline(always)]
     pub(crate) fn to_jump_point(self) -> u32 {
         if self.is_jump_point { self.steps } else { 0 }
     }
 }
 
-/// Where a diagonal walk stops next.
+/// The next stop of a diagonal scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stop {
-    /// Free tiles walked, the stop included.
+    /// The number of free tiles, the stop included.
     pub(crate) steps: u32,
-    /// From the stop, the steps east or west to a jump point; 0 where there is none.
+    /// From the stop, the steps east or west to a jump point; 0 if there is none.
     pub(crate) across: u32,
     /// The same to the north or south.
     pub(crate) along: u32,
-    /// Whether the walk may have to turn here itself.
+    /// Whether the path may have to turn here itself.
     pub(crate) turns: bool,
 }
 
 impl Stop {
-    /// The end of a diagonal walk before a wall.
+    /// The end of a diagonal scan before a wall.
     #[inline(always)]
     pub(crate) const fn before_wall(steps: u32) -> Self {
         Self {
@@ -47,22 +47,22 @@ impl Stop {
         }
     }
 
-    /// Whether the walk ends here.
+    /// Whether the scan ends here.
     #[inline(always)]
     pub(crate) const fn is_before_wall(self) -> bool {
         self.across == 0 && self.along == 0 && !self.turns
     }
 }
 
-/// Tells where walks over a map end, under the rule that `CUT` stands for. Walks start on free tiles.
+/// Finds the ends of scans over a map, under the rule that `CUT` stands for. Scans start on free tiles.
 pub(crate) trait JumpScanner<const CUT: bool> {
-    /// The tiles over which the walks go, row by row.
+    /// The tiles that are scanned, row by row.
     fn rows(&self) -> &BitPlane;
 
-    /// Where the straight walk from a tile ends.
+    /// The end of the straight scan from a tile.
     fn scan_straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach;
 
-    /// Whether the way from one tile to another is clear, first diagonally and then straight, as far as both go.
+    /// Whether the path from one tile to another is clear, first diagonally and then straight.
     #[inline]
     fn is_clear(&self, from: IVec2, to: IVec2) -> bool {
         let mut tile = from;
@@ -76,7 +76,7 @@ pub(crate) trait JumpScanner<const CUT: bool> {
         true
     }
 
-    /// Where the diagonal walk from a tile stops next.
+    /// The next stop of the diagonal scan from a tile.
     #[inline]
     fn scan_diagonal<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Stop {
         let (mut x, mut y) = (x, y);

@@ -1,4 +1,4 @@
-//! One bit a tile: the obstacle bitmap that every scan reads.
+//! One bit per tile: the obstacle bitmap that every scan reads.
 //!
 //! ```text
 //!            64 bits      ceil(width / 64) words        64 bits
@@ -8,14 +8,14 @@
 //! row h    │ 11111111 │ 11111111111111111111111111111 │ 11111111 │
 //!          └──────────┴───────────────────────────────┴──────────┘
 //! ```
-//! Invariant: every bit that is not a tile of the map is 1 (blocked), so that a scan needs no bounds check: it always
+//! Invariant: every bit that is not a tile of the map is 1 (blocked), so a scan needs no bounds check: it always
 //! meets a wall before it leaves the memory.
 //!
 //! Cost: a read of 64 unaligned tiles is two loads and three shifts.
 
 use super::rect::TileRect;
 
-/// One bit a tile, 1 = blocked, the lowest x in the lowest bit, padded by one row and 64 bits on every side.
+/// One bit per tile, 1 = blocked, the lowest x in the lowest bit, padded by one row and 64 bits on every side.
 ///
 /// The padding is blocked. A plane may be read either as the rows of a map or, transposed, as its columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct BitPlane {
     height: u32,
 }
 
-/// A stretch of tiles of one row, from `start` to `end`, both included.
+/// A run of tiles of one row, from `start` to `end`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TileRun {
     pub y: u32,
@@ -41,10 +41,10 @@ impl TileRun {
 }
 
 impl BitPlane {
-    /// A plane all blocked. The caller has checked the size against the limits.
+    /// A fully blocked plane. The caller has checked the size against the limits.
     pub(super) fn blocked(width: u32, height: u32) -> Self {
         let words_per_row = (width as usize).div_ceil(64) + 2;
-        // One more word, so that the read of the last row's last word may look at its neighbour.
+        // One more word, so that the read of the last row's last word may access the next one.
         let words = vec![u64::MAX; words_per_row * (height as usize + 2) + 1];
         Self {
             words,
@@ -123,7 +123,7 @@ impl BitPlane {
         self.words_per_row
     }
 
-    /// The place in `words` of the word that holds a tile of the map.
+    /// The index in `words` of the word that holds a tile of the map.
     #[inline]
     pub(super) fn word_index(&self, x: u32, y: u32) -> usize {
         (y as usize + 1) * self.words_per_row + 1 + (x as usize >> 6)
@@ -135,7 +135,7 @@ impl BitPlane {
         &self.words[start..start + self.words_per_row - 2]
     }
 
-    /// Writes the words of one row; what lies beyond the width stays blocked.
+    /// Writes the words of one row; bits beyond the width stay blocked.
     pub(super) fn set_row(&mut self, y: u32, words: impl IntoIterator<Item = u64>) {
         let start = self.word_index(0, y);
         let row_words = self.words_per_row - 2;
@@ -157,8 +157,8 @@ impl BitPlane {
         *word = *word & !(1 << (x & 63)) | u64::from(blocked) << (x & 63);
     }
 
-    /// Into how many pieces the free straight neighbours of a tile of the map fall, when only straight steps within the
-    /// 3 × 3 around it, and not through it, may join them.
+    /// The number of fragments of the free straight neighbours of a tile of the map, if only straight steps within the
+    /// 3 × 3 around it, and not through it, connect them.
     #[inline]
     pub(super) fn fragments_around(&self, x: u32, y: u32) -> u32 {
         let (x, y) = (x as i32, y as i32);
@@ -170,11 +170,11 @@ impl BitPlane {
             let corners = row & row >> 1;
             (corners & left) + (corners >> 1 & right)
         };
-        // Every corner joins two pieces, but four of them close a ring.
+        // Every corner joins two fragments, but four of them close a ring.
         (straight - joined(above) - joined(below)).max(straight.min(1))
     }
 
-    /// Blocks or frees a stretch of tiles.
+    /// Blocks or frees a run of tiles.
     pub(super) fn set_run(&mut self, run: TileRun, blocked: bool) {
         debug_assert!(run.start <= run.end && run.end < self.width && run.y < self.height);
         let (first, last) = (
@@ -221,7 +221,7 @@ impl BitPlane {
         Some(index as u32 * 64 + 63 - free.leading_zeros())
     }
 
-    /// The whole stretch of free tiles around a free tile.
+    /// The whole run of free tiles around a free tile.
     pub(super) fn run_around(&self, x: u32, y: u32) -> TileRun {
         debug_assert!(!self.is_blocked(x as i32, y as i32));
         TileRun {
@@ -231,7 +231,7 @@ impl BitPlane {
         }
     }
 
-    /// The last tile of the free stretch that a free tile belongs to. The padding ends every stretch.
+    /// The last tile of the run of a free tile. The padding ends every run.
     pub(super) fn run_end(&self, x: u32, y: u32) -> u32 {
         let mut index = self.word_index(x, y);
         let mut blocked = self.words[index] & u64::MAX << (x & 63);
@@ -244,7 +244,7 @@ impl BitPlane {
         base + blocked.trailing_zeros() - 1
     }
 
-    /// The first tile of the free stretch that a free tile belongs to.
+    /// The first tile of the run of a free tile.
     pub(super) fn run_start(&self, x: u32, y: u32) -> u32 {
         let mut index = self.word_index(x, y);
         let mut blocked = self.words[index] & u64::MAX >> (63 - (x & 63));
@@ -257,7 +257,7 @@ impl BitPlane {
         (base + 64 - i64::from(blocked.leading_zeros())) as u32
     }
 
-    /// The free stretches of a row, from left to right.
+    /// The runs of free tiles of a row, from left to right.
     pub(super) fn runs(&self, y: u32) -> impl Iterator<Item = TileRun> + '_ {
         let mut x = 0;
         std::iter::from_fn(move || {
@@ -268,7 +268,7 @@ impl BitPlane {
         })
     }
 
-    /// Whether every tile of a stretch within the map is free.
+    /// Whether all tiles of a run within the map are free.
     #[inline]
     pub fn is_run_free(&self, start: i32, end: i32, y: i32) -> bool {
         debug_assert!(start <= end);
@@ -282,7 +282,7 @@ impl BitPlane {
         self.word_at(x, y) << (63 - (end - x)) == 0
     }
 
-    /// Makes the part of this plane that mirrors `rect` of `other` its transpose, whole blocks of 64 × 64 at a time.
+    /// Makes the part of this plane that mirrors `rect` of `other` its transpose, in whole blocks of 64 × 64.
     pub(super) fn transpose_from(&mut self, other: &BitPlane, rect: TileRect) {
         debug_assert!(self.width == other.height && self.height == other.width);
         let mut block = [0u64; 64];
@@ -383,7 +383,7 @@ mod tests {
                 for x in -64..=width {
                     let word = plane.word_at(x, y);
                     prop_assert_eq!(plane.is_blocked(x, y), blocked(x, y));
-                    // The far ends of the word are where carries go wrong; the middle follows from the others.
+                    // Carries go wrong at the far ends of the word; the middle follows from the others.
                     for i in [0, 1, 31, 62, 63] {
                         prop_assert_eq!(word >> i & 1 != 0, blocked(x + i, y), "x {} y {} bit {}", x, y, i);
                     }
@@ -424,10 +424,10 @@ mod tests {
         fn neighbour_fragments_match_a_flood_fill((plane, _) in planes()) {
             for y in 0..plane.height() as i32 {
                 for x in 0..plane.width() as i32 {
-                    // The ring around the tile, in order, straight neighbours at even places.
+                    // The ring around the tile, in order, straight neighbours at even indices.
                     let ring = [(0, -1), (1, -1), (1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1)]
                         .map(|(dx, dy)| !plane.is_blocked(x + dx, y + dy));
-                    // A piece ends at a straight neighbour from which the ring does not go on to the next.
+                    // A fragment ends at a straight neighbour from which the ring does not continue to the next.
                     let goes_on = |i: usize| ring[i] && ring[(i + 1) % 8] && ring[(i + 2) % 8];
                     let straight = [0, 2, 4, 6].iter().filter(|i| ring[**i]).count();
                     let ends = [0, 2, 4, 6].iter().filter(|i| ring[**i] && !goes_on(**i)).count();

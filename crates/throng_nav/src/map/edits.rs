@@ -1,14 +1,14 @@
-//! Changing tiles while the server runs.
+//! Changes of tiles at run time.
 //!
 //! ```text
-//! rectangle + edit ──▶ stretches that really change ──▶ rows ──▶ regions ──▶ columns ──▶ changed rectangle
+//! rectangle + edit ──▶ runs that really change ──▶ rows ──▶ regions ──▶ columns ──▶ changed rectangle
 //! ```
-//! Invariant: after an edit, and once it is settled, the map equals one that is built from the same tiles; only the regions'
-//! numbers may differ.
+//! Invariant: after an edit, and once its regions are final, the map equals one that is built from the same tiles; only the
+//! region ids may differ.
 //!
-//! Cost: O(words of the rectangle), plus what the regions cost (see `regions/edit.rs`), plus the transposing of the blocks
-//! of 64 × 64 tiles that the changed rectangle touches, or of its tiles when they are few. One tile is an edit of its own,
-//! which allocates nothing while its 3 × 3 decides about the regions.
+//! Cost: O(words of the rectangle), plus the regions (see `regions/edit.rs`), plus transposing the blocks
+//! of 64 × 64 tiles that the changed rectangle touches, or its tiles when they are few. An edit of one tile has its own
+//! path, which allocates nothing while its 3 × 3 decides about the regions.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::error::{MapError, SourceLocation};
 use super::rect::TileRect;
 use super::tiles::{check_size, parse_ascii, row_fingerprint};
 
-/// What happens to the tiles of a rectangle.
+/// The change of the tiles of a rectangle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TileEdit {
     /// All become blocked.
@@ -29,7 +29,7 @@ pub enum TileEdit {
     Free,
     /// Blocked ones become free, free ones blocked.
     Toggle,
-    /// All become as the pattern has them, which is as large as the rectangle.
+    /// All are set to the pattern, which is as large as the rectangle.
     Write(TilePattern),
 }
 
@@ -43,7 +43,7 @@ pub struct TilePattern {
 }
 
 impl TilePattern {
-    /// A pattern drawn in text, as [`TileMap::from_ascii`] reads it.
+    /// A pattern drawn in text, in the format of [`TileMap::from_ascii`].
     pub fn from_ascii(text: &str) -> Result<Self, MapError> {
         Ok(Self {
             plane: parse_ascii(text)?,
@@ -121,15 +121,15 @@ impl From<TilePattern> for Vec<String> {
 }
 
 impl TileMap {
-    /// Changes the tiles of a rectangle; both planes and the regions follow.
+    /// Changes the tiles of a rectangle; updates both planes and the regions.
     ///
-    /// What a large cut has parted, or a large join brought together, is not all found out or labelled at once: see
-    /// [`TileMap::finish_splits`], which is to be called until the map [is settled](TileMap::has_final_regions).
+    /// The regions after a large split or join are not all computed at once: call
+    /// [`TileMap::finish_splits`] until the [regions are final](TileMap::has_final_regions).
     ///
-    /// Returns the bounding rectangle of the tiles that really changed, `None` when none did. The same edits and
-    /// calls of `settle` in the same order give the same region numbers.
+    /// Returns the bounding rectangle of the tiles that really changed, `None` if there are none. The same edits and
+    /// calls of `finish_splits` in the same order give the same region ids.
     ///
-    /// Errors, with the map unchanged: [`MapError::Rect`] when the rectangle is empty or not all in the map,
+    /// Errors, with the map unchanged: [`MapError::Rect`] when the rectangle is empty or not fully inside the map,
     /// [`MapError::Pattern`] when a pattern is not as large as the rectangle.
     pub fn edit(&mut self, rect: TileRect, edit: &TileEdit) -> Result<Option<TileRect>, MapError> {
         let (width, height) = (self.width(), self.height());
@@ -178,7 +178,7 @@ impl TileMap {
         Ok(Some(bounds))
     }
 
-    /// Changes the one tile of a rectangle; returns whether it really changed.
+    /// Changes a single tile; returns whether it really changed.
     fn edit_tile(&mut self, rect: TileRect, edit: &TileEdit) -> bool {
         let (x, y) = (rect.x, rect.y);
         let was_blocked = self.rows.is_blocked(x as i32, y as i32);
@@ -206,11 +206,11 @@ impl TileMap {
     }
 }
 
-/// Up to as many tiles the transposed plane follows tile by tile; above, by blocks of 64 × 64. One by one they take a
-/// nanosecond or two each, a block some 150.
+/// Up to this many tiles, the transposed plane is updated tile by tile; above, by blocks of 64 × 64. A tile takes one
+/// or two nanoseconds, a block about 150.
 const SINGLE_TILE_UPDATES_MAX: u64 = 128;
 
-/// The stretches that an edit blocks and those that it frees, each sorted.
+/// The runs that an edit blocks and those that it frees, each sorted.
 fn changes(rows: &BitPlane, rect: TileRect, edit: &TileEdit) -> (Vec<TileRun>, Vec<TileRun>) {
     let (mut blocked, mut freed) = (Vec::new(), Vec::new());
     for y in rect.y..rect.bottom() {
@@ -235,7 +235,7 @@ fn changes(rows: &BitPlane, rect: TileRect, edit: &TileEdit) -> (Vec<TileRun>, V
     (blocked, freed)
 }
 
-/// Adds the stretches of set bits of a word whose lowest bit is tile (start, y).
+/// Adds the runs of set bits of a word whose lowest bit is tile (start, y).
 fn push_runs(runs: &mut Vec<TileRun>, y: u32, start: u32, mut bits: u64) {
     while bits != 0 {
         let first = bits.trailing_zeros();
@@ -259,7 +259,7 @@ fn bounds<'a>(runs: impl Iterator<Item = &'a TileRun>) -> Option<TileRect> {
     })
 }
 
-/// What the words that hold a rectangle add to the map's fingerprint.
+/// The contribution of the words of a rectangle to the map's fingerprint.
 fn fingerprint(rows: &BitPlane, rect: TileRect) -> u64 {
     (rect.y..rect.bottom()).fold(0, |sum, y| {
         sum ^ row_fingerprint(rows, y, rect.x..rect.right())

@@ -1,9 +1,9 @@
-//! Maps for bodies wider than a tile: a tile is free where a body centred on it fits.
+//! Maps for walkers wider than a tile: a tile is free if a walker centred on it fits.
 //!
-//! A body of clearance c covers a square of 2c + 1 tiles a side. Obstacles grow by c tiles on every side (a dilation of
-//! what is blocked), so that a path of a single tile on the eroded map is one of the whole body on the map itself.
+//! A walker of clearance c covers a square of 2c + 1 tiles a side. Obstacles grow by c tiles on every side (a dilation of
+//! the blocked tiles), so a path of single tiles on the eroded map is one of the whole walker on the map itself.
 //!
-//! Cost: 4c + 2 operations for 64 tiles, which is little beside the regions of the eroded map.
+//! Cost: 4c + 2 operations for 64 tiles, which is little compared with the regions of the eroded map.
 
 use super::TileMap;
 use super::bit_plane::BitPlane;
@@ -11,13 +11,13 @@ use super::edits::{TileEdit, TilePattern};
 use super::rect::TileRect;
 
 impl TileMap {
-    /// The map for bodies that need `clearance` tiles free on every side of theirs. O(tiles).
+    /// The map for walkers that need `clearance` free tiles on every side of theirs. O(tiles).
     pub fn eroded(&self, clearance: u8) -> TileMap {
         TileMap::from_rows(eroded_rows(&self.rows, self.rect(), clearance))
     }
 
-    /// Makes this the [eroded](TileMap::eroded) map of `base` again after an edit of that in a rectangle. Gives what
-    /// really changed here, as [`TileMap::edit`] does; maps of different sizes have nothing to follow.
+    /// Updates this [eroded](TileMap::eroded) map after an edit of `base` in a rectangle. Returns the rectangle that
+    /// really changed here, as [`TileMap::edit`] does; does nothing if the sizes differ.
     pub fn update_eroded(
         &mut self,
         base: &TileMap,
@@ -38,12 +38,12 @@ impl TileMap {
     }
 }
 
-/// The rows of a rectangle that lies on the map.
+/// The rows of a rectangle on the map.
 fn eroded_rows(rows: &BitPlane, rect: TileRect, clearance: u8) -> BitPlane {
     let reach = i32::from(clearance);
     let words = rect.width.div_ceil(64) as usize;
     let heights = rect.y as i32 - reach..rect.bottom() as i32 + reach;
-    // First across, then down: the square is both.
+    // First across, then down: together they cover the square.
     let mut wide = Vec::with_capacity(words * heights.len());
     for y in heights {
         let is_outside = y < 0 || y >= rows.height() as i32;
@@ -68,7 +68,7 @@ fn eroded_rows(rows: &BitPlane, rect: TileRect, clearance: u8) -> BitPlane {
     plane
 }
 
-/// 64 tiles of a row, blocked where any tile at most `reach` to the left or right is.
+/// 64 tiles of a row, blocked if any tile at most `reach` to the left or right is.
 fn wide_word(rows: &BitPlane, x: i32, y: i32, reach: i32) -> u64 {
     let width = rows.width() as i32;
     let word = |x: i32| {

@@ -1,15 +1,15 @@
-//! What can be wrong with a map: where it was found, what was found, and what would be right.
+//! Map errors: the location, the value found, and the value expected.
 
 use std::fmt;
 
 use super::rect::{SIDE_MAX, TILES_MAX, TileRect};
 
-/// Where in its source an error was found.
+/// The location of an error in its source.
 ///
-/// It is shown as `file:line:column`, as far as each is known.
+/// Displayed as `file:line:column`, as far as each is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceLocation {
-    /// The file's name, empty when there is none.
+    /// The file's name, empty if there is none.
     pub file: String,
     /// The line from 1 and the column from 1, for text.
     pub line_column: Option<(u32, u32)>,
@@ -66,17 +66,17 @@ pub enum MapError {
     /// The file could not be opened, read or written.
     #[error("{place}: could not {action}: {source}")]
     Io {
-        /// The file that was to be read or written, by its path.
+        /// The path of the file.
         place: SourceLocation,
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The file's name does not tell its format.
+    /// The file's name does not identify its format.
     #[error("{place}: unknown map format {found}, expected one of .map, .raw, .tmap, .png")]
     UnknownFormat {
-        /// The file, by its path as it was given.
+        /// The path of the file as given.
         place: SourceLocation,
         /// The extension found, in backquotes, or that there is none.
         found: String,
@@ -84,11 +84,11 @@ pub enum MapError {
     /// The file is larger than any map.
     #[error("{place}: file has {found_bytes} bytes, expected at most {bytes_max}")]
     FileTooLarge {
-        /// The file that was to be read or written, by its path.
+        /// The path of the file.
         place: SourceLocation,
-        /// How many bytes the file has, would have, or how many had been read when it grew too large.
+        /// The size of the file in bytes, or the bytes read until it grew too large.
         found_bytes: u64,
-        /// The largest size that is read.
+        /// The maximum size that is read.
         bytes_max: u64,
     },
     /// The sides are 0 or beyond the limits.
@@ -96,7 +96,7 @@ pub enum MapError {
         "{place}: map of {width} × {height} tiles, expected 1 to {SIDE_MAX} per side and at most {TILES_MAX} in total"
     )]
     Size {
-        /// Where the size is given.
+        /// The location of the size.
         place: SourceLocation,
         /// The width found, in tiles.
         width: u64,
@@ -108,19 +108,19 @@ pub enum MapError {
     Header {
         /// The line and column.
         place: SourceLocation,
-        /// What stands there, shortened.
+        /// The text found, shortened.
         found: String,
-        /// What would be right.
+        /// The expected text.
         expected: String,
     },
-    /// A letter that stands for no kind of tile.
+    /// A letter that is no kind of tile.
     #[error("{place}: found letter {found:?}, expected {expected}")]
     UnknownLetter {
         /// The line and column.
         place: SourceLocation,
-        /// The letter at that place.
+        /// The letter found.
         found: char,
-        /// The letters that are known.
+        /// The known letters.
         expected: &'static str,
     },
     /// A row with too few or too many tiles.
@@ -143,14 +143,14 @@ pub enum MapError {
         /// The map's height in tiles.
         expected: u32,
     },
-    /// The file does not begin as its format does.
+    /// The file does not begin with the bytes of its format.
     #[error("{place}: found {found}, expected {expected}")]
     Magic {
         /// The file and byte.
         place: SourceLocation,
         /// The bytes found.
         found: String,
-        /// The bytes that the format begins with.
+        /// The first bytes of the format.
         expected: &'static str,
     },
     /// The format's version is not known.
@@ -160,7 +160,7 @@ pub enum MapError {
         place: SourceLocation,
         /// The version found.
         found: u16,
-        /// The version that is read.
+        /// The supported version.
         expected: u16,
     },
     /// A field of a binary header has a value that the format does not allow.
@@ -168,31 +168,31 @@ pub enum MapError {
     Field {
         /// The file and byte.
         place: SourceLocation,
-        /// What the field is.
+        /// The name of the field.
         field: &'static str,
-        /// The value that the file has there.
+        /// The value in the file.
         found: u64,
-        /// What would be right.
+        /// The expected value.
         expected: String,
     },
-    /// The number of bytes of a raw map does not tell its sides, or contradicts its name.
+    /// The number of bytes of a raw map does not match its name, or is not a square.
     #[error("{place}: {found}, expected {expected}")]
     RawSize {
-        /// The file, by the name that should tell the sides.
+        /// The file, by the name that should contain the size.
         place: SourceLocation,
-        /// What stands there, shortened.
+        /// The value found, shortened.
         found: String,
-        /// What would be right.
+        /// The expected value.
         expected: String,
     },
-    /// The file is shorter or longer than its header says.
+    /// The file is shorter or longer than its header states.
     #[error("{place}: file has {found} bytes, expected {expected}")]
     Length {
         /// The file, and the byte where it ends or should end.
         place: SourceLocation,
         /// The length found.
         found: u64,
-        /// What would be right.
+        /// The expected value.
         expected: String,
     },
     /// The checksum does not match: the file is damaged.
@@ -204,31 +204,31 @@ pub enum MapError {
         place: SourceLocation,
         /// The checksum in the file.
         found: u64,
-        /// The checksum of what was read.
+        /// The checksum of the bytes read.
         expected: u64,
     },
-    /// The PNG decoder or encoder refused.
+    /// The PNG decoder or encoder failed.
     #[error("{place}: {found}, expected a valid PNG image")]
     Png {
-        /// The image that was read, by its name; empty when one was to be written.
+        /// The name of the image that was read; empty for one that was written.
         place: SourceLocation,
-        /// What it said.
+        /// Its error message.
         found: String,
     },
-    /// What was asked for was left out when this was built.
+    /// The requested format is not in this build.
     #[error("{place}: {what} need the feature `{feature}`, which is not in this build of throng")]
     MissingFeature {
-        /// The file that was to be read, by its name; empty when one was to be written.
+        /// The name of the file to read; empty for one to write.
         place: SourceLocation,
-        /// What is left out.
+        /// The missing functionality.
         what: &'static str,
-        /// The feature of the crate that brings it.
+        /// The crate feature that adds it.
         feature: &'static str,
     },
-    /// A rectangle that does not lie in the map, or is empty.
+    /// A rectangle that is empty or not inside the map.
     #[error("rectangle {rect} is empty or outside the map of {width} × {height} tiles")]
     Rect {
-        /// The rectangle that was asked for, in tiles.
+        /// The requested rectangle, in tiles.
         rect: TileRect,
         /// The map's width in tiles.
         width: u32,
@@ -245,20 +245,20 @@ pub enum MapError {
         /// The pattern's height in tiles.
         height: u32,
     },
-    /// A value of a [`MapRecipe`](super::MapRecipe) that makes no map.
+    /// A value of a [`MapRecipe`](super::MapRecipe) that gives no valid map.
     #[error("map recipe: `{field}` is {found}, expected {expected}")]
     Recipe {
         /// The field's name.
         field: &'static str,
-        /// The value that the recipe gives it.
+        /// The value in the recipe.
         found: String,
-        /// What would be right.
+        /// The expected value.
         expected: String,
     },
 }
 
 impl MapError {
-    /// Where the error was found; `None` for errors that have no source, such as those of edits and recipes.
+    /// The location of the error; `None` for errors without a source, such as those of edits and recipes.
     pub fn source_location(&self) -> Option<&SourceLocation> {
         match self {
             Self::Io { place, .. }

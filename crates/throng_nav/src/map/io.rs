@@ -1,7 +1,7 @@
-//! Maps from and to the disk. The only file of this folder that touches it.
+//! Maps from and to the disk. The only file of this folder that accesses it.
 //!
-//! A file is read in one go, and only when its size can be a map's. It is written under another name first and then
-//! renamed, so that a reader never meets half a map and a failure leaves the old one.
+//! A file is read in one go, and only if its size is possible for a map. It is written under another name first and then
+//! renamed, so a reader never sees half a map and a failure leaves the old one.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,12 +12,12 @@ use super::error::{MapError, SourceLocation};
 use super::formats::{MapFormat, check_name, decode_owned, decode_patches, encode};
 use super::tiles::TileMap;
 
-/// The largest file that is read or written, in bytes: four times the bytes of the largest map in the widest format.
+/// The maximum size of a file to read or write, in bytes: four times the bytes of the largest map in the widest format.
 pub const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Reads a map from a file; its name tells the format.
+/// Reads a map from a file; its name determines the format.
 ///
-/// Errors: [`MapError`], which names the file, and the line and column or the byte where it is wrong.
+/// Errors: [`MapError`], which names the file, and the line and column or the byte of the error.
 ///
 /// Cost: a `.map` of 1,024 × 1,024 tiles a few milliseconds.
 pub fn load(path: impl AsRef<Path>) -> Result<TileMap, MapError> {
@@ -30,7 +30,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<TileMap, MapError> {
 
 /// Reads a MovingAI `.patch` file: patterns, in the order of their numbers.
 ///
-/// Errors: [`MapError`], which names the file, and the line and column where it is wrong.
+/// Errors: [`MapError`], which names the file, and the line and column of the error.
 pub fn load_patches(path: impl AsRef<Path>) -> Result<Vec<TilePattern>, MapError> {
     let path = path.as_ref();
     let name = path.to_string_lossy();
@@ -44,7 +44,7 @@ fn read(path: &Path, name: &str) -> Result<Vec<u8>, MapError> {
         source,
     };
     let metadata = fs::metadata(path).map_err(fail)?;
-    // A pipe or a device has no size to check, and opening one may wait for ever.
+    // A pipe or a device has no size to check, and opening one may block forever.
     if !metadata.is_file() {
         return Err(fail(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -53,7 +53,7 @@ fn read(path: &Path, name: &str) -> Result<Vec<u8>, MapError> {
     }
     check_length(metadata.len(), name)?;
     let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
-    // The file may grow meanwhile, and some report less than they hold.
+    // The file may grow meanwhile, and some files report less than they hold.
     File::open(path)
         .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
         .map_err(fail)?;
@@ -61,7 +61,7 @@ fn read(path: &Path, name: &str) -> Result<Vec<u8>, MapError> {
     Ok(bytes)
 }
 
-/// Fails when a file of so many bytes is not read.
+/// Fails if a file is too large.
 fn check_length(found_bytes: u64, name: &str) -> Result<(), MapError> {
     if found_bytes <= FILE_BYTES_MAX {
         return Ok(());
@@ -73,10 +73,10 @@ fn check_length(found_bytes: u64, name: &str) -> Result<(), MapError> {
     })
 }
 
-/// Writes a map to a file; its name tells the format. A file that is there is replaced.
+/// Writes a map to a file; its name determines the format. An existing file is replaced.
 ///
 /// Errors: [`MapError::UnknownFormat`]; [`MapError::RawSize`] when a raw file could not be read back under this name;
-/// [`MapError::FileTooLarge`] when it could not be for its size, of which only a map with [parts](TileMap::parts) is capable;
+/// [`MapError::FileTooLarge`] when it would be too large to be read back, which needs [sections](TileMap::parts);
 /// [`MapError::Io`], with the old file unchanged.
 pub fn save(path: impl AsRef<Path>, map: &TileMap) -> Result<(), MapError> {
     let path = path.as_ref();
@@ -95,7 +95,7 @@ pub fn save(path: impl AsRef<Path>, map: &TileMap) -> Result<(), MapError> {
         fs::rename(&part, path)
     };
     write().map_err(|source| {
-        // Nothing more can be done about what is left when this fails as well.
+        // If this fails as well, the temporary file stays.
         let _ = fs::remove_file(&part);
         MapError::Io {
             place: SourceLocation::file(&name),
@@ -167,7 +167,7 @@ mod tests {
     fn a_file_larger_than_any_map_is_not_read() {
         let folder = folder("large");
         let path = folder.join("large.raw");
-        // A sparse file: it has the size, but takes no room.
+        // A sparse file: it has the size, but takes no disk space.
         File::create(&path)
             .unwrap()
             .set_len(FILE_BYTES_MAX + 1)

@@ -1,13 +1,13 @@
 //! Whether a straight line between two tiles is free.
 //!
 //! ```text
-//!   ┌──┬──┬──┬──┬──┐      The line crosses a few tiles of each row: a stretch of the row, read 64 tiles at a time.
+//!   ┌──┬──┬──┬──┬──┐      The line crosses a few tiles of each row: a run of the row, read 64 tiles at a time.
 //!   │A─┼──│  │  │  │      A line that is steeper than it is wide is read from the columns instead.
 //!   │  │ ─┼──┼──│  │
 //!   │  │  │  │ ─┼─B│
 //!   └──┴──┴──┴──┴──┘
 //! ```
-//! Invariant: exact; all in integers, with coordinates doubled twice over so that tile edges fall on whole numbers.
+//! Invariant: exact; all in integers, with coordinates multiplied by four so that tile edges are whole numbers.
 //!
 //! Cost: O(rows crossed + tiles / 64).
 
@@ -19,7 +19,7 @@ impl TileMap {
     /// Whether every tile that the segment between two tile centres touches is free.
     ///
     /// Edges and corners belong to all tiles that meet there: a line exactly through a corner needs all four tiles,
-    /// so a walk along a free line never clips a blocked corner. A tile outside the map is blocked.
+    /// so a walker on a free line never clips a blocked corner. A tile outside the map is blocked.
     pub fn is_line_free(&self, from: IVec2, to: IVec2) -> bool {
         if !self.is_free(from) || !self.is_free(to) {
             return false;

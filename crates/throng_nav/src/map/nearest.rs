@@ -1,9 +1,9 @@
-//! The free tile nearest to any tile: where to put what would stand on a blocked one.
+//! The free tile nearest to any tile: a position for an object that would stand on a blocked one.
 //!
-//! Rows are looked at outwards from the tile's own; in each, the nearest stretch of free tiles to the left and to the
-//! right counts. Invariant: exact, with ties to the smaller y, then the smaller x.
+//! Rows are searched outwards from the tile's own; in each, the nearest run of free tiles to the left and to the
+//! right counts. Invariant: exact; among equals the smaller y wins, then the smaller x.
 //!
-//! Cost: O(rows within the answer's distance × (stretches looked at + distance / 64)).
+//! Cost: O(rows within the result's distance × (runs examined + distance / 64)).
 
 use glam::IVec2;
 
@@ -13,7 +13,7 @@ use super::regions::RegionId;
 impl TileMap {
     /// The free tile with the smallest distance to `tile`, at most `radius_max` tiles away (from centre to centre).
     ///
-    /// `tile` may lie outside the map. Ties go to the smaller y, then to the smaller x.
+    /// `tile` may be outside the map. Among equals the smaller y wins, then the smaller x.
     pub fn nearest_free(&self, tile: IVec2, radius_max: u32) -> Option<IVec2> {
         self.nearest(tile, radius_max, None)
     }
@@ -34,7 +34,7 @@ impl TileMap {
         let mut best: Option<(u64, i64, i64)> = None;
         // No distance reaches 2³² along an axis, and no sum of two squares 2⁶⁴: no map is that far from a tile.
         let mut limit = u64::from(radius_max).pow(2);
-        // Rows before the first that lies in the map hold nothing.
+        // Rows before the first one of the map hold nothing.
         let first = (y - y.clamp(0, bottom)).abs();
         for distance in first.. {
             let squared = (distance * distance) as u64;
@@ -56,7 +56,7 @@ impl TileMap {
         best.map(|(_, y, x)| IVec2::new(x as i32, y as i32))
     }
 
-    /// The nearest tile of a row to x that may be chosen, at most `reach` away; the left one of two.
+    /// The nearest allowed tile of a row to x, at most `reach` away; the left one of two.
     fn nearest_in_row(&self, x: i64, y: u32, reach: i64, region: Option<RegionId>) -> Option<i64> {
         let is_chosen =
             |x: u32| region.is_none_or(|region| self.regions.contains(&self.rows, region, x, y));

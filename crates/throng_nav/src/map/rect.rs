@@ -1,14 +1,14 @@
-//! Rectangles of tiles, and how large a map may be.
+//! Rectangles of tiles, and the maximum size of a map.
 
 use std::fmt;
 
 use glam::IVec2;
 use serde::{Deserialize, Serialize};
 
-/// The most tiles along a side of a map.
+/// The maximum number of tiles along a side of a map.
 pub const SIDE_MAX: u32 = 65_536;
 
-/// The most tiles of a map in all.
+/// The maximum number of tiles of a map.
 pub const TILES_MAX: u64 = 1 << 28;
 
 /// A rectangle of tiles. In a scenario it is written `(x, y, width, height)`.
@@ -51,7 +51,7 @@ impl TileRect {
         self.width as u64 * self.height as u64
     }
 
-    /// Whether a tile lies in the rectangle.
+    /// Whether a tile is in the rectangle.
     pub fn contains(&self, tile: IVec2) -> bool {
         let (x, y) = (i64::from(tile.x), i64::from(tile.y));
         let (left, top) = (i64::from(self.x), i64::from(self.y));
@@ -61,7 +61,7 @@ impl TileRect {
             && y < top + i64::from(self.height)
     }
 
-    /// The part that both have, without a tile where they have none.
+    /// The intersection of both; empty if they share no tile.
     pub fn intersection(&self, other: &TileRect) -> TileRect {
         let (x, y) = (self.x.max(other.x), self.y.max(other.y));
         TileRect {
@@ -72,7 +72,7 @@ impl TileRect {
         }
     }
 
-    /// The rectangle with so many tiles more on every side, as far as coordinates go.
+    /// The rectangle with this many tiles more on every side, as far as coordinates go.
     pub const fn grown(&self, tiles: u32) -> TileRect {
         let (x, y) = (self.x.saturating_sub(tiles), self.y.saturating_sub(tiles));
         TileRect {

@@ -1,13 +1,13 @@
-//! What others made of a map's tiles and keep in its file: bytes by tag, which this folder does not look into.
+//! Sections: data that was prepared from a map's tiles and stored in its file, as bytes by tag. This folder does not read them.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What somebody prepared of a map's tiles, as bytes.
+/// Data that was prepared from a map's tiles, as bytes.
 ///
-/// Whoever reads a part checks it as bytes of unknown origin: a file's checksum tells damage, not forgery. Clones share
-/// the bytes, and parts that came from one file share those of the file.
+/// A reader of a section checks it as bytes of unknown origin: a file's checksum detects damage, not forgery. Clones share
+/// the bytes, and sections from one file share those of the file.
 #[derive(Clone)]
 pub struct MapSection {
     tag: [u8; 4],
@@ -16,7 +16,7 @@ pub struct MapSection {
 }
 
 impl MapSection {
-    /// A part of these bytes. The tag says what they are, to whoever wrote them.
+    /// Creates a section from these bytes. The tag identifies the contents.
     pub fn new(tag: [u8; 4], bytes: Vec<u8>) -> Self {
         let range = 0..bytes.len();
         Self {
@@ -26,12 +26,12 @@ impl MapSection {
         }
     }
 
-    /// A part of a file. The range lies in it.
+    /// A section of a file. The range must be inside it.
     pub(super) fn from_file(tag: [u8; 4], file: Arc<Vec<u8>>, range: Range<usize>) -> Self {
         Self { tag, file, range }
     }
 
-    /// What the bytes are.
+    /// The kind of contents.
     pub fn tag(&self) -> [u8; 4] {
         self.tag
     }

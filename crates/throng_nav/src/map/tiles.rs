@@ -1,9 +1,9 @@
-//! The obstacle map: two bit planes and the connected regions, kept in step.
+//! The obstacle map: two bit planes and the connected regions, kept consistent.
 //!
-//! Invariants: `columns` is the transpose of `rows`; two tiles have the same region when a walk over straight
-//! neighbours joins them, and, once the map is settled, exactly then; `fingerprint` is a function of the tiles alone.
+//! Invariants: `columns` is the transpose of `rows`; two tiles have the same region if straight steps connect
+//! them and, once the regions are final, only then; `fingerprint` is a function of the tiles alone.
 //!
-//! Cost: 1/4 byte a tile for the two planes, 1 or 2 bytes a tile for the regions (4 with more than 65,534 of 64 tiles or
+//! Cost: 1/4 byte per tile for the two planes, 1 or 2 bytes per tile for the regions (4 with more than 65,534 of 64 tiles or
 //! more, which takes 4.2 million tiles).
 
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::rect::{SIDE_MAX, TILES_MAX, TileRect};
 use super::regions::{RegionId, Regions};
 use super::sections::MapSection;
 
-/// An obstacle map: which tiles are blocked, and which free tiles are connected.
+/// An obstacle map: blocked tiles, and connected regions of free tiles.
 ///
-/// x runs to the right, y down, tile (0, 0) is at the top left. Everything outside the map is blocked. Tiles change
+/// x points to the right, y down, tile (0, 0) is at the top left. Everything outside the map is blocked. Tiles change
 /// through [`TileMap::edit`] only.
 ///
-/// Two maps are equal when their tiles are; their [parts](TileMap::parts) may differ, and so may the numbers of their regions,
-/// since those depend on the edits a map has seen.
+/// Two maps are equal when their tiles are; their [sections](TileMap::parts) may differ, and so may their region ids,
+/// since those depend on the edits.
 #[derive(Clone, Debug)]
 pub struct TileMap {
     pub(super) rows: BitPlane,
@@ -67,7 +67,7 @@ impl TileMap {
         Ok(Self::from_rows(rows))
     }
 
-    /// A map of the tiles for which `is_blocked(x, y)` holds; it is asked row by row, from left to right.
+    /// A map of the tiles for which `is_blocked(x, y)` is true; called row by row, from left to right.
     ///
     /// Errors: as [`TileMap::new`].
     pub fn from_fn(
@@ -85,7 +85,7 @@ impl TileMap {
         )))
     }
 
-    /// A map drawn in text, for tests and documentation: `.` is free, `@` and `#` are blocked, a line is a row.
+    /// A map drawn in text, for tests and documentation: `.` is free, `@` and `#` are blocked, a line of text is a row.
     /// Spaces around a line and empty lines at either end are dropped.
     ///
     /// Errors: another letter, rows of different lengths, no row at all.
@@ -100,7 +100,7 @@ impl TileMap {
         Ok(Self::from_rows(parse_ascii(text)?))
     }
 
-    /// Builds everything that follows from the rows.
+    /// Builds everything that is derived from the rows.
     pub(super) fn from_rows(rows: BitPlane) -> Self {
         let mut columns = BitPlane::blocked(rows.height(), rows.width());
         columns.transpose_from(&rows, TileRect::new(0, 0, rows.width(), rows.height()));
@@ -118,7 +118,7 @@ impl TileMap {
         }
     }
 
-    /// The same map with what was prepared of it, instead of what it had.
+    /// The same map with these sections instead of its own.
     #[must_use]
     pub fn with_sections(self, parts: Vec<MapSection>) -> Self {
         let parts = parts.into();
@@ -128,8 +128,8 @@ impl TileMap {
         }
     }
 
-    /// What was prepared of the tiles by others and came with the map out of a `.tmap` file. An edit that changes a tile
-    /// drops all of it; until then the bytes of the file stay, for whoever opens another scene with the map.
+    /// The sections that were loaded with the map from a `.tmap` file. An edit that changes a tile
+    /// drops all of them; until then the bytes of the file stay in memory, for another scene with the same map.
     pub fn parts(&self) -> &[MapSection] {
         &self.sections
     }
@@ -165,7 +165,7 @@ impl TileMap {
         self.rows.is_blocked(x, y)
     }
 
-    /// Whether a tile lies in the map and is not blocked.
+    /// Whether a tile is on the map and not blocked.
     #[inline]
     pub fn is_free(&self, tile: IVec2) -> bool {
         !self.rows.is_blocked(tile.x, tile.y)
@@ -173,7 +173,7 @@ impl TileMap {
 
     /// The region of a tile; `None` when it is blocked or outside.
     ///
-    /// Until the map is [settled](TileMap::has_final_regions), a region that an edit has cut may still be one.
+    /// Until the [regions are final](TileMap::has_final_regions), a region that an edit has split may still be one.
     ///
     /// Cost: O(1); in a region of fewer than 64 tiles a flood of them, tens of nanoseconds to a few microseconds.
     #[inline]
@@ -190,14 +190,14 @@ impl TileMap {
             .is_some_and(|(x, y)| self.regions.contains(&self.rows, region, x, y))
     }
 
-    /// Whether two tiles are free and a walk over straight neighbours joins them. O(1), or a flood of fewer than 64
+    /// Whether two tiles are free and connected by straight steps. O(1), or a flood of fewer than 64
     /// tiles.
     ///
-    /// `false` is always right. `true` means *perhaps* until the map is [settled](TileMap::has_final_regions): a large cut may just
-    /// have parted the two.
+    /// `false` is always right. `true` means *perhaps* until the [regions are final](TileMap::has_final_regions): a large edit
+    /// may just have separated the two.
     ///
-    /// A diagonal step needs both straight neighbours free, or at least one of them, so this answers for 8-connected
-    /// movement as well.
+    /// A diagonal step needs both straight neighbours free, or at least one of them, so this also holds for 8-connected
+    /// movement.
     #[inline]
     pub fn are_connected(&self, a: IVec2, b: IVec2) -> bool {
         self.inside(a)
@@ -205,23 +205,23 @@ impl TileMap {
             .is_some_and(|(a, b)| self.regions.are_connected(&self.rows, a, b))
     }
 
-    /// Whether [`TileMap::finish_splits`] has nothing left to do. Until then regions, and what says whether tiles are connected,
-    /// may be too large, never too small: tiles said to be apart are. O(1).
+    /// Whether [`TileMap::finish_splits`] has nothing left to do. Until then regions, and the result of connectivity queries,
+    /// may be too large, never too small: tiles reported as not connected are not. O(1).
     #[inline]
     pub fn has_final_regions(&self) -> bool {
         self.regions.has_final_regions()
     }
 
-    /// Goes on with what edits left over, and returns whether the regions are settled now.
+    /// Continues the work that edits left over, and returns whether the regions are final now.
     ///
-    /// Cost: O(`runs_max`), in stretches of free tiles looked at, some 10 to 20 ns each; twice as much for every time that
-    /// an edit of a region has thrown back the flood that was under way in it, so that a region which is edited again and
-    /// again is settled all the same. The state after it follows from the edits and the calls alone.
+    /// Cost: O(`runs_max`), in runs of free tiles, about 10 to 20 ns each. The limit doubles each time that
+    /// an edit of a region restarts the running flood in it, so a region that is edited again and
+    /// again is finished all the same. The state after the call follows from the edits and the calls alone.
     pub fn finish_splits(&mut self, runs_max: usize) -> bool {
         self.regions.finish_splits(&self.rows, runs_max)
     }
 
-    /// The coordinates of a tile that lies in the map.
+    /// The coordinates of a tile on the map.
     #[inline]
     fn inside(&self, tile: IVec2) -> Option<(u32, u32)> {
         // A negative coordinate is beyond any size.
@@ -229,7 +229,8 @@ impl TileMap {
         (x < self.width() && y < self.height()).then_some((x, y))
     }
 
-    /// The number of regions; one that was cut counts as one until the map is [settled](TileMap::has_final_regions). O(1).
+    /// The number of regions; a region with a pending split counts as one until the [regions are
+    /// final](TileMap::has_final_regions). O(1).
     pub fn region_count(&self) -> u32 {
         self.regions.count()
     }
@@ -251,13 +252,13 @@ impl TileMap {
         self.regions.largest(&self.rows)
     }
 
-    /// 64 bits that follow from the size and the tiles alone, kept up by edits: what a state hash takes in for the
+    /// 64 bits that follow from the size and the tiles alone, updated by edits: the input of a state hash for the
     /// map. O(1).
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// The bytes that each part of the map holds.
+    /// The memory use of each part of the map, in bytes.
     pub fn memory(&self) -> MapMemory {
         MapMemory {
             rows_bytes: std::mem::size_of_val(self.rows.words()),
@@ -268,7 +269,7 @@ impl TileMap {
     }
 }
 
-/// The bytes a [`TileMap`] holds, by part.
+/// The memory use of a [`TileMap`] in bytes, by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapMemory {
     /// The bitmap row by row.
@@ -277,7 +278,7 @@ pub struct MapMemory {
     pub columns_bytes: usize,
     /// The region of each tile and the size of each region.
     pub regions_bytes: usize,
-    /// What others prepared of the tiles, as it came out of a file. Maps that came of each other by cloning share it.
+    /// The sections that were loaded from a file. Clones of a map share them.
     pub sections_bytes: usize,
 }
 
@@ -349,7 +350,7 @@ pub(super) fn check_size(width: u64, height: u64, place: &SourceLocation) -> Res
     }
 }
 
-/// What the words of one row that hold the given tiles add to the map's fingerprint.
+/// The contribution of the words of one row that hold the given tiles to the map's fingerprint.
 pub(super) fn row_fingerprint(rows: &BitPlane, y: u32, tiles: std::ops::Range<u32>) -> u64 {
     let first = tiles.start as usize / 64;
     let words = &rows.row(y)[first..(tiles.end as usize).div_ceil(64)];

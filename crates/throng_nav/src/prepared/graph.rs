@@ -1,19 +1,19 @@
-//! The graph of jump points: for every jump point and direction of arrival the jump points that follow.
+//! The graph of jump points: for every jump point and direction of arrival, its successors.
 //!
-//! What Jump Point Search with pruned diagonals finds out of a node depends on the node's tile and the direction in
-//! which it was reached, and on nothing else: not on the goal, which is looked for apart. So all of it is listed
-//! beforehand, and a search reads lists. Only the start, which is no jump point, walks over the map.
+//! The successors of a node in Jump Point Search with pruned diagonals depend only on the node's tile and the direction in
+//! which it was reached; the goal is handled separately. So all of them are computed in advance, and a search reads lists.
+//! Only the start, which is not a jump point, scans the map.
 //!
 //! ```text
 //! tile ──▶ number (rank in a bitmap) ──▶ first[number × ways + direction] ──▶ successors: number, direction
 //! ```
-//! Successors are reached diagonally first and straight after, so the length of that way is the octile distance of the two
-//! tiles and needs no place in the list.
+//! Successors are reached diagonally first and then straight, so the length of that path is the octile distance of the two
+//! tiles and needs no space in the list.
 //!
 //! Invariant: the successors are those that `jump` offers over sign planes, in that order.
 //!
-//! Cost: building walks once from every jump point in every direction, side by side. Memory: 4 bytes a successor, 20 a jump point (40
-//! under `Cut`) and what the numbers and the landmarks take.
+//! Cost: building scans once from every jump point in every direction, in parallel. Memory: 4 bytes per successor, 20 per
+//! jump point (40 under `Cut`), plus the numbers and the landmarks.
 
 use std::ops::Range;
 
@@ -35,11 +35,11 @@ use throng_core::parallel::ParallelExecutor;
 pub(crate) struct JumpGraph {
     pub(crate) points: JumpPoints,
     pub(crate) landmarks: Landmarks,
-    /// Directions in which a jump point may be reached: 4, or 8 under `Cut`.
+    /// The number of directions in which a jump point may be reached: 4, or 8 under `Cut`.
     pub(super) direction_count: u32,
-    /// Where the successors of a jump point reached in a direction begin; they end where the next ones begin.
+    /// Where the successors of a jump point and direction of arrival begin; they end where the next ones begin.
     pub(super) first: Vec<u32>,
-    /// The directions in which a jump point reached in a direction goes on.
+    /// The directions in which a path continues from a jump point, by direction of arrival.
     pub(super) onward: Vec<Directions>,
     pub(super) successors: Vec<Successor>,
 }
@@ -54,7 +54,7 @@ impl Successor {
         Self(number << 3 | direction as u32)
     }
 
-    /// A successor by what [`Successor::bits`] gave.
+    /// A successor from the result of [`Successor::bits`].
     pub(super) fn of_bits(bits: u32) -> Self {
         Self(bits)
     }
@@ -75,8 +75,8 @@ impl Successor {
 }
 
 impl JumpGraph {
-    /// The graph of a map.
-    /// `None` if it takes more than so many bytes.
+    /// Builds the graph of a map.
+    /// `None` if it takes more than this many bytes.
     pub(crate) fn build(
         map: &TileMap,
         diagonal: Diagonal,
@@ -99,7 +99,7 @@ impl JumpGraph {
             + size_of_val(&self.successors[..])
     }
 
-    /// Jump points alone.
+    /// The jump points alone.
     pub(super) fn without_successors(points: JumpPoints, diagonal: Diagonal) -> Self {
         Self {
             points,
@@ -125,7 +125,7 @@ impl JumpGraph {
         let points = JumpPoints::number_all(map, |x, y| jump_points_in_word::<CUT>(rows, x, y));
         let mut graph = Self::without_successors(points, diagonal);
         let walks = SignScanner { tiles: map, planes };
-        // Places in the lists of successors and legs are numbers of 32 bits; legs take 4 times the limit at most, and go.
+        // Offsets in the lists of successors and legs have 32 bits; legs take at most 4 times the limit and are dropped later.
         let bytes_max = bytes_max.min(u32::MAX as usize);
         let room = bytes_max.checked_sub(graph.memory_bytes())?;
         let mut stretches: Vec<JumpPointChunk> = (0..graph.points.len())
@@ -133,7 +133,7 @@ impl JumpGraph {
             .map(|first| JumpPointChunk::of(first..graph.points.len().min(first + CHUNK_POINTS)))
             .collect();
         let (mut graph_bytes, mut leg_count) = (0, 0);
-        // Some at a time, as there may be more hands for the next ones, and too much for these.
+        // In batches, since there may be more workers for the next ones, and all at once would take too much memory.
         for stretches in stretches.chunks_mut(CHUNKS_AT_ONCE) {
             spread.for_each_item(stretches, |stretch| {
                 stretch.scan_points::<CUT>(&walks, &graph.points, graph.direction_count);
@@ -151,7 +151,7 @@ impl JumpGraph {
         (graph.memory_bytes() <= bytes_max).then_some(graph)
     }
 
-    /// Takes over what follows from all jump points, and gives the legs out of them.
+    /// Moves the successors of all jump points into the graph, and returns the legs from them.
     fn append_chunks(&mut self, stretches: Vec<JumpPointChunk>) -> Vec<Legs> {
         let sum = |len: fn(&JumpPointChunk) -> usize| stretches.iter().map(len).sum::<usize>();
         self.first.reserve_exact(sum(|it| it.counts.len()) + 1);
@@ -172,7 +172,7 @@ impl JumpGraph {
         of_stretches.collect()
     }
 
-    /// Calls `offer` with what `jump` would offer out of a jump point reached in a direction.
+    /// Calls `offer` with the successors that `jump` would offer from a jump point reached in a direction.
     #[inline]
     pub(crate) fn for_each_successor(
         &self,
@@ -189,7 +189,7 @@ impl JumpGraph {
         }
     }
 
-    /// Asks for the memory that going on from a jump point reads, of which there is more in all than caches hold.
+    /// Prefetches the memory that continuing from a jump point reads; the whole graph is larger than the caches.
     #[inline(always)]
     pub(crate) fn prefetch_onward(&self, number: u32, direction: Direction) {
         let way = (number * self.direction_count + direction as u32) as usize;
@@ -197,7 +197,7 @@ impl JumpGraph {
         prefetch_index(&self.successors, self.first[way] as usize);
     }
 
-    /// The directions in which a jump point reached in a direction goes on, and what it meets there.
+    /// The directions in which a path continues from a jump point reached in a direction, and its successors.
     #[inline(always)]
     pub(crate) fn onward(&self, number: u32, direction: Direction) -> (Directions, &[Successor]) {
         let way = (number * self.direction_count + direction as u32) as usize;
@@ -206,16 +206,16 @@ impl JumpGraph {
     }
 }
 
-/// Jump points that are walked from in one piece of work: half a millisecond. Few in tests, whose maps are small.
+/// The number of jump points in one work item: half a millisecond. Few in tests, whose maps are small.
 const CHUNK_POINTS: u32 = if cfg!(test) { 16 } else { 512 };
 
-/// Stretches that are walked side by side.
+/// The number of work items that run in parallel.
 const CHUNKS_AT_ONCE: usize = 16;
 
-/// What follows from jump points whose numbers follow each other.
+/// The successors of jump points with consecutive numbers.
 struct JumpPointChunk {
     numbers: Range<u32>,
-    /// How many successors a jump point reached in a direction has.
+    /// The number of successors of each jump point and direction of arrival.
     counts: Vec<u32>,
     onward: Vec<Directions>,
     successors: Vec<Successor>,
@@ -249,7 +249,7 @@ impl JumpPointChunk {
                 found.clear();
                 let directions = Directions::of(direction);
                 for_each_successor::<_, CUT, true>(walks, tile, directions, |tile, direction| {
-                    // Planes that came out of a file may say anything.
+                    // Planes from a file may contain anything.
                     let number = points.number(tile);
                     found.extend(number.map(|number| Successor::new(number, direction)));
                 });
@@ -271,7 +271,7 @@ impl JumpPointChunk {
         }
     }
 
-    /// Bytes that they take in the graph.
+    /// The bytes that they take in the graph.
     fn graph_bytes(&self) -> usize {
         size_of_val(&self.counts[..])
             + size_of_val(&self.onward[..])
@@ -279,7 +279,7 @@ impl JumpPointChunk {
     }
 }
 
-/// Where in 64 tiles of a row a walk of any direction may have to turn.
+/// The tiles among 64 of a row where a path in any direction may have to turn.
 fn jump_points_in_word<const CUT: bool>(rows: &BitPlane, x: i32, y: i32) -> u64 {
     let straight = turns_in_word::<CUT, 1>(rows, x, y) & !rows.word_at(x - 1, y)
         | turns_in_word::<CUT, -1>(rows, x, y) & !rows.word_at(x + 1, y)
@@ -297,7 +297,7 @@ fn jump_points_in_word<const CUT: bool>(rows: &BitPlane, x: i32, y: i32) -> u64 
     (straight | diagonal) & !rows.word_at(x, y)
 }
 
-/// Whether a walk can come to a tile in a direction and may then have to turn there.
+/// Whether a path can reach a tile in a direction and may then have to turn there.
 fn is_turn<const CUT: bool>(rows: &BitPlane, tile: IVec2, direction: Direction) -> bool {
     let IVec2 { x, y } = tile;
     let IVec2 { x: dx, y: dy } = direction.step();

@@ -1,9 +1,9 @@
 //! The jump points of a map and their numbers.
 //!
-//! Numbers go block by block of 64 by 64 tiles, so that what a search reads of neighbours, and writes of them, lies together:
-//! one that goes through blocks as it goes through the map meets the same few pages and lines again and again.
+//! Numbers are assigned by blocks of 64 by 64 tiles, so that the data of neighbours is stored together:
+//! a search that moves through adjacent blocks accesses the same few pages and cache lines again and again.
 //!
-//! Cost: O(1) either way. Memory: 4 bytes a jump point, 1.5 bits a tile.
+//! Cost: O(1) either way. Memory: 4 bytes per jump point, 1.5 bits per tile.
 
 use glam::IVec2;
 use prefetch_index::prefetch_index;
@@ -14,12 +14,12 @@ use crate::map::TileMap;
 /// Rows of a block.
 const BLOCK_ROWS: usize = 64;
 
-/// Which tiles of a map are jump points.
+/// The jump points of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JumpPoints {
-    /// One bit a tile, row by row, whole words a row.
+    /// One bit per tile, row by row, whole words per row.
     pub(super) is_jump_point: Vec<u64>,
-    /// For each of those words how many jump points come before it.
+    /// For each of those words the number of jump points before it.
     before: Vec<u32>,
     words_per_row: usize,
     /// The tiles of the jump points, by their numbers: block by block, and in each by y, then x.
@@ -27,7 +27,7 @@ pub(crate) struct JumpPoints {
 }
 
 impl JumpPoints {
-    /// Those that `bits` has in 64 tiles of a row from x and y on.
+    /// Numbers the jump points; `bits` returns those among 64 tiles of a row from x and y on.
     pub(super) fn number_all(map: &TileMap, bits: impl Fn(i32, i32) -> u64) -> Self {
         let (width, height) = (map.width() as i32, map.height() as i32);
         let words_per_row = (map.width() as usize).div_ceil(64);
@@ -57,7 +57,7 @@ impl JumpPoints {
         }
     }
 
-    /// How many there are.
+    /// The number of jump points.
     #[inline(always)]
     pub(crate) fn len(&self) -> u32 {
         self.tiles.len() as u32
@@ -78,7 +78,7 @@ impl JumpPoints {
         (bits & own != 0).then(|| self.before[word] + lower.count_ones())
     }
 
-    /// Asks for the memory that [`JumpPoints::tile`] reads.
+    /// Prefetches the memory that [`JumpPoints::tile`] reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self, number: u32) {
         prefetch_index(&self.tiles, number as usize);

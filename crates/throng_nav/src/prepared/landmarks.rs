@@ -1,25 +1,25 @@
-//! Landmarks: four jump points in the corners of a map, and how far every jump point is from each of them.
+//! Landmarks: four jump points in the corners of a map, and the distance of every jump point from each of them.
 //!
-//! As a way never spares more than it is long, two tiles are at least as far apart as their distances from a landmark differ
-//! (Goldberg and Harrelson, "Computing the shortest path: A* search meets graph theory", SODA 2005). Where walls make ways
-//! longer than they look, that says more of what is left to a goal than the octile distance does.
+//! By the triangle inequality, two tiles are at least as far apart as their distances from a landmark differ
+//! (Goldberg and Harrelson, "Computing the shortest path: A* search meets graph theory", SODA 2005). Where walls make paths
+//! longer than the straight distance, this is a better estimate than the octile distance.
 //!
-//! Distances are in [coarse units](coarse_octile) and exact in them, so an estimate by them is consistent: it is the difference
-//! of two shortest ways, in a measure that counts no step for more than it costs. What is not connected to a landmark, or too
-//! far for 32 bits, stands as farthest; all that is lost by that is the estimate.
+//! Distances are in [coarse units](coarse_octile) and exact in them, so an estimate from them is consistent: it is the
+//! difference of two shortest paths, in a measure that counts no step for more than it costs. A jump point that is not
+//! connected to a landmark, or too far for 32 bits, is stored as farthest; only the estimate is lost by that.
 //!
-//! Why they are exact. The first leg of a shortest way from a tile, walked diagonally first and straight after, ends at a jump
-//! point out of [`for_each_successor`] in all directions, or at the landmark. So a distance is the least of those of the jump
-//! points that follow, with the leg; a search from the landmark over these legs backwards finds all. A leg is as long one way as
-//! the other. The legs of the graph would not do: what is reached in a direction goes on only where it may have to turn, and a
-//! way from a landmark may pass a jump point where it does not turn.
+//! Why they are exact. The first leg of a shortest path from a tile, diagonally first and then straight, ends at a jump
+//! point from [`for_each_successor`] in all directions, or at the landmark. So a distance is the minimum over the following
+//! jump points of their distance plus the leg; a search from the landmark backwards over these legs finds all. A leg has the
+//! same length in both directions. The legs of the graph are not sufficient: from a direction of arrival they continue only
+//! where a path may have to turn, and a path from a landmark may pass a jump point where it does not turn.
 //!
-//! Cost: a walk in all directions from each jump point, and a look at each leg for each landmark: a graph with landmarks takes three
-//! times the time of one without, of which all but a tenth can be done side by side. Memory: 16 bytes a jump point; while they
-//! are built up to 12 a leg, and 16 a jump point and 12 for each search that runs.
+//! Cost: a scan in all directions from each jump point, and a visit of each leg for each landmark: a graph with landmarks takes
+//! three times the time of one without, of which all but a tenth can be parallel. Memory: 16 bytes per jump point; while they
+//! are built up to 12 per leg, and for each running search 16 per jump point and 12.
 //!
-//! Tried: eight landmarks, with the middles of the sides, expand a tenth less in towns and take as long; sixteen the same. Following a
-//! leg back only to where a shortest way goes on in a direction that its arrival allows, and asking ahead for what is looked at,
+//! Tried: eight landmarks, with the middles of the sides, expand a tenth less in towns and take as long; sixteen the same.
+//! Following a leg back only to where a shortest path continues in a direction that its arrival allows, and prefetching,
 //! made building no faster; a heap in place of buckets takes a fifth more.
 
 use glam::{IVec2, UVec2};
@@ -33,7 +33,7 @@ use crate::jump_scan::{JumpScanner, for_each_successor};
 use crate::key::Key;
 use throng_core::parallel::ParallelExecutor;
 
-/// Where the landmarks stand: as far in these directions as there are jump points.
+/// The positions of the landmarks: as far in these directions as there are jump points.
 const CORNERS: [IVec2; LANDMARKS] = [
     IVec2::new(-1, -1),
     IVec2::new(1, -1),
@@ -43,23 +43,23 @@ const CORNERS: [IVec2; LANDMARKS] = [
 
 pub(super) const LANDMARKS: usize = 4;
 
-/// How far a tile is from each landmark, in coarse units.
+/// The distances of a tile from each landmark, in coarse units.
 pub(crate) type LandmarkDistances = [u32; LANDMARKS];
 
-/// Farther than anything, and what no way leads to.
+/// Farther than any distance: there is no path.
 const UNREACHABLE: u32 = u32::MAX;
 
 /// The distances of all jump points from the landmarks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Landmarks {
-    /// The jump points that are landmarks, which may be the same; none on a map without any.
+    /// The jump points that are landmarks, with possible duplicates; empty on a map without jump points.
     pub(crate) numbers: Vec<u32>,
     /// By the numbers of the jump points.
     pub(crate) distances: Vec<LandmarkDistances>,
 }
 
 impl Landmarks {
-    /// Chooses landmarks, and searches from each over the legs out of all jump points in all directions.
+    /// Chooses landmarks, and searches from each over the legs from all jump points in all directions.
     pub(super) fn build<const CUT: bool>(
         walks: &SignScanner,
         points: &JumpPoints,
@@ -67,7 +67,7 @@ impl Landmarks {
         spread: impl ParallelExecutor,
     ) -> Self {
         let (mut numbers, mut by_end) = (Vec::new(), LegsByEnd::default());
-        // Each reads all legs, and takes a tenth of the time.
+        // Each search reads all legs and takes a tenth of the time.
         let choose = || numbers = corners(points, &legs);
         let sort = || by_end = LegsByEnd::of(points.len(), &legs);
         let mut parts: [Box<dyn FnMut() + Send>; 2] = [Box::new(sort), Box::new(choose)];
@@ -88,7 +88,7 @@ impl Landmarks {
         Self { numbers, distances }
     }
 
-    /// The distances of a tile that may be any; `None` where no way leads to a landmark. O(jump points around it).
+    /// The distances of any tile; `None` if there is no path to a landmark. O(jump points around it).
     pub(crate) fn of_tile<const CUT: bool>(
         &self,
         walks: &SignScanner,
@@ -115,7 +115,7 @@ impl Landmarks {
         is_known.then_some(least)
     }
 
-    /// What a way from a jump point to a tile costs at least, by the distances of that tile.
+    /// A lower bound of the cost from a jump point to a tile, from the distances of that tile.
     #[inline(always)]
     pub(crate) fn lower_bound(&self, number: u32, to: &LandmarkDistances) -> PathCost {
         let distances = self.distances[number as usize].iter().zip(to);
@@ -123,20 +123,20 @@ impl Landmarks {
         PathCost::of_coarse(differences.max().unwrap_or(0))
     }
 
-    /// Asks for the memory that [`Landmarks::lower_bound`] reads.
+    /// Prefetches the memory that [`Landmarks::lower_bound`] reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self, number: u32) {
         prefetch_index(&self.distances, number as usize);
     }
 
-    /// Bytes that those of so many jump points hold on the heap.
+    /// The heap memory of the landmarks of this many jump points, in bytes.
     pub(super) const fn memory_bytes_of(points: u32) -> usize {
         points as usize * size_of::<LandmarkDistances>()
     }
 }
 
-/// The jump points that lie farthest in each corner, of those that legs join: the most, with the lowest numbers among equals. This
-/// asks for no region of the map, as the numbers of those tell of edits and a graph is to follow from the tiles alone.
+/// The farthest jump points in each corner, among the largest connected group (the lowest numbers among equals). This
+/// does not read the map's regions, since region ids depend on edits and a graph must follow from the tiles alone.
 fn corners(points: &JumpPoints, legs: &[Legs]) -> Vec<u32> {
     let mut joined: Vec<u32> = (0..points.len()).collect();
     legs.iter().flat_map(Legs::iter).for_each(|(number, end)| {
@@ -160,7 +160,7 @@ fn corners(points: &JumpPoints, legs: &[Legs]) -> Vec<u32> {
     farthest.map(|(_, number)| number).to_vec()
 }
 
-/// The lowest number that is joined with one; what is looked up on the way is brought nearer to it.
+/// The lowest number connected with one; compresses the path on the way.
 fn root(joined: &mut [u32], mut number: u32) -> u32 {
     while joined[number as usize] != number {
         let next = joined[number as usize];
@@ -170,18 +170,18 @@ fn root(joined: &mut [u32], mut number: u32) -> u32 {
     number
 }
 
-/// The first legs of ways out of jump points in all directions, one jump point after the other.
+/// The first legs of paths from jump points in all directions, one jump point after the other.
 pub(super) struct Legs {
     /// The number of the first of these jump points.
     first: u32,
-    /// How many legs lead out of each.
+    /// The number of legs from each.
     pub(super) counts: Vec<u32>,
-    /// The numbers of the jump points at which they end.
+    /// The numbers of the jump points at their ends.
     pub(super) ends: Vec<u32>,
 }
 
 impl Legs {
-    /// None yet, of the jump points from one on.
+    /// Creates an empty list for jump points from `first` on.
     pub(super) const fn out_of(first: u32) -> Self {
         Self {
             first,
@@ -190,7 +190,7 @@ impl Legs {
         }
     }
 
-    /// The numbers of the jump points that each leads out of and to.
+    /// The numbers of the jump points at the start and end of each leg.
     fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
         let mut to = 0;
         let counts = (self.first..).zip(&self.counts);
@@ -202,10 +202,10 @@ impl Legs {
     }
 }
 
-/// Legs by the jump points at which they end.
+/// Legs by the jump points at their ends.
 #[derive(Default)]
 struct LegsByEnd {
-    /// Where those to each jump point begin; they end where the next ones begin.
+    /// Where the legs to each jump point begin; they end where the next ones begin.
     first: Vec<u32>,
     from: Vec<u32>,
 }
@@ -230,20 +230,20 @@ impl LegsByEnd {
         Self { first, from }
     }
 
-    /// The jump points out of which legs lead to one.
+    /// The jump points with a leg to this one.
     fn to(&self, number: u32) -> &[u32] {
         let ends = [number, number + 1].map(|number| self.first[number as usize] as usize);
         &self.from[ends[0]..ends[1]]
     }
 }
 
-/// A jump point, and how far from a landmark it is: side by side, as both are looked at.
+/// A jump point and its distance from a landmark: stored together, as both are read together.
 struct Reached {
     tile: Key,
     distance: u32,
 }
 
-/// Finds the distances of all jump points from a landmark: a search by Dijkstra, against the direction of the legs.
+/// Finds the distances of all jump points from a landmark: Dijkstra's search, against the direction of the legs.
 fn search<const CUT: bool>(
     walks: &SignScanner,
     points: &JumpPoints,
@@ -283,12 +283,12 @@ fn search<const CUT: bool>(
     distances.collect()
 }
 
-/// What waits in a search, by distance in steps of [`BUCKET_UNITS`]: what waits in the same bucket is in no order, as no leg
+/// The queue of a search, by distance in steps of [`BUCKET_UNITS`]: entries of one bucket are in no order, as no leg
 /// leads from one of them to another.
 struct Buckets {
-    /// A ring: from the one at hand to as far as a leg leads, each with the place of its first entry.
+    /// A ring: from the current bucket to as far as a leg leads, each with the index of its first entry.
     first: Vec<u32>,
-    /// Numbers, each with the place of the next in its bucket.
+    /// Numbers, each with the index of the next in its bucket.
     entries: Vec<(u32, u32)>,
     waiting: usize,
     current: u32,
@@ -318,7 +318,7 @@ impl Buckets {
         self.waiting += 1;
     }
 
-    /// One of those that wait nearest.
+    /// Removes one of the nearest entries.
     fn pop(&mut self) -> Option<u32> {
         self.waiting = self.waiting.checked_sub(1)?;
         loop {
@@ -332,7 +332,7 @@ impl Buckets {
         }
     }
 
-    /// Whether that is the distance with which the last one waited, and not one at which it came out before.
+    /// Whether that is the last queued distance, and not an earlier one.
     fn is_current(&self, distance: u32) -> bool {
         distance / BUCKET_UNITS == self.current
     }
@@ -350,8 +350,8 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// The model is a plain list: what comes out waits in the first bucket of all that wait, and what is put in then is
-        /// at least a step and at most the longest leg farther.
+        /// The model is a plain list: a popped entry was in the first non-empty bucket, and a new entry is then
+        /// farther by at least a step and at most the longest leg.
         #[test]
         fn buckets_pop_the_nearest_first(
             steps in prop::collection::vec(prop::option::weighted(0.6, 0u32..=20_000), 0..300),

@@ -1,13 +1,13 @@
-//! What is built of a map once, so that searches need not look at its tiles again and again.
+//! Data that is computed once per map, so that searches need not scan its tiles again and again.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `nav_map` | [`NavMap`]: what is prepared of a map, and how it follows edits |
-//! | `planes` | sign planes: which straight walks end at a jump point |
-//! | `jump_points` | which tiles are jump points, and their numbers |
-//! | `landmarks` | how far each of them is from the corners of the map |
+//! | `nav_map` | [`NavMap`]: the prepared data of a map, and its updates after edits |
+//! | `planes` | sign planes: which straight scans end at a jump point |
+//! | `jump_points` | the jump points and their numbers |
+//! | `landmarks` | the distances of jump points from the corners of the map |
 //! | `graph` | the graph of jump points, with all successors listed, and its landmarks |
-//! | `part` | planes and graph to bytes and back, as a map's file keeps them |
+//! | `section` | planes and graph to bytes and back, for a map's file |
 
 mod graph;
 mod jump_points;

@@ -1,4 +1,4 @@
-//! What is prepared of a map for searching.
+//! The prepared data of a map for searches.
 
 use std::sync::Arc;
 
@@ -13,31 +13,31 @@ use crate::reference::StepTable;
 use crate::rule::Diagonal;
 use throng_core::parallel::{InlineExecutor, ParallelExecutor};
 
-/// The movement rule on a map, and the structures that were prepared of the map for it.
+/// The movement rule of a map, and the data that was prepared from the map for it.
 ///
-/// Clones share everything until one of them is edited. What was prepared of other tiles than those searched is not
-/// used: every answer is exact, whether or not anything is prepared, only slower without.
+/// Clones share everything until one of them is edited. Data that was prepared from other tiles than those searched is not
+/// used: every result is exact with or without prepared data, only slower without.
 #[derive(Clone, Debug, Default)]
 pub struct NavMap {
     diagonal: Diagonal,
-    /// The tiles that everything below was prepared of, and their size.
+    /// The tiles that everything below was prepared from, and their size.
     fingerprint: u64,
     size: (u32, u32),
     planes: Option<Arc<SignPlanes>>,
     table: Option<Arc<StepTable>>,
     graph: Option<Arc<JumpGraph>>,
-    /// Whether the graph would take more memory than it may.
+    /// Whether the graph would take more memory than allowed.
     is_graph_too_large: bool,
-    /// Whether anything came out of a file, where it may be wrong in what was not checked.
+    /// Whether anything was loaded from a file, and may be wrong where it was not checked.
     is_loaded: bool,
 }
 
-/// Tiles in the rectangles of an edit beyond which building anew is cheaper than repair, and does not have to be in the
-/// tick.
+/// The number of tiles in the rectangles of an edit beyond which rebuilding is cheaper than repair, and can be done outside
+/// the tick.
 const REPAIR_TILES_MAX: u64 = 1 << 14;
 
 impl NavMap {
-    /// Nothing prepared yet, of any map.
+    /// Creates a navigation map without prepared data.
     pub fn new(diagonal: Diagonal) -> Self {
         Self {
             diagonal,
@@ -45,8 +45,8 @@ impl NavMap {
         }
     }
 
-    /// What a map's file keeps of the sign planes and the graph, as far as they are prepared of these tiles: to be given
-    /// to [`TileMap::with_sections`], and read by [`NavMap::from_sections`]. O(bytes).
+    /// The sections for a map's file, with the sign planes and the graph if they are prepared from these tiles: an argument for
+    /// [`TileMap::with_sections`], read by [`NavMap::from_sections`]. O(bytes).
     pub fn to_sections(&self, tiles: &TileMap) -> Vec<MapSection> {
         let is_of = self.matches_tiles(tiles);
         let planes = self.planes().filter(|_| is_of);
@@ -56,11 +56,11 @@ impl NavMap {
         planes.into_iter().chain(graph).collect()
     }
 
-    /// What the [parts](TileMap::parts) of a map hold for a movement rule, and why some are not used. What is missing is
-    /// left to [`NavMap::prepare`]; parts of the other rule and of others are passed over.
+    /// Loads the prepared data for a movement rule from the [sections](TileMap::parts) of a map, and returns why some are not
+    /// used. Missing data is left to [`NavMap::prepare`]; sections of the other rule and unknown ones are skipped.
     ///
-    /// Nothing that the parts may hold makes a search panic or go on for ever. Beyond what that takes they are trusted, as
-    /// the tiles in a file are: forged ones make wrong paths.
+    /// No contents of a section can make a search panic or run forever. Apart from that they are trusted, as
+    /// the tiles in a file are: forged ones give wrong paths.
     ///
     /// Cost: reads and writes every byte once or twice, milliseconds where building takes a second.
     pub fn from_sections(diagonal: Diagonal, tiles: &TileMap) -> (Self, Vec<MapSectionError>) {
@@ -82,7 +82,7 @@ impl NavMap {
         (nav_map, refused)
     }
 
-    /// Whether anything prepared came out of a file, so that forged bits may have made answers wrong.
+    /// Whether any prepared data was loaded from a file, so that forged bits may give wrong results.
     pub const fn is_loaded(&self) -> bool {
         self.is_loaded
     }
@@ -104,17 +104,17 @@ impl NavMap {
         self.graph.as_deref()
     }
 
-    /// Whether what is prepared was prepared of these tiles.
+    /// Whether the data was prepared from these tiles.
     pub fn matches_tiles(&self, tiles: &TileMap) -> bool {
         self.fingerprint == tiles.fingerprint() && self.size == (tiles.width(), tiles.height())
     }
 
-    /// Builds what an algorithm reads, as far as it is missing. O(tiles); see `planes`, `table` and `graph`.
+    /// Builds the data that an algorithm reads, as far as it is missing. O(tiles); see `planes`, `table` and `graph`.
     pub fn prepare(&mut self, tiles: &TileMap, algorithm: Algorithm) {
         self.prepare_with_limit(tiles, algorithm, usize::MAX);
     }
 
-    /// The same without the graph, if that takes more than so many bytes.
+    /// The same without the graph, if that takes more than this many bytes.
     pub fn prepare_with_limit(
         &mut self,
         tiles: &TileMap,
@@ -124,7 +124,7 @@ impl NavMap {
         self.prepare_with(tiles, algorithm, graph_bytes_max, InlineExecutor);
     }
 
-    /// The same by several hands.
+    /// The same on several workers.
     pub fn prepare_with(
         &mut self,
         tiles: &TileMap,
@@ -146,7 +146,7 @@ impl NavMap {
         if algorithm != Algorithm::JpsGraph {
             return;
         }
-        // One out of a file may be too large; building it anew would make it no smaller.
+        // One from a file may be too large; rebuilding it would make it no smaller.
         let is_too_large = |graph: &mut Arc<JumpGraph>| graph.memory_bytes() > graph_bytes_max;
         if self.graph.take_if(is_too_large).is_some() {
             self.is_graph_too_large = true;
@@ -159,8 +159,8 @@ impl NavMap {
         }
     }
 
-    /// Whether an algorithm has what it reads of these tiles. One that has not is answered by
-    /// [`Algorithm::JpsBitPrune`], which is always ready and faster with its planes.
+    /// Whether the data that an algorithm reads is ready for these tiles. If not, the search uses
+    /// [`Algorithm::JpsBitPrune`] instead, which is always ready and faster with its planes.
     pub fn is_ready(&self, tiles: &TileMap, algorithm: Algorithm) -> bool {
         match algorithm {
             Algorithm::JpsBitPre | Algorithm::JpsBitPrunePre => {
@@ -173,7 +173,7 @@ impl NavMap {
         }
     }
 
-    /// Whether everything that an algorithm can make use of, and may take the memory for, is there for these tiles.
+    /// Whether all data that an algorithm can use, and that may take the memory, is ready for these tiles.
     pub fn is_prepared(&self, tiles: &TileMap, algorithm: Algorithm) -> bool {
         let has_planes =
             !uses_planes(algorithm) || (self.matches_tiles(tiles) && self.planes.is_some());
@@ -181,7 +181,7 @@ impl NavMap {
         (self.is_ready(tiles, algorithm) || is_refused) && has_planes
     }
 
-    /// The bytes of each structure that is prepared, by where it lies: maps that share one have the same.
+    /// The size in bytes of each prepared structure, by its address: maps that share one have the same.
     #[doc(hidden)]
     pub fn structures(&self) -> impl Iterator<Item = (usize, usize)> {
         let planes = self.planes.as_ref();
@@ -193,7 +193,7 @@ impl NavMap {
         [planes, table, graph].into_iter().flatten()
     }
 
-    /// Bytes of what is prepared and an algorithm reads, besides the tiles.
+    /// The size in bytes of the prepared data that an algorithm reads, without the tiles.
     pub fn prepared_bytes(&self, algorithm: Algorithm) -> usize {
         let planes = self.planes().filter(|_| uses_planes(algorithm));
         let table = self.table().filter(|_| uses_table(algorithm));
@@ -203,11 +203,12 @@ impl NavMap {
             + graph.map_or(0, JumpGraph::memory_bytes)
     }
 
-    /// Follows an edit of the tiles, now as they are after it. `changed` are the rectangles that [`TileMap::edit`] gave for
-    /// all edits since the last call; with any other what is prepared would tell of other tiles, and answers be wrong.
+    /// Updates the data after an edit of the tiles, which are given in their new state. `changed` are the rectangles that
+    /// [`TileMap::edit`] returned for all edits since the last call; with any others the data would not match the tiles, and
+    /// results would be wrong.
     ///
     /// Sign planes are repaired, or dropped when the rectangles hold more than 16,384 tiles. Graph and table are dropped:
-    /// [`NavMap::prepare`] builds them anew. Tiles of another size drop everything.
+    /// [`NavMap::prepare`] rebuilds them. Tiles of another size drop everything.
     pub fn apply_edit(&mut self, tiles: &TileMap, changed: &[TileRect]) {
         if self.size != (tiles.width(), tiles.height()) {
             *self = Self::new(self.diagonal);

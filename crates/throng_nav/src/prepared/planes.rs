@@ -1,24 +1,24 @@
-//! Sign planes: for every tile and straight direction one bit, whether the walk that way ends at a jump point.
+//! Sign planes: for every tile and straight direction one bit, whether the scan in that direction ends at a jump point.
 //!
-//! A diagonal walk looks along both its straight parts at every step, and nine looks in ten find a wall. With the
-//! answers laid out along the diagonals it sees in one word which of 64 steps are worth a look:
+//! A diagonal scan tests both its straight parts at every step, and nine tests in ten find a wall. With the
+//! results stored along the diagonals, one word shows which of 64 steps need a test:
 //!
 //! ```text
-//! falling diagonals          the block of columns 64b..64b+63, one line a diagonal:
+//! falling diagonals          the block of columns 64b..64b+63, one line per diagonal:
 //!   \ \ \ \                  line = y − (x mod 64) + 64        bit = x mod 64
 //!    \ \ \ \                 the same diagonal in the block to the right: 64 lines further
 //! ```
-//! Rising diagonals lie the other way round. A line holds five words: where the step onto a tile from the left is not
-//! allowed, and the signs across (east, west) and along (south or north) for walks to the right and to the left. Under
-//! `Cut` two more say where the diagonal walk may have to turn itself.
+//! Rising diagonals are mirrored. A line holds five words: where the step onto a tile from the left is not
+//! allowed, and the signs across (east, west) and along (south or north) for scans to the right and to the left. Under
+//! `Cut` two more words show where the diagonal path may have to turn itself.
 //!
 //! Invariants: after [`SignPlanes::repair`] the planes equal those built from the same tiles; tiles outside the map cannot
-//! be stepped onto, so that no walk leaves it.
+//! be stepped onto, so no scan leaves it.
 //!
-//! Cost: building sweeps words, not tiles: a fill along each line for the signs (six shifts a word), a transposition for
+//! Cost: building processes words, not tiles: a fill along each line for the signs (six shifts per word), a transposition for
 //! north and south, and a shear onto the diagonals (six passes). Repair recomputes the tiles around the changed
-//! rectangle one by one; in each line through it the signs behind can only change back to the nearest stop, and there they all
-//! do or none. Memory: 1.25 bytes a tile (`Cut` 1.75) and 65 lines more a block.
+//! rectangle one by one; in each line through it the signs behind can only change back to the nearest stop, and there all of
+//! them change or none. Memory: 1.25 bytes per tile (`Cut` 1.75) and 65 lines more per block.
 
 use glam::IVec2;
 
@@ -27,14 +27,14 @@ use crate::jump_scan::{JumpScanner, Reach, Stop};
 use crate::map::{BitPlane, TileMap, TileRect, transpose_block};
 use crate::rule::{Diagonal, diagonal_turns, is_step_free, is_straight_turn};
 
-/// Which word of a line.
+/// The words of a line.
 pub(super) const STEP: usize = 0;
 const ACROSS_RIGHT: usize = 1;
 const ALONG_RIGHT: usize = 2;
 const ACROSS_LEFT: usize = 3;
 const ALONG_LEFT: usize = 4;
 
-/// Lines a block has more than the map has rows.
+/// The number of lines of a block beyond the rows of the map.
 const EXTRA_LINES: usize = 65;
 
 /// The sign planes of a map under one movement rule.
@@ -51,7 +51,7 @@ pub(crate) struct SignPlanes {
 pub(super) struct SkewedPlane {
     pub(super) lines: usize,
     pub(super) words: Vec<[u64; 5]>,
-    /// Where walks to the right and to the left may have to turn; empty under `NoCut`.
+    /// Where paths to the right and to the left may have to turn; empty under `NoCut`.
     pub(super) turns: Vec<[u64; 2]>,
 }
 
@@ -64,7 +64,7 @@ impl SignPlanes {
         }
     }
 
-    /// Makes the planes those of the map again after tiles in a rectangle have changed.
+    /// Updates the planes after tiles in a rectangle of the map have changed.
     pub(crate) fn repair(&mut self, map: &TileMap, diagonal: Diagonal, rect: TileRect) {
         match diagonal {
             Diagonal::NoCut => self.repair_with::<false>(map, rect),
@@ -83,7 +83,7 @@ impl SignPlanes {
     /// Whether all diagonal steps from one tile to another are allowed.
     #[inline]
     fn is_diagonal_clear(&self, from: IVec2, to: IVec2) -> bool {
-        // Both ways take the same steps, and a step is kept with its right-hand tile.
+        // Both directions take the same steps, and a step is stored with its right-hand tile.
         let (left, right) = if from.x < to.x {
             (from, to)
         } else {
@@ -193,7 +193,7 @@ impl SignPlanes {
             for x in (left - 1).max(0)..=right.min(width - 1) {
                 let is_blocked = rows.is_blocked(x, y);
                 for (family, dy) in [(&mut self.falling, 1), (&mut self.rising, -1)] {
-                    // Onto this tile from the left; from a blocked tile no walk starts.
+                    // Onto this tile from the left; no scan starts on a blocked tile.
                     let may_step = !is_blocked
                         && !rows.is_blocked(x - 1, y - dy)
                         && is_step_free::<CUT>(rows, x, y, -1, -dy);
@@ -219,7 +219,7 @@ impl SignPlanes {
         }
     }
 
-    /// Repairs the signs of walks by `FORWARD` along the lines of a plane, in one line in or beside which the tiles from
+    /// Repairs the signs of scans by `FORWARD` along the lines of a plane, in one line in or next to which the tiles from
     /// `start` up to `end` have changed.
     ///
     /// Stops have changed there and one tile to either side, and signs look strictly ahead.
@@ -249,7 +249,7 @@ impl SignPlanes {
                 && (sign || is_straight_turn::<CUT>(plane, place + FORWARD, line, (FORWARD, 0)));
             let is_changed = self.set_sign::<IS_ROW, FORWARD>(tile(place), sign);
             if place == behind_most {
-                // A wall here is another change of the same edit, and nothing behind it sees past it.
+                // A wall here is another change of the same edit, and no scan behind it passes it.
                 if !is_changed || plane.is_blocked(place, line) {
                     return;
                 }
@@ -281,7 +281,7 @@ impl SignPlanes {
         self.falling.words[line][word] >> bit & 1 != 0
     }
 
-    /// Sets a sign in both families; gives whether it was another.
+    /// Sets a sign in both families; returns whether it changed.
     #[inline]
     fn set_sign<const IS_ROW: bool, const FORWARD: i32>(
         &mut self,
@@ -318,7 +318,7 @@ impl SkewedPlane {
 
     /// The lines of a block, and the blocks.
     pub(super) fn shape(map: &TileMap) -> (usize, usize) {
-        // A walk to the right reads the column beyond the last.
+        // A scan to the right reads the column beyond the last.
         let blocks = map.width() as usize / 64 + 1;
         (map.height() as usize + EXTRA_LINES, blocks)
     }
@@ -335,7 +335,7 @@ impl SkewedPlane {
         (block * self.lines + line, bit)
     }
 
-    /// Lays one word a row of a block out along its diagonals; `outside` is what tiles beyond the map read as.
+    /// Writes one word per row of a block along its diagonals; `outside` is the value of tiles beyond the map.
     fn shear_into(
         &mut self,
         block: &[u64],
@@ -366,7 +366,7 @@ impl SkewedPlane {
     }
 }
 
-/// Tells where walks end from bitmaps and sign planes.
+/// Finds the ends of scans from bitmaps and sign planes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SignScanner<'m> {
     pub(crate) tiles: &'m TileMap,
@@ -389,7 +389,7 @@ impl<const CUT: bool> JumpScanner<CUT> for SignScanner<'_> {
         let way = to - from;
         let (across, along) = (way.x.abs(), way.y.abs());
         let bend = from + way.signum() * across.min(along);
-        // This part is near the goal, which is asked about again and again, and mostly says no.
+        // This part is near the goal, which is tested again and again, and is usually not clear.
         let is_straight_clear = if across > along {
             let (start, end) = (bend.x.min(to.x), bend.x.max(to.x));
             self.tiles.rows().is_run_free(start, end, to.y)
@@ -408,7 +408,7 @@ impl<const CUT: bool> JumpScanner<CUT> for SignScanner<'_> {
             &self.planes.rising
         };
         let (mut line, from) = family.locate_tile(x, y, DX * DY);
-        // The bits of the word that lie ahead of the walk.
+        // The bits of the word that are ahead of the scan.
         let mut ahead = if DX > 0 {
             (u64::MAX << from) << 1
         } else {
@@ -428,9 +428,9 @@ impl<const CUT: bool> JumpScanner<CUT> for SignScanner<'_> {
                 0
             };
             let stops = (words[across] | words[along] | turns) & ahead;
-            // A step is kept with its right-hand tile: to the left, a blocked one from bit b leads onto bit b − 1.
+            // A step is stored with its right-hand tile: to the left, a blocked one from bit b leads onto bit b − 1.
             let walls = words[STEP] & if DX > 0 { ahead } else { ahead << 1 | 1 };
-            // Counted from the word's first bit in the direction of the walk.
+            // Counted from the word's first bit in the direction of the scan.
             let (origin, to_wall, to_stop) = if DX > 0 {
                 (from, walls.trailing_zeros(), stops.trailing_zeros())
             } else {
@@ -472,12 +472,12 @@ impl<const CUT: bool> JumpScanner<CUT> for SignScanner<'_> {
     }
 }
 
-/// For each tile of each line of a plane, whether a walk by `FORWARD` along the line ends at a jump point.
+/// For each tile of each line of a plane, whether a scan by `FORWARD` along the line ends at a jump point.
 fn signs<const CUT: bool, const FORWARD: i32>(plane: &BitPlane) -> Vec<u64> {
     let words = words_per_line(plane);
     let mut signs = vec![0; words * plane.height() as usize];
     for (line, signs) in (0..).zip(signs.chunks_exact_mut(words)) {
-        // Whether the stop met last is a jump point, and not a wall as beyond the map.
+        // Whether the last stop is a jump point, and not a wall as beyond the map.
         let mut is_jump_point = false;
         for nth in 0..words {
             let word = if FORWARD > 0 { words - 1 - nth } else { nth };
@@ -499,7 +499,7 @@ fn signs<const CUT: bool, const FORWARD: i32>(plane: &BitPlane) -> Vec<u64> {
     signs
 }
 
-/// For each bit whether the nearest stop at it or ahead of it is a jump point; `beyond` stands for those after the word.
+/// For each bit whether the nearest stop at it or ahead of it is a jump point; `beyond` is the value after the word.
 fn fill<const FORWARD: i32>(jump_points: u64, stops: u64, beyond: bool) -> u64 {
     let (mut filled, mut open) = (jump_points, !stops);
     for distance in [1, 2, 4, 8, 16, 32] {
@@ -515,7 +515,7 @@ fn fill<const FORWARD: i32>(jump_points: u64, stops: u64, beyond: bool) -> u64 {
     if beyond { filled | open } else { filled }
 }
 
-/// The farthest place behind `place` whose walk by `FORWARD` ends where that of `place` does.
+/// The farthest position behind `place` whose scan by `FORWARD` ends where that of `place` does.
 fn last_before_stop<const CUT: bool, const FORWARD: i32>(
     plane: &BitPlane,
     mut place: i32,
@@ -543,14 +543,14 @@ fn last_before_stop<const CUT: bool, const FORWARD: i32>(
     }
 }
 
-/// Where in 64 tiles of a row the step onto the tile from the left and from `dy` is not allowed.
+/// The tiles among 64 of a row where the step onto the tile from the left and from `dy` is not allowed.
 fn blocked_steps<const CUT: bool>(rows: &BitPlane, x: i32, y: i32, dy: i32) -> u64 {
     let (left, beside) = (rows.word_at(x - 1, y), rows.word_at(x, y + dy));
     let corners = if CUT { left & beside } else { left | beside };
     rows.word_at(x, y) | rows.word_at(x - 1, y + dy) | corners
 }
 
-/// One word a row of the block, out of signs that lie column by column.
+/// One word per row of the block, from signs that are stored column by column.
 fn transpose_column(
     signs: &[u64],
     words_per_column: usize,
@@ -572,7 +572,7 @@ fn transpose_column(
     }
 }
 
-/// The lines of a block out of its rows. Line `n` starts as the row that passes its first bit.
+/// The lines of a block from its rows. Line `n` starts as the row that passes its first bit.
 fn sheared(block: &[u64], outside: u64, lines: usize, shear: fn(&mut [u64], u64)) -> Vec<u64> {
     let mut sheared = vec![outside; lines + 64];
     sheared[64..64 + block.len()].copy_from_slice(block);
@@ -590,7 +590,7 @@ fn falling_shear(rows: &mut [u64], outside: u64) {
     }
 }
 
-/// Bit `b` of line `n` comes from row `n − b`; lines lie 63 further up than for falling diagonals.
+/// Bit `b` of line `n` comes from row `n − b`; lines are 63 further up than for falling diagonals.
 fn rising_shear(rows: &mut [u64], outside: u64) {
     for (distance, mask) in SHEARS {
         for line in (0..rows.len()).rev() {
@@ -603,7 +603,7 @@ fn rising_shear(rows: &mut [u64], outside: u64) {
     rows.copy_within(63.., 0);
 }
 
-/// For each bit of a bit number, its weight and which bits of a word have it set in their number.
+/// For each bit of a bit number, its weight and the bits of a word whose number has it set.
 const SHEARS: [(usize, u64); 6] = [
     (1, 0xAAAA_AAAA_AAAA_AAAA),
     (2, 0xCCCC_CCCC_CCCC_CCCC),

@@ -1,6 +1,6 @@
-//! What is prepared of a map, to bytes and back: the parts that a map's file keeps.
+//! The prepared data of a map to bytes and back: the sections of a map's file.
 //!
-//! All numbers are little endian. A part begins with what it was made of:
+//! All numbers are little endian. A section begins with its source:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -13,18 +13,18 @@
 //!
 //! - `SIGN`: the lines of the falling diagonals, five words each, their turns (`cut` only), two words each; the same of the
 //!   rising ones.
-//! - `JUMP`: a bit a tile, 1 = jump point, whole words a row; then, by the numbers of jump points, which go block by block of 64
-//!   by 64 tiles, left to right and down, and in each row by row: where successors begin, a number of four bytes for each jump
-//!   point and direction of arrival and one more for the end; the directions onward, a byte each; the numbers of the four
-//!   landmarks, or 2³² − 1 four times where there is no jump point, and how far each jump point is from them, four bytes each;
-//!   the successors, four bytes each.
+//! - `JUMP`: one bit per tile, 1 = jump point, whole words per row. Then, by the numbers of jump points, which are assigned by
+//!   blocks of 64 by 64 tiles, left to right and down, and in each row by row: where successors begin, a number of four bytes
+//!   for each jump point and direction of arrival and one more for the end; the directions onward, one byte each; the numbers
+//!   of the four landmarks, or 2³² − 1 four times if there is no jump point, and the distances of each jump point from them,
+//!   four bytes each; the successors, four bytes each.
 //!
-//! Invariant: whatever the bytes are, what comes of them is refused or can be searched, repaired and built on without a
-//! panic, a walk off the map or an endless one. So lengths and numbers are checked, and every step onto or off a tile
-//! outside the map must be blocked. Beyond that the bits are trusted, as those of the tiles are: wrong ones make wrong
+//! Invariant: whatever the bytes are, the result is either refused or can be searched, repaired and built on without a
+//! panic, a scan off the map or an endless one. So lengths and numbers are checked, and every step onto or off a tile
+//! outside the map must be blocked. Apart from that the bits are trusted, as those of the tiles are: wrong ones give wrong
 //! paths.
 //!
-//! Cost: copies at the speed of memory, and a look at each number.
+//! Cost: copies at the speed of memory, and one check of each number.
 
 use thiserror::Error;
 
@@ -38,33 +38,33 @@ use crate::rule::Diagonal;
 
 const SIGN_TAG: [u8; 4] = *b"SIGN";
 const JUMP_TAG: [u8; 4] = *b"JUMP";
-/// Another number for other bytes, and for the same ones that mean something else.
+/// Changes whenever the bytes or their meaning change.
 const LAYOUT: u32 = 3;
 const HEADER_BYTES: usize = 24;
-/// Stands for each landmark of a map without jump points.
+/// Written for each landmark of a map without jump points.
 const NO_LANDMARK: u32 = u32::MAX;
 
-/// Why a part of a map's file is not used. What it holds is built anew.
+/// Why a section of a map's file is not used. Its data is rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("map section `{section}`: {field} is {found}, expected {expected}")]
 pub struct MapSectionError {
-    /// The part's tag.
+    /// The section's tag.
     pub section: &'static str,
-    /// What is wrong.
+    /// The invalid field.
     pub field: &'static str,
-    /// What the part has there.
+    /// The value in the section.
     pub found: u64,
-    /// What would be right.
+    /// The expected value.
     pub expected: String,
 }
 
-/// A part that is known and of the rule asked for.
+/// A known section of the requested rule.
 pub(super) enum PreparedSection {
     Planes(SignPlanes),
     Graph(JumpGraph),
 }
 
-/// The planes as a part.
+/// The planes as a section.
 pub(super) fn planes_section(
     tiles: &TileMap,
     diagonal: Diagonal,
@@ -80,7 +80,7 @@ pub(super) fn planes_section(
     MapSection::new(SIGN_TAG, bytes)
 }
 
-/// The graph as a part.
+/// The graph as a section.
 pub(super) fn graph_section(tiles: &TileMap, diagonal: Diagonal, graph: &JumpGraph) -> MapSection {
     let mut bytes = section_header(tiles, diagonal, graph.memory_bytes());
     let words = graph.points.is_jump_point.iter();
@@ -114,7 +114,7 @@ const fn rule_number(diagonal: Diagonal) -> u32 {
     }
 }
 
-/// Reads a part. `None` when it is something else, or of the other rule.
+/// Reads a section. `None` if it is unknown, or of the other rule.
 pub(super) fn read_section(
     tiles: &TileMap,
     diagonal: Diagonal,
@@ -141,7 +141,7 @@ pub(super) fn read_section(
     })
 }
 
-/// What is left of a part.
+/// The rest of a section.
 struct SectionReader<'p> {
     section: &'static str,
     remaining: &'p [u8],
@@ -157,7 +157,7 @@ impl<'p> SectionReader<'p> {
         }
     }
 
-    /// So many bytes more.
+    /// Takes the next bytes.
     fn read(&mut self, bytes: usize) -> Result<&'p [u8], MapSectionError> {
         let Some((taken, left)) = self.remaining.split_at_checked(bytes) else {
             let field = "the number of bytes left";
@@ -174,7 +174,7 @@ impl<'p> SectionReader<'p> {
         }
     }
 
-    /// Whether the part is of the rule; an error when it is of none, or of other tiles.
+    /// Whether the section is of the rule; an error if it is of no rule, or of other tiles.
     fn header(&mut self, tiles: &TileMap, diagonal: Diagonal) -> Result<bool, MapSectionError> {
         let header = self.read(HEADER_BYTES)?;
         let number = |nth: usize| u32_at(&header[nth * 4..]);
@@ -261,11 +261,11 @@ fn read_planes(
 }
 
 impl SkewedPlane {
-    /// Which steps of a line lead from a tile of the map to another; `dy` as in `place`.
+    /// The steps of a line that lead from a tile of the map to another; `dy` as in `locate_tile`.
     fn steps_inside(&self, tiles: &TileMap, line: usize, dy: i32) -> u64 {
         let (block, line) = ((line / self.lines) as i64, (line % self.lines) as i64);
         let (width, height) = (i64::from(tiles.width()), i64::from(tiles.height()));
-        // The step is kept with its right-hand tile (x, y), and comes from (x − 1, y − dy).
+        // The step is stored with its right-hand tile (x, y), and comes from (x − 1, y − dy).
         let columns = (i64::from(block == 0), width - block * 64);
         let rows = if dy > 0 {
             // y = line + bit − 64, from 1 up to the height.
@@ -348,8 +348,8 @@ mod tests {
     use super::*;
     use throng_core::parallel::InlineExecutor;
 
-    /// What was prepared by an earlier version must not be taken for what it would be now: when one of these sums has to change,
-    /// `LAYOUT` does, too.
+    /// Data prepared by an earlier version must not be read as if it were current: when one of these checksums has to change,
+    /// `LAYOUT` has to change, too.
     #[test]
     fn section_layout_is_documented_and_unchanged() {
         let map = TileMap::from_fn(70, 9, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
@@ -413,8 +413,8 @@ mod tests {
         }
     }
 
-    /// Every step that may be allowed is one from tile to tile, told by the place of its tile; all others are blocked in
-    /// what is built, and a part that allows one is refused.
+    /// Every allowed step leads from tile to tile, by the position of its tile; all others are blocked in
+    /// built planes, and a section that allows one is refused.
     #[test]
     fn step_outside_the_map_is_refused() {
         for (width, height) in [(1, 1), (3, 2), (64, 1), (63, 70), (65, 5), (130, 66)] {

@@ -1,9 +1,9 @@
-//! What the searches that throng uses were improved on, kept to be measured beside: exact, and on no path by default.
+//! Reference searches for benchmarks: exact, and never used by default.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `tiles` | walks by looking at one tile after the other: Jump Point Search as it was first described |
-//! | `table` | JPS+: for every tile and direction how far the walk goes |
+//! | `tiles` | scans tile by tile: Jump Point Search as first published |
+//! | `table` | JPS+: for every tile and direction the length of the scan |
 
 mod table;
 mod tiles;

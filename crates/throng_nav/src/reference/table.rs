@@ -1,19 +1,19 @@
 //! The step table of JPS+ (Harabor and Grastien, "Improving Jump Point Search", ICAPS 2014): for every tile and direction
-//! how many steps to the next stop, or to the wall.
+//! the number of steps to the next stop, or to the wall.
 //!
 //! ```text
-//! entry  1..126   a stop after so many steps: a jump point, or for a diagonal walk a tile with one along its straight parts
-//!        0..−126  a wall after so many free steps
-//!        ±127     further: 126 steps on, the entry there says the same of what is left
+//! entry  1..126   a stop after this many steps: a jump point, or for a diagonal scan a tile with one along its straight parts
+//!        0..−126  a wall after this many free steps
+//!        ±127     further: 126 steps on, the entry there has the rest
 //! ```
-//! The hop of 126 for a code of 127 is what keeps a stop exactly one hop away from being lost.
+//! The hop of 126 for a code of 127 ensures that a stop exactly one hop away is not lost.
 //!
-//! Invariants: an entry follows from that of the next tile in its direction, so a code's sign tells what a walk ends at
-//! also when its length does not fit. Entries of blocked tiles are 0.
+//! Invariants: an entry follows from that of the next tile in its direction, so a code's sign shows how a scan ends
+//! even if its length does not fit. Entries of blocked tiles are 0.
 //!
-//! Cost: building sweeps whole rows of bytes, upwards for three directions and downwards for three, which the compiler
-//! turns into vector code; east and west are written run by run. An edit drops the table: repairing it took many times what
-//! sign planes take. Memory: 8 bytes a tile, and 3 more while building.
+//! Cost: building processes whole rows of bytes, upwards for three directions and downwards for three, which the compiler
+//! vectorises; east and west are written run by run. An edit drops the table: repairing it took many times as long as
+//! for sign planes. Memory: 8 bytes per tile, and 3 more while building.
 
 use crate::direction::Direction;
 use crate::jump_scan::{JumpScanner, Reach, Stop};
@@ -21,7 +21,7 @@ use crate::jump_scan::{diagonal_turns_in_word, turns_in_word, upright_turns_in_w
 use crate::map::{BitPlane, TileMap};
 use crate::rule::{Diagonal, diagonal_turns};
 
-/// What fits into an entry; one more means further.
+/// The largest number of steps in an entry; one more means further.
 const HOP: i32 = 126;
 const FAR: i8 = 127;
 
@@ -47,7 +47,7 @@ impl StepTable {
         size_of_val(&self.entries[..])
     }
 
-    /// Tells where walks end.
+    /// Creates a scanner.
     pub(crate) fn scanner<'m>(&'m self, rows: &'m BitPlane) -> TableScanner<'m> {
         TableScanner { rows, table: self }
     }
@@ -87,7 +87,7 @@ const fn direction_of(dx: i32, dy: i32) -> Direction {
     }
 }
 
-/// Tells where walks end from a step table.
+/// Finds the ends of scans from a step table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableScanner<'m> {
     rows: &'m BitPlane,
@@ -126,10 +126,10 @@ impl<const CUT: bool> JumpScanner<CUT> for TableScanner<'_> {
     }
 }
 
-/// The entry of a tile from which one step leads to a tile with the entry `next`, in the same direction and no stop.
+/// The entry of a tile from which one step leads to a tile with the entry `next`, in the same direction, that is not a stop.
 #[inline(always)]
 const fn one_further(next: i8) -> i8 {
-    // Neither addition overflows where its result is taken.
+    // Neither addition overflows where its result is used.
     let to_stop = next.saturating_add(1);
     let to_wall = if next > -FAR {
         next.wrapping_sub(1)
@@ -139,7 +139,7 @@ const fn one_further(next: i8) -> i8 {
     if next > 0 { to_stop } else { to_wall }
 }
 
-/// The three directions with one vertical part, for a row; each with an entry of padding on both sides.
+/// The three directions with one vertical part, for a row; each with one entry of padding on both sides.
 #[derive(Clone, Debug)]
 struct StepRow {
     upright: Vec<i8>,
@@ -162,14 +162,14 @@ impl StepRow {
     }
 }
 
-/// Where a walk of one step from each tile of a row ends: one byte a tile, 0 or 1.
+/// Whether a scan ends one step from each tile of a row: one byte per tile, 0 or 1.
 struct StopMasks {
     wall: Vec<u8>,
     stop: Vec<u8>,
 }
 
 impl StopMasks {
-    /// Spreads words of walls and stops, given for each 64th tile, over bytes.
+    /// Expands words of walls and stops, given for each 64th tile, to bytes.
     fn fill(&mut self, words: impl Fn(i32) -> (u64, u64)) {
         let bytes = self
             .wall
@@ -191,8 +191,8 @@ impl StopMasks {
         }
     }
 
-    /// Fills entries from those of the next tiles. Slices of one length and no branch: this is where building spends its
-    /// time, and so the compiler makes vector code of it.
+    /// Fills entries from those of the next tiles. Slices of equal length and no branch, so that the compiler vectorises it:
+    /// building spends most of its time here.
     fn enter(&self, next: &[i8], entries: &mut [i8]) {
         let next = &next[..entries.len()];
         let (wall, stop) = (&self.wall[..entries.len()], &self.stop[..entries.len()]);
@@ -203,7 +203,7 @@ impl StopMasks {
     }
 }
 
-/// Spreads the bits of a word over 64 bytes.
+/// Expands the bits of a word to 64 bytes.
 fn spread(word: u64, bytes: &mut [u8]) {
     for (bits, bytes) in word
         .to_le_bytes()
@@ -268,7 +268,7 @@ fn build<const CUT: bool>(map: &TileMap) -> StepTable {
     }
 }
 
-/// Lays eight rows of entries side by side.
+/// Interleaves eight rows of entries.
 fn interleave(rows: [&[i8]; 8], entries: &mut [[i8; 8]]) {
     let [a, b, c, d, e, f, g, h] = rows.map(|row| &row[..entries.len()]);
     for (x, entry) in entries.iter_mut().enumerate() {
@@ -276,7 +276,7 @@ fn interleave(rows: [&[i8]; 8], entries: &mut [[i8; 8]]) {
     }
 }
 
-/// A sweep over the rows, each from the one before it.
+/// A pass over the rows, each from the one before it.
 struct Sweep<'m, const CUT: bool> {
     rows: &'m BitPlane,
     row: StepRow,
@@ -299,7 +299,7 @@ impl<'m, const CUT: bool> Sweep<'m, CUT> {
         }
     }
 
-    /// Fills the row `y`; the row before it was `y + dy`, towards which the three directions go.
+    /// Fills row `y`; the row before it was `y + dy`, towards which the three directions go.
     fn advance(&mut self, y: i32, dy: i32) {
         std::mem::swap(&mut self.row, &mut self.before);
         let rows = self.rows;
@@ -343,12 +343,12 @@ impl<'m, const CUT: bool> Sweep<'m, CUT> {
     }
 }
 
-/// Fills the entries of a row for walks to the east (`FORWARD` 1) or west (−1), stretch by stretch between stops.
+/// Fills the entries of a row for scans to the east (`FORWARD` 1) or west (−1), run by run between stops.
 fn fill_line<const CUT: bool, const FORWARD: i32>(rows: &BitPlane, y: i32, entries: &mut [i8]) {
     entries.fill(0);
     let width = entries.len();
     let mut start = 0;
-    // To the west, what lies before the stretch decides: at first the border.
+    // To the west, the tile before the run decides: at first the border.
     let mut is_after_turn = false;
     let mut close = |start: usize, end: usize, is_turn: bool| {
         if FORWARD > 0 {
@@ -374,7 +374,7 @@ fn fill_line<const CUT: bool, const FORWARD: i32>(rows: &BitPlane, y: i32, entri
                 start = stop + walls as usize;
                 stops &= u64::MAX.checked_shl(bit + walls).unwrap_or(0);
             } else {
-                // A walk to the west ends on the jump point, one to the east on the tile before counts up to it.
+                // A scan to the west ends on the jump point, one to the east on the tile before counts up to it.
                 let end = if FORWARD > 0 { stop } else { stop + 1 };
                 close(start, end, true);
                 start = end;

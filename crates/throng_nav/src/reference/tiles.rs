@@ -1,10 +1,10 @@
-//! Walks by looking at one tile after the other: Jump Point Search as its authors wrote it down.
+//! Scans tile by tile: Jump Point Search as first published.
 
 use crate::jump_scan::{JumpScanner, Reach};
 use crate::map::BitPlane;
 use crate::rule::is_straight_turn;
 
-/// Tells where walks end from the tiles alone. Cost: a look at up to seven tiles a step of a straight walk.
+/// Finds the ends of scans from the tiles alone. Cost: up to seven tiles read per step of a straight scan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileScanner<'m>(pub(crate) &'m BitPlane);
 

@@ -1,4 +1,4 @@
-//! What a file holds: the size of its map, queries and edits, in order.
+//! The contents of a file: the size of its map, queries and edits, in order.
 
 use glam::{IVec2, UVec2};
 
@@ -8,13 +8,13 @@ use crate::map::{TilePattern, TileRect};
 /// A `.scen` file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scen {
-    /// Width and height of the map in tiles; `None` for a version 1 file without a query, which does not say.
+    /// Width and height of the map in tiles; `None` for a version 1 file without a query, which does not contain the size.
     pub size: Option<UVec2>,
-    /// The line that gives the size, from 1; 0 where there is no size.
+    /// The line with the size, from 1; 0 if there is no size.
     pub size_line: u32,
-    /// The name of the file with the patches, without a folder: it lies beside the `.scen` file. Version 2 only.
+    /// The name of the file with the patches, without a folder: it is in the same folder as the `.scen` file. Version 2 only.
     pub patch_file: Option<String>,
-    /// What to do, in order.
+    /// The commands, in order.
     pub commands: Vec<ScenCommand>,
 }
 
@@ -27,7 +27,7 @@ impl Scen {
         })
     }
 
-    /// Checks that a map of so many tiles is the one that the file is about. `file` is the name that errors show.
+    /// Checks that a map of this size is the one of the file. `file` is the name in errors.
     pub fn check_size(&self, file: &str, found: UVec2) -> Result<(), ScenError> {
         match self.size {
             Some(expected) if expected != found => Err(ScenError {
@@ -40,7 +40,7 @@ impl Scen {
         }
     }
 
-    /// Checks that every edit names one of these patches and lies in the map. `file` is the name that errors show.
+    /// Checks that every edit names one of these patches and is inside the map. `file` is the name in errors.
     pub fn check_patches(&self, file: &str, patches: &[TilePattern]) -> Result<(), ScenError> {
         let size = self.size.unwrap_or_default();
         for command in &self.commands {
@@ -74,13 +74,13 @@ impl Scen {
 /// One line of a `.scen` file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScenCommand {
-    /// Ask for a path.
+    /// Find a path.
     Query(ScenQuery),
     /// Change the map.
     Patch(ScenPatch),
 }
 
-/// A question for a path whose length is known.
+/// A query for a path of known length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScenQuery {
     /// The group that the query belongs to. In version 1: length ÷ 4, rounded down.
@@ -89,14 +89,14 @@ pub struct ScenQuery {
     pub from: IVec2,
     /// The tile where it ends.
     pub to: IVec2,
-    /// The length of a shortest path in tiles, with 5–8 significant decimals, where a diagonal step is √2; `None` when
-    /// no walk joins the two.
+    /// The length of a shortest path in tiles, with 5–8 significant decimals, where a diagonal step is √2; `None` if
+    /// there is no path.
     pub length_tiles: Option<f64>,
 }
 
 impl ScenQuery {
-    /// Whether an answer agrees with the file's: `None` for no path; lengths within 0.01 + 10⁻⁵ × length, for the
-    /// decimals that the file has.
+    /// Whether a result agrees with the file: `None` for no path; lengths within 0.01 + 10⁻⁵ × length, for the
+    /// decimals in the file.
     pub fn agrees_with(&self, length_tiles: Option<f64>) -> bool {
         match (self.length_tiles, length_tiles) {
             (Some(expected), Some(found)) => (found - expected).abs() <= 0.01 + 1e-5 * expected,
@@ -110,11 +110,11 @@ impl ScenQuery {
 pub struct ScenPatch {
     /// The group that the edit belongs to.
     pub bucket: u32,
-    /// Which of the file of patches, from 0.
+    /// The index in the file of patches, from 0.
     pub patch: u32,
     /// The tile that the patch's top left tile is written to.
     pub at: UVec2,
-    /// The line of the file that it stands in, from 1.
+    /// The line in the file, from 1.
     pub line: u32,
 }
 

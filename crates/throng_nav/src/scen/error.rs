@@ -1,21 +1,21 @@
-//! What can be wrong in a file, and where.
+//! Errors of a file, with their location.
 
 use glam::UVec2;
 use thiserror::Error;
 
 use crate::map::{SIDE_MAX, TILES_MAX, TileRect};
 
-/// What is wrong with a `.scen` file, and where: `file:line:column`, the column in characters from 1.
+/// An error in a `.scen` file with its location: `file:line:column`, the column in characters from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {problem}")]
 pub struct ScenError {
-    /// The name of the file as it was given.
+    /// The name of the file as given.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
-    /// What was expected and found there.
+    /// What was expected and found.
     pub problem: ScenProblem,
 }
 
@@ -31,63 +31,63 @@ impl ScenError {
     }
 }
 
-/// What can be wrong in a `.scen` file.
+/// The kinds of errors in a `.scen` file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScenProblem {
     /// A version other than 1 and 2.
     #[error("expected version 1 or 2, found `{found}`")]
     Version {
-        /// What follows the word `version`.
+        /// The text after the word `version`.
         found: String,
     },
     /// Too few or too many fields in a line.
     #[error("expected {expected} fields, {names}, found {found}")]
     FieldCount {
-        /// How many there should be.
+        /// The expected number of fields.
         expected: usize,
-        /// What they are.
+        /// The names of the fields.
         names: String,
-        /// How many there are.
+        /// The number of fields found.
         found: usize,
     },
-    /// A field that is not the number it should be.
+    /// A field that is not a valid number.
     #[error("{field}: expected {expected}, found `{found}`")]
     Number {
         /// The field's name.
         field: &'static str,
-        /// Which numbers it may hold.
+        /// The allowed numbers.
         expected: String,
         /// The field's text.
         found: String,
     },
-    /// A line of the header or a command that is not what it should be.
+    /// A header line or a command that is not valid.
     #[error("expected {expected}, found {found}")]
     Line {
-        /// What would be right.
+        /// The expected text.
         expected: &'static str,
-        /// The line's text in backquotes, or what there is instead.
+        /// The line's text in backquotes, or a description.
         found: String,
     },
-    /// A size that no map has.
+    /// A size that is not possible for a map.
     #[error("map of {} × {} tiles, expected 1 to {SIDE_MAX} per side and at most {TILES_MAX} in total", found.x, found.y)]
     Size {
         /// Width and height in the file.
         found: UVec2,
     },
-    /// A map of another size than the file says.
+    /// A map whose size differs from the file.
     #[error("this line names a map of {} × {} tiles, found a map of {} × {}", expected.x, expected.y, found.x, found.y)]
     MapSizeMismatch {
         /// Width and height in the file.
         expected: UVec2,
-        /// Those of the map.
+        /// Width and height of the map.
         found: UVec2,
     },
-    /// An edit with a patch that the file of patches does not have.
+    /// An edit with a patch that the file of patches does not contain.
     #[error("unknown patch {found}: expected a number below {count}")]
     UnknownPatch {
         /// The patch's number.
         found: u32,
-        /// How many there are.
+        /// The number of patches.
         count: usize,
     },
     /// An edit that reaches beyond the map.

@@ -1,4 +1,4 @@
-//! The lines of a file and their fields, with the place of whatever is wrong.
+//! The lines of a file and their fields, with the location of errors.
 
 use glam::UVec2;
 
@@ -13,7 +13,7 @@ pub(super) struct LineError {
     pub(super) problem: ScenProblem,
 }
 
-/// The lines of a text that hold something, with their numbers.
+/// The non-empty lines of a text, with their numbers.
 pub(super) struct ScenLines<'a> {
     lines: std::iter::Enumerate<std::str::Lines<'a>>,
     count: u32,
@@ -38,7 +38,7 @@ impl<'a> ScenLines<'a> {
         })
     }
 
-    /// That the text ends where something should follow.
+    /// An error for a text that ends too early.
     pub(super) fn unexpected_end(&self, expected: &'static str) -> LineError {
         LineError {
             line: self.count + 1,
@@ -67,7 +67,7 @@ impl<'a> ScenLine<'a> {
         }
     }
 
-    /// Fails where the size that this line gives is no map's.
+    /// Fails if the size in this line is not possible for a map.
     pub(super) fn check_size(&self, size: UVec2) -> Result<(), LineError> {
         let is_side = |side| (1..=SIDE_MAX).contains(&side);
         if is_side(size.x) && is_side(size.y) && u64::from(size.x) * u64::from(size.y) <= TILES_MAX
@@ -82,8 +82,8 @@ impl<'a> ScenLine<'a> {
         self.error(1, ScenProblem::Line { expected, found })
     }
 
-    /// Parts the line into the fields that `names` names. Fields are parted by tabs where there are any, so that a name
-    /// may hold spaces; otherwise by one or more spaces.
+    /// Splits the line into the fields of `names`. Fields are separated by tabs if there are any, so that a name
+    /// may contain spaces; otherwise by one or more spaces.
     pub(super) fn fields<const N: usize>(
         self,
         names: &'static [&'static str; N],
@@ -121,7 +121,7 @@ impl<'a> ScenLine<'a> {
     }
 }
 
-/// A line in its fields.
+/// A line split into its fields.
 pub(super) struct Fields<'a, const N: usize> {
     line: ScenLine<'a>,
     names: &'static [&'static str; N],
@@ -147,7 +147,7 @@ impl<const N: usize> Fields<'_, N> {
 
     /// A coordinate or a side of a map.
     pub(super) fn tiles(&self, index: usize) -> Result<u32, LineError> {
-        // As large as a side may be, so that no sum of a coordinate and a size overflows.
+        // At most the largest side, so that no sum of a coordinate and a size overflows.
         self.texts[index]
             .parse::<u32>()
             .ok()
@@ -168,7 +168,7 @@ impl<const N: usize> Fields<'_, N> {
     }
 }
 
-/// The beginning of a text, so that an error stays readable when a file is something else altogether.
+/// The beginning of a text, so that an error stays readable if a file is of another kind.
 pub(super) fn excerpt(text: &str) -> String {
     text.chars().take(40).collect()
 }

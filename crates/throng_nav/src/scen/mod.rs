@@ -1,24 +1,24 @@
 //! MovingAI `.scen` files: queries on a map with the length of a shortest path for each, and edits between them.
 //!
 //! ```text
-//! text ──▶ [`parse_scen`] ──▶ [`Scen`]: size, commands in order ──▶ PathQuery: ask and compare
-//!                                                              └──▶ Patch: write a pattern into the map
+//! text ──▶ [`parse_scen`] ──▶ [`Scen`]: size, commands in order ──▶ PathQuery: search and compare
+//!                                                               └──▶ Patch: write a pattern into the map
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `commands` | what a file holds: queries and edits |
-//! | `error` | what can be wrong in it, and where |
-//! | `lines` | its lines and their fields |
+//! | `commands` | the contents of a file: queries and edits |
+//! | `error` | errors with their location |
+//! | `lines` | the lines and their fields |
 //! | `version1` | queries on a map that does not change |
-//! | `version2` | queries and edits in turn |
+//! | `version2` | queries and edits |
 //!
 //! Version 1 (Sturtevant, "Benchmarks for Grid-Based Pathfinding", IEEE TCIAIG 4(2), 2012) is a list of queries on a map
-//! that does not change; version 2 (Grid-Based Path Planning Competition, dynamic track) has patches as well, which lie
-//! in a file of their own: [`decode_patches`](crate::map::decode_patches). Reading files from disk is the caller's
-//! business, and so is the map that a version 2 file starts from: the samples start on free ground of the size that the
-//! file gives, unless their first patch covers all of it.
+//! that does not change; version 2 (Grid-Based Path Planning Competition, dynamic track) has patches as well, which are
+//! in a separate file: [`decode_patches`](crate::map::decode_patches). The caller reads the files from disk and
+//! provides the initial map of a version 2 file: the samples start on free ground of the size in the
+//! file, unless their first patch covers all of it.
 //!
-//! Invariant: no text makes the parser panic, and what it allocates is bounded by the length of the text.
+//! Invariant: no text makes the parser panic, and its allocations are bounded by the length of the text.
 
 mod commands;
 mod error;
@@ -30,10 +30,10 @@ pub use commands::{Scen, ScenCommand, ScenPatch, ScenQuery};
 pub use error::{ScenError, ScenProblem};
 
 use lines::{LineError, ScenLines, excerpt};
-/// Reads a `.scen` file's text, version 1 or 2. `file` is the name that errors show. LF and CRLF are both accepted, and a
-/// byte order mark at the beginning.
+/// Reads a `.scen` file's text, version 1 or 2. `file` is the name in errors. LF, CRLF and a byte order mark at the
+/// beginning are accepted.
 ///
-/// Without a `version` line the file is of version 1, as old ones are. Cost: O(length of the text).
+/// Without a `version` line the file is of version 1. Cost: O(length of the text).
 ///
 /// ```
 /// use throng_nav::{ScenCommand, parse_scen};

@@ -1,7 +1,7 @@
-//! Version 1: a query a line, tab separated: bucket, map name, width, height, start x, start y, goal x, goal y, length.
+//! Version 1: one query per line, tab separated: bucket, map name, width, height, start x, start y, goal x, goal y, length.
 //!
-//! The map's name is not kept, as the folder in it is that of another machine. All lines are about one map, so they give
-//! one size.
+//! The map's name is not stored, since the folder in it is that of another machine. All lines are about one map, so they
+//! have one size.
 
 use super::commands::{Scen, ScenCommand, ScenQuery};
 use super::lines::{LineError, ScenLines};

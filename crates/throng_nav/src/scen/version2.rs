@@ -10,7 +10,7 @@
 //! Q 0 54 277 165 279 111.82        bucket, start x, start y, goal x, goal y, length or -1 when there is no path
 //! P 1 0 81 162                     bucket, patch, x and y of its top left tile
 //! ```
-//! The lines of the header come in any order; `patch` may be missing when no command needs it.
+//! The lines of the header may be in any order; `patch` may be missing if no command needs it.
 
 use glam::UVec2;
 
@@ -44,7 +44,7 @@ pub(super) fn parse(lines: &mut ScenLines) -> Result<Scen, LineError> {
 fn header(lines: &mut ScenLines) -> Result<Scen, LineError> {
     let (mut width, mut height, mut patch_file) = (None, None, None);
     let mut has_cost = false;
-    // The later of the two lines that give the size.
+    // The later of the two lines with the size.
     let mut size_line = None;
     while let Some(line) = lines.next() {
         let is_new = match line.text.split_whitespace().next() {

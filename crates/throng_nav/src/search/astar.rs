@@ -1,13 +1,13 @@
-//! A* over single steps (Hart, Nilsson and Raphael, 1968): the reference the other algorithms are measured against.
+//! A* over single steps (Hart, Nilsson and Raphael, 1968): the reference for the other algorithms.
 //!
 //! It shares their open list, node index, integer costs and estimate, and reads the 3×3 tiles around a node as three
-//! words, so that what it loses by is the number of nodes it opens and nothing else.
+//! words, so the only difference is the number of nodes that it opens.
 
 use super::run::SearchRun;
 use crate::cost::PathCost;
 use crate::direction::Direction;
 
-/// Expands nodes until the goal is settled, the limit is hit or nothing is left.
+/// Expands nodes until the goal is settled, the limit is reached or no nodes are left.
 pub(super) fn expand_all<const CUT: bool>(run: &mut SearchRun) {
     while let Some(current) = run.next() {
         let rows = run.map.rows();
@@ -20,7 +20,7 @@ pub(super) fn expand_all<const CUT: bool>(run: &mut SearchRun) {
         let is_free = |dx: i32, dy: i32| around[(dy + 1) as usize] >> (dx + 1) & 1 == 0;
         for direction in Direction::ALL {
             let step = direction.step();
-            // For a straight step one of the two is the tile stepped on and the other the current one.
+            // For a straight step one of the two is the target tile and the other the current one.
             let (beside_x, beside_y) = (is_free(step.x, 0), is_free(0, step.y));
             let is_corner_free = if CUT {
                 beside_x || beside_y

@@ -1,18 +1,18 @@
-//! Jump Point Search over whatever tells where walks end.
+//! Jump Point Search over any scanner.
 //!
-//! No walk looks out for the goal. A node from which the way to it is clear, first diagonally and then straight, ends
-//! the search when it is taken off the open list: that way is as long as the estimate, so none is shorter. The last
-//! node of a shortest path is such a node, and the way sets out in one of the directions in which it would go on.
+//! Scans do not look for the goal. A node with a clear path to it, first diagonally and then straight, ends
+//! the search when it is taken off the open list: that path is as long as the estimate, so none is shorter. The last
+//! node of a shortest path is such a node, and the path starts in one of the directions in which it would continue.
 //!
-//! The variants differ in who tells them where walks end ([`JumpScanner`]), and in whether a node's successors are pruned:
-//! see `walks`.
+//! The variants differ in the scanner ([`JumpScanner`]), and in whether a node's successors are pruned:
+//! see `jump_scan`.
 
 use super::run::SearchRun;
 use crate::cost::octile;
 use crate::jump_scan::{JumpScanner, for_each_successor};
 use crate::rule::next_directions;
 
-/// Expands nodes until the goal is settled, the limit is hit or nothing is left.
+/// Expands nodes until the goal is settled, the limit is reached or no nodes are left.
 pub(super) fn expand_all<W, const CUT: bool, const PRUNE: bool>(run: &mut SearchRun, walks: &W)
 where
     W: JumpScanner<CUT>,

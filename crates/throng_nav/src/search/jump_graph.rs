@@ -1,14 +1,14 @@
 //! Search over the graph of jump points: nodes are numbers, and successors are read from lists.
 //!
-//! The start is no jump point as a rule, so it alone walks over the map. Where the goal is far, what is left is estimated by
-//! landmarks, too, for which the goal walks once.
+//! The start is usually not a jump point, so it alone scans the map. If the goal is far, the estimate also uses
+//! landmarks, for which the goal scans once.
 //!
-//! What a node's successors and the head of the open list read is asked for ahead: a large map's graph is more than caches hold.
-//! In a town of 4,096 tiles a side that, and numbers that go by blocks, take a fifth to a quarter off a long way.
+//! The memory for a node's successors and for the head of the open list is prefetched: a large map's graph is larger than the
+//! caches. In a town of 4,096 tiles per side this, and numbering by blocks, take a fifth to a quarter off a long search.
 //!
-//! Deliberately absent, here and in `jump`: a successor is not left out because its leg passes a known node that reaches it
-//! for less. That is sound, and such successors are a fifth to a twentieth of all, but the look at every new node costs about
-//! what they do: it won a twentieth to a seventh on some maps of games, and lost up to a tenth in rooms and towns, and more
+//! Deliberately absent, here and in `jump`: a successor is not skipped because its leg passes a known node that reaches it
+//! for less. That is sound, and such successors are a fifth to a twentieth of all, but the check of every new node costs about
+//! as much as they do: it won a twentieth to a seventh on some game maps, and lost up to a tenth in rooms and towns, and more
 //! on random tiles.
 
 use glam::IVec2;
@@ -21,11 +21,11 @@ use crate::jump_scan::{JumpScanner, for_each_successor};
 use crate::key::Key;
 use crate::prepared::{JumpGraph, SignPlanes, SignScanner};
 
-/// Goals nearer than that are mostly found before what the goal walks has paid: ways of up to 80 tiles took 8 % more.
-/// Tests of small maps ask landmarks, too.
+/// Nearer goals are usually found before the goal's scans pay off: paths of up to 80 tiles took 8 % more.
+/// Tests of small maps use landmarks, too.
 const LANDMARK_DISTANCE_MIN: PathCost = PathCost::straight(if cfg!(test) { 6 } else { 96 });
 
-/// Opens the jump points to which the start leads, or finds the goal from there.
+/// Opens the jump points that the start leads to, or finds the goal from there.
 pub(super) fn open_start<const CUT: bool>(
     run: &mut SearchRun,
     graph: &JumpGraph,
@@ -46,7 +46,7 @@ pub(super) fn open_start<const CUT: bool>(
         run.progress.goal_distances = landmarks.of_tile::<CUT>(&walks, &graph.points, goal);
     }
     for_each_successor::<_, CUT, true>(&walks, from, Directions::ALL, |tile, direction| {
-        // Every one is a jump point, unless what is prepared came out of a file that was tampered with.
+        // Every one is a jump point, unless the data was loaded from a file that was tampered with.
         if let Some(number) = graph.points.number(tile) {
             let way = octile(from, tile);
             relax_jump_point(run, graph, NONE, number, way, direction);
@@ -54,7 +54,7 @@ pub(super) fn open_start<const CUT: bool>(
     });
 }
 
-/// Expands nodes until the goal is settled, the limit is hit or nothing is left. Nodes are jump points by number.
+/// Expands nodes until the goal is settled, the limit is reached or no nodes are left. Nodes are jump points by number.
 pub(super) fn expand_all<const CUT: bool>(
     run: &mut SearchRun,
     graph: &JumpGraph,
@@ -94,7 +94,7 @@ pub(super) fn expand_all<const CUT: bool>(
     }
 }
 
-/// Offers a way to a jump point.
+/// Offers a path to a jump point.
 #[inline(always)]
 fn relax_jump_point(
     run: &mut SearchRun,

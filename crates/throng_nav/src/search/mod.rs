@@ -2,15 +2,15 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `query` | what is asked and what is answered |
-//! | `find` | [`PathSearch`]: the scratch of a thread, and which algorithm reads what |
-//! | `shared` | [`MultiStartSearch`]: one search for many starts with one goal |
-//! | `run` | a search under way: what all algorithms share |
+//! | `query` | queries and results |
+//! | `path_search` | [`PathSearch`]: the scratch of a thread, and the data that each algorithm reads |
+//! | `multi_start` | [`MultiStartSearch`]: one search for many starts with one goal |
+//! | `run` | a running search: code shared by all algorithms |
 //! | `astar` | A*, the reference |
-//! | `jump` | Jump Point Search over whatever tells where walks end |
+//! | `jump` | Jump Point Search over any scanner |
 //! | `jump_graph` | the same over the graph of jump points |
 //! | `nodes`, `open_list` | node pool and index; the heap |
-//! | `waypoints` | turning points of a walk |
+//! | `waypoints` | turning points of a path |
 
 mod astar;
 mod jump;

@@ -1,28 +1,29 @@
 //! One search for many starts with one goal.
 //!
 //! ```text
-//! goal ─▶ search towards one start ─▶ … towards the next, among the same nodes ─▶ SearchOutcome of each ─▶ waypoints on demand
-//!         nodes: closed (expanded) or open, each with the cheapest known way from the goal
+//! goal ─▶ search towards one start ─▶ … towards the next, with the same nodes ─▶ SearchOutcome of each ─▶ waypoints on demand
+//!         nodes: closed (expanded) or open, each with the cheapest known path from the goal
 //! ```
-//! Both movement rules allow a step exactly if they allow the step back, so a walk from the goal to a start is, walked
-//! backwards, a walk from the start to the goal. The search is Jump Point Search with pruned diagonals as in `jump`, from
-//! the goal towards one start after the other, and goes on where it stood: what was expanded for one start is known for
-//! all that follow. The starts come in cells of 16 by 16 tiles, as neighbours mostly turn last at the same node.
+//! Both movement rules allow a step exactly if they allow the reverse step, so a path from the goal to a start is, reversed,
+//! a path from the start to the goal. The search is Jump Point Search with pruned diagonals as in `jump`, from
+//! the goal towards one start after the other, and continues from its last state: nodes that were expanded for one start are
+//! known for all later ones. The starts are sorted by cells of 16 by 16 tiles, as neighbours usually turn last at the same
+//! node.
 //!
-//! Why every answer is a shortest path. For a start s let f(n) = g(n) + octile(n, s).
+//! Why every result is a shortest path. For a start s let f(n) = g(n) + octile(n, s).
 //!
-//! - Take the open node n with the least f, and assume that a cheaper way leads to n. It leaves the closed nodes at an open
-//!   node m whose g is the least there is. The rest of the way, from m to n, is at least octile(m, s) − octile(n, s) long,
-//!   so f(m) < f(n), and n was not the one with the least f. Hence g is final where a node is closed, whichever start the
+//! - Take the open node n with the least f, and assume that a cheaper path leads to n. It leaves the closed nodes at an open
+//!   node m whose g is minimal. The rest of the path, from m to n, is at least octile(m, s) − octile(n, s) long,
+//!   so f(m) < f(n), and n was not the one with the least f. Hence g is final when a node is closed, whichever start the
 //!   search went towards, and no closed node is ever expanded again.
-//! - A shortest walk to s either turns last at a closed node from which the way to s is clear, and all of these are looked
-//!   at; or it comes through an open node n, and is at least f(n) long. So the best walk known is a shortest one as soon as
-//!   no open node has a lesser f, and at once where the way to s is clear from the open node with the least f.
-//! - A node whose successors did not all fit under the limit stays open, so this also holds for starts looked at after it.
+//! - A shortest path to s either turns last at a closed node with a clear path to s, and all of these are
+//!   checked; or it passes an open node n, and is at least f(n) long. So the best known path is a shortest one as soon as
+//!   no open node has a lesser f, and at once if the path to s is clear from the open node with the least f.
+//! - A node whose successors did not all fit under the limit stays open, so this also holds for later starts.
 //!
-//! Cost: the nodes expanded are, but for ties, those of the single searches from the goal, each once. Besides, a start
-//! looks at every node, which takes about a nanosecond each. Memory: nodes and open list as in `search`, 24 bytes more a
-//! closed node, 20 a start; kept from search to search.
+//! Cost: the nodes expanded are, except for equal ones, those of the single searches from the goal, each once. In addition, a
+//! start checks every node, which takes about a nanosecond each. Memory: nodes and open list as in `search`, 24 bytes more per
+//! closed node, 20 per start; reused between searches.
 
 use glam::IVec2;
 use throng_core::memory::MemoryUse;
@@ -42,20 +43,20 @@ use crate::rule::{Diagonal, next_directions};
 /// The side of a cell of starts, as a power of two.
 const CELL_BITS: u32 = 4;
 
-/// The scratch of a thread for searches that many starts share, as [`PathSearch`](super::PathSearch) is for single ones.
+/// The scratch of a thread for searches with many starts, as [`PathSearch`](super::PathSearch) is for single ones.
 #[derive(Debug, Default, MemoryUse)]
 pub struct MultiStartSearch {
     nodes: Nodes,
     open: OpenList,
     closed: Vec<Closed>,
     starts: Vec<StartEntry>,
-    /// The numbers of the starts that take a search, in the order in which they are answered.
+    /// The indices of the starts that need a search, in the order in which they are searched.
     search_order: Vec<u32>,
     node_limit: u32,
     is_capped: bool,
 }
 
-/// A node that was expanded, and the directions in which walks go on from it.
+/// A node that was expanded, and the directions in which paths continue from it.
 #[derive(Clone, Copy, Debug)]
 struct Closed {
     g: PathCost,
@@ -64,7 +65,7 @@ struct Closed {
     onward: Directions,
 }
 
-/// A start and the node its walk comes to first; [`NONE`] where it stands on the goal.
+/// A start and the first node of its path; [`NONE`] if it is the goal.
 #[derive(Clone, Copy, Debug)]
 struct StartEntry {
     start: IVec2,
@@ -72,26 +73,26 @@ struct StartEntry {
     is_found: bool,
 }
 
-/// What is known of the walks to a start.
+/// The result for a start.
 enum StartPath {
-    /// The cost of a shortest one and the last node on it.
+    /// The cost of a shortest path and the last node on it.
     Found(PathCost, NodeId),
-    /// There is none.
+    /// There is no path.
     None,
-    /// The limit leaves it open.
+    /// The limit was reached first.
     Unknown,
 }
 
 impl MultiStartSearch {
-    /// Scratch that holds no memory yet; it grows with the first searches.
+    /// Scratch without memory; it grows with the first searches.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Finds a shortest path from each of the starts to the goal.
     ///
-    /// The answers are in the order of the starts, and those that [`PathSearch::find`](super::PathSearch::find) gives. The node
-    /// limit is for all starts together, the goal's node included; those that it leaves open are [`SearchOutcome::Capped`].
+    /// The results are in the order of the starts, and equal to those of [`PathSearch::find`](super::PathSearch::find). The node
+    /// limit is for all starts together, the goal's node included; starts without a result are [`SearchOutcome::Capped`].
     /// Without planes and graph of these tiles in `nav_map` it is slower, and as exact. Cost: see the module.
     pub fn find(
         &mut self,
@@ -147,7 +148,7 @@ impl MultiStartSearch {
     }
 
     /// Writes the waypoints of the nth start's path, from start to goal, as [`PathSearch::find`](super::PathSearch::find) does:
-    /// none unless it was found. O(nodes on the way).
+    /// none unless it was found. O(nodes on the path).
     pub fn write_path(&self, nth: usize, waypoints: &mut Vec<IVec2>) {
         waypoints.clear();
         let Some(end) = self.starts.get(nth).filter(|end| end.is_found) else {
@@ -157,7 +158,7 @@ impl MultiStartSearch {
         waypoints.push(tile);
         let mut next = end.node;
         while let Some(node) = self.nodes.get(next) {
-            // The node sees the tile diagonally first and straight after.
+            // The path from the node to the tile is diagonal first and then straight.
             let to = node.key.tile();
             let way = tile - to;
             push_turn(waypoints, to + way.signum() * way.abs().min_element());
@@ -166,17 +167,17 @@ impl MultiStartSearch {
         }
     }
 
-    /// How many nodes the last search expanded.
+    /// The number of nodes that the last search expanded.
     pub fn expanded(&self) -> u32 {
         self.closed.len() as u32
     }
 
-    /// How many nodes the last search generated, the goal's included.
+    /// The number of nodes that the last search generated, the goal's included.
     pub fn generated(&self) -> u32 {
         self.nodes.len()
     }
 
-    /// Answers the starts of `order`.
+    /// Searches for the starts of `order`.
     fn find_all<W, const CUT: bool>(
         &mut self,
         walks: &W,
@@ -232,7 +233,7 @@ impl MultiStartSearch {
         }
     }
 
-    /// A shortest walk to a start. `hint` is tried first.
+    /// A shortest path to a start. `hint` is tried first.
     fn find_one<W, const CUT: bool>(
         &mut self,
         walks: &W,
@@ -244,7 +245,7 @@ impl MultiStartSearch {
         W: JumpScanner<CUT>,
     {
         let (best, best_node) = self.best_from_closed(walks, start, hint);
-        // The keys of the last start are of no use for this one.
+        // The keys of the last start are not valid for this one.
         self.open.reset(self.node_limit);
         for (id, node) in self.nodes.iter() {
             let f = node.g + octile(node.key.tile(), start);
@@ -290,13 +291,13 @@ impl MultiStartSearch {
             });
         }
         match best {
-            // Only where the tiles are not settled.
+            // Only while the regions are not final.
             PathCost::MAX => StartPath::None,
             _ => StartPath::Found(best, best_node),
         }
     }
 
-    /// The best walk to a start of those that turn last at a closed node, or at `hint`, and that node.
+    /// The best path to a start among those that turn last at a closed node, or at `hint`, and that node.
     fn best_from_closed<W, const CUT: bool>(
         &self,
         walks: &W,
@@ -323,7 +324,7 @@ impl MultiStartSearch {
         (best, best_node)
     }
 
-    /// Keeps a way to a node if it is the cheapest so far, and gives its number then.
+    /// Stores a path to a node if it is the cheapest so far, and returns its number then.
     #[inline]
     fn relax(&mut self, way: Node) -> Option<NodeId> {
         let id = match self.nodes.find(way.key) {

@@ -1,28 +1,28 @@
-//! The nodes a search has generated, and the index from key to node. A key is a tile, or the number of a jump point.
+//! The generated nodes of a search, and the index from key to node. A key is a tile, or the number of a jump point.
 //!
 //! ```text
 //! hashed    key ──▶ open addressing, as large as the nodes need ─────────────▶ node number ──▶ nodes[…]
 //! chunked   key ──▶ directory[chunk] ──▶ chunk of 32×32 tiles, from a pool ──▶ node number ──▶ nodes[…]
 //! paged     key ──▶ pages[page] ─────────────────────────────────────────────▶ page of 32 nodes, from a pool
 //! ```
-//! Nodes lie in one list in the order in which they were generated, but for the pages. Which index serves depends on how keys lie:
+//! Nodes are in one list in the order of generation, except for the pages. The index is chosen by the distribution of keys:
 //!
 //! - *hashed*: the scattered tiles of jump point searches, and every search with a small node limit, whose scratch then
 //!   stays in the fastest cache. The chunked one took a quarter to a third more time there, as each node touches a chunk
 //!   of its own.
-//! - *chunked*: the dense tiles of A*. Its size follows the ground a search has touched and not the map.
-//! - *paged*: the numbers of jump points, of which neighbours have near ones. A place of its own for each in place of pages
-//!   took twice the memory in a town of 4,096 tiles a side, and as long with one search at a time; with eight that take turns,
-//!   pages take a twentieth less, on maps of games up to a twentieth more.
+//! - *chunked*: the dense tiles of A*. Its size depends on the area that a search has touched, not on the map.
+//! - *paged*: the numbers of jump points; neighbours have close numbers. A separate entry for each instead of pages
+//!   took twice the memory in a town of 4,096 tiles per side, and as long with one search at a time; with eight alternating
+//!   searches, pages take a twentieth less, on game maps up to a twentieth more.
 //!
-//! None is cleared as a whole between searches. Of the hashed and the paged one those entries are that were set. Each level of
-//! the chunked one is a sparse set: an entry counts only when what it points at is in use *and* points back (Briggs and
-//! Torczon, "An efficient representation for sparse sets", 1993), so emptying it means setting two lengths to zero, and stale
+//! None is cleared as a whole between searches. The hashed and the paged index clear the entries that were set. Each level of
+//! the chunked one is a sparse set: an entry counts only if its target is in use *and* points back (Briggs and
+//! Torczon, "An efficient representation for sparse sets", 1993), so clearing it means setting two lengths to zero, and stale
 //! entries do no harm.
 //!
-//! Cost: O(1) for looking up and adding; emptying is O(nodes) for the hashed index, O(pages touched) for the paged one. Memory:
-//! 16 bytes a node, and 5 to 10 for its slots; 4 kB a chunk touched and 4 bytes a chunk of the largest map seen; half a kB a
-//! page touched and 4 bytes a page. It is kept from search to search, so that a warm search allocates nothing.
+//! Cost: O(1) to look up and add; clearing is O(nodes) for the hashed index, O(pages touched) for the paged one. Memory:
+//! 16 bytes per node, and 5 to 10 for its slots; 4 kB per chunk touched and 4 bytes per chunk of the largest map seen; half a
+//! kB per page touched and 4 bytes per page. It is reused between searches, so a warm search allocates nothing.
 
 use prefetch_index::prefetch_index;
 use throng_core::memory::MemoryUse;
@@ -41,23 +41,23 @@ const CHUNK_BITS: u32 = 5;
 const CHUNK_SIDE: u32 = 1 << CHUNK_BITS;
 const CHUNK_ENTRIES: u32 = CHUNK_SIDE * CHUNK_SIDE;
 
-/// Slots of the hashed index of a search without a small limit, to begin with.
+/// The initial number of slots of the hashed index of a search without a small limit.
 const SLOTS: usize = 1 << 12;
 const EMPTY: NodeId = NodeId::MAX;
 
-/// Nodes of a page.
+/// The number of nodes of a page.
 const PAGE_NODES: u32 = 32;
 
 const PARENT_BITS: u32 = 27;
 const DIRECTION_BITS: u32 = 4;
 const CLOSED: u32 = 1 << (PARENT_BITS + DIRECTION_BITS);
 
-/// What a search knows of a tile or jump point that it has reached.
+/// The state of a tile or jump point that a search has reached.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     /// The least cost from the start found so far; final once the node is closed.
     pub(super) g: PathCost,
-    /// Which tile or jump point this is.
+    /// The tile or jump point.
     pub(super) key: Key,
     /// Parent, direction and whether the node is closed, in one word.
     link: u32,
@@ -66,7 +66,7 @@ pub(super) struct Node {
 const _: () = assert!(size_of::<Node>() == 16);
 
 impl Node {
-    /// An open node. The direction is that of the last step on the way here; `None` for the start.
+    /// An open node. The direction is that of the last step of the path to it; `None` for the start.
     #[inline]
     pub(super) fn new(key: Key, g: PathCost, parent: NodeId, direction: Option<Direction>) -> Self {
         let direction = direction.map_or(Direction::ALL.len() as u32, |direction| direction as u32);
@@ -83,7 +83,7 @@ impl Node {
         self.link & NONE
     }
 
-    /// The direction of the last step on the way here; `None` for the start.
+    /// The direction of the last step of the path to it; `None` for the start.
     #[inline]
     pub(super) fn direction(&self) -> Option<Direction> {
         let direction = self.link >> PARENT_BITS & ((1 << DIRECTION_BITS) - 1);
@@ -96,14 +96,14 @@ impl Node {
         self.link & CLOSED != 0
     }
 
-    /// Notes that the node is being expanded.
+    /// Marks the node as closed.
     #[inline]
     pub(super) fn close(&mut self) {
         self.link |= CLOSED;
     }
 }
 
-/// Which index a search uses.
+/// The index that a search uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Index {
     /// For scattered keys.
@@ -116,7 +116,7 @@ pub(super) enum Index {
         /// The map's height in tiles.
         height: u32,
     },
-    /// For numbers below a count, that of neighbours near each other.
+    /// For numbers below this count, with close numbers for neighbours.
     Paged(u32),
 }
 
@@ -127,25 +127,25 @@ pub(super) struct Nodes {
     index: Index,
     /// The hashed index: node numbers, a power of two of them.
     slots: Vec<NodeId>,
-    /// Per chunk of the map, in rows, the number of its chunk of entries.
+    /// For each chunk of the map, row by row, the number of its chunk of entries.
     directory: Vec<u32>,
-    /// For each chunk of entries in use, the chunk of the map it serves.
+    /// For each chunk of entries in use, its chunk of the map.
     owners: Vec<u32>,
     /// The chunks of entries, one after the other: node numbers.
     entries: Vec<NodeId>,
-    /// The first node of each page, if that was touched.
+    /// The first node of each page, if it was touched.
     pages: Vec<NodeId>,
     touched: Vec<u32>,
     generated: u32,
 }
 
 impl Nodes {
-    /// Forgets all nodes and prepares for a search. Allocates only for more than any search before.
+    /// Removes all nodes and prepares for a search. Allocates only for more than any search before.
     pub(super) fn reset(&mut self, index: Index, node_limit: u32) {
         let slots = (node_limit as usize + node_limit as usize / 4).next_power_of_two();
         self.empty_slots();
         if slots < SLOTS {
-            // A short search: all that it can ever need.
+            // A short search: everything that it can ever need.
             self.index = Index::Hashed;
             if self.slots.len() < slots {
                 self.slots.resize(slots, EMPTY);
@@ -156,7 +156,7 @@ impl Nodes {
             return;
         }
         self.index = match index {
-            // As many pages have numbers that stand in no link.
+            // This many pages would have numbers that do not fit into a link.
             Index::Paged(count) if count >= NONE - PAGE_NODES => Index::Hashed,
             index => index,
         };
@@ -183,14 +183,14 @@ impl Nodes {
         }
     }
 
-    /// Forgets all nodes and the slots that name them.
+    /// Removes all nodes and their slots.
     fn empty_slots(&mut self) {
         if self.index == Index::Hashed {
             if self.nodes.len() * 8 > self.slots.len() {
                 self.slots.fill(EMPTY);
             } else {
                 for node in &self.nodes {
-                    // From its first slot on up to its own none was empty when it was added.
+                    // From its first slot up to its own, no slot was empty when it was added.
                     let mut slot = first_slot(node.key, self.slots.len());
                     while self.slots[slot] != EMPTY {
                         self.slots[slot] = EMPTY;
@@ -206,13 +206,13 @@ impl Nodes {
         self.nodes.clear();
     }
 
-    /// How many nodes were generated.
+    /// The number of generated nodes.
     #[inline]
     pub(super) fn len(&self) -> u32 {
         self.generated
     }
 
-    /// All nodes that were generated, by ascending number.
+    /// All generated nodes, by ascending number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         (0..)
             .zip(&self.nodes)
@@ -231,7 +231,7 @@ impl Nodes {
         &mut self.nodes[id as usize]
     }
 
-    /// Asks for the memory that looking up a key reads, of which there is more in all than caches hold.
+    /// Prefetches the memory that looking up a key reads; all of it is larger than the caches.
     #[inline]
     pub(super) fn prefetch(&self, key: Key) {
         if let Some(&start) = self.pages.get((key.0 / PAGE_NODES) as usize) {
@@ -239,7 +239,7 @@ impl Nodes {
         }
     }
 
-    /// The node of a key, or where its number is to be written by [`Nodes::add`].
+    /// The node of a key, or the vacant slot for its number, to be filled by [`Nodes::add`].
     #[inline]
     pub(super) fn find(&mut self, key: Key) -> Result<NodeId, VacantSlot> {
         let entry = match self.index {
@@ -254,7 +254,7 @@ impl Nodes {
         }
     }
 
-    /// Adds a node for a key that [`Nodes::find`] has just not found.
+    /// Adds a node for a key that [`Nodes::find`] did not find.
     #[inline]
     pub(super) fn add(&mut self, vacancy: VacantSlot, node: Node) -> NodeId {
         self.generated += 1;
@@ -290,11 +290,11 @@ impl Nodes {
         }
     }
 
-    /// Takes a page of nodes that were not generated, which have no key.
+    /// Allocates a page of nodes that were not generated, which have no key.
     fn allocate_page(&mut self, page: u32) -> NodeId {
         let start = self.nodes.len();
         if self.nodes.capacity() - start < PAGE_NODES as usize {
-            // By a quarter and not twofold: what the longest way took is kept.
+            // By a quarter and not by doubling: the memory of the longest search is kept.
             self.nodes.reserve_exact(start / 4 + PAGE_NODES as usize);
         }
         let vacant = Node::new(Key(u32::MAX), PathCost::MAX, NONE, None);
@@ -332,7 +332,7 @@ impl Nodes {
         }
     }
 
-    /// Where the number of a tile's node is kept; takes a chunk from the pool for ground not yet touched.
+    /// The index of the entry of a tile; allocates a chunk for an area that was not touched yet.
     #[inline]
     fn entry_of(&mut self, key: Key, chunks_per_row: u32) -> usize {
         let (x, y) = (key.0 & 0xFFFF, key.0 >> 16);
@@ -358,14 +358,14 @@ impl Nodes {
     }
 }
 
-/// Where a key is looked for first. The high bits of the product are the well mixed ones (Fibonacci hashing).
+/// The first slot of a key. The high bits of the product are the well mixed ones (Fibonacci hashing).
 #[inline]
 fn first_slot(key: Key, slots: usize) -> usize {
     let mixed = key.0.wrapping_mul(0x9E37_79B9);
     mixed as usize >> (u32::BITS - slots.trailing_zeros())
 }
 
-/// The place of an index entry that names no node.
+/// The index of a free entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct VacantSlot(usize);
 

@@ -1,26 +1,27 @@
 //! The open list: nodes waiting to be expanded, the most promising first.
 //!
-//! A heap with four children a node, which is shallower than a binary one and reads the children out of one or two
-//! cache lines. A cheaper way to a waiting node adds it once more; the search skips entries of closed nodes. That is one
-//! entry in ten to thirty, and spares every move in the heap a write into the node pool: keeping each node's place and
-//! moving it up where it stands took a fifth to a third more time.
+//! A heap with four children per node, which is shallower than a binary one and reads the children from one or two
+//! cache lines. A cheaper path to a waiting node adds a second entry; the search skips entries of closed nodes. That is one
+//! entry in ten to thirty, and avoids a write into the node pool for every move in the heap: storing each node's position and
+//! moving its entry up took a fifth to a third more time.
 //!
-//! Order: least f. Among equals it is that of the heap, which follows from the entries that came and went before, and so
+//! Order: least f. Among equals it is that of the heap, which follows from the earlier entries, and so
 //! from the search alone. Preferring the largest g or the latest node among them changed the number of expansions by less
-//! than one in a hundred, and cost a comparison that cannot be foreseen. Buckets of half a tile, of which only the one in
-//! hand is a heap, took 2 to 6 % more time with every algorithm but the graph (3 % less): what waits is a few hundred entries.
+//! than one in a hundred, and cost an unpredictable comparison. Buckets of half a tile, of which only the current
+//! one is a heap, took 2 to 6 % more time with every algorithm but the graph (3 % less): the list has only a few hundred
+//! entries.
 //!
-//! Cost: O(log n) for each change, 16 bytes an entry.
+//! Cost: O(log n) for each change, 16 bytes per entry.
 
 use throng_core::memory::MemoryUse;
 
 use super::nodes::NodeId;
 use crate::cost::PathCost;
 
-/// Children of a heap node.
+/// The number of children of a heap node.
 const ARITY: usize = 4;
 
-/// Room made at once for a search's nodes; more comes as needed.
+/// The initial capacity for a search; it grows as needed.
 const SHORT: u32 = 1 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(super) struct OpenList {
 }
 
 impl OpenList {
-    /// Empties the list, and makes room for a search with a small limit, where ways that got cheaper stand twice.
+    /// Empties the list, and reserves memory for a search with a small limit, where nodes with a cheaper path have two entries.
     pub(super) fn reset(&mut self, node_limit: u32) {
         self.heap.clear();
         self.operations = 0;
@@ -48,7 +49,7 @@ impl OpenList {
         }
     }
 
-    /// The least f waiting.
+    /// The least f in the list.
     #[inline]
     pub(super) fn least_f(&self) -> Option<PathCost> {
         self.heap.first().map(|entry| entry.f)
@@ -60,7 +61,7 @@ impl OpenList {
         self.heap.first().map(|entry| entry.node)
     }
 
-    /// Adds a node, or a cheaper way to one that waits.
+    /// Adds a node, or a cheaper path to one in the list.
     #[inline]
     pub(super) fn push(&mut self, node: NodeId, f: PathCost) {
         let entry = Entry { f, node };
@@ -87,9 +88,9 @@ impl OpenList {
         self.operations
     }
 
-    /// Fills the free top with what lies below, and the hole that wanders down with `entry`.
+    /// Fills the hole at the top with the entries below, and the hole at the bottom with `entry`.
     ///
-    /// `entry` comes from the bottom and mostly goes back there, so the hole goes all the way down without a look at it.
+    /// `entry` comes from the bottom and usually goes back there, so the hole goes all the way down without comparing it.
     #[inline]
     fn sift_down(&mut self, entry: Entry) {
         let heap = &mut self.heap[..];
@@ -101,7 +102,7 @@ impl OpenList {
                 .and_then(|rest| rest.first_chunk::<ARITY>())
             {
                 Some([a, b, c, d]) => {
-                    // Selections, not branches: which child is least cannot be foreseen.
+                    // Selections, not branches: which child is least is unpredictable.
                     let (left, left_f) = if b.f < a.f { (1, b.f) } else { (0, a.f) };
                     let (right, right_f) = if d.f < c.f { (3, d.f) } else { (2, c.f) };
                     first + if right_f < left_f { right } else { left }

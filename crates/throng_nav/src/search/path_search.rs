@@ -1,10 +1,10 @@
-//! Finding a path: the scratch that a thread keeps between searches, and which algorithm reads what of a map.
+//! Path search: the scratch that a thread reuses between searches, and the data that each algorithm reads.
 //!
 //! ```text
-//! PathQuery ──▶ bounds, blocked, region ──▶ SearchRun (open list, nodes, best way to the goal) ──▶ SearchOutcome + waypoints
-//!                                        ▲ astar, jump, jump_graph: which successors a node has   └▶ paused, to be resumed
+//! PathQuery ──▶ bounds, blocked, region ──▶ SearchRun (open list, nodes, best path to the goal) ──▶ SearchOutcome + waypoints
+//!                                           ▲ astar, jump, jump_graph: the successors of a node └▶ paused, to be resumed
 //! ```
-//! Invariant: waypoints are turning points of a walk whose length is the answer's.
+//! Invariant: waypoints are the turning points of a path of the returned length.
 
 use glam::IVec2;
 use throng_core::memory::MemoryUse;
@@ -24,21 +24,21 @@ use crate::prepared::{JumpGraph, NavMap, SignPlanes, SignScanner};
 use crate::reference::{StepTable, TileScanner};
 use crate::rule::Diagonal;
 
-/// The scratch of a thread: made once, used for search after search on maps of any size, never shared.
+/// The scratch of a thread: created once, used for search after search on maps of any size, never shared.
 ///
-/// After a few searches it has grown to what they need and allocates nothing more. One that only ever answers queries
-/// with a node limit up to 800 holds 31 kB, and some more only where very many ways got cheaper while they waited.
+/// After a few searches it has grown to the needed size and allocates nothing more. If all queries have
+/// a node limit up to 800 it holds 31 kB, and more only if very many nodes got a cheaper path while they waited.
 #[derive(Debug, Default, MemoryUse)]
 pub struct PathSearch {
     nodes: Nodes,
     open: OpenList,
     expanded: u32,
     progress: SearchProgress,
-    /// What the search under way has read so far; `None` before its first step.
+    /// The data that the running search has read so far; `None` before its first step.
     inputs: Option<SearchInputs>,
 }
 
-/// What the nodes of a search stand for: it begins anew when this changes.
+/// What the nodes of a search refer to: it restarts when this changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SearchInputs {
     fingerprint: u64,
@@ -49,17 +49,17 @@ struct SearchInputs {
 }
 
 impl PathSearch {
-    /// Scratch that holds no memory yet; it grows with the first searches.
+    /// Scratch without memory; it grows with the first searches.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Finds a shortest path and writes its turning points, both ends included, into `waypoints`.
     ///
-    /// Between two waypoints the walk is straight or diagonal; when start and goal are the same there is one
-    /// waypoint. The list is emptied first and stays empty unless the outcome is [`SearchOutcome::Found`].
+    /// Between two waypoints the path is straight or diagonal; when start and goal are the same there is one
+    /// waypoint. The list is cleared first and stays empty unless the outcome is [`SearchOutcome::Found`].
     ///
-    /// An algorithm that is not [ready](NavMap::is_ready) on these tiles is answered by [`Algorithm::JpsBitPrune`].
+    /// If an algorithm is not [ready](NavMap::is_ready) on these tiles, [`Algorithm::JpsBitPrune`] is used instead.
     pub fn find(
         &mut self,
         tiles: &TileMap,
@@ -73,16 +73,16 @@ impl PathSearch {
             .unwrap_or(SearchOutcome::Capped)
     }
 
-    /// Forgets the search that [`PathSearch::resume`] has under way, so that its next call begins another and counts from zero.
+    /// Drops the search that [`PathSearch::resume`] is running, so that its next call starts another one and counts from zero.
     pub const fn abandon(&mut self) {
         (self.inputs, self.expanded) = (None, 0);
     }
 
-    /// The same as [`PathSearch::find`] in slices: `None` when it is not done after so many expansions more. The next call, with
-    /// the same query and algorithm, goes on from there. It begins anew when the tiles were edited or what the algorithm
-    /// reads was built meanwhile, so that an answer is exact on the tiles with which it is given.
+    /// The same as [`PathSearch::find`] in slices: `None` if it is not finished after this many more expansions. The next call,
+    /// with the same query and algorithm, continues. It restarts if the tiles were edited or the data of the algorithm
+    /// was built meanwhile, so a result is exact on the current tiles.
     ///
-    /// An answer ends the search; [`PathSearch::abandon`] does too.
+    /// A result ends the search; [`PathSearch::abandon`] does too.
     pub fn resume(
         &mut self,
         tiles: &TileMap,
@@ -107,7 +107,7 @@ impl PathSearch {
             }
             self.inputs = reads;
         } else if !tiles.are_connected(from, to) {
-            // The tiles were settled meanwhile.
+            // The regions became final meanwhile.
             self.inputs = None;
             return Some(SearchOutcome::Unreachable);
         }
@@ -140,7 +140,7 @@ impl PathSearch {
         })
     }
 
-    /// The search under way, from where it stands.
+    /// The running search, from its current state.
     fn run<'a>(
         &'a mut self,
         ground: &SearchMap<'a>,
@@ -176,22 +176,23 @@ impl PathSearch {
         self.progress = SearchProgress::default();
     }
 
-    /// How many nodes the last search expanded.
+    /// The number of nodes that the last search expanded.
     pub fn expanded(&self) -> u32 {
         self.expanded
     }
 
-    /// How many nodes the last search generated: the start included, unless it is no jump point of the graph; the goal not.
+    /// The number of nodes that the last search generated: with the start, unless it is not a jump point of the graph; without
+    /// the goal.
     pub fn generated(&self) -> u32 {
         self.nodes.len()
     }
 
-    /// How often the last search put something on its open list or took it off.
+    /// The number of pushes to and pops from the open list in the last search.
     pub fn heap_operations(&self) -> u32 {
         self.open.operations()
     }
 
-    /// The tiles the last search put on its open list, and whether it expanded them. Map and algorithm must
+    /// The tiles that the last search put on its open list, and whether it expanded them. Map and algorithm must
     /// be those of that search.
     pub fn visited<'a>(
         &'a self,
@@ -204,8 +205,8 @@ impl PathSearch {
         nodes.map(move |(_, node)| (ground.tile_of(node.key), node.is_closed()))
     }
 
-    /// Writes the way to the tile nearest to the goal, by octile distance, that the last search reached before it gave up
-    /// as [`SearchOutcome::Capped`]: the start, if nothing was nearer. Everything else must be as it was for that search.
+    /// Writes the path to the tile nearest to the goal, by octile distance, that the last search reached before it ended
+    /// as [`SearchOutcome::Capped`]: the start, if no tile was nearer. Everything else must be as in that search.
     /// O(nodes).
     pub fn write_partial(
         &self,
@@ -230,10 +231,10 @@ impl PathSearch {
         }
     }
 
-    /// Walks back from the goal and writes the turning points in the order of walking. Returns the steps walked.
+    /// Goes back from the goal and writes the turning points from start to goal. Returns the steps of the path.
     ///
-    /// A node lies straight or diagonally ahead of its parent, or first diagonally and then straight: the bend is
-    /// put back in, and points at which the walk does not turn are left out.
+    /// A node is straight or diagonally ahead of its parent, or first diagonally and then straight: the bend is
+    /// restored, and points where the path does not turn are left out.
     fn write_waypoints(
         &self,
         ground: &SearchMap,
@@ -248,7 +249,7 @@ impl PathSearch {
         waypoints.push(to);
         while tile != from {
             let node = self.nodes.get(next);
-            // What has no node is reached from the start.
+            // A point without a node is reached from the start.
             let before = node.map_or(from, |node| ground.tile_of(node.key));
             next = node.map_or(NONE, Node::parent);
             let way = tile - before;
@@ -265,7 +266,7 @@ impl PathSearch {
     }
 }
 
-/// What a search reads: the tiles, and what is prepared of them for its algorithm.
+/// The data that a search reads: the tiles, and the prepared data for its algorithm.
 #[derive(Clone, Copy)]
 struct SearchMap<'m> {
     tiles: &'m TileMap,
@@ -313,7 +314,7 @@ impl<'m> SearchMap<'m> {
     }
 }
 
-/// Which algorithm reads what of the ground. A search that begins is given its start.
+/// Runs the algorithm with the data that it reads. A search that begins has a start.
 fn expand<const CUT: bool>(run: &mut SearchRun, ground: &SearchMap, start: Option<IVec2>) {
     if let Some((graph, planes)) = ground.graph {
         if let Some(start) = start {

@@ -1,8 +1,8 @@
-//! What is asked and what is answered, and the answers that need no search.
+//! Queries and results, and the results that need no search.
 //!
-//! Two tiles are connected exactly if they are connected by straight steps, under both movement rules, so an unreachable
-//! goal is known from the regions before any search; while the tiles are not settled after a cut, it may take a search of
-//! all that can be reached.
+//! Two tiles are connected exactly if straight steps connect them, under both movement rules, so the regions show an
+//! unreachable goal before any search. While the regions are not final after a split, it may take a search of
+//! all reachable tiles.
 
 use glam::IVec2;
 
@@ -10,24 +10,24 @@ use super::nodes::NONE;
 use crate::cost::{PathCost, Steps};
 use crate::map::TileMap;
 
-/// No search generates more nodes than this, whatever its query says: about 2 GB of scratch.
+/// The maximum number of nodes of any search, whatever its query allows: about 2 GB of scratch.
 pub const NODES_MAX: u32 = 1 << 26;
 
 const _: () = assert!(NODES_MAX < NONE);
 
-/// A question for a path between two tiles.
+/// A query for a path between two tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathQuery {
-    /// The tile where the walk starts.
+    /// The start of the path.
     pub from: IVec2,
-    /// The tile where it ends.
+    /// The end of the path.
     pub to: IVec2,
-    /// How many nodes may be generated, the start included, before the search gives up; `None` for [`NODES_MAX`].
+    /// The number of nodes, the start included, after which the search stops; `None` for [`NODES_MAX`].
     pub node_limit: Option<u32>,
 }
 
 impl PathQuery {
-    /// A question without a limit.
+    /// A query without a limit.
     pub const fn new(from: IVec2, to: IVec2) -> Self {
         Self {
             from,
@@ -36,7 +36,7 @@ impl PathQuery {
         }
     }
 
-    /// The same question, given up after `nodes` generated nodes.
+    /// The same query, limited to `nodes` generated nodes.
     pub const fn with_node_limit(self, nodes: u32) -> Self {
         Self {
             node_limit: Some(nodes),
@@ -45,27 +45,27 @@ impl PathQuery {
     }
 }
 
-/// The answer to a [`PathQuery`].
+/// The result of a [`PathQuery`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SearchOutcome {
     /// A shortest path; its turning points are in the list given to [`PathSearch::find`](crate::PathSearch::find).
     Found(FoundPath),
-    /// Start and goal are free, and no walk joins them.
+    /// Start and goal are free, and there is no path.
     Unreachable,
     /// The start or the goal is blocked.
     Blocked,
-    /// The start or the goal lies outside the map.
+    /// The start or the goal is outside the map.
     OutOfBounds,
-    /// The search gave up at its node limit: there is a path, if the tiles are [settled](TileMap::has_final_regions), and it was
-    /// not found. [`PathSearch::write_partial`](crate::PathSearch::write_partial) gives the
-    /// way to the tile nearest to the goal that was reached.
+    /// The search reached its node limit: there is a path, if the [regions are final](TileMap::has_final_regions), but it was
+    /// not found. [`PathSearch::write_partial`](crate::PathSearch::write_partial) writes the
+    /// path to the reached tile that is nearest to the goal.
     Capped,
 }
 
 /// The length of a shortest path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FoundPath {
-    /// How many straight and diagonal steps the path takes.
+    /// The numbers of straight and diagonal steps of the path.
     pub steps: Steps,
 }
 
@@ -81,7 +81,7 @@ impl FoundPath {
     }
 }
 
-/// What is known without a search.
+/// The result, if it is known without a search.
 pub(super) fn trivial_outcome(tiles: &TileMap, from: IVec2, to: IVec2) -> Option<SearchOutcome> {
     if !is_inside(tiles, from) || !is_inside(tiles, to) {
         Some(SearchOutcome::OutOfBounds)

@@ -1,10 +1,10 @@
-//! A search under way: the loop that all algorithms share. They differ only in the successors they offer.
+//! A running search: the loop of all algorithms. They differ only in the successors that they offer.
 //!
-//! The goal is kept apart from the nodes, as the cheapest way to it so far; the search ends when nothing that waits can
-//! beat it.
+//! The goal is stored separately from the nodes, as the cheapest path to it so far; the search ends when no open node can
+//! improve it.
 //!
-//! Invariants: estimates, by octile distance and by landmarks, are consistent and nodes leave the open list in the order of f, so a
-//! closed node never gets cheaper.
+//! Invariants: estimates, by octile distance and by landmarks, are consistent and nodes leave the open list in the order of f,
+//! so a closed node never gets cheaper.
 
 use glam::IVec2;
 
@@ -32,16 +32,16 @@ pub(super) struct Current {
     pub(super) direction: Option<Direction>,
 }
 
-/// How far a search has come, besides its nodes.
+/// The progress of a search, apart from its nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SearchProgress {
     is_capped: bool,
     /// The f of the node being expanded: no path is shorter.
     least_f: PathCost,
-    /// The cost of the best way to the goal so far, and the node it comes from.
+    /// The cost of the best path to the goal so far, and the node before the goal.
     goal_cost: PathCost,
     goal_parent: NodeId,
-    /// How far the goal is from the landmarks, where they are asked.
+    /// The distances of the goal from the landmarks, if they are used.
     pub(super) goal_distances: Option<LandmarkDistances>,
 }
 
@@ -58,7 +58,7 @@ impl Default for SearchProgress {
 }
 
 impl SearchProgress {
-    /// A way to the goal counts as an answer only where nothing that was given up could have beaten it.
+    /// A path to the goal counts as a result only if no node dropped at the limit could have improved it.
     pub(super) fn end(&self) -> SearchEnd {
         let is_settled = self.goal_cost <= self.least_f;
         if self.is_capped && !is_settled {
@@ -74,7 +74,7 @@ impl SearchProgress {
     }
 }
 
-/// A search under way: what an algorithm uses to take nodes and to offer their successors.
+/// A running search: an algorithm uses it to take nodes and to offer their successors.
 pub(super) struct SearchRun<'a> {
     pub(super) map: &'a TileMap,
     pub(super) goal: IVec2,
@@ -82,16 +82,16 @@ pub(super) struct SearchRun<'a> {
     pub(super) open: &'a mut OpenList,
     pub(super) expanded: &'a mut u32,
     pub(super) progress: SearchProgress,
-    /// Whether what is prepared came out of a file, where estimates may be wrong, so that nothing can be asserted of them.
+    /// Whether the data was loaded from a file; then estimates may be wrong, and nothing can be asserted about them.
     pub(super) is_loaded: bool,
-    /// How many nodes may be generated.
+    /// The maximum number of generated nodes.
     pub(super) node_limit: u32,
-    /// How many may have been expanded before the run pauses.
+    /// The number of expanded nodes at which the run pauses.
     pub(super) pause_at: u32,
 }
 
 impl SearchRun<'_> {
-    /// Whether nothing that waits can be part of the answer.
+    /// Whether no open node can be part of the result.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         let SearchProgress {
@@ -102,7 +102,7 @@ impl SearchRun<'_> {
         is_capped || self.open.least_f().is_none_or(|f| f >= goal_cost)
     }
 
-    /// Takes the next node to expand; `None` when the search is over or is to pause.
+    /// Takes the next node to expand; `None` when the search is over or has to pause.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Current> {
         loop {
@@ -128,14 +128,14 @@ impl SearchRun<'_> {
         }
     }
 
-    /// The key of what is at the head of the open list and where it came from: mostly what is expanded next.
+    /// The key at the head of the open list and its direction of arrival: usually the next node to be expanded.
     #[inline]
     pub(super) fn head(&mut self) -> Option<(Key, Direction)> {
         let node = self.nodes.get_mut(self.open.head()?);
         Some((node.key, node.direction()?))
     }
 
-    /// Offers a way of cost `g` from a node to a tile that is not the goal.
+    /// Offers a path of cost `g` from a node to a tile that is not the goal.
     #[inline]
     pub(super) fn relax(
         &mut self,
@@ -148,8 +148,8 @@ impl SearchRun<'_> {
         self.relax_key(parent, key, tile, g, direction, || PathCost::ZERO);
     }
 
-    /// The same for a tile with a key of its own, of which something is known besides where it lies: what is left from there
-    /// costs no less than `bound`, which is asked when the way is to be kept.
+    /// The same for a tile with a key of its own and an additional lower bound of the remaining cost:
+    /// `bound` is called only if the path is stored.
     #[inline]
     pub(super) fn relax_key(
         &mut self,
@@ -167,7 +167,7 @@ impl SearchRun<'_> {
         match self.nodes.find(key) {
             Ok(id) => {
                 let node = self.nodes.get_mut(id);
-                // Wrong estimates must not have a search go on and on.
+                // Wrong estimates must not make a search run forever.
                 if g < node.g && !node.is_closed() {
                     *node = Node::new(key, g, parent, direction);
                     self.open.push(id, g + octile.max(bound()));
@@ -185,7 +185,7 @@ impl SearchRun<'_> {
         }
     }
 
-    /// Offers a way of cost `g` from a node to the goal.
+    /// Offers a path of cost `g` from a node to the goal.
     #[inline]
     pub(super) fn relax_goal(&mut self, parent: NodeId, g: PathCost) {
         if g < self.progress.goal_cost {

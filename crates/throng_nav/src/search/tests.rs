@@ -1,4 +1,4 @@
-//! Answers, limits and slices of single searches; that they are shortest paths is tested in `exactness`.
+//! Results, limits and slices of single searches; `exactness` tests that they are shortest paths.
 
 use super::*;
 use crate::Direction;
@@ -167,7 +167,7 @@ fn sliced_search_matches_and_restarts_after_an_edit() {
     }
 }
 
-/// A comb cut at its back and not settled, and tiles in its two halves and in the left one.
+/// A comb split at its back with pending splits, and tiles in its two halves and in the left one.
 pub(crate) fn comb_with_pending_split() -> (TileMap, [IVec2; 3]) {
     let mut tiles = TileMap::from_fn(300, 200, |x, y| y > 0 && x % 2 == 1).unwrap();
     tiles
@@ -192,7 +192,7 @@ fn cut_off_goal_is_unreachable_before_and_after_splits_finish() {
         assert!(matches!(find(left, far_left), SearchOutcome::Found(_)));
     }
     assert!(!tiles.has_final_regions());
-    // A search under way ends when the tiles are settled.
+    // A running search ends when the regions become final.
     let query = PathQuery::new(left, right);
     let mut resume = |tiles: &TileMap, nav_map: &NavMap| {
         search.resume(tiles, nav_map, Algorithm::AStar, query, 5, &mut waypoints)

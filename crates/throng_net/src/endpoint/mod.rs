@@ -1,13 +1,12 @@
-//! One end of a connection: what is pushed comes out of packets at the other end. No sockets, no clock, no keys.
+//! One end of a connection: messages that are pushed here are delivered from packets at the other end. No sockets, no clock, no keys.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `settings` | limits, what is counted, and why something is refused |
-//! | `sending` | what goes into the packets of a tick |
-//! | `receiving` | what comes out of a packet |
+//! | `settings` | limits, counters and errors |
+//! | `sending` | builds the packets of a tick |
+//! | `receiving` | reads a packet |
 //!
-//! Time is a number of microseconds since any moment that is the same for all calls; it does not run backwards, and if it does,
-//! nothing breaks.
+//! Times are microseconds since any moment that is the same for all calls. They should not run backwards; if they do, nothing breaks.
 
 mod receiving;
 mod sending;
@@ -28,15 +27,15 @@ use super::retransmit::PathEstimate;
 use super::stream::{IncomingStream, OutgoingStream};
 use super::unreliable::UnreliableQueue;
 
-/// What a datagram of IPv4 and UDP has before the packet, in bytes.
+/// Bytes of the IPv4 and UDP headers before a packet.
 const DATAGRAM_HEADER_BYTES: usize = 28;
 
-/// Where the counters of a connection begin; other than at 0 only to see them wrap.
+/// Initial values of the counters of a connection. Values other than 0 are for tests of the wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountersStart {
-    /// The number of the first packet.
+    /// Number of the first packet.
     pub packet: u16,
-    /// The offset of the first byte of every stream.
+    /// Offset of the first byte of every stream.
     pub offset: u32,
 }
 
@@ -52,16 +51,16 @@ pub struct ReliableEndpoint {
     estimate: PathEstimate,
     bucket: ByteBucket,
     path: PathMtu,
-    /// When the newest of the acknowledged packets was sent.
+    /// Time at which the newest acknowledged packet was sent.
     acknowledged_at_us: Option<u64>,
     last_sent_us: u64,
     last_received_us: u64,
-    /// A packet asked for an answer.
+    /// A packet requested a reply.
     owes_ack: bool,
-    /// Packets that came since the last one that went out.
+    /// Packets received since the last one that was sent.
     packets_since_ack: u8,
     is_send_queue_full: bool,
-    /// A stream said a length that cannot be.
+    /// A stream had a message with an invalid length.
     broken: Option<StreamId>,
     stats: EndpointStats,
 }
@@ -73,7 +72,7 @@ impl ReliableEndpoint {
         Self::starting_at(settings, CountersStart::default())
     }
 
-    /// The same, with counters that begin elsewhere, at both ends alike.
+    /// The same, with other initial counters. Both ends need the same ones.
     #[must_use]
     pub fn starting_at(settings: EndpointSettings, start: CountersStart) -> Self {
         let settings = settings.clamped();
@@ -103,11 +102,11 @@ impl ReliableEndpoint {
         }
     }
 
-    /// Appends a message to a stream: it arrives once, and in order with all that is pushed there.
+    /// Appends a message to a stream. It arrives once, and in order with all messages of that stream.
     ///
     /// # Errors
-    /// [`SendError`]: where it is empty or too long, and where more waits than may. In the last case everything that follows is
-    /// refused, too, since a stream with a hole is none: the connection is to be closed.
+    /// [`SendError`] if the message is empty or too long, or if the send queue is full. After a full queue every push is refused,
+    /// since a stream cannot have a gap: close the connection.
     pub fn push(&mut self, stream: StreamId, message: &[u8]) -> Result<(), SendError> {
         let (found, most) = (message.len(), self.settings.send_message_bytes_max);
         match found {
@@ -126,10 +125,10 @@ impl ReliableEndpoint {
         Ok(())
     }
 
-    /// Takes a message that may get lost. It goes with the next [`flush`](Self::flush) or never.
+    /// Queues a message that may be lost. It is sent with the next [`flush`](Self::flush) or never.
     ///
     /// # Errors
-    /// [`SendError`] where it is empty or longer than a packet.
+    /// [`SendError`] if it is empty or longer than a packet.
     pub fn push_unreliable(&mut self, message: &[u8]) -> Result<(), SendError> {
         let (found, most) = (message.len(), self.unreliable_bytes_max());
         match found {
@@ -154,51 +153,51 @@ impl ReliableEndpoint {
         room - length_bytes(room)
     }
 
-    /// The longest packet that this path takes, in bytes.
+    /// The longest packet that this path carries, in bytes.
     #[must_use]
     pub fn packet_bytes_max(&self) -> usize {
         let bytes = self.path.bytes() - usize::from(self.settings.sealing_bytes);
         bytes.min(PACKET_BYTES_MAX)
     }
 
-    /// Bytes that were pushed and are not acknowledged.
+    /// Bytes pushed to streams and not acknowledged.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         let waiting = self.outgoing.iter().map(OutgoingStream::pending_bytes);
         waiting.sum()
     }
 
-    /// Whether more waited than may: the connection is to be closed.
+    /// Whether the send queue was full once: close the connection.
     #[must_use]
     pub const fn is_send_queue_full(&self) -> bool {
         self.is_send_queue_full
     }
 
-    /// The smoothed round trip, the other end's tick included, in microseconds; 0 before there is any.
+    /// Smoothed round trip time, including the other end's tick, in microseconds; 0 before the first measurement.
     #[must_use]
     pub const fn round_trip_us(&self) -> u64 {
         self.estimate.round_trip_us()
     }
 
-    /// The share of packets that do not arrive at the other end, estimated.
+    /// Estimated share of packets that do not arrive at the other end.
     #[must_use]
     pub fn loss(&self) -> f32 {
         self.estimate.loss()
     }
 
-    /// Bytes a second that may be sent, as the link has it now.
+    /// Current rate limit, in bytes per second.
     #[must_use]
     pub const fn bytes_per_s(&self) -> u32 {
         self.bucket.rate()
     }
 
-    /// When the last packet came that was one, in microseconds; 0 before the first.
+    /// Time of the last valid packet, in microseconds; 0 before the first.
     #[must_use]
     pub const fn last_received_us(&self) -> u64 {
         self.last_received_us
     }
 
-    /// What happened so far.
+    /// Counters so far.
     #[must_use]
     pub const fn stats(&self) -> &EndpointStats {
         &self.stats

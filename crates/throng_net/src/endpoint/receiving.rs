@@ -1,31 +1,31 @@
-//! What comes out of a packet.
+//! Reads packets: acknowledgements, stream frames, unreliable messages.
 
 use super::{PacketError, ReliableEndpoint};
 use crate::acks::PacketOutcome;
 use crate::packet::{PacketStamp, ParsedPacket, StreamId};
 use crate::stream::StreamLimits;
 
-/// A message that came.
+/// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceivedMessage<'m> {
-    /// The stream that it belongs to; none where it is unreliable.
+    /// Its stream; `None` if it is unreliable.
     pub stream: Option<StreamId>,
-    /// What the packet says that it came with, or that made it whole. Of what the message itself was true when is for its own
-    /// bytes to say, where it came on a stream: that may have been sent before.
+    /// The stamp of the packet that contained the message or completed it. A stream message may have been sent earlier, so a time to which
+    /// it refers has to be in its own bytes.
     pub stamp: PacketStamp,
     /// The message.
     pub bytes: &'m [u8],
 }
 
-/// After so many packets that came an answer is due, even if none asked for one.
+/// Received packets after which a reply is sent, even if none requested it.
 const ACK_AFTER_PACKETS: u8 = 8;
 
 impl ReliableEndpoint {
-    /// Takes a packet, and hands over the messages that are whole with it: those of streams once and in their order, then the
-    /// unreliable ones, each at most once.
+    /// Handles a packet, and passes on the messages that it completes: those of streams once and in order, then the unreliable ones, each
+    /// at most once.
     ///
     /// # Errors
-    /// [`PacketError`], which is counted. One that [`is_fatal`](PacketError::is_fatal) comes with every packet from then on.
+    /// [`PacketError`], which is counted. After an error that [`is_fatal`](PacketError::is_fatal), every packet returns it.
     pub fn receive(
         &mut self,
         now_us: u64,
@@ -113,7 +113,7 @@ impl ReliableEndpoint {
         }
     }
 
-    /// Takes note of what the other end says it has.
+    /// Handles the acknowledgement of a packet.
     fn acknowledge(&mut self, now_us: u64, newest: u16, before: u32) {
         let Self {
             sent,

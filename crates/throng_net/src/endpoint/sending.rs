@@ -1,8 +1,8 @@
-//! What goes into the packets of a tick.
+//! Builds the packets of a tick.
 //!
-//! In this order, as far as the budget reaches: bytes of streams that have to be sent again, since without them nothing behind
-//! them is of use; bytes that are new; copies on the safe side, up to a quarter of the budget unless losses come in bursts;
-//! unreliable messages, the newest first. A quarter of the budget is kept for the last, so that what is long does not make the
+//! Order, within the budget: stream bytes that have to be sent again, because later bytes depend on them; new stream bytes; redundant
+//! copies, up to a quarter of the budget unless losses come in bursts; unreliable messages, the newest first. A quarter of the budget is
+//! reserved for the last group, so that long messages do not stop world updates.
 //! world stand still.
 
 use super::{DATAGRAM_HEADER_BYTES, ReliableEndpoint};
@@ -13,25 +13,26 @@ use crate::packet::{
 use crate::retransmit::UNTIL_ACKNOWLEDGED;
 use crate::stream::{FrameRoom, RetransmitRules};
 
-/// The least room in a budget for which a packet is begun.
+/// The smallest budget for which a packet is started.
 const PACKET_BYTES_MIN: usize = 64;
 
-/// Up to so many packets that came since the last one that went out, an answer tells only of the newest half.
+/// If at most so many packets were received since the last one sent, the bitmap of an acknowledgement has only its newer half.
 const SHORT_ACK_PACKETS: u8 = 4;
 
-/// What is left for the packets of one flush, in bytes with what sealing and datagrams add.
+/// The budget left for the packets of one flush, in bytes including encryption and datagram headers.
 struct FlushBudget {
     bytes: usize,
-    /// Of those, what streams may not take.
+    /// The part that streams may not use.
     reserved: usize,
     copies: usize,
-    /// What of `copies` was spent.
+    /// The part of `copies` that was used.
     copied: usize,
 }
 
 impl ReliableEndpoint {
-    /// Makes the packets of a tick in `packet`, one after the other, and hands each to `send`: at most so many bytes as `budget_bytes`
-    /// says and the connection's own budget has, in datagrams. Nothing where there is nothing to say. What is pushed between
+    /// Builds the packets of a tick in `packet`, one after the other, and passes each to `send`. Their datagrams use at most `budget_bytes`
+    /// and the connection's own budget. Sends nothing if nothing is pending. Call this once per tick: what is pushed between two calls
+    /// shares packets.
     /// two calls travels together, so this is called once a tick.
     pub fn flush(
         &mut self,
@@ -99,17 +100,17 @@ impl ReliableEndpoint {
         }
     }
 
-    /// What a packet takes in a datagram, beside itself.
+    /// Bytes that encryption and datagram headers add to a packet.
     const fn overhead(&self) -> usize {
         DATAGRAM_HEADER_BYTES + self.settings.sealing_bytes as usize
     }
 
-    /// Whether a packet is due though there may be nothing in it.
+    /// Whether a packet has to be sent even if it is empty.
     const fn must_send(&self, now_us: u64) -> bool {
         self.owes_ack || now_us.saturating_sub(self.last_sent_us) >= self.settings.keep_alive_us
     }
 
-    /// Writes one packet; whether there is one.
+    /// Writes one packet. Returns whether there was something to write.
     fn write_packet(
         &mut self,
         stamp: PacketStamp,
@@ -160,7 +161,7 @@ impl ReliableEndpoint {
         true
     }
 
-    /// Chooses what of the streams goes into a packet with so much room.
+    /// Chooses the stream bytes of a packet with so much room.
     fn choose(&mut self, rules: &RetransmitRules, bytes: usize, allowance: &mut FlushBudget) {
         let mut room = FrameRoom {
             bytes: bytes.saturating_sub(HEADER_BYTES_MAX),
@@ -200,7 +201,7 @@ impl ReliableEndpoint {
             number: self.sent.next(),
             newest: self.received.newest,
             before: self.received.before,
-            // The rest was said before, in packets of which hardly all were lost.
+            // The older half was sent before, in packets of which at least one has probably arrived.
             has_long_bitmap: self.packets_since_ack > SHORT_ACK_PACKETS,
         }
     }
@@ -222,7 +223,7 @@ impl ReliableEndpoint {
         set_frames(packet, pieces);
     }
 
-    /// Takes note of a packet of so many bytes that is sent now.
+    /// Records a packet of so many bytes that is sent now.
     fn record_sent(&mut self, record: SentPacket, bytes: usize) {
         self.sent.record(SentPacket {
             bytes: bytes as u16,
@@ -236,7 +237,7 @@ impl ReliableEndpoint {
         self.stats.bytes_sent += bytes as u64;
     }
 
-    /// Sends a probe of the path, if it is time for one and there is something to spend.
+    /// Sends an MTU probe, if one is pending and the budget allows it.
     fn send_probe(
         &mut self,
         now_us: u64,
@@ -261,7 +262,7 @@ impl ReliableEndpoint {
         send(packet);
     }
 
-    /// What has to be left of the budget for a probe.
+    /// Budget that has to be left for a probe.
     const fn bucket_probe_bytes(&self) -> usize {
         self.settings.datagram_bytes_max as usize + DATAGRAM_HEADER_BYTES
     }

@@ -1,4 +1,4 @@
-//! Limits of an endpoint, what it counts, and why it refuses something.
+//! Limits, counters and errors of an endpoint.
 
 use thiserror::Error;
 use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX, WireError};
@@ -6,32 +6,32 @@ use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX, WireErr
 use crate::packet::{PACKET_BYTES_MAX, StreamId};
 use crate::stream::WINDOW_BYTES_MAX;
 
-/// The most that sealing may add to a packet, in bytes: the shortest datagram still has room for a chunk and all heads.
+/// The most that encryption may add to a packet, in bytes. The shortest datagram still has room for a chunk and all headers.
 const SEALING_BYTES_MAX: u16 = 40;
 
-/// Limits of an endpoint. The windows are part of the protocol: what one end may send ahead the other has to keep.
+/// Limits of an endpoint. The windows are part of the protocol: each end has to buffer what the other may send ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointSettings {
     /// Bytes sent per second at most, including the headers of IP, UDP and encryption.
     pub bytes_per_s: u32,
-    /// The lowest rate on a link that loses many packets.
+    /// The lowest rate on a path that loses many packets.
     pub bytes_per_s_min: u32,
     /// Bytes that may be sent at once after a pause.
     pub burst_bytes: u32,
     /// Packets of one [`flush`](super::ReliableEndpoint::flush).
     pub packets_per_flush_max: u16,
-    /// The longest datagram that is probed, in bytes. 1,200 is assumed to arrive.
+    /// The longest datagram that is probed, in bytes. Datagrams of 1,200 bytes are assumed to arrive.
     pub datagram_bytes_max: u16,
     /// What encryption adds to a packet, in bytes, up to 40.
     pub sealing_bytes: u16,
-    /// Unacknowledged bytes of all streams; above it the connection is behind.
+    /// Unacknowledged bytes of all streams; above it the send queue is full and the connection is closed.
     pub backlog_bytes_max: usize,
     /// Bytes of unreliable messages between two flushes; above it the oldest are dropped.
     pub unreliable_bytes_max: usize,
     /// The longest message that may be pushed to a stream, in bytes.
     pub send_message_bytes_max: usize,
-    /// The longest message that is received on a stream, in bytes; a longer one ends the connection. At the server this bounds what a
-    /// client can make it keep of a message that is not whole.
+    /// The longest message that is received on a stream, in bytes; a longer one ends the connection. At the server this bounds the memory
+    /// for incomplete messages of a client.
     pub receive_message_bytes_max: usize,
     /// How far a stream is sent ahead of the acknowledged bytes.
     pub send_window_bytes: usize,
@@ -39,12 +39,12 @@ pub struct EndpointSettings {
     pub receive_window_bytes: usize,
     /// After this many microseconds without a packet, an empty one is sent.
     pub keep_alive_us: u64,
-    /// For a carrier that loses nothing and keeps the order, such as a file, memory or a WebSocket: everything is sent once, at once, and
-    /// counts as acknowledged. Then the packets do not depend on time.
+    /// For a transport without loss and reordering, such as a file, memory or a WebSocket: everything is sent once, at once, and counts as
+    /// acknowledged. Then the packets do not depend on time.
     pub carrier_is_reliable: bool,
 }
 
-/// The window towards a client, and towards the server, in bytes.
+/// The window towards a client and towards the server, in bytes.
 const DOWN_WINDOW_BYTES: usize = 1 << 16;
 const UP_WINDOW_BYTES: usize = 1 << 13;
 
@@ -83,7 +83,7 @@ impl EndpointSettings {
         }
     }
 
-    /// The same for a carrier that loses nothing: see [`carrier_is_reliable`](Self::carrier_is_reliable).
+    /// The same for a transport without loss: see [`carrier_is_reliable`](Self::carrier_is_reliable).
     #[must_use]
     pub fn for_reliable_carrier(self) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl EndpointSettings {
         }
     }
 
-    /// Brought into what works.
+    /// The settings, clamped to valid values.
     pub(super) fn clamped(self) -> Self {
         let window = |bytes: usize| bytes.clamp(PACKET_BYTES_MAX, WINDOW_BYTES_MAX);
         let message = |bytes: usize| bytes.clamp(1, MESSAGE_BYTES_MAX);
@@ -108,28 +108,28 @@ impl EndpointSettings {
     }
 }
 
-/// What happened at an endpoint.
+/// Counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointStats {
-    /// Packets that were sent, and their bytes.
+    /// Packets sent.
     pub packets_sent: u64,
-    /// Bytes of those, without what sealing and datagrams add.
+    /// Their bytes, without encryption and datagram headers.
     pub bytes_sent: u64,
-    /// Bytes of streams that were sent for the first time.
+    /// Stream bytes sent for the first time.
     pub stream_bytes_new: u64,
-    /// Bytes of streams that were sent again.
+    /// Stream bytes sent again.
     pub stream_bytes_retransmitted: u64,
-    /// Unreliable messages for which there was no room.
+    /// Unreliable messages dropped for lack of room.
     pub unreliable_dropped: u64,
-    /// Packets that came and were taken.
+    /// Packets received and accepted.
     pub packets_received: u64,
-    /// Packets that came and were not, whyever.
+    /// Packets received and refused.
     pub packets_refused: u64,
-    /// Packets that are known to have arrived at the other end.
+    /// Packets acknowledged by the other end.
     pub packets_arrived: u64,
-    /// Packets that seemed to be lost; some arrived later.
+    /// Packets that counted as lost; some arrived later.
     pub packets_lost: u64,
-    /// How often bytes were sent again because nothing was heard.
+    /// Retransmissions because no acknowledgement arrived in time.
     pub timeouts: u64,
 }
 
@@ -148,7 +148,7 @@ pub enum SendError {
         /// The limit, in bytes.
         most: usize,
     },
-    /// The other side does not acknowledge fast enough.
+    /// The send queue is full: the other side does not acknowledge fast enough.
     #[error("{waiting} bytes are unacknowledged: close the connection as behind")]
     SendQueueFull {
         /// Unacknowledged bytes.
@@ -156,14 +156,14 @@ pub enum SendError {
     },
 }
 
-/// Why a packet is refused. It changes nothing, except as said at [`WindowExceeded`](Self::WindowExceeded).
+/// Why a packet is refused. It changes nothing, except as described at [`WindowExceeded`](Self::WindowExceeded).
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PacketError {
     /// It cannot be decoded.
     #[error(transparent)]
     Malformed(#[from] WireError),
-    /// It was received before, or is too old to know.
+    /// It was received before, or is too old to be checked.
     #[error("packet {number} was received before or is too old, the newest is {newest}")]
     Duplicate {
         /// Its number.

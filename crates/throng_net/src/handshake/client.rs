@@ -1,4 +1,4 @@
-//! The client's part of a handshake.
+//! The client's side of a handshake.
 
 use std::net::SocketAddr;
 
@@ -8,14 +8,14 @@ use super::{CHALLENGE_BYTES, REQUEST_BYTES};
 use crate::cipher::{ConnectionCipher, DecryptError, SealedKind, VERSION};
 use crate::token::ConnectToken;
 
-/// How often what is not answered is repeated, in microseconds.
+/// Time between two attempts without a reply, in microseconds.
 const RETRY_US: u64 = 100_000;
 
-/// Why a client is not admitted.
+/// Why a handshake failed.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientHandshakeError {
-    /// No server of the token answered.
+    /// No server of the token replied.
     #[error(
         "no answer from any of the token's servers ({servers}): none runs there, or the token was used before, is expired or of another key"
     )]
@@ -23,7 +23,7 @@ pub enum ClientHandshakeError {
         /// The number of servers.
         servers: usize,
     },
-    /// The token expired first.
+    /// The token expired before the handshake was complete.
     #[error("the token expired")]
     Expired,
     /// The server is full.
@@ -34,11 +34,11 @@ pub enum ClientHandshakeError {
 /// How long a server is tried before the next one, in microseconds. The last one is tried until the timeout of the token.
 const SERVER_TIMEOUT_US: u64 = 3_000_000;
 
-/// How far a client is.
+/// State of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Progress {
     Requesting,
-    /// With what came with the challenge.
+    /// With the content of the challenge.
     Responding(Vec<u8>),
     Connected,
     Failed(ClientHandshakeError),
@@ -51,7 +51,7 @@ pub struct ClientHandshake {
     cipher: ConnectionCipher,
     progress: Progress,
     server: usize,
-    /// When it began, and with this server.
+    /// Time at which the handshake began, and time at which it began with the current server.
     started_us: Option<u64>,
     last_received_us: u64,
     sent_us: Option<u64>,
@@ -60,7 +60,7 @@ pub struct ClientHandshake {
 }
 
 impl ClientHandshake {
-    /// Starts with a token that was not used before.
+    /// Starts a handshake with an unused token.
     #[must_use]
     pub fn new(token: ConnectToken) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl ClientHandshake {
         }
     }
 
-    /// The server that is being asked or is connected.
+    /// The server that the client tries or is connected to.
     #[must_use]
     pub fn server(&self) -> Option<SocketAddr> {
         self.token.servers.get(self.server).copied()
@@ -105,7 +105,8 @@ impl ClientHandshake {
         (self.progress == Progress::Connected).then_some(self.cipher)
     }
 
-    /// Replaces `packet` by what is to be sent to the [server](Self::server) now; empty if nothing is due. Call it about once per tick.
+    /// Replaces `packet` by the packet to send to the [server](Self::server) now, or empties it if there is none. Call it about once per
+    /// tick.
     pub fn update(&mut self, now_us: u64, packet: &mut Vec<u8>) {
         packet.clear();
         self.check_timeouts(now_us);
@@ -133,13 +134,13 @@ impl ClientHandshake {
         self.sent_us = Some(now_us);
     }
 
-    /// Two clients that answer each other's challenge.
+    /// Swaps the challenges of two clients, so that each replies to the other's.
     #[cfg(test)]
     pub(super) fn swap_challenges(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.progress, &mut other.progress);
     }
 
-    /// Gives a server up that is not heard of, and the token when it expires.
+    /// Moves on to the next server if this one does not reply, and fails when the token expires.
     fn check_timeouts(&mut self, now_us: u64) {
         if !matches!(
             self.progress,
@@ -170,7 +171,7 @@ impl ClientHandshake {
         };
     }
 
-    /// How long the current server is tried, so that all servers are tried before the token expires.
+    /// How long the current server is tried. All servers are tried before the token expires.
     fn server_timeout_us(&self, valid_us: u64) -> u64 {
         let timeout_s = u64::try_from(self.token.timeout_s).unwrap_or(u64::MAX);
         let patience_us = timeout_s.saturating_mul(1_000_000);
@@ -184,10 +185,10 @@ impl ClientHandshake {
         }
     }
 
-    /// Takes a packet of the server, changing it.
+    /// Handles a packet of the server, which it decrypts in place.
     ///
     /// # Errors
-    /// [`DecryptError`] where it is not one that the server sealed for this client.
+    /// [`DecryptError`] if the server did not seal the packet for this client.
     pub fn receive(&mut self, now_us: u64, packet: &mut [u8]) -> Result<(), DecryptError> {
         let (kind, body) = self.cipher.open(packet)?;
         self.last_received_us = self.last_received_us.max(now_us);

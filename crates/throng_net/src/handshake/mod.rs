@@ -1,23 +1,25 @@
-//! From a token to a connection, by netcode 1.02's standard: the client's part, and the server's for addresses of which it knows
-//! nothing yet.
+//! The handshake of netcode 1.02, from a token to a connection: the client's side, and the server's side for addresses without a
+//! connection.
 //!
 //! ```text
-//! client  ── request: the token's sealed part, 1,078 bytes ──▶  gate: is it genuine, for here, in time, unused?
-//!         ◀── challenge, 333 bytes at most ───────────────────         (an entry among the half open)
+//! client  ── request: the token's sealed part, 1,078 bytes ──▶  server: genuine, for this server, not expired, unused?
+//!         ◀── challenge, at most 333 bytes ────────────────         (an entry in the table of half-open handshakes)
 //!         ── response: the challenge, sealed with the token's key ──▶  the address is proven: the client is admitted
-//!         ◀── keep alive ─────────────────────────────────────
+//!         ◀── keep alive ──────────────────────────────────
 //! ```
-//! | file | holds |
+//!
+//! | file | contents |
 //! |---|---|
-//! | `gate` | the server's part |
-//! | `seen` | tokens that were seen |
-//! | `client` | the client's |
+//! | `server` | the server's side |
+//! | `used_tokens` | tokens that were used |
+//! | `client` | the client's side |
 //!
-//! Invariants: until an address is proven, what is sent there is less than what came from it; who has no token takes a look at
-//! a hash and no more; nothing grows with what strangers send. A token admits once: the keys in it belong to one connection, so
-//! that no number is used twice on a key.
+//! Invariants: until an address is proven, the server sends fewer bytes to it than it received from it. A packet without a token costs one
+//! hash lookup. Memory does not grow with packets of unauthenticated clients. A token admits one client once, because its keys belong to
+//! one connection; so no packet number is used twice with a key.
 //!
-//! Cost: a request that gets as far as its seal 4 µs; half open are at most [`ServerHandshakeSettings::half_open_max`], of about 200 bytes.
+//! Cost: 4 µs for a request whose token has to be decrypted. At most [`ServerHandshakeSettings::half_open_max`] half-open handshakes of
+//! about 200 bytes.
 
 mod client;
 mod server;
@@ -37,14 +39,14 @@ use std::net::IpAddr;
 
 use super::token::PRIVATE_BYTES;
 
-/// Bytes of a request.
+/// Length of a request, in bytes.
 pub(super) const REQUEST_BYTES: usize = 1 + 13 + 8 + 8 + 24 + PRIVATE_BYTES;
 
-/// Bytes of a challenge, sealed.
+/// Length of the sealed content of a challenge, in bytes.
 const CHALLENGE_BYTES: usize = 300;
 
-/// The address that limits count: an IPv4 address, or the 64-bit network of an IPv6 address. A socket on `[::]` reports IPv4 peers
-/// as `::ffff:a.b.c.d`; these count as the IPv4 address that they are.
+/// The address by which rate limits count: an IPv4 address, or the 64-bit network of an IPv6 address. A socket on `[::]` reports IPv4 peers
+/// as `::ffff:a.b.c.d`; these count as IPv4 addresses.
 pub(super) fn network_of(ip: IpAddr) -> (bool, u64) {
     match ip.to_canonical() {
         IpAddr::V4(ip) => (true, u64::from(ip.to_bits())),

@@ -1,4 +1,4 @@
-//! The server's part of a handshake, for addresses of which it knows nothing yet.
+//! The server's side of a handshake, for addresses without a connection.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -17,38 +17,38 @@ use crate::token::{
     USER_DATA_BYTES,
 };
 
-/// How many buckets the addresses share.
+/// Number of buckets that the addresses share.
 const BUCKETS: usize = 1_024;
 
 /// Time between two challenges to an address with an empty bucket, in microseconds.
 const RESERVE_ANSWER_US: u64 = 100_000;
 
-/// What a gate lets in, and its limits.
+/// Settings and limits of the server's handshakes.
 #[derive(Clone, Debug)]
 pub struct ServerHandshakeSettings {
-    /// The number of the game, and of its version.
+    /// Number of the game and its version.
     pub protocol: u64,
-    /// The addresses of this server, of which a token has to name one.
+    /// The addresses of this server. A token has to name one of them.
     pub addresses: Vec<SocketAddr>,
-    /// Clients that were challenged and did not answer yet; more are refused.
+    /// Half-open handshakes: clients that were challenged and have not replied yet. More are refused.
     pub half_open_max: usize,
     /// How long a challenge is valid, in microseconds.
     pub half_open_us_max: u64,
-    /// Tokens that are remembered until they expire, so that none is used twice; where there are more, new ones are refused.
+    /// Used tokens that are stored until they expire, so that none is used twice. When the table is full, new tokens are refused.
     pub used_tokens_max: usize,
-    /// Where they are remembered. Gates that share it let each token in once between them.
+    /// The table of used tokens. Handshakes that share it admit each token once between them.
     pub used_tokens: UsedTokens,
-    /// Requests a second of one address (of IPv6: a network of 64 bits), and at once after a pause.
+    /// Requests per second of one address (IPv6: of a network of 64 bits), and the burst after a pause.
     pub requests_per_s: u32,
-    /// Requests a second, of all addresses together, that are checked although their address asked too often: a sender address can be
-    /// forged, so nobody can lock out another address with fewer forged requests. A check takes 4 µs.
+    /// Requests per second, of all addresses together, that are checked although their address has exceeded its rate. Sender addresses can
+    /// be forged; with this reserve an attacker needs at least as many forged requests to block another address. A check takes 4 µs.
     pub reserve_requests_per_s: u32,
-    /// Clients that the answers speak of.
+    /// Maximum number of clients, sent in keep-alive packets.
     pub clients_max: u32,
 }
 
 impl ServerHandshakeSettings {
-    /// For a server at these addresses, with the default limits.
+    /// Default limits, for a server at these addresses.
     #[must_use]
     pub fn new(protocol: u64, addresses: Vec<SocketAddr>) -> Self {
         Self {
@@ -65,31 +65,31 @@ impl ServerHandshakeSettings {
     }
 }
 
-/// Why the gate does not answer. Strangers are told nothing.
+/// Why a packet is refused. Unauthenticated clients get no error packet.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerHandshakeError {
-    /// Neither a request nor anything that one who was challenged says.
+    /// Neither a connect request, nor a packet of a client that was challenged.
     #[error("{found} bytes are not a connect request, and the address was not challenged")]
     UnexpectedPacket {
-        /// Its length.
+        /// Its length in bytes.
         found: usize,
     },
-    /// A request of another version or game.
+    /// A request for another version or game.
     #[error("the request is of another version or game")]
     Version,
-    /// The token expired, or the challenge was answered too late.
+    /// The token has expired, or the challenge was answered too late.
     #[error(
         "the token expired at {expires_s} s (unix time), or its challenge was answered too late"
     )]
     Expired {
-        /// When it did.
+        /// When it expired.
         expires_s: u64,
     },
-    /// The address asks more often than it may.
+    /// The address exceeded its rate of requests.
     #[error("too many requests from this address")]
     RateLimited,
-    /// A request whose token is none.
+    /// A request with an invalid token.
     #[error(transparent)]
     Token(#[from] TokenError),
     /// The token is for other servers.
@@ -98,39 +98,39 @@ pub enum ServerHandshakeError {
     /// The token has admitted a client, or was used from another address less than two seconds ago.
     #[error("the token was used before, or just now from another address")]
     TokenUsed,
-    /// More were challenged and did not answer than may, or more tokens are remembered.
+    /// The table of half-open handshakes or of used tokens is full.
     #[error("{waiting} handshakes or tokens are pending, no more are accepted")]
     TableFull {
-        /// How many.
+        /// Number of entries.
         waiting: usize,
     },
-    /// What one who was challenged says is not sealed with its key.
+    /// A packet of a challenged client that is not sealed with its key.
     #[error(transparent)]
     Decrypt(#[from] DecryptError),
-    /// What one who was challenged says is not what it was told to say.
+    /// A packet of a challenged client that does not contain the challenge.
     #[error("the packet does not answer the challenge")]
     InvalidChallengeResponse,
 }
 
-/// A client that proved its token and its address.
+/// A client that has proven its token and its address.
 #[derive(Debug)]
 pub struct AcceptedClient {
-    /// Who it is, by its token.
+    /// Id of the client, from its token.
     pub client: u64,
-    /// Where it is.
+    /// Address of the client.
     pub address: SocketAddr,
-    /// After so long without a packet the connection is over, in seconds; below 0 never.
+    /// The connection ends after so many seconds without a packet. Below 0: never.
     pub timeout_s: i32,
-    /// What whoever issued the token said.
+    /// User data of the token, written by its issuer.
     pub user_data: [u8; USER_DATA_BYTES],
-    /// What seals its packets from now on.
+    /// The encryption of the connection.
     pub cipher: ConnectionCipher,
 }
 
 /// A token bucket for requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestBucket {
-    /// Thousandths of requests.
+    /// In thousandths of a request.
     remaining: u64,
     filled_us: u64,
 }
@@ -144,10 +144,10 @@ impl RequestBucket {
         }
     }
 
-    /// Takes a request from the bucket; `false` if it is empty.
+    /// Takes a request out of the bucket; `false` if it is empty.
     pub fn try_consume(&mut self, now_us: u64, per_s: u32) -> bool {
         let per_s = u64::from(per_s);
-        // Thousandths, so a request a second is one a millisecond.
+        // In thousandths: one request per second is one thousandth per millisecond.
         let more = now_us.saturating_sub(self.filled_us).saturating_mul(per_s) / 1_000;
         if more > 0 {
             self.filled_us = now_us;
@@ -159,7 +159,7 @@ impl RequestBucket {
     }
 }
 
-/// One that was challenged.
+/// A client that was challenged and has not replied yet.
 #[derive(Debug)]
 struct HalfOpen {
     mac: [u8; TAG_BYTES],
@@ -172,49 +172,49 @@ struct HalfOpen {
     since_us: u64,
 }
 
-/// Who has a token, as it says.
+/// The identity in a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenIdentity {
-    /// Who it is.
+    /// Id of the client.
     pub client: u64,
-    /// After so long without a sign of life the connection is over, in seconds; below 0 never.
+    /// The connection ends after so many seconds without a packet. Below 0: never.
     pub timeout_s: i32,
-    /// What whoever issued the token said.
+    /// User data of the token, written by its issuer.
     pub user_data: [u8; USER_DATA_BYTES],
 }
 
-/// A token that is genuine, for here and in time.
+/// A token that is genuine, for this server, and not expired.
 struct CheckedToken {
     private: PrivateToken,
     mac: [u8; TAG_BYTES],
     expires_s: u64,
-    /// Whether it was checked from the reserve, because its address has asked too often.
+    /// Whether the reserve paid for the check, because the address has exceeded its rate.
     from_reserve: bool,
 }
 
-/// The server's end, for all addresses that have no connection.
+/// The server's side of all handshakes.
 #[derive(Debug)]
 pub struct ServerHandshake {
     settings: ServerHandshakeSettings,
     private_key: SecretKey,
     challenge_key: SealingKey,
     challenges: u64,
-    /// The number of the next packet before a connection.
+    /// Number of the next packet outside of a connection.
     next_packet: u64,
     half_open: BTreeMap<SocketAddr, HalfOpen>,
     used_tokens: UsedTokens,
     /// One bucket per hash of an address.
     buckets: Vec<RequestBucket>,
-    /// The reserve that addresses with an empty bucket share.
+    /// The reserve, shared by addresses with an empty bucket.
     reserve: RequestBucket,
     hasher: RandomState,
 }
 
 impl ServerHandshake {
-    /// A gate that takes tokens sealed with this key.
+    /// Accepts tokens sealed with this key.
     ///
     /// # Errors
-    /// Where the system has no randomness.
+    /// [`RandomnessUnavailable`] if the system provides no random bytes.
     pub fn new(
         settings: ServerHandshakeSettings,
         private_key: SecretKey,
@@ -234,24 +234,24 @@ impl ServerHandshake {
         })
     }
 
-    /// How many were challenged and did not answer yet.
+    /// Number of half-open handshakes.
     #[must_use]
     pub fn half_open(&self) -> usize {
         self.half_open.len()
     }
 
-    /// How many tokens are remembered.
+    /// Number of stored used tokens.
     #[must_use]
     pub fn used_token_count(&self) -> usize {
         self.used_tokens.len()
     }
 
-    /// Takes a packet of an address that has no connection, changing it. What is to be sent back there is written over what
-    /// `answer` holds; nothing where it is empty. `unix_s` is the time since 1970 in seconds, `now_us` any that runs on. With
-    /// `is_full` whoever proves its address is denied.
+    /// Handles a packet from an address without a connection, decrypting it in place. Replaces `answer` by the reply, or empties it if
+    /// there is none. `unix_s` is the time since 1970 in seconds; `now_us` is a monotonic clock. With `is_full`, clients that prove their
+    /// address are denied.
     ///
     /// # Errors
-    /// [`ServerHandshakeError`]; nothing is sent then.
+    /// [`ServerHandshakeError`]; then there is no reply.
     pub fn receive(
         &mut self,
         (now_us, unix_s): (u64, u64),
@@ -268,8 +268,8 @@ impl ServerHandshake {
         self.accept((now_us, unix_s), from, packet, is_full, answer)
     }
 
-    /// Lets a client in by its request alone, changing it: over a line on which what is sent reaches nobody but who is at its other end, as
-    /// TCP is.
+    /// Admits a client by its request alone, which is decrypted in place. Only for transports that prove the address of the client, such as
+    /// TCP.
     ///
     /// # Errors
     /// [`ServerHandshakeError`].
@@ -299,10 +299,10 @@ impl ServerHandshake {
         })
     }
 
-    /// A token that this gate takes, within half a minute.
+    /// Issues a token that this server accepts for half a minute.
     ///
     /// # Errors
-    /// [`TokenError`] where the system has no randomness.
+    /// [`TokenError`] if the system provides no random bytes.
     pub fn issue(&self, client: u64, unix_s: u64) -> Result<ConnectToken, TokenError> {
         let mut servers = self.settings.addresses.clone();
         servers.truncate(TOKEN_ADDRESSES_MAX);
@@ -313,7 +313,7 @@ impl ServerHandshake {
         ConnectToken::issue(&claims, &self.private_key)
     }
 
-    /// Whether a request has a token that is genuine, for here, and in time, of one who does not ask too often.
+    /// Checks the token of a request: the rate of its address, the server, the expiry, the encryption.
     fn check_token(
         &mut self,
         (now_us, unix_s): (u64, u64),
@@ -354,8 +354,8 @@ impl ServerHandshake {
         })
     }
 
-    /// Remembers a token. If another address used it before, that address is not half open any more: a token has at most one half-open
-    /// handshake.
+    /// Records a token as used. If another address used it before, removes the half-open handshake of that address: a token has at most one
+    /// half-open handshake.
     fn record_token(
         &mut self,
         unix_s: u64,
@@ -388,7 +388,7 @@ impl ServerHandshake {
         answer: &mut Vec<u8>,
     ) -> Result<(), ServerHandshakeError> {
         let token = self.check_token((now_us, unix_s), from, packet)?;
-        // The sender address may be forged, so it gets few answers.
+        // The sender address may be forged, so it gets few replies.
         let before = self.half_open.get(&from).filter(|_| token.from_reserve);
         if before.is_some_and(|it| now_us.saturating_sub(it.since_us) < RESERVE_ANSWER_US) {
             return Err(ServerHandshakeError::RateLimited);
@@ -420,13 +420,13 @@ impl ServerHandshake {
         Ok(())
     }
 
-    /// Takes a request out of the bucket of an address, if there is one.
+    /// Takes a request out of the bucket of an address. Returns false if the bucket is empty.
     pub(crate) fn try_take_request(&mut self, now_us: u64, from: SocketAddr) -> bool {
         let at = self.hasher.hash_one(network_of(from.ip())) as usize % BUCKETS;
         self.buckets[at].try_consume(now_us, self.settings.requests_per_s)
     }
 
-    /// Makes sure that one more may be half open.
+    /// Makes room in the table of half-open handshakes.
     fn make_room(&mut self, now_us: u64, from: SocketAddr) -> Result<(), ServerHandshakeError> {
         if self.half_open.len() < self.settings.half_open_max || self.half_open.contains_key(&from)
         {
@@ -457,7 +457,7 @@ impl ServerHandshake {
         self.seal_unconnected(&key, SealedKind::Challenge, &body, answer);
     }
 
-    /// Seals a packet to who has no connection.
+    /// Seals a packet to a client without a connection.
     fn seal_unconnected(
         &mut self,
         key: &SealingKey,

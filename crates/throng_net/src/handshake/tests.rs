@@ -1,4 +1,4 @@
-//! The gate beside clients of ours and of another implementation of the standard.
+//! The server's handshake, against our client and another implementation of the standard.
 
 use renetcode::{
     ClientAuthentication, NetcodeClient, NetcodeServer, ServerAuthentication, ServerConfig,
@@ -48,7 +48,7 @@ fn request(token: &ConnectToken) -> Vec<u8> {
     packet
 }
 
-/// What the gate says to a packet that comes at 100 s.
+/// The server's reply to a packet at 100 s.
 fn reply_of(
     gate: &mut ServerHandshake,
     from: SocketAddr,
@@ -59,7 +59,7 @@ fn reply_of(
     admitted.map(|_| answer)
 }
 
-/// A client of ours at a gate of ours, until it is in.
+/// Completes the handshake of a client.
 fn accepted(gate: &mut ServerHandshake, client: &mut ClientHandshake) -> AcceptedClient {
     let (mut packet, mut answer) = (Vec::new(), Vec::new());
     for now_us in (0..1_000_000).step_by(50_000) {
@@ -216,7 +216,7 @@ fn requests_over_the_rate_limit_are_refused() {
 
 #[test]
 fn challenge_response_is_accepted_only_in_time() {
-    // The token is good until 130 s.
+    // The token is valid until 130 s.
     for (late_us, unix_s, is_admitted) in [
         (4_900_000, 104, true),
         (5_000_000, 105, false),
@@ -339,7 +339,7 @@ fn unproven_addresses_get_small_replies_and_bounded_memory() {
         "{went} of {came} bytes, {answered}"
     );
     assert_eq!((gate.half_open(), gate.used_token_count()), (20, 20));
-    // Those that never answered make room after a while, and tokens when they expire.
+    // Handshakes without a reply make room after a while, and tokens when they expire.
     let mut late = request(&token(200));
     let mut answer = Vec::new();
     let when = (6_000_000, 100);
@@ -377,7 +377,7 @@ fn response_to_another_challenge_is_refused() {
     first.update(200_000, &mut packet);
     let refused = reply_of(&mut gate, address(0), &packet);
     assert_eq!(refused, Err(ServerHandshakeError::InvalidChallengeResponse));
-    // At the address of the other it does not even open.
+    // At the address of the other client it cannot be decrypted.
     let refused = reply_of(&mut gate, address(1), &packet);
     assert_eq!(
         refused,
@@ -426,7 +426,7 @@ fn ipv4_mapped_addresses_are_counted_one_by_one() {
     let [one, other] = [1, 2].map(|last| network_of(mapped(last).into()));
     assert_ne!(one, other, "a socket on [::] sees all IPv4 peers this way");
     assert_eq!(one, network_of([10, 0, 0, 1].into()));
-    // The network of an IPv6 address, and not the host.
+    // The network of an IPv6 address counts, not the host.
     let [one, same, other] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"]
         .map(|address| network_of(address.parse().unwrap()));
     assert_eq!(one, same);

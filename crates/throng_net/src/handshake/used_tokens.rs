@@ -1,4 +1,4 @@
-//! Tokens that were seen, until they expire: none lets in twice, whichever of a server's gates it comes to.
+//! Used tokens, until they expire. A token admits one client once, at whichever of the server's transports it is used.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,47 +6,47 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cipher::TAG_BYTES;
 
-/// The tokens. Clones share them.
+/// The table of used tokens. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct UsedTokens(Arc<Mutex<BTreeMap<[u8; TAG_BYTES], UsedToken>>>);
 
-/// How long a token stays bound to an address before another one may use it, in seconds. It limits the answers to a request that is
+/// How long a token stays bound to an address before another address may use it, in seconds. It limits the replies to a request that is
 /// repeated from many forged addresses.
 const REBIND_S: u64 = 2;
 
-/// Why a token lets nobody in.
+/// Why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UsedTokenError {
-    /// It has admitted a client, or another address uses it since less than [`REBIND_S`].
+    /// It has admitted a client, or another address has used it for less than [`REBIND_S`].
     Used,
-    /// More are remembered than may be.
+    /// The table is full.
     TableFull { waiting: usize },
 }
 
 #[derive(Clone, Copy, Debug)]
 struct UsedToken {
     address: SocketAddr,
-    /// When this address used it first, in seconds since 1970.
+    /// Time of the first use from this address, in seconds since 1970.
     since_s: u64,
     expires_s: u64,
     is_spent: bool,
 }
 
 impl UsedTokens {
-    /// How many are remembered.
+    /// Number of stored tokens.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether none is.
+    /// Whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// Takes note of a token, unless it let somebody in already. A client whose address changes during its handshake may go on with the
-    /// same token: then this gives the address before. With `most` of them those are forgotten that have expired.
+    /// Records a use of a token, unless it has admitted a client. A client whose address changes during its handshake may continue with the
+    /// same token; then this returns the previous address. A table with `most` tokens first removes those that have expired.
     pub(super) fn record(
         &self,
         mac: [u8; TAG_BYTES],
@@ -81,11 +81,11 @@ impl UsedTokens {
         Ok(elsewhere.map(|before| before.address))
     }
 
-    /// A token lets its bearer in now; whether it may: not where it did before.
+    /// Marks the token as having admitted a client. Returns false if it had done so before.
     pub(super) fn spend(&self, mac: &[u8; TAG_BYTES]) -> bool {
         match self.lock().get_mut(mac) {
             Some(token) => !std::mem::replace(&mut token.is_spent, true),
-            // Forgotten since it has expired, and nobody can ask with it any more.
+            // Removed because it has expired, so no other request can use it.
             None => true,
         }
     }

@@ -1,17 +1,18 @@
-//! How much of a tick goes to messages.
+//! How much time of a tick is spent on messages.
 //!
 //! ```text
-//! waiting, connected clients ─▶ WorkBudget::begin ─▶ nanoseconds of work for this tick
-//!                               threshold: + step while more than `busy` wait, − step otherwise, least…most
-//!                               more than `all` wait: everything, but never more than `hard`
+//! waiting messages, connected clients ─▶ WorkBudget::begin_tick ─▶ nanoseconds of work for this tick
+//!                      threshold: + step while more than `grow_above` wait, − step otherwise, within min…max
+//!                      more than `drain_all_above` wait: everything, but never more than `hard_limit`
 //! ```
-//! The rule is the reference's, with its numbers as parameters: there the times are milliseconds and the lengths messages; here
-//! times may be shares of a tick and lengths messages a connected client, so that one rule serves a server of ten and of ten
-//! thousand. Work is counted in nanoseconds: those of a clock, or those of [`MessageCosts`], which makes a run repeat itself.
+//!
+//! The rule is that of the reference, with its numbers as parameters. The reference has milliseconds and numbers of messages; here times
+//! may also be shares of a tick, and lengths may be messages per connected client, so one rule serves a server of ten clients and of ten
+//! thousand. Work is counted in nanoseconds of a clock, or of [`MessageCosts`], which makes a run reproducible.
 
 use serde::{Deserialize, Serialize};
 
-/// A time, in absolute numbers or by the length of a tick.
+/// A time, absolute or relative to the length of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub enum TickTime {
@@ -22,7 +23,7 @@ pub enum TickTime {
 }
 
 impl TickTime {
-    /// In nanoseconds, for ticks of so many; what is negative or no number is 0.
+    /// In nanoseconds, for ticks of this length. Negative values and NaN are 0.
     #[must_use]
     pub fn ns(self, tick_ns: u64) -> u64 {
         let ns = match self {
@@ -33,18 +34,18 @@ impl TickTime {
     }
 }
 
-/// A number of waiting messages, absolute or by the number of connected clients.
+/// A number of waiting messages, absolute or per connected client.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub enum BacklogLength {
     /// Messages.
     Messages(u32),
-    /// Messages a connected client.
+    /// Messages per connected client.
     PerClient(f32),
 }
 
 impl BacklogLength {
-    /// In messages, for so many clients, at least one of which is taken to be there.
+    /// In messages, for so many clients. At least one client is assumed.
     #[must_use]
     pub fn messages(self, clients: usize) -> usize {
         match self {
@@ -54,26 +55,26 @@ impl BacklogLength {
     }
 }
 
-/// The rule by which the threshold follows the backlog.
+/// How the threshold follows the backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct BudgetRule {
-    /// The threshold at first, and when little waits.
+    /// Initial threshold, and its minimum.
     #[serde(alias = "least")]
     pub min: TickTime,
-    /// The most that it grows to.
+    /// Maximum of the threshold.
     #[serde(alias = "most")]
     pub max: TickTime,
-    /// By how much it changes a tick.
+    /// Change per tick.
     pub step: TickTime,
-    /// While more than this waits, the threshold grows; otherwise it falls.
+    /// While more messages wait, the threshold grows; otherwise it falls.
     #[serde(alias = "busy")]
     pub grow_above: BacklogLength,
-    /// While more than this waits, everything is handled, whatever the threshold is.
+    /// While more messages wait, all are handled, whatever the threshold is.
     #[serde(alias = "all")]
     pub drain_all_above: BacklogLength,
-    /// Work that no tick goes beyond, "everything" included.
+    /// Limit of the work per tick, even if all messages are handled.
     #[serde(alias = "hard")]
     pub hard_limit: TickTime,
 }
@@ -92,8 +93,8 @@ impl Default for BudgetRule {
 }
 
 impl BudgetRule {
-    /// The reference's: start at 20 ms, one more a tick while more than 100 wait, one less otherwise, within 20 to 40 ms; above
-    /// 300 waiting handle everything. Nothing limits that "everything": a flooder can pull it.
+    /// The rule of the reference: starts at 20 ms, adds one per tick while more than 100 messages wait, subtracts one otherwise, within 20
+    /// to 40 ms; above 300 waiting messages it handles everything. Nothing limits "everything", so a client that floods can force it.
     #[must_use]
     pub const fn reference() -> Self {
         Self {
@@ -107,7 +108,7 @@ impl BudgetRule {
     }
 }
 
-/// The threshold as it is now.
+/// The current threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkBudget {
     threshold_ns: u64,
@@ -115,7 +116,7 @@ pub struct WorkBudget {
 }
 
 impl WorkBudget {
-    /// What this tick may spend, when so many messages of so many connected clients wait at its start. Call it once a tick.
+    /// Work that this tick may spend, when so many messages of so many connected clients wait at its start. Call it once per tick.
     pub fn begin_tick(
         &mut self,
         rule: &BudgetRule,
@@ -151,16 +152,16 @@ impl WorkBudget {
     }
 }
 
-/// What messages are reckoned to cost where no clock is read, in nanoseconds. Measured by `throng bench inbox` and rounded up.
+/// Assumed costs of messages, in nanoseconds, for runs that read no clock. Measured by `throng bench inbox` and rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct MessageCosts {
-    /// Any message: taken, decoded, handed on and acted on.
+    /// Any message: taken, decoded, passed on and handled.
     pub message_ns: u32,
-    /// Each of its bytes.
+    /// Each byte of a message.
     pub byte_ns: u32,
-    /// A login or resume, in place of `message_ns`.
+    /// A login or resume, instead of `message_ns`.
     pub login_ns: u32,
 }
 
@@ -175,7 +176,7 @@ impl Default for MessageCosts {
 }
 
 impl MessageCosts {
-    /// The cost of a message, of which so many bytes came.
+    /// The cost of a message of this length.
     #[must_use]
     pub fn of(&self, is_login: bool, bytes: usize) -> u64 {
         let base = if is_login {

@@ -3,17 +3,17 @@
 //! ```text
 //! transports ─▶ a queue per client (limits, quota, or refused) ─▶ the tick: one message of each client in turn, within a budget
 //! ```
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `queue` | the queues, their limits, and the number of each client's messages |
 //! | `quota` | how much a client may send: token buckets |
-//! | `budget` | how much of a tick goes to messages |
-//! | `intake` | connections and messages behind a lock: where transports and the tick meet |
-//! | `reference` | what it is measured beside |
+//! | `budget` | how much time of a tick is spent on messages |
+//! | `shared` | connections and messages behind a lock, between transports and the tick |
+//! | `reference` | reference implementations for benches |
 //!
-//! Invariants: a client that floods delays and displaces only its own messages; nothing is kept for a client without a session; the
-//! messages of one client are handled in the order of their arrival, except inputs that a newer one replaced; every message that is not
-//! handled is counted. Budgets are counted in work units unless a clock is asked for, so a run does not depend on the machine's speed.
+//! Invariants: a client that floods delays and displaces only its own messages. Nothing is stored for a client without a connection. The
+//! messages of one client are handled in the order of their arrival, except inputs that a newer one replaced. Every message that is not
+//! handled is counted. Budgets are counted in work units unless a clock is configured, so a run does not depend on the machine's speed.
 //!
 //! Cost: a lock and O(1) per message; `throng bench inbox`.
 

@@ -1,14 +1,15 @@
-//! The queue itself, without the ECS: a lane a client, served in turn.
+//! The message queue: one queue per client, served in turn. No ECS.
 //!
 //! ```text
-//! open ─▶ lane of a newcomer ── promote ─▶ lane of a player ── end ─▶ told as ended once it is empty ── close ─▶ gone
-//!         offer: length, quota, backlog (the oldest stale input goes for a new one), or refused
-//!         take: one message of each lane in turn; of newcomers one for each PLAYERS_PER_UNAUTHENTICATED of players
+//! open ─▶ unauthenticated queue ── promote ─▶ player queue ── disconnect ─▶ reported once it is empty ── close ─▶ removed
+//!         push: checks length, quota and backlog (a new input may replace the oldest stale one), or refuses
+//!         pop: one message of each queue in turn; an unauthenticated one per PLAYERS_PER_UNAUTHENTICATED of players
 //! ```
-//! Nothing waits for a client that has no lane, and no lane is longer than its limit; so whoever sends much delays and displaces
-//! nobody but itself. Of one client messages come out in their order.
 //!
-//! Cost: O(1) a message, but for a stale input that goes: O(the lane). 48 bytes a waiting message, kept for the next.
+//! Nothing waits for a client without a queue, and every queue has a limit; so a client that floods delays and displaces only its own
+//! messages. The messages of one client keep their order.
+//!
+//! Cost: O(1) per message, except when a stale input is dropped: O(length of the client's queue). 48 bytes per waiting message, reused.
 
 mod client_queue;
 #[cfg(test)]
@@ -25,23 +26,23 @@ use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
 use self::client_queue::{Backlog, ClientQueue};
 use super::quota::{ClientQuota, QuotaBucket, QuotaPerTick};
 
-/// Messages of players that are taken before one of a newcomer is, where both wait.
+/// Messages of players that are taken per message of an unauthenticated client, while both wait.
 pub const PLAYERS_PER_UNAUTHENTICATED: u32 = 8;
 
-/// How much may wait, and how much may come.
+/// Limits of the queues.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InboxLimits {
-    /// Messages in all.
+    /// Waiting messages in total.
     pub backlog_max: usize,
-    /// Messages of one client.
+    /// Waiting messages of one client.
     pub client_backlog_max: u32,
-    /// Messages of one client that has not logged in.
+    /// Waiting messages of one unauthenticated client.
     pub unauthenticated_client_backlog_max: u32,
-    /// Messages of all clients that have not logged in.
+    /// Waiting messages of all unauthenticated clients.
     pub unauthenticated_backlog_max: usize,
     /// How much one client may send.
     pub quota: ClientQuota,
-    /// The length of a tick, in nanoseconds, by which quotas fill.
+    /// Length of a tick, in nanoseconds; quotas refill by it.
     pub tick_ns: u64,
 }
 
@@ -58,17 +59,17 @@ impl Default for InboxLimits {
     }
 }
 
-/// Why a message was not accepted.
+/// Why a message is refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReceiveError {
-    /// Longer than [`CLIENT_MESSAGE_BYTES_MAX`].
+    /// It is longer than [`CLIENT_MESSAGE_BYTES_MAX`].
     #[error("the message has {0} bytes, at most {CLIENT_MESSAGE_BYTES_MAX} are allowed")]
     TooLong(usize),
-    /// The queue is full.
+    /// The total backlog is full.
     #[error("the inbox is full: {0} messages wait")]
     QueueFull(usize),
-    /// This client has too much waiting.
+    /// The queue of this client is full.
     #[error("client {} already has {waiting} waiting messages", client.0)]
     ClientQueueFull {
         /// The client that sent the message.
@@ -76,10 +77,10 @@ pub enum ReceiveError {
         /// How many of its messages wait.
         waiting: u32,
     },
-    /// This client sends more than its quota.
+    /// The client exceeds its quota.
     #[error("client {} exceeds its message quota", .0.0)]
     OverQuota(ClientId),
-    /// There is no such client, or it was closed, or its connection ended.
+    /// There is no such client, it was closed, or its connection has ended.
     #[error("there is no client {}", .0.0)]
     UnknownClient(ClientId),
 }
@@ -87,52 +88,52 @@ pub enum ReceiveError {
 /// Why a transport ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DisconnectReason {
-    /// The other end said so.
+    /// The client closed it.
     Closed,
-    /// Nothing came for too long, or what came made no sense.
+    /// Timeout, or malformed data.
     Lost,
 }
 
-/// A message as it came in.
+/// A received message.
 #[derive(Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct InboundMessage {
     /// The client that sent it.
     pub client: ClientId,
-    /// The tick during or after which it came.
+    /// The tick during or after which it was received.
     pub tick: u64,
     /// The message as the client sent it, not decoded.
     pub bytes: SmallVec<[u8; 16]>,
-    /// Which of its client's messages it is, from 1 on and modulo 65,536: all that came count, refused ones too. When it is
-    /// taken and no other of its client waits, the last that came.
+    /// Number of the message among those of its client, from 1 on and modulo 65,536. All received messages count, also refused ones. When
+    /// the message is taken and no other of its client waits, the number of the last one received.
     pub number: u16,
 }
 
-/// What became of messages since the queue was made.
+/// Counts of messages since the queue was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InboxCounters {
-    /// Messages offered, refused ones included.
+    /// Messages received, including refused ones.
     pub received: u64,
-    /// Messages handed to the simulation.
+    /// Messages passed to the simulation.
     pub handled: u64,
-    /// Messages not accepted, and those that gave way to newer ones or went with their client.
+    /// Messages refused, replaced by newer ones, or dropped with their client.
     pub refused: u64,
-    /// Of the refused ones, those beyond a client's quota.
+    /// Of the refused: those above a client's quota.
     pub over_quota: u64,
-    /// Of the refused ones, inputs that gave way to newer ones.
+    /// Of the refused: inputs replaced by newer ones.
     pub stale: u64,
-    /// Of the refused ones, those from numbers that no client has.
+    /// Of the refused: those with an unknown client id.
     pub unknown_client: u64,
-    /// Of the refused ones, those that waited when their client was closed.
+    /// Of the refused: those that waited when their client was closed.
     pub closed: u64,
-    /// Clients that were found flooding.
+    /// Clients detected as flooding.
     pub floods: u64,
-    /// The most that ever waited.
+    /// The largest backlog so far.
     pub max_backlog: usize,
-    /// The longest that a message waited beyond the tick after it came, in ticks.
+    /// The longest time that a message waited after the tick that followed its arrival, in ticks.
     pub max_lag_ticks: u64,
 }
 
-/// The bytes of a client's lane, without what waits in it.
+/// Bytes of a client's queue, without waiting messages.
 pub const CLIENT_QUEUE_BYTES: usize = size_of::<ClientQueue>();
 
 /// Messages that wait for the tick.
@@ -143,12 +144,12 @@ pub struct MessageQueue {
     tick: u64,
     client_queues: HashMap<ClientId, ClientQueue, FixedState>,
     backlog: Backlog,
-    /// Clients for which something waits, in the order in which they are served.
+    /// Clients with waiting messages, in the order in which they are served.
     players: VecDeque<ClientId>,
     unauthenticated: VecDeque<ClientId>,
-    /// Players served since a newcomer was.
+    /// Players served since the last unauthenticated client.
     players_in_row: u32,
-    /// Clients of which a message was refused while none waited.
+    /// Clients with a refused message while none waited.
     refused: Vec<ClientId>,
     ended: Vec<(ClientId, DisconnectReason)>,
     flooding: Vec<ClientId>,
@@ -181,7 +182,7 @@ impl MessageQueue {
         }
     }
 
-    /// What comes from now on comes in this tick, under these limits.
+    /// Starts a tick: sets the tick and limits of the messages that follow.
     pub fn begin_tick(&mut self, tick: u64, limits: InboxLimits) {
         if self.limits != limits {
             self.limits = limits;
@@ -190,14 +191,14 @@ impl MessageQueue {
         self.tick = tick;
     }
 
-    /// Makes the lane of a new client.
+    /// Creates the queue of a new client.
     pub fn open(&mut self, client: ClientId) {
         let lane = ClientQueue::new(QuotaBucket::full(&self.quota, self.tick));
         let before = self.client_queues.insert(client, lane);
         debug_assert!(before.is_none(), "numbers of clients are not given twice");
     }
 
-    /// The tick took notice of a client's connection: what waits in its lane may be taken from now on.
+    /// The tick has handled the client's connection: its messages may be taken from now on.
     pub fn acknowledge(&mut self, client: ClientId) {
         let Some(lane) = self
             .client_queues
@@ -220,7 +221,7 @@ impl MessageQueue {
         }
     }
 
-    /// A client logged in: more of it may wait, and it is served before newcomers.
+    /// The client has logged in: its limit is higher, and it is served before unauthenticated clients.
     pub fn promote(&mut self, client: ClientId) {
         self.acknowledge(client);
         let Some(lane) = self
@@ -233,13 +234,14 @@ impl MessageQueue {
         self.backlog.subtract(lane, lane.waiting);
         lane.is_player = true;
         self.backlog.add(lane, lane.waiting);
-        // Its place in the newcomers' ring is passed over.
+        // Its entry in the ring of unauthenticated clients is skipped later.
         if lane.is_scheduled {
             self.players.push_back(client);
         }
     }
 
-    /// Its connection ended: what waits is still handled, then [`take_ended`](Self::take_ended) tells. Nothing more is accepted.
+    /// Its connection has ended: waiting messages are still handled, then [`take_ended`](Self::take_ended) reports it. No more messages are
+    /// accepted.
     pub fn disconnect(&mut self, client: ClientId, reason: DisconnectReason) {
         let Some(lane) = self.client_queues.get_mut(&client) else {
             return;
@@ -252,7 +254,7 @@ impl MessageQueue {
         }
     }
 
-    /// The server is done with a client: its lane goes, with all that waits in it.
+    /// Removes a client's queue with all waiting messages.
     pub fn close(&mut self, client: ClientId) {
         let Some(lane) = self.client_queues.remove(&client) else {
             return;
@@ -262,10 +264,10 @@ impl MessageQueue {
         self.counters.closed += u64::from(lane.waiting);
     }
 
-    /// Accepts a message, or says why not. O(1).
+    /// Accepts a message, or returns why not. O(1).
     ///
     /// # Errors
-    /// [`ReceiveError`]; nothing waits then that did not before.
+    /// [`ReceiveError`]; then the message is not stored.
     pub fn push(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), ReceiveError> {
         self.counters.received += 1;
         let accepted = self.accept(client, bytes);
@@ -300,7 +302,7 @@ impl MessageQueue {
                 self.counters.stale += u64::from(is_instead);
             }
             Err(reason) => {
-                // That others have too much waiting is no fault of this one.
+                // A backlog of other clients is not this client's violation.
                 let is_offence = !matches!(reason, ReceiveError::QueueFull(_));
                 self.refuse(client, is_offence);
                 return Err(reason);
@@ -325,7 +327,7 @@ impl MessageQueue {
         Ok(())
     }
 
-    /// A message of this client is refused.
+    /// Counts a refused message of this client.
     fn refuse(&mut self, client: ClientId, is_offence: bool) {
         let Some(lane) = self.client_queues.get_mut(&client) else {
             return;
@@ -343,7 +345,7 @@ impl MessageQueue {
         }
     }
 
-    /// Asks for the memory of the next so many messages of players, of which there is more in all than caches hold.
+    /// Prefetches the next messages of so many players. All together they exceed the caches.
     pub fn prefetch(&self, count: usize) {
         let next = self.players.iter().take(count);
         next.filter_map(|client| self.client_queues.get(client))
@@ -395,8 +397,8 @@ impl MessageQueue {
         }
     }
 
-    /// Takes the clients of which a message was refused while none waited, with the number of the last that came: since that
-    /// they have nothing to wait for.
+    /// Takes the clients with a refused message while none waited, with the number of their last message. They wait for no other
+    /// acknowledgement.
     pub fn take_refused(&mut self, into: &mut Vec<(ClientId, u16)>) {
         for client in self.refused.drain(..) {
             if let Some(lane) = self.client_queues.get_mut(&client) {
@@ -408,35 +410,35 @@ impl MessageQueue {
         }
     }
 
-    /// Takes the clients whose connection ended and of which nothing waits any more.
+    /// Takes the clients whose connection has ended and that have no waiting messages.
     pub fn take_ended(&mut self, into: &mut Vec<(ClientId, DisconnectReason)>) {
         into.append(&mut self.ended);
     }
 
-    /// Takes the clients that were found flooding; nothing of them is accepted any more.
+    /// Takes the clients detected as flooding. Their messages are not accepted any more.
     pub fn take_flooding(&mut self, into: &mut Vec<ClientId>) {
         into.append(&mut self.flooding);
     }
 
-    /// How many messages wait.
+    /// Number of waiting messages.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.backlog.len()
     }
 
-    /// Whether none waits.
+    /// Whether no message waits.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.backlog.len() == 0
     }
 
-    /// How many clients have a lane.
+    /// Number of clients with a queue.
     #[must_use]
     pub fn clients(&self) -> usize {
         self.client_queues.len()
     }
 
-    /// Whether a client has a lane whose connection did not end.
+    /// Whether a client has a queue and its connection has not ended.
     #[must_use]
     pub fn is_open(&self, client: ClientId) -> bool {
         self.client_queues
@@ -444,14 +446,14 @@ impl MessageQueue {
             .is_some_and(|lane| lane.ended.is_none())
     }
 
-    /// The messages of a client that wait, oldest first.
+    /// The waiting messages of a client, oldest first.
     pub fn client_messages(&self, client: ClientId) -> impl Iterator<Item = &InboundMessage> {
         let lane = self.client_queues.get(&client);
         lane.into_iter()
             .flat_map(|lane| self.backlog.messages(lane))
     }
 
-    /// The messages that wait, lane by lane in the order of turns.
+    /// The waiting messages, queue by queue in the order of turns.
     pub fn iter(&self) -> impl Iterator<Item = &InboundMessage> {
         let lane_of = |client: &ClientId, is_player: bool| {
             let lane = self.client_queues.get(client)?;
@@ -467,7 +469,7 @@ impl MessageQueue {
             .flat_map(|lane| self.backlog.messages(lane))
     }
 
-    /// Shows all that reaches later ticks beside the messages, as words; the same for the same state.
+    /// Hashes all state that affects later ticks, except the messages, as words. Equal states give equal words.
     pub fn hash_state(&self, mut word: impl FnMut(u64)) {
         word(u64::from(self.players_in_row));
         for client in self.refused.iter().chain(&self.flooding) {
@@ -478,7 +480,7 @@ impl MessageQueue {
         }
         let mut sum = [0u64; 2];
         for (client, lane) in &self.client_queues {
-            // In no order, so each is mixed by itself and added up.
+            // The map has no order, so each entry is mixed separately and added.
             let mut mixed = u64::from(client.0) << 20
                 | u64::from(lane.received) << 4
                 | u64::from(lane.is_player) << 3
@@ -497,7 +499,7 @@ impl MessageQueue {
         sum.into_iter().for_each(word);
     }
 
-    /// What became of messages so far.
+    /// Counts of messages so far.
     #[must_use]
     pub const fn counters(&self) -> InboxCounters {
         self.counters

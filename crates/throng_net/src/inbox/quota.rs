@@ -1,26 +1,24 @@
 //! How much a client may send: a token bucket of messages and one of bytes.
 //!
-//! A bucket fills by so much a tick up to its size, and a message takes one token and its bytes out of the two. Tokens are
-//! counted in thousandths, so that any rate at any tick rate is kept exactly, and ticks are the only clock: a run with the same
-//! inputs refuses the same messages.
+//! A bucket refills by a fixed amount per tick up to its size. A message takes one token, and its bytes, out of the two. Tokens are counted
+//! in thousandths, so any rate is exact at any tick rate. Ticks are the only clock: a run with the same inputs refuses the same messages.
 
 use serde::{Deserialize, Serialize};
 
-/// How much one client may send. What is beyond it is refused and counted.
+/// How much one client may send. Messages above it are refused and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct ClientQuota {
-    /// Messages a second in the long run.
+    /// Sustained messages per second.
     pub messages_per_s: u32,
-    /// Messages that may come at once after a pause: what a line that stood still for a moment lets through.
+    /// Burst of messages after a pause, such as a short interruption of the network.
     pub messages_max: u32,
-    /// Bytes a second in the long run.
+    /// Sustained bytes per second.
     pub bytes_per_s: u32,
-    /// Bytes that may come at once after a pause.
+    /// Burst of bytes after a pause.
     pub bytes_max: u32,
-    /// Refused messages, beyond as many a second as may be accepted, after which a client counts as flooding and is to be
-    /// disconnected.
+    /// Refused messages, beyond the number per second that may be accepted, after which a client counts as flooding and is disconnected.
     #[serde(alias = "offences_max")]
     pub violations_max: u32,
 }
@@ -37,7 +35,7 @@ impl Default for ClientQuota {
     }
 }
 
-/// A quota by ticks, in thousandths.
+/// A quota per tick, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuotaPerTick {
     messages: u64,
@@ -48,7 +46,7 @@ pub(super) struct QuotaPerTick {
 }
 
 impl QuotaPerTick {
-    /// A quota in ticks of so many nanoseconds.
+    /// Converts a quota to ticks of so many nanoseconds.
     pub fn of(quota: ClientQuota, tick_ns: u64) -> Self {
         let per_tick = |per_s: u32| (u64::from(per_s) * tick_ns) / 1_000_000;
         Self {
@@ -66,9 +64,9 @@ impl QuotaPerTick {
 pub(super) struct QuotaBucket {
     messages: u64,
     bytes: u64,
-    /// Refused messages, in thousandths; they are forgotten at the rate at which messages are accepted.
+    /// Refused messages, in thousandths; they decay at the rate at which messages are accepted.
     violations: u64,
-    /// The tick up to which it was filled.
+    /// The tick up to which it was refilled.
     tick: u64,
 }
 
@@ -83,7 +81,7 @@ impl QuotaBucket {
         }
     }
 
-    /// Fills up to a tick.
+    /// Refills up to a tick.
     pub fn fill(&mut self, quota: &QuotaPerTick, tick: u64) {
         let ticks = tick.saturating_sub(self.tick);
         if ticks == 0 {
@@ -97,7 +95,7 @@ impl QuotaBucket {
         self.violations = self.violations.saturating_sub(more(quota.messages));
     }
 
-    /// Pays for a message of so many bytes, or says that it is too much.
+    /// Takes the tokens of a message of so many bytes. Returns false if there are too few.
     pub fn try_consume(&mut self, bytes: usize) -> bool {
         let cost = bytes as u64 * 1_000;
         if self.messages < 1_000 || self.bytes < cost {
@@ -108,13 +106,13 @@ impl QuotaBucket {
         true
     }
 
-    /// Counts a refused message, and says whether there are too many.
+    /// Counts a refused message. Returns whether there are too many.
     pub fn count_violation(&mut self, quota: &QuotaPerTick) -> bool {
         self.violations = self.violations.saturating_add(1_000);
         self.violations > quota.violations_max
     }
 
-    /// As words, for a hash.
+    /// The state as words, for a hash.
     pub const fn words(&self) -> [u64; 4] {
         [self.messages, self.bytes, self.violations, self.tick]
     }
@@ -142,7 +140,7 @@ mod tests {
             tokens.fill(&quota, tick);
             accepted += (0..50).filter(|_| tokens.try_consume(1)).count();
         }
-        // Ten at the start, and 30 a second for the 199 ticks after it.
+        // Ten at the start, and 30 per second for the 199 ticks after it.
         assert_eq!(accepted, 10 + 298);
     }
 

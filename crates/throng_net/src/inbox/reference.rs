@@ -1,4 +1,4 @@
-//! What the inbox is measured beside: one list in the order of arrival, and three ways to work it off.
+//! Reference designs for the inbox: one list in the order of arrival, and three ways to handle it.
 
 use std::collections::VecDeque;
 
@@ -8,31 +8,31 @@ use super::budget::{BudgetRule, WorkBudget};
 use super::queue::{InboxLimits, MessageQueue};
 use super::quota::ClientQuota;
 
-/// How a tick's messages are worked off.
+/// How the messages of a tick are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntakePolicy {
-    /// All that waits, in the order of arrival.
+    /// All waiting messages, in the order of arrival.
     Everything,
     /// In the order of arrival, for so many milliseconds.
     Fixed(u64),
-    /// In the order of arrival, by the reference's rule.
+    /// In the order of arrival, by the rule of the reference.
     Reference,
-    /// This crate's: a lane a client, quotas, shares of the tick.
+    /// This crate: a queue per client, quotas, shares of the tick.
     ClientQueues,
 }
 
-/// What arrives.
+/// The load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntakeLoad {
-    /// Polite clients, of which each sends a message every second tick.
+    /// Clients that send a message every second tick.
     pub polite: u32,
-    /// Messages that one more client sends a tick.
+    /// Messages per tick of one more client, which floods.
     pub flood: u32,
-    /// Messages that each polite client sends at once in the tick `BURST_AT`.
+    /// Messages that each polite client sends in the tick `BURST_AT`.
     pub burst: u32,
-    /// What a message costs the game, in nanoseconds.
+    /// Cost of a message for the game, in nanoseconds.
     pub message_ns: u64,
-    /// Ticks.
+    /// Number of ticks.
     pub ticks: u64,
 }
 
@@ -41,20 +41,20 @@ const BURST_AT: u64 = 20;
 
 const TICK_NS: u64 = 50_000_000;
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntakeOutcome {
     /// The most work in a tick, in nanoseconds.
     pub worst_tick_ns: u64,
-    /// The longest that a polite client's message waited beyond the tick after it came, in ticks.
+    /// The longest time that a polite client's message waited after the tick that followed its arrival, in ticks.
     pub worst_polite_lag_ticks: u64,
-    /// Messages of polite clients that were handled, and that were refused.
+    /// Messages of polite clients that were handled.
     pub polite_handled: u64,
-    /// See above.
+    /// Messages of polite clients that were refused.
     pub polite_refused: u64,
 }
 
-/// A list in the order of arrival, or lanes.
+/// A list in the order of arrival, or queues per client.
 enum IntakeQueue {
     List(VecDeque<(ClientId, u64)>),
     ClientQueues(Box<MessageQueue>),
@@ -88,11 +88,11 @@ impl IntakeQueue {
     }
 }
 
-/// Plays a load through a policy, by reckoned work: the same every time.
+/// Runs a load through a policy, with computed costs: the same result every time.
 #[must_use]
 pub fn simulate(policy: IntakePolicy, load: IntakeLoad) -> IntakeOutcome {
     let limits = InboxLimits {
-        // So that the flooder goes on as long as the others do.
+        // So that the client that floods is not disconnected.
         quota: ClientQuota {
             violations_max: u32::MAX,
             ..ClientQuota::default()
@@ -119,7 +119,7 @@ pub fn simulate(policy: IntakePolicy, load: IntakeLoad) -> IntakeOutcome {
         if let IntakeQueue::ClientQueues(queue) = &mut waiting {
             queue.begin_tick(tick, limits);
         }
-        // The flooder is first at the door, every time.
+        // The client that floods is first in every tick.
         for _ in 0..load.flood {
             waiting.push(flooder, tick);
         }
@@ -131,7 +131,7 @@ pub fn simulate(policy: IntakePolicy, load: IntakeLoad) -> IntakeOutcome {
                 outcome.polite_refused += u64::from(!accepted);
             }
         }
-        // What came in a tick is handled in the next.
+        // Messages of a tick are handled in the next one.
         let (now, clients) = (tick + 1, flooder.0 as usize);
         let budget_ns = match policy {
             IntakePolicy::Everything => u64::MAX,

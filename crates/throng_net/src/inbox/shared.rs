@@ -1,4 +1,4 @@
-//! The one place at which transports and the tick meet: connections and messages, behind a lock that is held for moments.
+//! Connections and messages behind a lock that is held briefly: the only place that transports and the tick share.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,21 +8,21 @@ use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
 
 use super::queue::{DisconnectReason, InboxLimits, MessageQueue, ReceiveError};
 
-/// What a transport knows of a client at its other end when it connects.
+/// What a transport knows about a new client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionInfo {
-    /// What the transport has proof of.
+    /// What the transport has verified.
     pub claims: VerifiedIdentity,
-    /// Where it comes from, if from anywhere.
+    /// Address of the client, if it has one.
     pub address: Option<SocketAddr>,
-    /// Whether packets are made for it; a client that only sends (a load generator's, say) needs none.
+    /// Whether packets are assembled for it. A client that only sends, such as a load generator, needs none.
     pub receives: bool,
-    /// Whether it has anything to load before it can be told of a scene: then it is told nothing of one before its *Ready*.
+    /// Whether it loads something before it enters a scene: the server then waits for its *Ready*.
     pub requires_ready: bool,
 }
 
 impl ConnectionInfo {
-    /// A client of which nothing is known: who it is has to be proved by its *Login*.
+    /// A client without a verified identity: its *Login* has to prove it.
     #[must_use]
     pub const fn unknown() -> Self {
         Self {
@@ -33,7 +33,7 @@ impl ConnectionInfo {
         }
     }
 
-    /// A client in this process, or behind a token that was checked: the transport answers for its being this player.
+    /// A client in this process, or with a verified token: the transport guarantees that it is this player.
     #[must_use]
     pub const fn player(player: u64) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl ConnectionInfo {
         }
     }
 
-    /// The same, with nothing to load.
+    /// The same, without loading.
     #[must_use]
     pub const fn without_loading(self) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl ConnectionInfo {
         }
     }
 
-    /// The same, from an address.
+    /// The same, with an address.
     #[must_use]
     pub const fn with_address(self, address: SocketAddr) -> Self {
         Self {
@@ -63,25 +63,25 @@ impl ConnectionInfo {
     }
 }
 
-/// What a transport has proof of.
+/// What a transport has verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VerifiedIdentity {
-    /// The player that it is: by a token that the transport checked, or because it is the server's own process.
+    /// The player id: from a verified token, or of a client in the server's own process.
     pub player: Option<PlayerId>,
 }
 
-/// Connections that wait to be taken notice of by the next tick, at most.
+/// Maximum number of connections that wait for the next tick.
 const NEW_CONNECTIONS_MAX: usize = 1 << 16;
 
-/// Events that a recording keeps until they are taken, at most.
+/// Maximum number of events that a recording stores until they are taken.
 const RECORDED_MAX: usize = 1 << 20;
 
-/// What happened at the transports' end, in the order in which it did; for a recording.
+/// An event of the transports, in order of occurrence, for a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransportEvent {
-    /// A client connected, and got this number.
+    /// A client connected and received this id.
     Connected(ClientId, ConnectionInfo),
-    /// A message came.
+    /// A message was received.
     Received(ClientId, Vec<u8>),
     /// A connection ended.
     Disconnected(ClientId, DisconnectReason),
@@ -100,24 +100,24 @@ pub fn address_words(address: Option<SocketAddr>) -> [u64; 3] {
     [family << 16 | port, (bits >> 64) as u64, bits as u64]
 }
 
-/// Connections that are new, and the messages of all.
+/// New connections, and the messages of all clients.
 #[derive(Debug, Default, MemoryUse)]
 pub struct Intake {
-    /// The messages that wait.
+    /// The waiting messages.
     pub queue: MessageQueue,
-    /// The number given last.
+    /// The last id that was assigned.
     last_client: u32,
-    /// Who connected since the last tick.
+    /// Clients connected since the last tick.
     new_connections: Vec<(ClientId, ConnectionInfo)>,
     /// Connections refused since the last tick.
     refused: u64,
     recording: Option<Vec<TransportEvent>>,
-    /// What was not kept of the recording.
+    /// Events that did not fit into the recording.
     unrecorded: u64,
 }
 
 impl Intake {
-    /// Gives a client its number, unless too many wait for theirs to be taken notice of; gives how many do then.
+    /// Assigns an id to a client. If too many new connections wait, returns their number as the error.
     pub fn connect(&mut self, connected: ConnectionInfo) -> Result<ClientId, usize> {
         if self.new_connections.len() >= NEW_CONNECTIONS_MAX || self.last_client == u32::MAX {
             self.refused += 1;
@@ -131,12 +131,12 @@ impl Intake {
         Ok(client)
     }
 
-    /// Puts a message of a client into its queue.
+    /// Adds a message to the queue of its client.
     ///
     /// # Errors
     /// Why the message is refused; the refusal is counted.
     pub fn receive(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), ReceiveError> {
-        // Of one that is too long as much as says so.
+        // Of a message that is too long, one byte more than allowed is recorded.
         let noted = &bytes[..bytes.len().min(CLIENT_MESSAGE_BYTES_MAX + 1)];
         self.record_event(|| TransportEvent::Received(client, noted.to_vec()));
         self.queue.push(client, bytes)
@@ -156,7 +156,7 @@ impl Intake {
         }
     }
 
-    /// Shows all that reaches later ticks, as words.
+    /// Hashes all state that affects later ticks, as words.
     pub fn hash_state(&self, mut word: impl FnMut(u64)) {
         word(u64::from(self.last_client) << 32 | self.new_connections.len() as u64);
         word(self.refused);
@@ -169,7 +169,7 @@ impl Intake {
             word(connected.claims.player.map_or(u64::MAX, |player| player.0));
             let address = address_words(connected.address);
             address.into_iter().for_each(&mut word);
-            // No turn is theirs yet, so their messages are not among those of all others.
+            // They have no turn yet, so their messages are not among the others.
             for message in self.queue.client_messages(*client) {
                 word(u64::from(message.number));
                 message.bytes.iter().for_each(|&byte| word(u64::from(byte)));
@@ -183,8 +183,8 @@ impl Intake {
         self.queue.begin_tick(tick, limits);
     }
 
-    /// Takes who connected since the last time, in their order and at most so many, and how many were refused. What they sent
-    /// may be taken from now on, and not before.
+    /// Takes new connections, in order and at most so many, and the number of refused ones. Their messages may be taken from now on, and
+    /// not before.
     pub fn take_connections(
         &mut self,
         max: usize,
@@ -200,18 +200,18 @@ impl Intake {
         std::mem::take(&mut self.refused)
     }
 
-    /// Keeps what happens from now on, or does not.
+    /// Starts or stops a recording of events.
     pub fn set_recording(&mut self, is_on: bool) {
         self.unrecorded = 0;
         self.recording = is_on.then(Vec::new);
     }
 
-    /// How much of what happened since the recording began was not kept.
+    /// Number of events that did not fit since the recording started.
     pub const fn unrecorded(&self) -> u64 {
         self.unrecorded
     }
 
-    /// Takes what was kept since the last time.
+    /// Takes the events recorded since the last call.
     pub fn take_recording(&mut self) -> Vec<TransportEvent> {
         self.recording
             .as_mut()
@@ -242,7 +242,7 @@ mod tests {
         let mut intake = Intake::default();
         let mut new = Vec::new();
         intake.take_connections(9, &mut new);
-        // It connects, speaks and goes while the tick is at work.
+        // It connects, sends and disconnects while the tick runs.
         let client = intake.connect(ConnectionInfo::unknown()).unwrap();
         intake.receive(client, &[1, 7]).unwrap();
         let silent = intake.connect(ConnectionInfo::unknown()).unwrap();
@@ -251,7 +251,7 @@ mod tests {
         let mut ended = Vec::new();
         intake.queue.take_ended(&mut ended);
         assert!(intake.queue.pop(1).is_none() && ended.is_empty());
-        // In the next tick it is all there, in its order.
+        // In the next tick all of it is there, in order.
         intake.take_connections(1, &mut new);
         assert_eq!(new.len(), 1);
         assert_eq!(

@@ -1,7 +1,7 @@
-//! From a client's line to packets. No ECS: spans in, packets out.
+//! Assembles packets from the updates of clients. No ECS: spans in, packets out.
 //!
-//! Whoever assembles keeps the numbers of its clients' channels: one assembler for all, or one a shard. A whole batch may be put
-//! together side by side: see `shares`.
+//! An assembler stores the sequence numbers of its clients' channels: one assembler for all clients, or one per shard. Several threads can
+//! assemble a whole batch: see `parallel_assembly`.
 
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::{
@@ -12,7 +12,7 @@ use super::batch::{ClientUpdate, ClientUpdateHeader};
 use super::deferred_packets::AssemblyScratch;
 use super::sink::PacketSink;
 
-/// The numbers of one client.
+/// The sequence numbers of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClientSequences {
     pub(super) client: ClientId,
@@ -29,7 +29,7 @@ impl ClientSequences {
         }
     }
 
-    /// Hands the packets of both channels' messages to the sink, and closes the client there where its line does.
+    /// Passes the packets of both channels to the sink, and closes the client there if its update does.
     #[inline]
     pub(super) fn write<'m>(
         &mut self,
@@ -66,7 +66,7 @@ impl ClientSequences {
     }
 }
 
-/// Where a client's numbers are, which is mostly at `next`, or where they belong.
+/// Index of a client's sequence numbers, usually `next`, or the index at which to insert them.
 #[inline]
 pub(super) fn index_of(
     clients: &[ClientSequences],
@@ -82,15 +82,15 @@ pub(super) fn index_of(
     clients.binary_search_by_key(&client, |known| known.client)
 }
 
-/// Puts packets together.
+/// Assembles packets.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Assembler {
     pub(super) writer: PacketWriter,
-    /// By ascending client.
+    /// In ascending order of client.
     pub(super) clients: Vec<ClientSequences>,
-    /// The place behind the client of the last line, where that of the next one mostly is.
+    /// Index after the client of the last update, which is usually the index of the next one.
     next_index: usize,
-    /// What others than the calling thread put packets together with.
+    /// Scratch of the other threads.
     #[memory(each)]
     pub(super) worker_scratch: Vec<AssemblyScratch>,
 }
@@ -105,13 +105,13 @@ impl Assembler {
         }
     }
 
-    /// Packets are at most this long from now on.
+    /// Changes the maximum length of packets.
     pub fn set_mtu_bytes(&mut self, mtu_bytes: usize) {
         self.writer.set_mtu_bytes(mtu_bytes);
     }
 
-    /// Hands the packets of a line to the sink: those of the reliable channel, then the others. O(bytes), and O(log clients)
-    /// where clients do not ascend from line to line.
+    /// Passes the packets of an update to the sink: those of the reliable channel, then the others. O(bytes), and O(log clients) if clients
+    /// do not ascend from update to update.
     pub fn write_update(
         &mut self,
         tick: u64,
@@ -123,7 +123,7 @@ impl Assembler {
         self.write_messages(tick, line.header, reliable, unreliable, sink)
     }
 
-    /// The same, for messages that lie anywhere.
+    /// The same for messages from any buffers.
     pub fn write_messages<'m>(
         &mut self,
         tick: u64,
@@ -142,7 +142,7 @@ impl Assembler {
         written
     }
 
-    /// Where a client's numbers are; they begin at 0 when it is new.
+    /// Index of a client's sequence numbers, which start at 0 for a new client.
     #[inline]
     pub(super) fn index_or_insert(&mut self, client: ClientId) -> usize {
         let found = index_of(&self.clients, self.next_index, client);
@@ -154,7 +154,7 @@ impl Assembler {
         place
     }
 
-    /// Forgets a client.
+    /// Removes a client.
     pub(super) fn remove(&mut self, client: ClientId) {
         if let Ok(place) = index_of(&self.clients, self.next_index, client) {
             self.clients.remove(place);
@@ -162,20 +162,20 @@ impl Assembler {
         self.next_index = 0;
     }
 
-    /// How many clients it has numbers of.
+    /// Number of clients with sequence numbers.
     #[must_use]
     pub const fn clients(&self) -> usize {
         self.clients.len()
     }
 
-    /// Takes over the clients of another, of which it has none.
+    /// Moves the clients of another assembler into this one. They must not have any client in common.
     pub(super) fn absorb(&mut self, other: Self) {
         self.clients.extend(other.clients);
         self.clients.sort_unstable_by_key(|known| known.client);
         self.next_index = 0;
     }
 
-    /// Gives away the clients of a shard, to an assembler with packets of at most `mtu_bytes`.
+    /// Moves the clients of a shard to a new assembler with packets of at most `mtu_bytes`.
     pub(super) fn split_off(
         &mut self,
         mtu_bytes: usize,
@@ -199,7 +199,7 @@ mod tests {
     use throng_protocol::wire::CloseReason;
     use throng_protocol::wire::{Reassembler, WireReader};
 
-    /// Sends a batch and gives the headers' sequences by client and channel.
+    /// Sends a batch and returns the sequence numbers in the headers, by client and channel.
     fn sequences(assembler: &mut Assembler, batch: &OutgoingBatch) -> Vec<(u32, Channel, u16)> {
         let mut frames = PacketBuffer::default();
         for part in &batch.parts {

@@ -1,5 +1,5 @@
-//! Lines that take so many bytes a tick, where packets are put together in the tick: what comes late, is dropped or is too much
-//! is then the same in every run, whatever the pace of the machine.
+//! Simulated connections with a fixed number of bytes per tick, for runs that assemble packets in the tick. Which messages are delayed,
+//! dropped or too many is then the same in every run, whatever the speed of the machine.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,37 +14,37 @@ use super::feed::{FeedCounters, SpillLimits};
 use super::frame::{Frame, FrameUpdate, begin_updates, write_reliable};
 use super::sink::PacketSink;
 
-/// The modelled lines.
+/// The limits of all simulated connections.
 #[derive(Debug, Default, MemoryUse)]
 pub struct BandwidthLimits {
     #[memory(each_value)]
     limits: BTreeMap<ClientId, BandwidthLimit>,
-    /// What waits in all of them, in bytes.
+    /// Bytes that wait for all connections.
     pending_bytes: usize,
     /// What the simulated connections dropped or delayed.
     pub counters: FeedCounters,
 }
 
-/// One of them.
+/// The limit of one connection.
 #[derive(Debug, Default, MemoryUse)]
 struct BandwidthLimit {
     bytes_per_tick: u32,
-    /// Bytes that it takes in this tick; below 0 it is busy with earlier ones.
+    /// Bytes that it can send in this tick. Below 0, it is busy with earlier ones.
     budget_bytes: i64,
-    /// Frames of one line each, with reliable messages only.
+    /// Frames of one update each, with reliable messages only.
     #[memory(each)]
     pending: VecDeque<Vec<u8>>,
     pending_bytes: usize,
-    /// It was closed because it was behind, and the simulation does not know yet.
+    /// It was closed because its queue was full, and the simulation has not handled that yet.
     closed: bool,
 }
 
 impl BandwidthLimits {
-    /// A client's line takes so many bytes a tick from now on; `None` is any number.
+    /// Limits a client's connection to so many bytes per tick from now on; `None`: no limit.
     pub fn set(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {
         match bytes_per_tick {
             Some(bytes) => self.limits.entry(client).or_default().bytes_per_tick = bytes.max(1),
-            // What waits is sent with the next tick.
+            // Waiting messages are sent in the next tick.
             None => {
                 if let Some(line) = self.limits.get_mut(&client) {
                     line.bytes_per_tick = u32::MAX;
@@ -53,24 +53,24 @@ impl BandwidthLimits {
         }
     }
 
-    /// Whether no line is modelled.
+    /// Whether no connection is limited.
     pub fn is_empty(&self) -> bool {
         self.limits.is_empty()
     }
 
-    /// Bytes of messages that wait for their lines.
+    /// Bytes of messages that wait for their connections.
     pub const fn pending_bytes(&self) -> usize {
         self.pending_bytes
     }
 
-    /// No line is modelled any more; nothing waits.
+    /// Removes all limits and all waiting messages.
     pub fn clear(&mut self) {
         debug_assert_eq!(self.pending_bytes, 0, "what waits was sent");
         self.limits.clear();
         self.pending_bytes = 0;
     }
 
-    /// A tick begins: what waits is sent as far as the lines take it. Without limits all of it is, and counts for no tick.
+    /// Starts a tick: sends waiting messages within the limits. Connections without a limit send all of them, at once.
     pub fn begin_tick(
         &mut self,
         limits: bool,
@@ -99,14 +99,14 @@ impl BandwidthLimits {
                     return false;
                 }
             }
-            // A line without a limit is like one that is not modelled.
+            // A connection without a limit is like one that is not simulated.
             line.closed || line.bytes_per_tick < u32::MAX || !line.pending.is_empty()
         });
         written
     }
 
-    /// Sends a line of the batch as far as the client's line takes it; `None` when that is not modelled. `tell` is told of a
-    /// client for which, or with which in all, more would wait than may: it is closed.
+    /// Sends an update of the batch within the client's limit; `None` if the client has none. If more bytes would wait than allowed, for a
+    /// client or in total, the client is closed and passed to `tell`.
     pub fn send(
         &mut self,
         (tick, line, shared): (u64, ClientUpdate, &[u8]),
@@ -176,7 +176,7 @@ impl StateHashed for BandwidthLimits {
     }
 }
 
-/// Sends what waited; whether it was the last of its client.
+/// Sends a waiting frame. Returns whether it was the last of its client.
 fn send_frame(
     frame: &[u8],
     assembler: &mut Assembler,
@@ -210,7 +210,7 @@ mod tests {
 
     const CLIENT: ClientId = ClientId(3);
 
-    /// A batch with reliable messages of these lengths, numbered from `first` on, and one that may be lost.
+    /// A batch with reliable messages of these lengths, numbered from `first` on, and one unreliable message.
     fn batch(tick: u64, first: u8, lengths: &[usize], close: bool) -> OutgoingBatch {
         let mut batch = OutgoingBatch {
             tick,
@@ -248,7 +248,7 @@ mod tests {
             }
         }
 
-        /// Bytes that were sent in a tick.
+        /// Runs a tick. Returns the bytes sent.
         fn tick(&mut self, batch: &OutgoingBatch, client_bytes_max: usize) -> u64 {
             let limits = SpillLimits {
                 client_bytes_max,
@@ -273,7 +273,7 @@ mod tests {
             written.bytes
         }
 
-        /// The bytes of all messages that arrived, by channel; packets in order.
+        /// The bytes of all messages that arrived, by channel. Checks the order of packets.
         fn arrived(&self) -> [Vec<u8>; 2] {
             let (mut reassembler, mut arrived) = (Reassembler::default(), [Vec::new(), Vec::new()]);
             for (_, packet) in self.sink.take().packets.iter() {
@@ -303,7 +303,7 @@ mod tests {
                 }
                 sent += rig.tick(&batch(tick, first, lengths, false), usize::MAX);
                 first = 20 + (first - 20 + lengths.len() as u8) % 200;
-                // A line is never cut, so it may be over by one.
+                // An update is never split, so it may exceed the limit once.
                 prop_assert!(sent <= u64::from(rate) * tick + 4 * 200 + 100);
             }
             let end = rig.models.begin_tick(false, &mut rig.assembler, &mut rig.sink);
@@ -328,7 +328,7 @@ mod tests {
         );
         assert_eq!(rig.models.counters.disconnected, 1);
         assert!(rig.models.counters.refused > 0);
-        // The simulation ends its session, and the number of the line is free.
+        // The simulation ends its session; the client id can be used again.
         rig.tick(&batch(21, 30, &[], true), 1_000);
         assert!(rig.models.limits.is_empty());
     }

@@ -1,24 +1,23 @@
-//! One tick's news: messages, each encoded once, and for each client the list of those that it gets.
+//! The changes of one tick: messages, each encoded once, and the list of messages of each client.
 //!
-//! A [`OutgoingBatch`] has the messages that many clients get and a [`BatchPart`] for each worker that decides who gets which. A part
-//! has a line a client: its spans of the reliable channel, then those of the unreliable one. A span names one message, or
-//! several that lie side by side and stay together in a packet; it is either in the batch's shared bytes or among the bytes
-//! of its own line, which nobody else gets.
+//! An [`OutgoingBatch`] contains the messages that many clients receive, and a [`BatchPart`] for each worker that decides who receives
+//! which. A part has one update per client: its spans of the reliable channel, then those of the unreliable one. A span names one message,
+//! or several adjacent ones that stay together in a packet. It refers to the batch's shared bytes or to the private bytes of its update.
 //!
-//! Cost: 8 bytes a span, no allocation after warm-up.
+//! Cost: 8 bytes per span; no allocation after warm-up.
 
 use std::ops::Range;
 
 use throng_core::memory::{MemoryUse, clear_and_shrink};
 use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
-/// Set in a span's start when it lies in its line's own bytes.
+/// Set in the start of a span that refers to private bytes.
 const PRIVATE: u32 = 1 << 31;
 
-/// Bytes of a span when it is written down.
+/// Bytes of an encoded span.
 pub(super) const SPAN_BYTES: usize = 8;
 
-/// Where a message lies.
+/// The location of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageSpan {
     start: u32,
@@ -56,28 +55,28 @@ impl MessageSpan {
         self.length as usize
     }
 
-    /// Whether it lies in its line's own bytes.
+    /// Whether it refers to the private bytes of its update.
     #[inline]
     #[must_use]
     pub const fn is_private(self) -> bool {
         self.start & PRIVATE != 0
     }
 
-    /// Where it begins, in whichever bytes it lies.
+    /// Start offset, in the shared or private bytes.
     #[inline]
     #[must_use]
     pub const fn start(self) -> u32 {
         self.start & !PRIVATE
     }
 
-    /// Whether it has no bytes; then it is no message.
+    /// Whether it has no bytes, and so is no message.
     #[inline]
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.length == 0
     }
 
-    /// Its bytes; none where it reaches beyond those it lies in.
+    /// Its bytes; empty if it exceeds the buffer.
     #[inline]
     #[must_use]
     pub fn bytes<'a>(self, shared: &'a [u8], own: &'a [u8]) -> &'a [u8] {
@@ -87,7 +86,7 @@ impl MessageSpan {
             .unwrap_or_default()
     }
 
-    /// As it is written down.
+    /// Encodes the span.
     #[inline]
     pub(super) const fn to_bytes(self) -> [u8; SPAN_BYTES] {
         let [s0, s1, s2, s3] = self.start.to_le_bytes();
@@ -95,7 +94,7 @@ impl MessageSpan {
         [s0, s1, s2, s3, l0, l1, l2, l3]
     }
 
-    /// As it was written down.
+    /// Decodes a span.
     #[inline]
     pub(super) const fn from_bytes([s0, s1, s2, s3, l0, l1, l2, l3]: [u8; SPAN_BYTES]) -> Self {
         Self {
@@ -105,20 +104,20 @@ impl MessageSpan {
     }
 }
 
-/// What stands before a line's spans.
+/// The header of a client update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientUpdateHeader {
-    /// Who gets it.
+    /// The client that receives it.
     pub client: ClientId,
     /// Counts scene changes and resumes of the client.
     pub epoch: u8,
     /// The last input of the client that was handled.
     pub input: u16,
-    /// Nothing follows this line, for this reason.
+    /// This update is the client's last, for this reason.
     pub close: Option<CloseReason>,
 }
 
-/// A line as it is kept: where its spans and own bytes end.
+/// A stored update, as the end offsets of its spans and private bytes.
 #[derive(Clone, Copy, Debug)]
 struct StoredUpdate {
     header: ClientUpdateHeader,
@@ -132,16 +131,16 @@ struct UpdateOffsets {
     bytes: u32,
 }
 
-/// A client's line.
+/// The update of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientUpdate<'a> {
-    /// Who gets it, and with what header.
+    /// The header.
     pub header: ClientUpdateHeader,
-    /// Messages of the reliable channel, in their order.
+    /// Messages of the reliable channel, in order.
     pub reliable: &'a [MessageSpan],
-    /// Messages of the unreliable channel, in their order.
+    /// Messages of the unreliable channel, in order.
     pub unreliable: &'a [MessageSpan],
-    /// The line's own bytes.
+    /// Private bytes of the update.
     pub private: &'a [u8],
 }
 
@@ -164,22 +163,22 @@ impl<'a> ClientUpdate<'a> {
     }
 }
 
-/// The lines of some clients, as one worker makes them.
+/// The updates that one worker has written.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct BatchPart {
     bytes: Vec<u8>,
     /// By channel.
     spans: [Vec<MessageSpan>; 2],
     updates: Vec<StoredUpdate>,
-    /// Whether the last line has not ended.
+    /// Whether the last update is not finished.
     is_open: bool,
-    /// Where the last line that has ended ends.
+    /// End offsets of the last finished update.
     offsets: UpdateOffsets,
 }
 
 impl BatchPart {
-    /// Begins a client's line, and ends the one before. At most one line a client and tick, and clients ascend within a
-    /// part and from part to part; other orders work, but slower.
+    /// Starts the update of a client, and finishes the one before. At most one update per client and tick. Clients should ascend within a
+    /// part and from part to part; other orders work, but are slower.
     pub fn begin_client(&mut self, client: ClientId, epoch: u8, input: u16) {
         self.end_client();
         let head = ClientUpdateHeader {
@@ -217,7 +216,7 @@ impl BatchPart {
         }
     }
 
-    /// Adds a message of this client only on the reliable channel; `write` appends it, and its length is given.
+    /// Adds a private message on the reliable channel. `write` appends it. Returns its length.
     #[inline]
     pub fn write_reliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let span = self.write_private(write);
@@ -225,7 +224,7 @@ impl BatchPart {
         span.len()
     }
 
-    /// Adds a message of this client only on the unreliable channel; `write` appends it, and its length is given.
+    /// Adds a private message on the unreliable channel. `write` appends it. Returns its length.
     #[inline]
     pub fn write_unreliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let span = self.write_private(write);
@@ -233,7 +232,7 @@ impl BatchPart {
         span.len()
     }
 
-    /// Writes a message of this client only, which is on no channel yet.
+    /// Writes a private message without adding it to a channel.
     #[inline]
     pub fn write_private(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
         let start = self.bytes.len();
@@ -243,7 +242,7 @@ impl BatchPart {
         MessageSpan::private(start - base, self.bytes.len() - base)
     }
 
-    /// Makes this line the client's last.
+    /// Makes this update the client's last.
     pub fn close(&mut self, reason: CloseReason) {
         let open = self.updates.last_mut().filter(|_| self.is_open);
         if let Some(line) = open {
@@ -251,7 +250,7 @@ impl BatchPart {
         }
     }
 
-    /// Ends the line; one that says nothing is none.
+    /// Finishes the update; removes it if it is empty.
     pub fn end_client(&mut self) {
         if !std::mem::take(&mut self.is_open) {
             return;
@@ -268,7 +267,7 @@ impl BatchPart {
         }
     }
 
-    /// Takes the last line back, which must have ended.
+    /// Removes the last update, which must be finished.
     pub fn drop_last(&mut self) {
         debug_assert!(!self.is_open, "the line has ended");
         self.updates.pop();
@@ -286,7 +285,7 @@ impl BatchPart {
         self.bytes.truncate(bytes as usize);
     }
 
-    /// Where what was written ends.
+    /// End offsets of everything written.
     const fn written_offsets(&self) -> UpdateOffsets {
         UpdateOffsets {
             reliable: self.spans[0].len() as u32,
@@ -295,19 +294,19 @@ impl BatchPart {
         }
     }
 
-    /// How many lines have ended.
+    /// Number of finished updates.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.updates.len() - self.is_open as usize
     }
 
-    /// Whether none has.
+    /// Whether there is no finished update.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Line number `nth`, if there are as many.
+    /// Update number `nth`, if it exists.
     #[inline]
     #[must_use]
     pub fn update(&self, nth: usize) -> Option<ClientUpdate<'_>> {
@@ -325,17 +324,17 @@ impl BatchPart {
         })
     }
 
-    /// The lines, in the order of their making.
+    /// The updates, in the order of writing.
     pub fn updates(&self) -> impl Iterator<Item = ClientUpdate<'_>> {
         (0..self.len()).filter_map(|nth| self.update(nth))
     }
 
-    /// What stands before the lines' spans.
+    /// The headers of the updates.
     pub(super) fn headers(&self) -> impl Iterator<Item = ClientUpdateHeader> {
         self.updates[..self.len()].iter().map(|line| line.header)
     }
 
-    /// Forgets all lines and keeps the buffers, but for those that a burst has widened.
+    /// Removes all updates. Keeps the buffers, except those that a burst has enlarged.
     pub fn clear(&mut self) {
         clear_and_shrink(&mut self.bytes);
         self.spans.iter_mut().for_each(clear_and_shrink);
@@ -344,22 +343,22 @@ impl BatchPart {
     }
 }
 
-/// One tick's news.
+/// The changes of one tick.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct OutgoingBatch {
-    /// The tick whose news it is.
+    /// The tick.
     pub tick: u64,
-    /// Messages that many clients get, each once.
+    /// Messages that many clients receive, each stored once.
     pub shared: Vec<u8>,
-    /// Where each of those begins, ascending.
+    /// Start offset of each of them, ascending.
     pub shared_starts: Vec<u32>,
-    /// Who gets which: a part for each worker.
+    /// Who receives which: one part per worker.
     #[memory(each)]
     pub parts: Vec<BatchPart>,
 }
 
 impl OutgoingBatch {
-    /// Appends a shared message that `write` writes, and gives its place.
+    /// Appends a shared message that `write` writes, and returns its span.
     pub fn push_shared(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
         let start = self.shared.len();
         self.shared_starts.push(start as u32);
@@ -368,7 +367,7 @@ impl OutgoingBatch {
         MessageSpan::shared(start, self.shared.len())
     }
 
-    /// The part with this number, made when there are not as many.
+    /// The part with this number; created if there are fewer.
     pub fn part(&mut self, nth: usize) -> &mut BatchPart {
         if self.parts.len() <= nth {
             self.parts.resize_with(nth + 1, BatchPart::default);
@@ -376,17 +375,17 @@ impl OutgoingBatch {
         &mut self.parts[nth]
     }
 
-    /// Ends the lines that are still open.
+    /// Finishes the updates that are still open.
     pub fn finish(&mut self) {
         self.parts.iter_mut().for_each(BatchPart::end_client);
     }
 
-    /// How many lines its parts have.
+    /// Number of updates in all parts.
     pub fn len(&self) -> usize {
         self.parts.iter().map(BatchPart::len).sum()
     }
 
-    /// The lines with these numbers, those of one part behind those of the one before.
+    /// The updates with these numbers, counted from the first part to the last.
     pub fn updates_in(&self, range: Range<usize>) -> impl Iterator<Item = ClientUpdate<'_>> {
         let mut before = 0;
         self.parts.iter().flat_map(move |part| {
@@ -397,13 +396,13 @@ impl OutgoingBatch {
         })
     }
 
-    /// Whether no part has a line.
+    /// Whether no part has an update.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts.iter().all(BatchPart::is_empty)
     }
 
-    /// Forgets all messages and lines and keeps the buffers, but for those that a burst has widened.
+    /// Removes all messages and updates. Keeps the buffers, except those that a burst has enlarged.
     pub fn clear(&mut self) {
         clear_and_shrink(&mut self.shared);
         clear_and_shrink(&mut self.shared_starts);

@@ -1,9 +1,9 @@
-//! Packets into a file, and back out of it.
+//! Writes packets to a file, and reads them back.
 //!
-//! The file begins with the eight bytes `TCAPTURE` and a version byte, 1. Then come records until the end: a kind byte (0 a packet
-//! of the reliable channel, 1 one of the unreliable channel, 2 a client was closed), the client (4 bytes, little endian), a
-//! length (4 bytes, little endian), and so many bytes: the packet, or the number of the reason (1 ended, 2 replaced, 3 behind,
-//! 4 the server stopped).
+//! The file starts with the eight bytes `TCAPTURE` and a version byte, 1. Records follow until the end: a kind byte (0: a packet of the
+//! reliable channel, 1: a packet of the unreliable channel, 2: a client was closed), the client (4 bytes, little endian), a length (4
+//! bytes, little endian), and so many bytes: the packet, or the number of the reason (1: ended, 2: replaced, 3: slow consumer, 4: the
+//! server stopped).
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,12 +15,12 @@ use tracing::warn;
 
 use super::sink::PacketSink;
 
-/// What a capture begins with; the last byte is the version.
+/// The start of a capture; the last byte is the version.
 pub const CAPTURE_MAGIC: [u8; 9] = *b"TCAPTURE\x01";
 
 const CLOSED: u8 = 2;
 
-/// Writes packets down.
+/// Writes packets to a file.
 #[derive(Debug)]
 pub struct CaptureSink<W: Write> {
     writer: W,
@@ -28,20 +28,20 @@ pub struct CaptureSink<W: Write> {
 }
 
 impl CaptureSink<BufWriter<File>> {
-    /// Into a new file; one that is there is overwritten.
+    /// Creates a file, or overwrites an existing one.
     ///
     /// # Errors
-    /// When the file cannot be made or written.
+    /// If the file cannot be created or written.
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::new(BufWriter::new(File::create(path)?))
     }
 }
 
 impl<W: Write> CaptureSink<W> {
-    /// Into anything that takes bytes.
+    /// Writes to any writer.
     ///
     /// # Errors
-    /// When the magic cannot be written.
+    /// If the magic bytes cannot be written.
     pub fn new(mut to: W) -> io::Result<Self> {
         to.write_all(&CAPTURE_MAGIC)?;
         Ok(Self {
@@ -94,16 +94,16 @@ impl<W: Write + Send + Sync> PacketSink for CaptureSink<W> {
 /// A record of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureRecord<'a> {
-    /// A packet that was sent: to whom, on which channel, and its bytes with the header.
+    /// A packet that was sent: the client, the channel, and its bytes with the header.
     Packet(ClientId, Channel, &'a [u8]),
     /// A client was closed.
     Closed(ClientId, CloseReason),
 }
 
-/// The records of a capture, in order. After an error there are no more.
+/// The records of a capture, in order. An error is the last item.
 ///
 /// # Errors
-/// [`WireError`] where the bytes do not begin or go on as a capture does; one that was cut off ends with it.
+/// [`WireError`] if the bytes are not a valid capture; a truncated one ends with it.
 pub fn read_capture(bytes: &[u8]) -> impl Iterator<Item = Result<CaptureRecord<'_>, WireError>> {
     let mut reader = WireReader::new(bytes);
     let mut state = Some(CAPTURE_MAGIC);
@@ -186,7 +186,7 @@ mod tests {
         let ends: Vec<usize> = (0..capture.len())
             .filter(|&cut| read_capture(&capture[..cut]).all(|record| record.is_ok()))
             .collect();
-        // Between records nothing says that more should come.
+        // A capture may end after any record.
         assert_eq!(ends, [9, 23, 32]);
     }
 

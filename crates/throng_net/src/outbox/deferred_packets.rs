@@ -1,14 +1,14 @@
-//! Packets that wait until those before them have reached the sink.
+//! Packets that wait until earlier ones have reached the sink.
 
 use throng_core::memory::{MemoryUse, clear_and_shrink};
 use throng_protocol::wire::{Channel, ClientId, CloseReason, PacketWriter};
 
 use super::sink::PacketSink;
 
-/// Bytes of packets that a share may hold before it stops.
+/// Bytes of packets that a range may store before it stops.
 pub(super) const DEFERRED_BYTES_MAX: u64 = if cfg!(test) { 3_000 } else { 1 << 20 };
 
-/// What a share is put together with. Each has lines of memory of its own, as it is written to packet by packet.
+/// Scratch of a range. Each has its own cache lines, because it is written to for every packet.
 #[derive(Clone, Debug, Default, MemoryUse)]
 #[repr(align(128))]
 pub(super) struct AssemblyScratch {
@@ -16,17 +16,17 @@ pub(super) struct AssemblyScratch {
     pub(super) packets: DeferredPackets,
 }
 
-/// Packets that wait for those before them, and who is closed behind which of them.
+/// Deferred packets, and the clients to close between them.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct DeferredPackets {
     pub(super) bytes: Vec<u8>,
     calls: Vec<(ClientId, SinkCall)>,
 }
 
-/// What a sink is told.
+/// A deferred call of the sink.
 #[derive(Clone, Copy, Debug)]
 enum SinkCall {
-    /// A packet of so many bytes, behind those before.
+    /// A packet of so many bytes, stored after the earlier ones.
     Packet {
         channel: Channel,
         length: u16,
@@ -41,7 +41,7 @@ impl PacketSink for DeferredPackets {
             return;
         };
         if self.bytes.capacity() - self.bytes.len() < packet.len() {
-            // To double would be more than all else that the outbox holds.
+            // Doubling would allocate more than the rest of the outbox has.
             self.bytes
                 .reserve_exact(self.bytes.len() / 4 + packet.len());
         }
@@ -56,13 +56,13 @@ impl PacketSink for DeferredPackets {
 }
 
 impl DeferredPackets {
-    /// Forgets everything and keeps the buffers.
+    /// Removes everything and keeps the buffers.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.calls.clear();
     }
 
-    /// Hands everything to the sink that it is for.
+    /// Passes everything to the sink.
     pub(super) fn send_to(&mut self, sink: &mut dyn PacketSink) {
         let mut rest = &self.bytes[..];
         for &(client, call) in &self.calls {

@@ -1,12 +1,13 @@
-//! The tick's side of a shard: its clients' lines go into the ring, and what does not fit waits or is dropped. Never waits.
+//! The tick's side of a shard: moves its clients' updates into the ring. Updates that do not fit wait or are dropped. Never blocks.
 //!
 //! ```text
-//! OutgoingBatch ─▶ fits: shared bytes and lines ────────────────────────────────▶ ring
-//!       └▶ does not: unreliable messages are dropped and counted,          ▲
-//!                    reliable ones ─▶ spill, bounded a client and in all ──┘ first, next time
+//! OutgoingBatch ─▶ fits: shared bytes and updates ──────────────────────────────────────▶ ring
+//!       └▶ does not fit: unreliable messages are dropped and counted,               ▲
+//!                        reliable ones ─▶ spill, bounded per client and in total ───┘ first, next time
 //! ```
-//! A client for which more would wait than may is closed, with the reason [`CloseReason::SlowConsumer`]; when all wait for too much
-//! together, it is the one that waits for most.
+//!
+//! A client that would exceed its bound is closed with the reason [`CloseReason::SlowConsumer`]. If all clients together exceed the total
+//! bound, the client with the most waiting bytes is closed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,13 +21,13 @@ use super::frame::{
 };
 use super::ring::{RingFull, RingWriter};
 
-/// Closed clients that are remembered, so that late lines for them are not sent; then the lowest is forgotten.
+/// Closed clients that are stored, so that later updates for them are not sent. Above it, the lowest id is removed.
 const CLOSED_MAX: usize = 1 << 16;
 
-/// Gathered bytes from which on they are made visible before the tick's end.
+/// Number of gathered bytes that are committed before the tick's end.
 const COMMIT_BYTES: usize = 1 << 18;
 
-/// How much may wait for room in the ring.
+/// Limits of what waits for room in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpillLimits {
     /// For one client, in bytes.
@@ -35,25 +36,25 @@ pub struct SpillLimits {
     pub bytes_max: usize,
 }
 
-/// What happened at a feed so far.
+/// Counters of a feed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FeedCounters {
-    /// Ticks in which the ring did not take everything at once.
+    /// Ticks in which the ring did not have room for everything at once.
     pub stalls: u64,
-    /// Unreliable messages that were dropped then.
+    /// Unreliable messages dropped in these ticks.
     pub dropped: u64,
     /// Reliable messages that had to wait.
     pub spilled: u64,
-    /// Reliable messages that not even an empty ring takes, and what came for clients that were closed before.
+    /// Reliable messages that do not fit into an empty ring, and messages for clients that were closed before.
     pub refused: u64,
-    /// Clients that were closed because they were behind.
+    /// Clients closed as slow consumers.
     pub disconnected: u64,
-    /// The most that was in the ring, in bytes.
+    /// The most bytes in the ring at a time.
     pub ring_high_water_bytes: usize,
 }
 
 impl FeedCounters {
-    /// Adds the counts of another feed.
+    /// Adds the counters of another feed.
     pub fn add(&mut self, other: Self) {
         self.stalls += other.stalls;
         self.dropped += other.dropped;
@@ -71,14 +72,14 @@ pub(super) struct Feed {
     writer: RingWriter,
     limits: SpillLimits,
     spill: Spill,
-    /// Clients that were closed here and may still be in lines.
+    /// Clients closed here, for which there may still be updates.
     closed: BTreeSet<ClientId>,
-    /// Clients that were closed here and nobody was told yet.
+    /// Clients closed here, not reported yet.
     pub disconnected: Vec<ClientId>,
     pub counters: FeedCounters,
     /// Messages pushed into the ring.
     pub pushed: u64,
-    /// This shard's lines of the tick: part and number.
+    /// The updates of the tick for this shard: part and number.
     updates: Vec<(u32, u32)>,
     frame: Vec<u8>,
     /// Whether the ring refused something in this tick.
@@ -101,7 +102,7 @@ impl Feed {
         }
     }
 
-    /// Hands over the lines of the shard's clients. O(shared bytes + the lines' bytes).
+    /// Pushes the updates of the shard's clients. O(shared bytes + bytes of the updates).
     pub fn push_batch(&mut self, batch: &OutgoingBatch, is_mine: impl Fn(ClientId) -> bool) {
         self.stalled = !self.retry();
         self.find_updates(batch, is_mine);
@@ -123,9 +124,9 @@ impl Feed {
         self.finish();
     }
 
-    /// Makes visible what was handed over, and counts.
+    /// Commits what was pushed, and updates the counters.
     pub fn finish(&mut self) {
-        // There may be room for what is reliable alone.
+        // There may be room for the reliable messages alone.
         self.retry();
         self.counters.stalls += u64::from(std::mem::take(&mut self.stalled));
         let used = self.writer.used_bytes();
@@ -134,7 +135,7 @@ impl Feed {
         self.writer.commit();
     }
 
-    /// Moves what waits into the ring as far as it fits, and says whether nothing is left.
+    /// Moves waiting frames into the ring while they fit. Returns whether none is left.
     pub fn retry(&mut self) -> bool {
         while let Some((client, frame)) = self.spill.frames.front() {
             if self.writer.push(frame).is_err() {
@@ -153,12 +154,12 @@ impl Feed {
         self.spill.bytes
     }
 
-    /// Whether nobody takes anything from the ring any more.
+    /// Whether the reader of the ring is gone.
     pub fn is_abandoned(&self) -> bool {
         self.writer.is_abandoned()
     }
 
-    /// Finds the lines of this shard's clients. Those of clients that were closed here are left out.
+    /// Finds the updates of this shard's clients, except clients closed here.
     fn find_updates(&mut self, batch: &OutgoingBatch, is_mine: impl Fn(ClientId) -> bool) {
         self.updates.clear();
         for (lines, part) in batch.parts.iter().zip(0..) {
@@ -178,7 +179,7 @@ impl Feed {
         }
     }
 
-    /// Puts shared bytes and lines into the ring, until one does not fit, and says how many lines did.
+    /// Pushes shared bytes and updates into the ring until one does not fit. Returns the number of updates that did.
     fn push_updates(&mut self, batch: &OutgoingBatch) -> usize {
         if self.updates.is_empty() {
             return 0;
@@ -214,7 +215,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Keeps the reliable messages of a line, in frames that fit into the ring.
+    /// Stores the reliable messages of an update, in frames that fit into the ring.
     fn spill_update(&mut self, batch: &OutgoingBatch, line: ClientUpdate) {
         let client = line.header.client;
         let enough = self.writer.capacity() / 16;
@@ -261,7 +262,7 @@ impl Feed {
         }
     }
 
-    /// Keeps the frame in hand for a client; `false` when that closes it.
+    /// Stores the current frame for a client; `false` if that closes the client.
     fn spill_frame(&mut self, client: ClientId) -> bool {
         let bytes = self.frame.len();
         if self.spill.client_bytes(client) + bytes > self.limits.client_bytes_max {
@@ -281,7 +282,7 @@ impl Feed {
         true
     }
 
-    /// Closes a client: what waits for it is dropped.
+    /// Closes a client and drops what waits for it.
     fn disconnect(&mut self, client: ClientId) {
         self.counters.disconnected += 1;
         self.disconnected.push(client);
@@ -311,7 +312,7 @@ fn update_at(batch: &OutgoingBatch, (part, nth): (u32, u32)) -> Option<ClientUpd
 #[derive(Debug, Default)]
 struct Spill {
     frames: VecDeque<(ClientId, Vec<u8>)>,
-    /// Bytes by client, where there are any.
+    /// Waiting bytes per client, if any.
     clients: BTreeMap<ClientId, usize>,
     bytes: usize,
 }
@@ -327,7 +328,7 @@ impl Spill {
         self.bytes += frame.len();
     }
 
-    /// Counts bytes of a client that wait no more.
+    /// Subtracts bytes of a client that no longer wait.
     fn release(&mut self, client: ClientId, bytes: usize) {
         self.bytes -= bytes;
         if let Some(of_client) = self.clients.get_mut(&client) {
@@ -343,7 +344,7 @@ impl Spill {
         self.bytes -= self.clients.remove(&client).unwrap_or_default();
     }
 
-    /// Who waits for most, the lowest of those that do, and for how much.
+    /// The client with the most waiting bytes (the lowest id of several), and these bytes.
     fn largest_client(&self) -> (ClientId, usize) {
         let most = self.clients.iter().rev().max_by_key(|&(_, &bytes)| bytes);
         most.map_or((ClientId(0), 0), |(&client, &bytes)| (client, bytes))
@@ -380,7 +381,7 @@ mod tests {
         bytes_max: 1 << 20,
     };
 
-    /// What came through the ring for a client: its messages by channel, and why it was closed.
+    /// What arrived through the ring for a client: its messages by channel, and its close reason.
     #[derive(Clone, Debug, Default, PartialEq)]
     struct Came {
         reliable: Vec<Vec<u8>>,
@@ -388,7 +389,7 @@ mod tests {
         closed: Option<CloseReason>,
     }
 
-    /// What a sender thread would do, but for the packets.
+    /// A sender thread that does not assemble packets.
     #[derive(Default)]
     struct Taker {
         shared: Vec<u8>,
@@ -416,7 +417,7 @@ mod tests {
         }
     }
 
-    /// A tick's news: for each client a private reliable message of so many bytes and a shared one on both channels.
+    /// A batch: for each client, a private reliable message of so many bytes, and a shared one on both channels.
     fn batch(tick: u64, lines: &[(u32, usize)]) -> OutgoingBatch {
         let mut batch = OutgoingBatch {
             tick,
@@ -541,7 +542,7 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// Whatever the ring's size and the reader's pace: what is reliable arrives whole and in order, or its client is closed.
+        /// For any size of the ring and pace of the reader: reliable messages arrive completely and in order, or their client is closed.
         #[test]
         fn reliable_messages_arrive_unless_their_client_is_closed(
             ring_bytes in 200..2_000_usize,

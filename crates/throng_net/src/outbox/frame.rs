@@ -1,8 +1,8 @@
-//! What goes through the ring to a sender thread: the tick's shared bytes once, then lines that point into them.
+//! The frames that a ring carries to a sender thread: the tick's shared bytes once, then updates that refer to them.
 //!
-//! A frame is a kind byte and its content. *Shared*: the shared bytes, which hold until the next such frame. *Lines*: the tick
-//! (8 bytes), then lines: client (4), epoch (1), reason to close or 0 (1), input (2), number of reliable and of unreliable spans
-//! (4 each), length of the own bytes (4), the spans (8 bytes each), the own bytes. All integers are little endian. Only this process reads it.
+//! A frame is a kind byte and its content. *Shared*: the shared bytes, valid until the next such frame. *Updates*: the tick (8 bytes), then
+//! updates: client (4), epoch (1), reason to close or 0 (1), input (2), number of reliable and of unreliable spans (4 each), length of the
+//! private bytes (4), the spans (8 bytes each), the private bytes. All integers are little endian. Only this process reads frames.
 
 use throng_protocol::wire::CloseReason;
 use throng_protocol::wire::{ClientId, WireReader};
@@ -12,23 +12,23 @@ use super::batch::{ClientUpdate, ClientUpdateHeader, MessageSpan, SPAN_BYTES};
 const SHARED: u8 = 0;
 const UPDATES: u8 = 1;
 
-/// Bytes of a line before its spans.
+/// Bytes of an update before its spans.
 pub(super) const UPDATE_HEADER_BYTES: usize = 20;
 
-/// A frame, as it is read.
+/// A frame that is being read.
 pub(super) enum Frame<'a> {
-    /// Shared bytes from now on.
+    /// New shared bytes.
     Shared(&'a [u8]),
-    /// Lines of a tick.
+    /// Updates of a tick.
     Updates {
-        /// Whose news it is.
+        /// The tick.
         tick: u64,
-        /// The lines, one after the other.
+        /// The updates, one after the other.
         lines: WireReader<'a>,
     },
 }
 
-/// A line, as it is read.
+/// An update that is being read.
 pub(super) struct FrameUpdate<'a> {
     pub header: ClientUpdateHeader,
     reliable: &'a [u8],
@@ -37,7 +37,7 @@ pub(super) struct FrameUpdate<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads a frame; `None` where it is none, which is a bug.
+    /// Reads a frame. `None` if it is invalid, which is a bug.
     pub fn read(frame: &'a [u8]) -> Option<Self> {
         let mut reader = WireReader::new(frame);
         Some(match reader.byte().ok()? {
@@ -52,7 +52,7 @@ impl<'a> Frame<'a> {
 }
 
 impl<'a> FrameUpdate<'a> {
-    /// Reads the next line; `None` at the end.
+    /// Reads the next update; `None` at the end.
     pub fn read(lines: &mut WireReader<'a>) -> Option<Self> {
         let mut word = || bytes(lines).map(u32::from_le_bytes);
         let client = ClientId(word()?);
@@ -91,21 +91,21 @@ fn spans(bytes: &[u8]) -> impl Iterator<Item = MessageSpan> {
     spans.iter().map(|&bytes| MessageSpan::from_bytes(bytes))
 }
 
-/// Begins a frame of shared bytes.
+/// Starts a frame of shared bytes.
 pub(super) fn write_shared(frame: &mut Vec<u8>, shared: &[u8]) {
     frame.clear();
     frame.push(SHARED);
     frame.extend_from_slice(shared);
 }
 
-/// Begins a frame of lines.
+/// Starts a frame of updates.
 pub(super) fn begin_updates(frame: &mut Vec<u8>, tick: u64) {
     frame.clear();
     frame.push(UPDATES);
     frame.extend_from_slice(&tick.to_le_bytes());
 }
 
-/// Appends a line as it is.
+/// Appends an update unchanged.
 pub(super) fn write_update(frame: &mut Vec<u8>, line: ClientUpdate) {
     let counts = [
         line.reliable.len(),
@@ -118,7 +118,7 @@ pub(super) fn write_update(frame: &mut Vec<u8>, line: ClientUpdate) {
     frame.extend_from_slice(line.private);
 }
 
-/// Appends a line with some of its reliable messages, which it then has to itself.
+/// Appends an update with some of its reliable messages, as private messages.
 pub(super) fn write_reliable(frame: &mut Vec<u8>, head: ClientUpdateHeader, messages: &[&[u8]]) {
     let own: usize = messages.iter().map(|message| message.len()).sum();
     write_header(frame, head, [messages.len(), 0, own]);

@@ -1,25 +1,26 @@
 //! Packets to clients: a batch of messages per tick, packet assembly, a ring to each sender thread, and the sinks.
 //!
 //! ```text
-//! OutgoingBatch: each message once,     ─┬─ in the tick: Assembler ───────────────────────▶ PacketSink ─▶ clients
-//! a list of spans per client     └─ a ring per thread ─▶ sender thread: Assembler ─▶ PacketSink ─▶ clients
+//! OutgoingBatch: each message once, ─┬─ in the tick: Assembler ───────────────────────▶ PacketSink ─▶ clients
+//! a list of spans per client         └─ a ring per thread ─▶ sender thread: Assembler ─▶ PacketSink ─▶ clients
 //! ```
-//! | file | what it holds |
+//!
+//! | file | contents |
 //! |---|---|
 //! | `batch` | the messages of a tick, each once, and a list of spans per client |
 //! | `assemble` | packets from these lists |
-//! | `shares`, `deferred_packets` | the packets of a batch by several threads; what waits for its turn meanwhile |
-//! | `sink`, `udp`, `capture` | where packets go: counted, kept, sent, written to a file |
+//! | `parallel_assembly`, `deferred_packets` | the packets of a batch by several threads; packets that wait for earlier ones |
+//! | `sink`, `udp`, `capture` | sinks: count, store, send, write to a file |
 //! | `frame`, `ring`, `feed` | a batch as bytes; the ring to a thread; what waits when it is full |
-//! | `handover`, `sender` | how threads wait for each other; the sender threads |
+//! | `ring_wait`, `sender` | how threads wait for each other; the sender threads |
 //! | `bandwidth` | a simulated client connection with a fixed number of bytes per tick |
-//! | `reference`, `workload` | what it is measured beside and with |
+//! | `reference`, `workload` | reference implementations and input for benches |
 //!
-//! Invariants: the packets of a client keep their order within a channel; everything that was accepted is delivered before the threads
-//! end; a sink does not block.
+//! Invariants: the packets of a client keep their order within a channel; everything that was accepted is delivered before the threads end;
+//! a sink does not block.
 //!
 //! Cost: 8 bytes per message and client, and per thread one copy of the shared bytes; one copy of each message and client when packets are
-//! assembled, and a second one outside the sender threads. No allocation after warm-up, except for what waits.
+//! assembled, and a second one outside the sender threads. No allocation after warm-up, except for waiting packets.
 
 mod assemble;
 mod bandwidth;
@@ -39,7 +40,7 @@ mod udp;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
-/// What the threads meet by; tests/loom has another.
+/// The synchronization primitives; tests/loom replaces this module.
 mod sync {
     pub(super) use std::sync::atomic::{AtomicU64, Ordering};
     pub(super) use std::thread::park;

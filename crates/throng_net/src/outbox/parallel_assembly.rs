@@ -1,18 +1,19 @@
-//! The packets of a whole batch, put together by several threads.
+//! Assembles the packets of a whole batch on several threads.
 //!
 //! ```text
-//! lines ─┬─ the first share ──▶ PacketWriter ─────────────────────────▶ PacketSink
-//!        └─ each other share ─▶ PacketWriter of its own ─▶ DeferredPackets ─▶ PacketSink, when those before it are through
+//! updates ─┬─ the first range ──▶ PacketWriter ────────────────────────────▶ PacketSink
+//!          └─ each other range ─▶ its own PacketWriter ─▶ DeferredPackets ─▶ PacketSink, after the ranges before
 //! ```
-//! A share is of consecutive lines, and its packets wait for those of the shares before: so the sink gets what one thread would have
-//! handed it, in the same order. Shares lie as the parts do that the workers wrote, whose caches have what they read here. Whoever
-//! holds as much as it may stops, and the rest of its share is put together by the calling thread, as are lines of clients that do not
-//! ascend: those that are closed come last.
 //!
-//! Invariant: who assembles, and how many do, changes nothing that a sink is told.
+//! A range contains consecutive updates, and its packets wait for those of the ranges before. So the sink receives the packets in the same
+//! order as from one thread. Ranges match the parts that the workers wrote, whose caches contain the bytes. A thread stops when its
+//! deferred packets reach their limit. The calling thread then assembles the rest of that range, and all updates of clients that do not
+//! ascend. Closed clients are removed last.
 //!
-//! Cost: of two threads somewhat more than half of one's; one copy more of what others than the first put together, of which each
-//! holds 1 MiB and a line at most.
+//! Invariant: the calls of the sink do not depend on the number of threads or on which thread assembles what.
+//!
+//! Cost: with two threads, slightly more than half the time of one; one more copy of the packets of all ranges except the first. Each of
+//! these ranges stores at most 1 MiB plus one update.
 
 use std::iter;
 use std::ops::Range;
@@ -25,14 +26,14 @@ use super::batch::{BatchPart, ClientUpdateHeader, OutgoingBatch};
 use super::deferred_packets::{AssemblyScratch, DEFERRED_BYTES_MAX};
 use super::sink::PacketSink;
 
-/// The fewest lines that are worth a share.
+/// The minimum number of updates of a range.
 const UPDATES_MIN: usize = if cfg!(test) { 2 } else { 256 };
 
-/// Consecutive lines of a batch, and what their packets are made with.
+/// Consecutive updates of a batch, and what their packets are assembled with.
 struct AssemblyRange<'a> {
-    /// Their numbers in the batch, but for those that are done.
+    /// Their numbers in the batch, except those that are done.
     remaining: Range<usize>,
-    /// Of the lines' clients, and maybe of others between them.
+    /// Of the updates' clients, and perhaps of clients between them.
     sequences: &'a mut [ClientSequences],
     writer: &'a mut PacketWriter,
     sink: &'a mut dyn PacketSink,
@@ -42,7 +43,7 @@ struct AssemblyRange<'a> {
 
 impl AssemblyRange<'_> {
     fn assemble(&mut self, batch: &OutgoingBatch) {
-        // Shares lie side by side: what changes line by line stays out of them.
+        // Ranges are adjacent in memory: values that change per update are kept out of them.
         let (mut next, mut done, mut written) = (0, 0, PacketTotals::default());
         for line in batch.updates_in(self.remaining.clone()) {
             if written.bytes >= self.bytes_max {
@@ -68,7 +69,7 @@ impl AssemblyRange<'_> {
 }
 
 impl Assembler {
-    /// Hands the packets of all lines to the sink, in their order. O(bytes), and O(clients) for each that is new or closed.
+    /// Passes the packets of all updates to the sink, in order. O(bytes), and O(clients) for each client that is new or closed.
     pub fn assemble_batch(
         &mut self,
         batch: &OutgoingBatch,
@@ -85,7 +86,7 @@ impl Assembler {
         written
     }
 
-    /// The same on the calling thread, of some of the lines.
+    /// The same on the calling thread, for some of the updates.
     fn assemble_range(
         &mut self,
         batch: &OutgoingBatch,
@@ -99,7 +100,7 @@ impl Assembler {
         written
     }
 
-    /// Has numbers of the clients of the batch's first lines, as far as these ascend, and says how many that are.
+    /// Inserts sequence numbers for the clients of the batch's first updates, as long as they ascend. Returns the number of these updates.
     fn insert_ascending(&mut self, batch: &OutgoingBatch) -> usize {
         let mut before = None;
         let ascending = headers(batch).take_while(|head| {
@@ -112,7 +113,7 @@ impl Assembler {
         ascending.count()
     }
 
-    /// Hands over the packets of so many first lines, of clients that ascend and have numbers.
+    /// Assembles the packets of so many first updates, whose clients ascend and have sequence numbers.
     fn assemble_parallel(
         &mut self,
         batch: &OutgoingBatch,
@@ -141,7 +142,7 @@ impl Assembler {
         written
     }
 
-    /// As many shares of so many first lines.
+    /// Splits so many first updates into ranges.
     fn split_ranges<'a>(
         &'a mut self,
         batch: &'a OutgoingBatch,
@@ -159,7 +160,7 @@ impl Assembler {
             .take(shares - 1)
             .map(|other| {
                 other.writer.set_mtu_bytes(mtu_bytes);
-                // Nothing is left in them, unless a sink has panicked.
+                // They are empty, unless a sink has panicked.
                 other.packets.clear();
                 let sink = &mut other.packets as &mut dyn PacketSink;
                 (&mut other.writer, sink, DEFERRED_BYTES_MAX)
@@ -199,7 +200,7 @@ mod tests {
     use throng_core::parallel::{InlineExecutor, ThreadExecutor};
     use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
-    /// Everything that a sink is told, in order.
+    /// All calls of a sink, in order.
     #[derive(Debug, Default, PartialEq)]
     struct Told(Vec<(ClientId, Option<Channel>, Vec<u8>)>);
 
@@ -213,7 +214,7 @@ mod tests {
         }
     }
 
-    /// A client's line: how many messages of both channels, of how many bytes, and whether it is the last.
+    /// The update of a client: number of messages of each channel, their length in bytes, and whether it is the last.
     type Line = (u32, [usize; 2], usize, bool);
 
     fn batch(tick: u64, parts: &[Vec<Line>], ascending: usize) -> OutgoingBatch {
@@ -254,7 +255,7 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// The model is the same done line by line, on one thread.
+        /// The model assembles update by update on one thread.
         #[test]
         fn packets_are_the_same_for_any_number_of_threads(
             ticks in prop::collection::vec((prop::collection::vec(lines(), 0..5), 0usize..9), 1..5),

@@ -1,4 +1,4 @@
-//! The ring beside queues of objects: the same messages in the same order by other ways.
+//! The ring, compared with queues of objects: the same messages in the same order.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -8,10 +8,10 @@ use crossbeam_queue::ArrayQueue;
 
 use super::ring::{FRAMING_BYTES, ring};
 
-/// A way of messages from one end to another.
+/// A queue between two threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
-    /// The ring of bytes; messages are committed by the batch.
+    /// The ring of bytes; messages are committed in batches.
     Ring,
     /// `std::sync::mpsc::sync_channel` of `Vec<u8>`.
     SyncChannel,
@@ -19,20 +19,20 @@ pub enum QueueKind {
     ArrayQueue,
 }
 
-/// All ways.
+/// All kinds.
 pub const QUEUE_KINDS: [QueueKind; 3] = [
     QueueKind::Ring,
     QueueKind::SyncChannel,
     QueueKind::ArrayQueue,
 ];
 
-/// Bytes that the ring has, and that as many objects as the queues have room for would have.
+/// Size of the ring, and of the objects that fill the other queues.
 const CAPACITY_BYTES: usize = 1 << 18;
 
 /// Bytes after which the ring commits.
 const COMMIT_BYTES: usize = 1 << 13;
 
-/// A sum over messages in their order.
+/// A checksum of messages in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum(u64);
 
@@ -69,7 +69,7 @@ impl Messages {
     }
 }
 
-/// How many messages of so many bytes have room.
+/// Number of messages of so many bytes that fit.
 fn capacity(bytes: usize) -> usize {
     (CAPACITY_BYTES / (bytes.max(8) + FRAMING_BYTES)).max(4)
 }
@@ -78,8 +78,8 @@ fn ring_bytes(bytes: usize) -> usize {
     capacity(bytes) * (bytes.max(8) + FRAMING_BYTES)
 }
 
-/// `count` messages of `bytes` bytes through one thread: a batch in, a batch out. Says what both ends cost without what the
-/// system makes of two threads.
+/// Moves `count` messages of `bytes` bytes through one thread: a batch in, a batch out. Measures the cost of both ends without thread
+/// switches.
 #[must_use]
 pub fn single_threaded(way: QueueKind, bytes: usize, count: u64) -> Sum {
     let (mut messages, mut sum) = (Messages::new(bytes), Sum::default());
@@ -123,7 +123,7 @@ pub fn single_threaded(way: QueueKind, bytes: usize, count: u64) -> Sum {
     sum
 }
 
-/// `count` messages of `bytes` bytes from one thread to another, both of which yield when they cannot go on.
+/// Moves `count` messages of `bytes` bytes from one thread to another. Both yield when they cannot continue.
 #[must_use]
 pub fn between_threads(way: QueueKind, bytes: usize, count: u64) -> Sum {
     let mut messages = Messages::new(bytes);

@@ -1,17 +1,17 @@
-//! A lock-free ring of bytes from one thread to another: messages of any length, many made visible at once.
+//! A lock-free ring of bytes from one thread to another, for messages of any length, committed in batches.
 //!
-//! The ring itself is `rtrb`'s, one producer and one consumer of bytes. What is added here is the framing: a message is its
-//! length (4 bytes, little endian) and its bytes, wherever the ring's end falls. [`RingWriter::push`] gathers messages;
-//! [`RingWriter::commit`] copies them into the ring and makes all visible with one store. The reader sees a message where it
-//! lies, but for the one that wraps over the ring's end, which is copied.
+//! The ring is that of `rtrb`, with one producer and one consumer of bytes. This file adds the framing: a message is its length (4 bytes,
+//! little endian) and its bytes, which may wrap around the ring's end. [`RingWriter::push`] gathers messages; [`RingWriter::commit`] copies
+//! them into the ring and makes all of them visible with one store. The reader reads a message in place, except one that wraps, which is
+//! copied.
 //!
-//! Invariants: messages come out whole, once, in the order of pushing; what was not committed is not seen; a message that
-//! does not fit is refused, and nothing of it is written. Neither side ever waits. Cost: two copies a message, no allocation
-//! after warm-up; bench `outbox::ring`.
+//! Invariants: messages are read completely, once, in the order of pushing. Uncommitted messages are not visible. A message that does not
+//! fit is refused, and nothing of it is written. Neither side ever waits. Cost: two copies per message, no allocation after warm-up; bench
+//! `outbox::ring`.
 //!
-//! Copies are kept away from `rep movsb`, which C libraries use from 2 to 4 KiB on: on AMD's Zen it falls from 100 to 3 GB/s
-//! where the destination lies a few bytes after the source within a page (glibc's bug 30994). The length before each message
-//! makes this the rule for large ones, not the exception.
+//! Copies avoid `rep movsb`, which C libraries use from 2 to 4 KiB on: on AMD's Zen its speed falls from 100 to 3 GB/s if the destination
+//! is a few bytes after the source within a page (glibc bug 30994). Because of the length before each message, large messages regularly
+//! meet this condition.
 
 use rtrb::chunks::WriteChunk;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -20,7 +20,7 @@ use throng_core::memory::MemoryUse;
 /// Bytes before a message: its length.
 pub const FRAMING_BYTES: usize = 4;
 
-/// Bytes copied at once where the slow copy threatens: less than any C library uses `rep movsb` for.
+/// Bytes per copy if `rep movsb` would be slow: fewer than the minimum for which C libraries use it.
 const COPY_BYTES_MAX: usize = 1_024;
 
 /// The distance within a page below which it is slow.
@@ -28,7 +28,7 @@ const ALIASED_BYTES: usize = 64;
 
 const PAGE_BYTES: usize = 4_096;
 
-/// A ring of `bytes` bytes, framing included; at least one message of one byte fits.
+/// A ring of `bytes` bytes, including framing; it has room for at least one message of one byte.
 #[must_use]
 pub fn ring(bytes: usize) -> (RingWriter, RingReader) {
     let capacity = bytes.clamp(FRAMING_BYTES + 1, u32::MAX as usize);
@@ -45,28 +45,28 @@ pub fn ring(bytes: usize) -> (RingWriter, RingReader) {
     (writer, reader)
 }
 
-/// Not enough of the ring is free now.
+/// The ring does not have enough room now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingFull;
 
-/// The side that writes.
+/// The writing side.
 #[derive(Debug)]
 pub struct RingWriter {
     producer: Producer<u8>,
-    /// Messages that are not committed yet, framed.
+    /// Uncommitted messages, framed.
     gathered: Vec<u8>,
     capacity: usize,
 }
 
 impl RingWriter {
-    /// Gathers a message, to be seen from the next [`commit`](Self::commit) on.
+    /// Gathers a message, which becomes visible with the next [`commit`](Self::commit).
     ///
     /// # Errors
-    /// [`RingFull`] when it does not fit beside what the reader has not taken yet.
+    /// [`RingFull`] if there is no room for it next to the bytes that the reader has not taken yet.
     #[inline]
     pub fn push(&mut self, message: &[u8]) -> Result<(), RingFull> {
         let wanted = self.gathered.len() + FRAMING_BYTES + message.len();
-        // What is known to be free may be less than what is: the reader is asked only when that matters.
+        // The cached free space may be too low, so the reader's position is loaded only if that matters.
         if wanted > self.producer.cached_slots() && wanted > self.producer.slots() {
             return Err(RingFull);
         }
@@ -82,7 +82,7 @@ impl RingWriter {
         if self.gathered.is_empty() {
             return;
         }
-        // Room was seen when they were gathered, and the reader only makes more.
+        // Room was reserved when they were gathered, and the reader only adds room.
         let chunk = self.producer.write_chunk_uninit(self.gathered.len());
         debug_assert!(chunk.is_ok(), "there is room for what was gathered");
         let Ok(mut chunk) = chunk else {
@@ -93,7 +93,7 @@ impl RingWriter {
         let is_slow = copies_slowly(head, first.as_ptr().addr())
             || copies_slowly(tail, second.as_ptr().addr());
         if is_slow {
-            // In pieces, which need places that hold something: these are zeroed first, at a small part of the slow copy's time.
+            // Copied in chunks, which need initialized memory: it is zeroed first, in a small part of the time of the slow copy.
             let mut chunk = WriteChunk::from(chunk);
             let (first, second) = chunk.as_mut_slices();
             copy_in_chunks(head, first);
@@ -112,42 +112,42 @@ impl RingWriter {
         self.capacity
     }
 
-    /// Bytes that are gathered and not committed, framing included.
+    /// Gathered, uncommitted bytes, including framing.
     #[must_use]
     pub const fn gathered_bytes(&self) -> usize {
         self.gathered.len()
     }
 
-    /// Whether a message of so many bytes fits when the ring is empty.
+    /// Whether a message of so many bytes fits into an empty ring.
     #[must_use]
     pub const fn can_fit(&self, bytes: usize) -> bool {
         bytes <= self.capacity - FRAMING_BYTES
     }
 
-    /// Bytes that are committed or gathered and not taken yet, framing included.
+    /// Bytes that are committed or gathered and not taken yet, including framing.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.capacity - self.producer.slots() + self.gathered.len()
     }
 
-    /// Whether the reader is gone: nobody will take what is pushed.
+    /// Whether the reader is gone, so that nothing takes what is pushed.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.producer.is_abandoned()
     }
 }
 
-/// The side that reads.
+/// The reading side.
 #[derive(Debug)]
 pub struct RingReader {
     consumer: Consumer<u8>,
-    /// The message that wraps over the ring's end, put together.
+    /// A contiguous copy of the message that wraps around the ring's end.
     wrapped: Vec<u8>,
 }
 
 impl RingReader {
-    /// Gives `take` the visible messages in order, until at least `bytes_min` bytes were given or none is left, frees their
-    /// room at once, and says how many there were. 0 for `bytes_min` reads one message.
+    /// Passes the visible messages to `take` in order, until at least `bytes_min` bytes were passed or none is left. Frees their room at
+    /// once, and returns their number. With 0 for `bytes_min` it reads one message.
     pub fn read(&mut self, bytes_min: usize, mut take: impl FnMut(&[u8])) -> usize {
         let visible = self.consumer.slots();
         let Ok(chunk) = self.consumer.read_chunk(visible) else {
@@ -179,14 +179,14 @@ impl RingReader {
         count
     }
 
-    /// Whether the writer is gone. What it committed before is seen by every later [`read`](Self::read).
+    /// Whether the writer is gone. Each later [`read`](Self::read) sees what it committed before.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.consumer.is_abandoned()
     }
 }
 
-/// The length that stands `at` bytes into the two slices, if they go on there. Only whole messages are committed.
+/// The message length at offset `at` of the two slices, unless they end there. Only complete messages are committed.
 #[inline]
 fn length_at(first: &[u8], second: &[u8], at: usize) -> Option<usize> {
     if let Some(bytes) = first.get(at..at + FRAMING_BYTES) {
@@ -203,7 +203,7 @@ fn length_at(first: &[u8], second: &[u8], at: usize) -> Option<usize> {
     Some(u32::from_le_bytes(length) as usize)
 }
 
-/// Whether copying these bytes to an address at once would be slow.
+/// Whether copying these bytes to an address in one call would be slow.
 fn copies_slowly(from: &[u8], to: usize) -> bool {
     let ahead = to.wrapping_sub(from.as_ptr().addr()) % PAGE_BYTES;
     from.len() > COPY_BYTES_MAX && (1..ALIASED_BYTES).contains(&ahead)
@@ -248,7 +248,7 @@ mod tests {
         for capacity in 24..64 {
             for offset in 0..capacity {
                 let (mut writer, mut reader) = ring(capacity);
-                // Brings the ring's end to every byte of the two messages and their lengths.
+                // Moves the ring's end to every byte of the two messages and their lengths.
                 for _ in 0..offset / FRAMING_BYTES {
                     writer.push(&[]).unwrap();
                     writer.commit();
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn large_messages_are_whole_at_any_page_offset() {
-        // By a length of its own a message, and one more a lap, the copies meet every distance within a page.
+        // With its own length for each message, and one more per lap, the copies meet every distance within a page.
         let (mut writer, mut reader) = ring(3 * PAGE_BYTES + 7);
         let length = |nth: usize| PAGE_BYTES - FRAMING_BYTES + nth % 3;
         let bytes = |nth: usize| (0..length(nth)).map(move |at| (at * 7 + nth) as u8);
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(read_all(&mut reader), [b"last"]);
     }
 
-    /// What to do with the ring and its model.
+    /// An operation on the ring and its model.
     #[derive(Clone, Debug)]
     enum RingStep {
         Push(usize),

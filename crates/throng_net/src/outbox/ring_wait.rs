@@ -1,14 +1,14 @@
-//! How a sender thread and the tick's thread meet: the thread sleeps while the ring is empty, is woken when there is
-//! something, and ends when the writer is gone and everything was taken.
+//! Synchronization of a sender thread with the tick's thread. The sender thread sleeps while the ring is empty, is woken when it has
+//! messages, and ends when the writer is gone and everything was taken.
 //!
-//! This file is also checked under every interleaving of two threads, by the package in tests/loom, which puts other
-//! synchronisation primitives in the place of `sync` and a plain queue in that of the ring.
+//! The package in tests/loom checks this file under every interleaving of two threads. It replaces the primitives in `sync`, and the ring
+//! by a plain queue.
 
 use super::ring::RingReader;
 use super::sync::{AtomicU64, Ordering, park};
 
-/// Gives `each` the messages until the writer is gone and nothing is left; `None` when the ring was emptied, before `taken`
-/// says so.
+/// Passes the messages to `each` until the writer is gone and none is left. Passes `None` when the ring was emptied, before `taken` is
+/// updated.
 pub(super) fn drain_until_abandoned(
     mut reader: RingReader,
     taken: &AtomicU64,
@@ -16,10 +16,10 @@ pub(super) fn drain_until_abandoned(
 ) {
     let mut count = 0;
     loop {
-        // Asked before looking: what was committed before the writer went is seen by that look.
+        // Loaded before reading: this read sees everything that the writer committed before it went.
         let is_last_look = reader.is_abandoned();
         let before = count;
-        // One at a time, so that its room is free as early as can be.
+        // One at a time, to free its room as early as possible.
         while reader.read(0, |message| each(Some(message))) > 0 {
             count += 1;
         }
@@ -31,13 +31,13 @@ pub(super) fn drain_until_abandoned(
             return;
         }
         if count == before {
-            // Whoever commits wakes this thread after that; so a commit since the look above ends this sleep at once.
+            // A commit wakes this thread afterwards, so a commit since the read above ends this sleep at once.
             park();
         }
     }
 }
 
-/// Whether the first `pushed` messages were taken and what came of them was written out.
+/// Whether the first `pushed` messages were taken and their packets were flushed.
 pub(super) fn is_taken(taken: &AtomicU64, pushed: u64) -> bool {
     taken.load(Ordering::Acquire) >= pushed
 }

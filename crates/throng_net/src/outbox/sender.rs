@@ -1,7 +1,7 @@
-//! Sender threads: a shard of the clients each, fed through a ring of its own.
+//! Sender threads. Each serves a shard of the clients, and is fed through its own ring.
 //!
-//! Threads decide nothing: what is sent, dropped or closed is decided where the lines are handed over. A thread that ends
-//! early, because a sink panicked, is told of once; its clients are behind from then on, and closed.
+//! Threads decide nothing: what is sent, dropped or closed is decided when updates are pushed. If a thread ends early because a sink
+//! panicked, that is logged once; its clients then count as slow consumers and are closed.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,36 +21,36 @@ use super::ring::ring;
 use super::ring_wait::{drain_until_abandoned, is_taken};
 use super::sink::PacketSink;
 
-/// Between two looks at a thread that is waited for.
+/// Time between two checks while waiting for a thread.
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
-/// How the threads are set up.
+/// Settings of the sender threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderSpec {
-    /// Threads.
+    /// Number of threads.
     pub shards: u32,
     /// Bytes of each thread's ring.
     pub ring_bytes: usize,
-    /// What may wait for room in a ring.
+    /// Limits of what waits for room in a ring.
     pub spill: SpillLimits,
-    /// The longest packet.
+    /// The longest packet, in bytes.
     pub mtu_bytes: usize,
 }
 
-/// The threads.
+/// The sender threads.
 pub struct Senders {
     shards: Vec<SenderShard>,
 }
 
 struct SenderShard {
-    /// The lock is never waited for: the ring's writer may be on any one thread, and this says so to the compiler.
+    /// Never contended. The ring's writer may be used by any one thread at a time; the mutex makes that `Sync`.
     feed: Mutex<Feed>,
     thread: JoinHandle<Assembler>,
     progress: Arc<SenderProgress>,
     is_dead: bool,
 }
 
-/// What a thread did so far.
+/// Progress of a thread.
 #[derive(Debug, Default)]
 struct SenderProgress {
     taken: AtomicU64,
@@ -61,10 +61,10 @@ struct SenderProgress {
     errors: AtomicU64,
 }
 
-/// What all threads did, and what happened on the way to them.
+/// Counters of all threads and of their feeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
-    /// Packets that were given to the sinks.
+    /// Packets passed to the sinks.
     pub written: PacketTotals,
     /// What waited or was dropped before the rings.
     pub feed: FeedCounters,
@@ -73,7 +73,7 @@ pub struct SenderCounters {
 }
 
 impl SenderCounters {
-    /// Adds other threads' counts.
+    /// Adds the counters of other threads.
     pub fn add(&mut self, other: Self) {
         self.written.add(other.written);
         self.feed.add(other.feed);
@@ -82,10 +82,10 @@ impl SenderCounters {
 }
 
 impl Senders {
-    /// Starts threads that go on with the numbers of `assembler`, and have the sinks that `sink` makes.
+    /// Starts threads that take over the sequence numbers of `assembler`, with the sinks that `sink` creates.
     ///
     /// # Errors
-    /// When a thread cannot be started; the numbers stay where they are.
+    /// If a thread cannot be started; then the sequence numbers stay in `assembler`.
     pub fn start(
         spec: SenderSpec,
         assembler: &mut Assembler,
@@ -108,7 +108,7 @@ impl Senders {
         Ok(senders)
     }
 
-    /// Hands over a tick's news, and says of each client that is closed because it is behind. Never waits.
+    /// Pushes the updates of a tick, and reports each client that is closed as a slow consumer. Never waits.
     pub fn push_batch(&mut self, batch: &OutgoingBatch, mut closed: impl FnMut(ClientId)) {
         let count = self.shards.len() as u32;
         for (shard, nth) in self.shards.iter_mut().zip(0..) {
@@ -121,12 +121,12 @@ impl Senders {
         }
     }
 
-    /// Waits until everything that was accepted has reached the sinks. For shutting down and tests, not for a tick.
+    /// Waits until everything that was accepted has reached the sinks. For shutdown and tests, not for use in a tick.
     pub fn flush(&mut self) {
         self.shards.iter_mut().for_each(SenderShard::flush);
     }
 
-    /// Delivers everything that was accepted, ends the threads, and gives their clients' numbers back.
+    /// Delivers everything that was accepted, ends the threads, and returns their clients' sequence numbers to `assembler`.
     pub fn stop(self, assembler: &mut Assembler) {
         for mut shard in self.shards {
             shard.flush();
@@ -141,7 +141,7 @@ impl Senders {
         }
     }
 
-    /// What was written and lost so far, as the threads last told.
+    /// What was written and lost so far, by the last reports of the threads.
     pub fn counters(&mut self) -> SenderCounters {
         let mut sum = SenderCounters::default();
         for shard in &mut self.shards {
@@ -211,7 +211,7 @@ impl SenderShard {
     }
 }
 
-/// What a sender thread works with.
+/// The state of a sender thread.
 pub(super) struct SenderWorker {
     assembler: Assembler,
     sink: Box<dyn PacketSink>,
@@ -229,7 +229,7 @@ impl SenderWorker {
         }
     }
 
-    /// Puts the packets of a frame together.
+    /// Assembles the packets of a frame.
     pub fn assemble_frame(&mut self, frame: &[u8]) {
         match Frame::read(frame) {
             Some(Frame::Shared(bytes)) => {
@@ -252,7 +252,7 @@ impl SenderWorker {
         }
     }
 
-    /// Has the sink write out what it gathered, and says what was done so far.
+    /// Flushes the sink and reports the progress.
     fn flush_and_report(&mut self, progress: &SenderProgress) {
         self.sink.flush();
         let tell = |counter: &AtomicU64, value| counter.store(value, Ordering::Relaxed);
@@ -296,7 +296,7 @@ mod tests {
         mtu_bytes: 500,
     };
 
-    /// A reliable message for each client that says when and to whom; every seventh is long.
+    /// A reliable message for each client, with the tick and the client; every seventh is long.
     fn fill(batch: &mut OutgoingBatch, tick: u64, clients: u32) {
         batch.clear();
         batch.tick = tick;
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// The ticks of the messages that came for each client.
+    /// The ticks of the messages that arrived, per client.
     fn ticks(sink: &MemorySink) -> BTreeMap<u32, Vec<u16>> {
         let mut clients: BTreeMap<u32, (Reassembler, Vec<u16>)> = BTreeMap::new();
         for (client, packet) in sink.take().packets.iter() {
@@ -372,7 +372,7 @@ mod tests {
         }
     }
 
-    /// Takes nothing before it is told to.
+    /// A sink that blocks until it is released.
     struct Stuck(Arc<Mutex<()>>);
 
     impl PacketSink for Stuck {
@@ -404,7 +404,7 @@ mod tests {
         for tick in 0..300 {
             fill(&mut batch, tick, 6);
             senders.push_batch(&batch, |client| closed.push(client.0));
-            // The other thread keeps up however slow this machine is.
+            // The other thread catches up, however slow the machine is.
             senders.shards[1].flush();
         }
         closed.sort_unstable();

@@ -1,4 +1,4 @@
-//! Where packets go.
+//! Sinks: where packets leave the outbox.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,33 +6,33 @@ use throng_core::memory::MemoryUse;
 use throng_protocol::wire::CloseReason;
 use throng_protocol::wire::{Channel, ClientId};
 
-/// Takes packets as they leave the server.
+/// Receives packets as they leave the server.
 ///
-/// With sender threads it is called there, otherwise in the tick, by one thread after another. It does not panic: what goes wrong is counted.
+/// Sender threads call it if there are any; otherwise the tick does, from one thread at a time. It must not panic: errors are counted.
 pub trait PacketSink: Send + Sync {
-    /// Takes one packet for one client. Must not block.
+    /// Sends one packet to one client. Must not block.
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]);
 
-    /// Nothing more comes for this client.
+    /// No more packets follow for this client.
     fn close(&mut self, client: ClientId, reason: CloseReason) {
         let _ = (client, reason);
     }
 
-    /// There is nothing more to deliver for now: a good time to write out what was gathered.
+    /// Nothing else to deliver for now: write out what was gathered.
     fn flush(&mut self) {}
 
-    /// How many packets could not be passed on so far.
+    /// Number of packets that could not be sent so far.
     fn errors(&self) -> u64 {
         0
     }
 }
 
-/// Counts and forgets.
+/// A sink that only counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountingSink {
-    /// Packets that were delivered.
+    /// Packets delivered.
     pub packets: u64,
-    /// The bytes of those packets, headers included.
+    /// Their bytes, headers included.
     pub bytes: u64,
 }
 
@@ -44,7 +44,7 @@ impl PacketSink for CountingSink {
     }
 }
 
-/// Packets side by side in one buffer.
+/// Packets, contiguous in one buffer.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct PacketBuffer {
     bytes: Vec<u8>,
@@ -52,7 +52,7 @@ pub struct PacketBuffer {
 }
 
 impl PacketBuffer {
-    /// Appends a frame that `write` writes; a frame of no bytes is none.
+    /// Appends a frame that `write` writes; an empty one is dropped.
     pub fn push(&mut self, client: ClientId, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         write(&mut self.bytes);
@@ -72,7 +72,7 @@ impl PacketBuffer {
         })
     }
 
-    /// Forgets all frames and keeps the buffers.
+    /// Removes all frames and keeps the buffers.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -85,23 +85,23 @@ impl PacketSink for PacketBuffer {
     }
 }
 
-/// Keeps packets in memory, for whoever has a clone of it.
+/// A sink that stores packets in memory. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct MemorySink {
     delivered: Arc<Mutex<DeliveredPackets>>,
 }
 
-/// What a [`MemorySink`] has.
+/// The contents of a [`MemorySink`].
 #[derive(Clone, Debug, Default)]
 pub struct DeliveredPackets {
-    /// The packets, in the order of their delivery.
+    /// The packets, in the order of delivery.
     pub packets: PacketBuffer,
-    /// Who was closed, and why.
+    /// Closed clients, with the reason.
     pub closed: Vec<(ClientId, CloseReason)>,
 }
 
 impl DeliveredPackets {
-    /// Forgets everything and keeps the buffers.
+    /// Removes everything and keeps the buffers.
     pub fn clear(&mut self) {
         self.packets.clear();
         self.closed.clear();
@@ -109,14 +109,14 @@ impl DeliveredPackets {
 }
 
 impl MemorySink {
-    /// What was kept, to look at; deliveries wait as long.
+    /// The stored packets. Deliveries wait while the guard is held.
     pub fn delivered(&self) -> MutexGuard<'_, DeliveredPackets> {
         self.delivered
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out what was delivered since the last time.
+    /// Removes and returns what was delivered since the last call.
     #[must_use]
     pub fn take(&self) -> DeliveredPackets {
         std::mem::take(&mut *self.delivered())
@@ -137,7 +137,7 @@ impl PacketSink for MemorySink {
     }
 }
 
-/// One sink for several threads, each of which has a clone; a lock guards it.
+/// One sink that several threads share, each with a clone; a lock guards it.
 #[derive(Clone)]
 pub struct SharedSink(pub Arc<Mutex<Box<dyn PacketSink>>>);
 

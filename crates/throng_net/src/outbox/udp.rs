@@ -1,7 +1,7 @@
 //! Packets as UDP datagrams.
 //!
-//! A datagram is one packet, sent once. What a network loses of the reliable channel is lost: acknowledgements and resending are
-//! a transport's, which this is not. So this sink serves lines that lose nothing, tests, and as a pattern.
+//! A datagram is one packet, sent once. Nothing is acknowledged or sent again, so packets of the reliable channel can be lost. Use this
+//! sink on networks without loss, in tests, and as an example.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,18 +14,18 @@ use tracing::warn;
 
 use super::sink::PacketSink;
 
-/// Where clients are reached. Clones share one table.
+/// Addresses of clients. Clones share one table.
 #[derive(Clone, Debug, Default)]
 pub struct ClientAddresses(Arc<RwLock<BTreeMap<ClientId, SocketAddr>>>);
 
 impl ClientAddresses {
-    /// Sets a client's address, and gives the one before.
+    /// Sets a client's address, and returns the previous one.
     pub fn set(&self, client: ClientId, address: SocketAddr) -> Option<SocketAddr> {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         table.insert(client, address)
     }
 
-    /// Forgets a client, as the sink does when it is closed.
+    /// Removes a client, as the sink does when the client is closed.
     pub fn remove(&self, client: ClientId) -> Option<SocketAddr> {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         table.remove(&client)
@@ -39,7 +39,7 @@ impl ClientAddresses {
     }
 }
 
-/// Sends packets from a socket. Never blocks: what the system does not take at once is dropped and counted.
+/// Sends packets from a socket. Never blocks: datagrams that the system does not take at once are dropped and counted.
 #[derive(Debug)]
 pub struct UdpSink {
     socket: UdpSocket,
@@ -48,10 +48,10 @@ pub struct UdpSink {
 }
 
 impl UdpSink {
-    /// From this socket, which becomes non-blocking, to the clients in the table.
+    /// Sends from this socket, which becomes non-blocking, to the clients in the table.
     ///
     /// # Errors
-    /// When the socket cannot be made non-blocking.
+    /// If the socket cannot be made non-blocking.
     pub fn new(socket: UdpSocket, addresses: ClientAddresses) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self {
@@ -61,10 +61,10 @@ impl UdpSink {
         })
     }
 
-    /// Another one on the same socket and table, for another shard.
+    /// Another sink on the same socket and table, for another shard.
     ///
     /// # Errors
-    /// When the system has no more handles.
+    /// If the system has no more handles.
     pub fn try_clone(&self) -> io::Result<Self> {
         Self::new(self.socket.try_clone()?, self.addresses.clone())
     }

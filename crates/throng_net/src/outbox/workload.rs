@@ -1,4 +1,4 @@
-//! Input for benches and tests: a crowd's tick as a batch, and a shard that is taken from in the same thread.
+//! Input for benches and tests: the tick of a crowd as a batch, and a shard that one thread feeds and reads.
 
 use throng_protocol::wire::{ClientId, PacketTotals};
 
@@ -9,8 +9,8 @@ use super::ring::{RingReader, ring};
 use super::sender::SenderWorker;
 use super::sink::PacketSink;
 
-/// Fills a batch with a tick's news: `objects` shared messages of 12 to 19 bytes; each client gets `seen` of them, most on the
-/// unreliable channel, and a message of its own. Gives the number of messages for all clients together.
+/// Fills a batch with the changes of a tick: `objects` shared messages of 12 to 19 bytes. Each client receives `seen` of them, most on the
+/// unreliable channel, and a private message. Returns the number of messages for all clients together.
 pub fn fill_batch(
     batch: &mut OutgoingBatch,
     tick: u64,
@@ -37,7 +37,7 @@ pub fn fill_batch(
     for client in 1..=clients {
         part.begin_client(ClientId(client), 1, tick as u16);
         part.write_reliable(|bytes| bytes.extend([17; 24]));
-        // Who is near in the world is mostly near in the list.
+        // Objects that are near in the world are mostly near in the list.
         let first = random() % spans.len();
         for nth in 0..seen {
             let span = spans[(first + nth * 3) % spans.len()];
@@ -52,7 +52,7 @@ pub fn fill_batch(
     u64::from(clients) * (seen as u64 + 1)
 }
 
-/// A shard without a thread: what the tick does to hand over, and what a sender thread does, one after the other.
+/// A shard without a thread: runs the work of the tick and the work of a sender thread one after the other.
 pub struct WorkloadShard {
     feed: Feed,
     reader: RingReader,
@@ -75,12 +75,12 @@ impl WorkloadShard {
         }
     }
 
-    /// Hands a batch over, as the tick does.
+    /// Pushes a batch, as the tick does.
     pub fn push_batch(&mut self, batch: &OutgoingBatch) {
         self.feed.push_batch(batch, |_| true);
     }
 
-    /// Takes what was handed over, as the thread does, and says what was made so far.
+    /// Assembles what was pushed, as the thread does. Returns the totals so far.
     pub fn assemble(&mut self) -> PacketTotals {
         while self
             .reader

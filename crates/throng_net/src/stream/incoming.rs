@@ -1,46 +1,46 @@
 //! The receiving end of a stream.
 //!
-//! What comes in order is read where it lies in the packet; only a message that is not whole yet is copied. What comes early
-//! waits in a ring, as spans of offsets, until what lies before it has come.
+//! Bytes in order are read in place from the packet; only incomplete messages are copied. Bytes that arrive early wait in a ring, as spans
+//! of offsets, until the bytes before them have arrived.
 //!
-//! Bounded: the ring by the window, spans by their number, a message by its longest. What does not fit is refused, and the packet
-//! with it is not acknowledged; what comes in order always fits, so that this never stands still.
+//! Bounds: the ring by the window, the spans by their number, a message by the longest allowed. Early bytes that do not fit are refused,
+//! and their packet is not acknowledged. Bytes in order always fit, so the stream always makes progress.
 
 use throng_core::memory::MemoryUse;
 
 use super::RETAINED_BYTES;
 
-/// The most spans that wait.
+/// Maximum number of early spans.
 const SPANS_MAX: usize = 64;
 
-/// What a stream takes.
+/// Limits of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// How far ahead of the last byte in order something may come.
+    /// How far ahead of the last byte in order other bytes may arrive.
     pub window_bytes: usize,
-    /// The longest message.
+    /// The longest message, in bytes.
     pub message_bytes_max: usize,
 }
 
-/// Bytes that came early, from one offset to another.
+/// Early bytes, from one offset to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     start: u32,
     end: u32,
 }
 
-/// The receiving end.
+/// The receiving end of a stream.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct IncomingStream {
-    /// The first byte that did not come.
+    /// Offset of the first byte that has not arrived.
     next: u32,
-    /// The beginning of a message that is not whole, its length included.
+    /// The start of an incomplete message, including its length.
     partial: Vec<u8>,
-    /// How long it is, once that is known.
+    /// Its complete length, once known.
     whole_bytes: Option<usize>,
-    /// By offset, neither touching each other nor `next`.
+    /// Ordered by offset; they touch neither each other nor `next`.
     early: Vec<Span>,
-    /// The bytes of the spans, each at its offset modulo the length, which is a power of two.
+    /// The bytes of the spans, each at its offset modulo the ring length, which is a power of two.
     ring: Vec<u8>,
 }
 
@@ -53,10 +53,11 @@ impl IncomingStream {
         }
     }
 
-    /// Takes a piece and hands over the messages that are whole with it; whether all of the piece could be kept.
+    /// Handles a stream frame, and passes on the messages that it completes. Returns whether all bytes of the frame were in order or could
+    /// be stored.
     ///
     /// # Errors
-    /// The length that a message says it has, when that is 0 or more than may be; nothing after it can be read.
+    /// The length of a message, if it is 0 or above the limit. Then the rest of the stream cannot be read.
     pub fn receive(
         &mut self,
         low_offset: u32,
@@ -64,7 +65,7 @@ impl IncomingStream {
         limits: &StreamLimits,
         deliver: &mut impl FnMut(&[u8]),
     ) -> Result<bool, u32> {
-        // The nearest offset with these 24 bits, before or behind.
+        // The nearest offset with these 24 low bits, in either direction.
         let ahead = (low_offset.wrapping_sub(self.next) << 8) as i32 >> 8;
         if ahead > 0 {
             return Ok(self.store_early(ahead as usize, bytes, limits));
@@ -118,7 +119,7 @@ impl IncomingStream {
         Ok(())
     }
 
-    /// Keeps what came early; whether there was room.
+    /// Stores early bytes. Returns whether there was room.
     fn store_early(&mut self, ahead: usize, bytes: &[u8], limits: &StreamLimits) -> bool {
         if bytes.is_empty() {
             return true;
@@ -129,7 +130,7 @@ impl IncomingStream {
         let start = self.next.wrapping_add(ahead as u32);
         let end = start.wrapping_add(bytes.len() as u32);
         let from_next = |offset: u32| offset.wrapping_sub(self.next);
-        // Those that touch it are merged with it.
+        // Merges the spans that touch it.
         let first = self
             .early
             .partition_point(|span| from_next(span.end) < from_next(start));
@@ -162,7 +163,7 @@ impl IncomingStream {
         self.ring[..rest.len()].copy_from_slice(rest);
     }
 
-    /// Makes the ring long enough for so many bytes from `next` on.
+    /// Grows the ring for so many bytes from `next` on.
     fn grow(&mut self, bytes: usize) {
         if bytes <= self.ring.len() {
             return;
@@ -177,7 +178,7 @@ impl IncomingStream {
         }
     }
 
-    /// Reads what came early and is in order now.
+    /// Reads early bytes that are in order now.
     fn catch_up(
         &mut self,
         limits: &StreamLimits,
@@ -207,7 +208,7 @@ impl IncomingStream {
     }
 }
 
-/// A span's bytes in a ring, where they may go around its end.
+/// The bytes of a span in the ring. It may wrap around the end.
 fn slices(ring: &[u8], span: Span) -> (&[u8], &[u8]) {
     let length = span.end.wrapping_sub(span.start) as usize;
     let at = span.start as usize & (ring.len() - 1);
@@ -215,7 +216,7 @@ fn slices(ring: &[u8], span: Span) -> (&[u8], &[u8]) {
     (&ring[at..at + first], &ring[..length - first])
 }
 
-/// The length at the beginning, and how many bytes say it; none where they are not all there.
+/// The length of the next message, and the number of bytes that encode it. `None` if they are incomplete.
 fn read_length(bytes: &[u8], most: usize) -> Result<Option<(usize, usize)>, u32> {
     let mut length = 0_usize;
     for (nth, &byte) in bytes.iter().take(4).enumerate() {

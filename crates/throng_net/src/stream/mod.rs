@@ -1,12 +1,12 @@
-//! Ordered byte streams: messages with a length before each, cut and put together again at any byte.
+//! Ordered byte streams: messages, each after its length, which packets may split at any byte.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `outgoing` | what was pushed and is not acknowledged, in chunks that are sent and sent again |
-//! | `incoming` | what came, in order; what came early; messages of it |
+//! | `outgoing` | unacknowledged bytes, in chunks that are sent and sent again |
+//! | `incoming` | bytes in order, early bytes, and the messages in them |
 //!
-//! Offsets count a stream's bytes, lengths included, from its start, and wrap at 2³². A packet has the lowest 24 bits of one,
-//! from which the whole follows: the two ends are never 2²³ bytes apart.
+//! Offsets count a stream's bytes, lengths included, from its start, and wrap at 2³². A packet contains the lowest 24 bits of an offset.
+//! The rest follows, because the two ends are never 2²³ bytes apart.
 
 mod incoming;
 mod outgoing;
@@ -14,10 +14,10 @@ mod outgoing;
 pub(super) use incoming::{IncomingStream, StreamLimits};
 pub(super) use outgoing::{FrameRoom, OutgoingStream, RetransmitRules};
 
-/// The most that a stream's sender may be ahead of the last byte that is acknowledged, and its receiver of the last one in order.
+/// The most that a sender may be ahead of the last acknowledged byte, and bytes at the receiver ahead of the last byte in order.
 pub const WINDOW_BYTES_MAX: usize = 1 << 20;
 
-/// Buffers that are larger than this are given back when they are empty.
+/// Larger buffers are freed when they are empty.
 const RETAINED_BYTES: usize = 4_096;
 
 #[cfg(test)]
@@ -44,7 +44,7 @@ mod tests {
         ]
     }
 
-    /// A stream's bytes, and where each message ends in them.
+    /// The bytes of a stream, and the end offset of each message.
     fn framed(messages: &[Vec<u8>]) -> (Vec<u8>, Vec<usize>) {
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         for message in messages {
@@ -58,7 +58,7 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// Beside a note for each byte whether it came: pieces overlap, repeat and overtake each other in any way.
+        /// Compares with a flag per byte: frames overlap, repeat and overtake each other in any way.
         #[test]
         fn messages_are_delivered_as_soon_as_they_are_in_order(
             start in start(),
@@ -71,7 +71,7 @@ mod tests {
             let mut found: Vec<Vec<u8>> = Vec::new();
             let in_order = |came: &[bool]| came.iter().take_while(|came| **came).count();
             for (at, length) in pieces {
-                // Around the first byte that is missing, mostly.
+                // Mostly around the first missing byte.
                 let next = in_order(&came);
                 let from = (next.saturating_sub(100) + (at * 800.0) as usize).min(bytes.len());
                 let until = (from + length).min(bytes.len());
@@ -89,7 +89,7 @@ mod tests {
             }
         }
 
-        /// What is written takes exactly the room that was reckoned, whatever lies side by side.
+        /// Chosen chunks are written in exactly the reserved room, however they merge.
         #[test]
         fn chosen_chunks_fit_and_are_merged(
             start in start(),

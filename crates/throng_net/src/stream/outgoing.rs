@@ -1,9 +1,9 @@
 //! The sending end of a stream.
 //!
-//! What is pushed between two packets is a *chunk*, or several where it is long: the unit that is sent again. Chunks lie side
-//! by side, so that what goes into a packet is merged into few pieces; one is never longer than fits into the smallest packet.
+//! Bytes pushed between two packets form a *chunk*, or several if they are long. A chunk is the unit of retransmission and always fits into
+//! the smallest packet. Neighbouring chunks of a packet are merged into few stream frames.
 //!
-//! Cost: two copies a byte and a visit a chunk and packet. Memory: the bytes that are not acknowledged, and 16 bytes a chunk.
+//! Cost: two copies per byte, and one visit per chunk and packet. Memory: the unacknowledged bytes, and 16 bytes per chunk.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ use super::RETAINED_BYTES;
 use crate::acks::CarriedRange;
 use crate::packet::{FRAME_HEADER_BYTES, FRAMES_MAX, length_bytes, write_frame_header};
 
-/// The longest chunk: a packet of 508 bytes has room for it, sealed and with its heads.
+/// The longest chunk. A packet of 508 bytes has room for it, with encryption and headers.
 const CHUNK_BYTES_MAX: usize = 448;
 
-/// The most chunks that are sent and not acknowledged; what comes after them waits.
+/// Maximum number of chunks that are sent and not acknowledged. Later bytes wait.
 const CHUNKS_MAX: usize = 512;
 
-/// What is cut is not cut shorter than this.
+/// A split does not make chunks shorter than this.
 const CHUNK_BYTES_MIN: usize = 64;
 
 /// Bytes that are sent together.
@@ -28,30 +28,30 @@ struct Chunk {
     last_sent_us: u64,
     start: u32,
     length: u16,
-    /// How often it was sent, up to 255.
+    /// How often it was sent; saturates at 255.
     send_count: u8,
     is_acknowledged: bool,
-    /// In the packet that is being made.
+    /// It is part of the packet that is being built.
     is_chosen: bool,
 }
 
 const _: () = assert!(size_of::<Chunk>() <= 24);
 
-/// When a chunk that was sent before is sent again.
+/// When a chunk is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetransmitRules {
     pub now_us: u64,
-    /// It is not acknowledged so long after it was last sent.
+    /// It is unacknowledged for this time after it was last sent.
     pub pto_us: u64,
-    /// It is not acknowledged, and a packet is that was sent after this: the time of the newest of those, less by how much
-    /// packets overtake each other.
+    /// It is unacknowledged, and a packet that was sent later is acknowledged. This is the time of the newest such packet, minus the
+    /// reordering time.
     pub newest_acknowledged_us: Option<u64>,
-    /// So many times in following packets, whatever is acknowledged.
+    /// Number of consecutive packets that carry it, whatever is acknowledged.
     pub copies: u8,
 }
 
 impl RetransmitRules {
-    /// Whether a chunk has to be sent again, as far as one can tell.
+    /// Whether a chunk has to be sent again.
     fn must_retransmit(&self, chunk: &Chunk) -> bool {
         chunk.send_count > 0
             && chunk.last_sent_us < self.now_us
@@ -65,13 +65,13 @@ impl RetransmitRules {
         chunk.last_sent_us.saturating_add(self.pto_us) <= self.now_us
     }
 
-    /// Whether it is sent again to be on the safe side.
+    /// Whether a chunk is sent again as a redundant copy.
     const fn wants_copy(&self, chunk: &Chunk) -> bool {
         chunk.send_count > 0 && chunk.last_sent_us < self.now_us && chunk.send_count < self.copies
     }
 }
 
-/// The room for pieces in a packet that is being made.
+/// Room for stream frames in a packet that is being built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameRoom {
     pub bytes: usize,
@@ -79,9 +79,9 @@ pub struct FrameRoom {
 }
 
 impl FrameRoom {
-    /// Takes room for bytes that join so many pieces; whether there was.
+    /// Reserves room for bytes that join so many frames. Returns whether there was room.
     const fn reserve(&mut self, length: usize, joined: usize) -> bool {
-        // Two pieces that become one give a head back.
+        // Each merge of two frames frees a header.
         let bytes = self.bytes + joined * FRAME_HEADER_BYTES;
         let needed = length + FRAME_HEADER_BYTES;
         if self.frames + 1 > FRAMES_MAX + joined || needed > bytes {
@@ -93,14 +93,14 @@ impl FrameRoom {
     }
 }
 
-/// The sending end.
+/// The sending end of a stream.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct OutgoingStream {
-    /// From `base` on.
+    /// Starting at `base`.
     bytes: VecDeque<u8>,
-    /// The first byte that is not acknowledged, or before such a one.
+    /// Offset of the first byte. All bytes before it are acknowledged.
     base: u32,
-    /// Side by side from `base` on; what is behind the last one was never sent.
+    /// Contiguous from `base` on. Bytes after the last chunk were never sent.
     chunks: VecDeque<Chunk>,
 }
 
@@ -113,7 +113,7 @@ impl OutgoingStream {
         }
     }
 
-    /// Appends a message behind its length.
+    /// Appends a message after its length.
     pub fn push(&mut self, message: &[u8]) {
         debug_assert!(!message.is_empty(), "a message has at least a byte");
         let mut length = message.len();
@@ -126,12 +126,12 @@ impl OutgoingStream {
         self.bytes.extend(message);
     }
 
-    /// What is not acknowledged or not even sent, in bytes.
+    /// Bytes that are not acknowledged, including those not sent yet.
     pub fn pending_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// From `base` to the end of the last chunk.
+    /// Number of bytes from `base` to the end of the last chunk.
     fn sent_bytes(&self) -> usize {
         let end = self
             .chunks
@@ -140,7 +140,7 @@ impl OutgoingStream {
         end.map_or(0, |end| end.wrapping_sub(self.base) as usize)
     }
 
-    /// Chooses chunks that have to be sent again; how many of them for want of any acknowledgement.
+    /// Chooses chunks that have to be sent again. Returns how many of them because of a timeout.
     pub fn choose_retransmissions(
         &mut self,
         rules: &RetransmitRules,
@@ -155,7 +155,7 @@ impl OutgoingStream {
         late
     }
 
-    /// Chooses chunks that are sent again to be on the safe side, up to so many bytes, which it takes away.
+    /// Chooses redundant copies, up to so many bytes, which it subtracts.
     pub fn choose_copies(
         &mut self,
         rules: &RetransmitRules,
@@ -188,8 +188,8 @@ impl OutgoingStream {
         }
     }
 
-    /// Chooses what was never sent, in new chunks, as far as there is room and the other end's window reaches. With less room
-    /// than for all of it, it is cut only where that fills the packet well.
+    /// Chooses bytes that were never sent, as new chunks, within the room and the other end's window. If they do not all fit, a chunk is
+    /// split only if that fills the packet well.
     pub fn choose_new(&mut self, room: &mut FrameRoom, window_bytes: usize) {
         loop {
             let sent = self.sent_bytes();
@@ -216,7 +216,7 @@ impl OutgoingStream {
         }
     }
 
-    /// Writes what was chosen, and gives each piece to `carry`; how many bytes were sent for the first time, and again.
+    /// Writes the chosen chunks, and passes each frame to `carry`. Returns the number of bytes sent for the first time and sent again.
     pub fn write(
         &mut self,
         now_us: u64,
@@ -263,11 +263,11 @@ impl OutgoingStream {
         (new, again)
     }
 
-    /// What a packet carried has arrived. What was acknowledged before is so again.
+    /// Marks the bytes of a packet as acknowledged. Repeating it changes nothing.
     pub fn acknowledge(&mut self, carried: CarriedRange) {
         let from = carried.start.wrapping_sub(self.base);
         let key = |chunk: &Chunk| chunk.start.wrapping_sub(self.base);
-        // What lies before the base is far ahead when it wraps, and then behind the last chunk.
+        // Bytes before the base wrap to a large offset, after the last chunk.
         let first = if from > i32::MAX as u32 {
             0
         } else {
@@ -287,7 +287,7 @@ impl OutgoingStream {
         self.release();
     }
 
-    /// Everything that was sent counts as arrived.
+    /// Marks everything that was sent as acknowledged.
     pub fn acknowledge_all(&mut self) {
         for chunk in &mut self.chunks {
             chunk.is_acknowledged = true;
@@ -295,7 +295,7 @@ impl OutgoingStream {
         self.release();
     }
 
-    /// Forgets what is acknowledged, from the front on.
+    /// Removes acknowledged chunks from the front.
     fn release(&mut self) {
         let mut freed = 0;
         while let Some(chunk) = self.chunks.front().filter(|chunk| chunk.is_acknowledged) {

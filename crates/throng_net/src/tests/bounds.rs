@@ -1,4 +1,4 @@
-//! What is bounded, and what happens at each bound.
+//! Bounds, and the behaviour at each bound.
 
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::CLIENT_MESSAGE_BYTES_MAX;
@@ -9,7 +9,7 @@ use crate::{CountersStart, EndpointSettings, PacketStamp, ReliableEndpoint, Send
 
 const TICK_US: u64 = 33_000;
 
-/// Flushes once, and gives the packets.
+/// Flushes once and returns the packets.
 fn flushed(end: &mut ReliableEndpoint, now_us: u64, budget_bytes: usize) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     let stamp = PacketStamp::default();
@@ -48,7 +48,7 @@ fn memory_is_bounded_when_acknowledgements_stop() {
     assert!(end.pending_bytes() <= 100_000);
 }
 
-/// A client that sends a message of this many bytes on each stream: the most memory that it makes the server's end hold, and whether the
+/// A client that sends a message of this many bytes on each stream: the most memory that the server's end uses for it, and whether the
 /// connection ended.
 fn memory_for_client_messages(message_bytes: usize) -> (usize, bool) {
     let mut server = ReliableEndpoint::new(EndpointSettings::default());
@@ -129,7 +129,7 @@ fn lost_last_packet_is_resent_after_a_probe_timeout() {
         model,
         2,
     );
-    // Until the link counts as one that loses nothing, on which there are no copies.
+    // Until the path counts as free of loss, so that there are no copies.
     for _ in 0..1_500 {
         talk.down.push(&mut talk.duplex.server, StreamId::World, 9);
         talk.tick().unwrap();
@@ -142,7 +142,7 @@ fn lost_last_packet_is_resent_after_a_probe_timeout() {
     talk.down.push(&mut talk.duplex.server, StreamId::World, 9);
     talk.tick().unwrap();
     talk.duplex.server.path.set_model(model);
-    // The round trip is 128 ms, with the wait for the client's tick; a packet to keep the link alive would be a second later.
+    // The round trip is 128 ms, including the wait for the client's tick; a keep-alive packet would come a second later.
     talk.run_until_complete(13).unwrap();
     assert!(talk.duplex.server.endpoint.stats().timeouts > 0);
 }
@@ -170,8 +170,8 @@ fn flush_stays_within_call_and_connection_budgets() {
     assert!(sent >= 30_000, "{sent} bytes in 3.3 s");
 }
 
-/// What 30 s of more than a link of 30,000 bytes a second takes come to: the shares of the budget that went into bytes of streams
-/// that were sent again, and into unreliable messages.
+/// The result of 30 s with more traffic than a rate of 30,000 bytes per second allows: the shares of the budget for stream bytes sent
+/// again, and for unreliable messages.
 fn shares_of_a_narrow_budget(message_bytes: usize) -> (f64, f64) {
     const TICKS: usize = 900;
     let settings = EndpointSettings {

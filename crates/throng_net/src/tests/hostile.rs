@@ -1,4 +1,4 @@
-//! Bytes that no honest end sends.
+//! Malformed and malicious packets.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use crate::{
     CountersStart, EndpointSettings, PacketError, PacketStamp, ReliableEndpoint, StreamId,
 };
 
-/// A head with this number that acknowledges nothing.
+/// A header with this number and no acknowledgement.
 fn header(number: u16) -> TransportHeader {
     TransportHeader {
         frames: 0,
@@ -24,7 +24,7 @@ fn header(number: u16) -> TransportHeader {
     }
 }
 
-/// A packet with one piece.
+/// A packet with one stream frame.
 fn packet_with_frame(number: u16, stream: usize, offset: u32, bytes: &[u8]) -> Vec<u8> {
     let mut packet = Vec::new();
     header(number).write(&mut packet);
@@ -34,7 +34,7 @@ fn packet_with_frame(number: u16, stream: usize, offset: u32, bytes: &[u8]) -> V
     packet
 }
 
-/// Two ends that have talked for a while over a link that loses a fifth.
+/// Two endpoints after some traffic over a path that loses a fifth of the packets.
 fn after_traffic(ticks: usize) -> Talk {
     let model = NetworkConditioner::with_loss(LossModel::Independent(0.2));
     let mut talk = Talk::new(
@@ -57,7 +57,7 @@ fn after_traffic(ticks: usize) -> Talk {
 proptest! {
     #![proptest_config(draws!())]
 
-    /// What random packets do to one end never reaches beyond what they may say: nothing panics, and memory stays bounded.
+    /// Random packets cause no panic, and memory stays bounded.
     #[test]
     fn random_packets_are_accepted_or_refused(
         packets in vec((any::<u16>(), any::<[u8; 6]>(), vec(any::<u8>(), 0..60)), 1..60),
@@ -65,7 +65,7 @@ proptest! {
         let mut end = ReliableEndpoint::new(EndpointSettings::default());
         let mut out = Vec::new();
         for (nth, (flags, rest, body)) in packets.into_iter().enumerate() {
-            // Mostly the right bits and numbers, so that it gets beyond the first checks.
+            // Mostly valid flags and numbers, so that it passes the first checks.
             let mut packet = vec![(flags & 0x1f) as u8, rest[0]];
             packet.extend_from_slice(&(nth as u16).to_le_bytes());
             packet.extend([rest[1], rest[2], if flags & 0x100 == 0 { 255 } else { rest[3] }, 255]);
@@ -76,7 +76,7 @@ proptest! {
         prop_assert!(throng_core::memory::MemoryUse::heap_bytes(&end) < 100_000);
     }
 
-    /// A packet that is cut anywhere, or of which a byte is another, does no more harm than to the connection that it is of.
+    /// A truncated or altered packet harms at most its own connection.
     #[test]
     fn truncated_or_altered_packet_causes_no_panic(
         ticks in 1_usize..40,
@@ -121,7 +121,7 @@ fn packet_with_an_impossible_ack_has_no_effect() {
     ));
     assert_eq!(end.stats().packets_arrived, before.packets_arrived);
     assert_eq!(end.stats().packets_refused, before.packets_refused + 1);
-    // The number is still free.
+    // The number is still unused.
     packet[6..8].copy_from_slice(&[0, 0]);
     assert_eq!(end.receive(0, &packet, |_| ()), Ok(()));
 }
@@ -190,7 +190,7 @@ fn bytes_beyond_the_window_are_not_acknowledged() {
         end.receive(0, &packet_with_frame(0, 0, far, &[1]), |_| ()),
         Err(full)
     );
-    // Every second byte, until no more spans are kept.
+    // Every second byte, until no more spans are stored.
     let mut refused = 0;
     for nth in 0..200 {
         let packet = packet_with_frame(nth + 1, 0, u32::from(nth) * 2 + 2, &[1]);
@@ -202,7 +202,7 @@ fn bytes_beyond_the_window_are_not_acknowledged() {
         let packet = packet_with_frame(nth + 1_000, 0, u32::from(nth), &[1]);
         let _ = end.receive(0, &packet, |_| came += 1);
     }
-    // All bytes are a 1: a length, a message, a length and so on.
+    // All bytes are 1: a length, a message, a length and so on.
     assert_eq!(came, 200);
 }
 

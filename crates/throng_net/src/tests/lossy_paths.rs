@@ -1,4 +1,4 @@
-//! Everything arrives exactly once and in order, whatever the link does.
+//! Everything arrives exactly once and in order, whatever the path does.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,15 +11,15 @@ use crate::conditioner::{LossModel, NetworkConditioner};
 use crate::workload::simulate_town;
 use crate::{CountersStart, EndpointSettings, StreamId};
 
-/// A link, and what is said over it.
+/// A path, and the messages sent over it.
 #[derive(Clone, Debug)]
 struct PathCase {
     model: NetworkConditioner,
-    /// From the tenth tick on no longer packet gets through.
+    /// From the tenth tick on, longer packets are lost.
     narrows_to: usize,
     start: CountersStart,
     seed: u64,
-    /// For each tick the stream and length of messages, down and up.
+    /// For each tick, the stream and length of messages, to the client and to the server.
     said: Vec<Vec<(bool, u8, usize)>>,
     unreliable: usize,
 }
@@ -27,7 +27,7 @@ struct PathCase {
 impl PathCase {
     fn settings() -> EndpointSettings {
         EndpointSettings {
-            // Something to be sent waits now and then.
+            // The burst is small, so that bytes wait from time to time.
             burst_bytes: 8_000,
             ..EndpointSettings::default()
         }
@@ -127,7 +127,7 @@ fn pick<'a, T>(random: &mut Pcg64Mcg, of: &'a [T]) -> &'a T {
     &of[random.random_range(0..of.len())]
 }
 
-/// How many links are drawn from seeds, and by how many threads.
+/// Number of random paths.
 const PATHS: u64 = 10_000;
 const THREADS: u64 = 4;
 
@@ -199,7 +199,7 @@ fn case() -> impl Strategy<Value = PathCase> {
 proptest! {
     #![proptest_config(draws!())]
 
-    /// The same with cases that shrink.
+    /// The same with cases that proptest can shrink.
     #[test]
     fn messages_arrive_once_in_order_on_any_path(case in case()) {
         prop_assert_eq!(case.check(), Ok(()));

@@ -1,4 +1,4 @@
-//! Many datagrams a system call, where the system has such calls: Linux. Elsewhere it is one a call.
+//! Many datagrams per system call on Linux; elsewhere one per call.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -15,21 +15,21 @@ use crate::cipher::SEALING_BYTES;
 use crate::packet::PACKET_BYTES_MAX;
 use crate::path::NUMBERED_HEADER_BYTES;
 
-/// The longest datagram that is looked at; a longer one is none of ours.
+/// The longest valid datagram.
 pub(super) const DATAGRAM_BYTES_MAX: usize = PACKET_BYTES_MAX + SEALING_BYTES;
 
-/// The longest that is received: one byte more, by which one that is too long is known.
+/// The longest datagram that is received: one byte more, so that a datagram that is too long is detected.
 const RECEIVED_BYTES_MAX: usize = DATAGRAM_BYTES_MAX + NUMBERED_HEADER_BYTES + 1;
 
-/// Datagrams that a call takes or gives at most: with as many the calls themselves no longer show beside what they do.
+/// Maximum number of datagrams per call. With this many, the cost of the calls themselves is negligible.
 const DATAGRAMS_MAX: usize = 64;
 
 type DatagramBuffers = [[u8; RECEIVED_BYTES_MAX]; DATAGRAMS_MAX];
 
-/// Where datagrams ended in their buffers, and where they came from.
+/// End of each datagram in its buffer, and its source address.
 type DatagramEnds = ArrayVec<(usize, SocketAddr), DATAGRAMS_MAX>;
 
-/// Datagrams that came.
+/// Received datagrams.
 pub(super) struct ReceiveBatch {
     buffers: Box<DatagramBuffers>,
     ends: DatagramEnds,
@@ -45,23 +45,23 @@ impl ReceiveBatch {
         }
     }
 
-    /// Waits for a datagram, and takes those that are there then. What is longer than a buffer is cut to it.
+    /// Waits for a datagram, and receives those that are available then. Longer datagrams are truncated to the buffer.
     ///
     /// # Errors
-    /// The system's, and where nothing came for as long as the socket waits.
+    /// The error of the system, also if the socket's timeout passed without a datagram.
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<()> {
         self.ends.clear();
         receive(socket, &mut self.buffers, &mut self.ends, &mut self.headers)
     }
 
-    /// What the last call took, in the order in which it came.
+    /// The datagrams of the last call, in order of arrival.
     pub fn datagrams(&mut self) -> impl Iterator<Item = (&mut [u8], SocketAddr)> {
         let received = self.buffers.iter_mut().zip(&self.ends);
         received.map(|(buffer, &(length, from))| (&mut buffer[..length], from))
     }
 }
 
-/// Sends datagrams in order. What cannot be sent is told, and those after it are sent all the same.
+/// Sends datagrams in order. Reports those that cannot be sent, and continues with the next ones.
 pub(super) fn send_all<'a>(
     socket: &UdpSocket,
     mut datagrams: impl Iterator<Item = (SocketAddr, &'a [u8])>,
@@ -83,7 +83,7 @@ pub(super) fn send_all<'a>(
                     left = rest;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It is about the first of them.
+                // The error belongs to the first of them.
                 Err(error) => {
                     told(to, first, Err(error));
                     left = &left[1..];
@@ -107,7 +107,7 @@ mod batched_calls {
 
     use super::{DATAGRAMS_MAX, DatagramBuffers, DatagramEnds};
 
-    /// What the system says of each datagram.
+    /// Headers of the received datagrams.
     pub struct Headers(MultiHeaders<SockaddrStorage>);
 
     impl Headers {
@@ -127,7 +127,7 @@ mod batched_calls {
             .map(|buffer| [IoSliceMut::new(&mut buffer[..])]);
         let (socket, flags) = (socket.as_raw_fd(), MsgFlags::MSG_WAITFORONE);
         let received = recvmmsg(socket, &mut headers.0, slices.iter_mut(), flags, None)?;
-        // A datagram without an address of the Internet is none of ours, and does not come to such a socket.
+        // Such a socket receives no datagrams without an internet address; use an address that matches no client.
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         places.extend(received.map(|message| {
             let from = message.address.as_ref().and_then(address_of);
@@ -147,7 +147,7 @@ mod batched_calls {
         })
     }
 
-    /// Sends some of these, at least one; gives how many.
+    /// Sends some of the datagrams, at least one. Returns how many.
     pub fn send(socket: &UdpSocket, datagrams: &[(SocketAddr, &[u8])]) -> io::Result<usize> {
         let slices: ArrayVec<_, DATAGRAMS_MAX> = datagrams
             .iter()
@@ -173,7 +173,7 @@ mod one_a_call {
 
     use super::{DatagramBuffers, DatagramPlaces};
 
-    /// The system says nothing that is to be kept.
+    /// Nothing to store on this system.
     pub struct Headers;
 
     impl Headers {
@@ -212,7 +212,7 @@ mod tests {
         (socket, address)
     }
 
-    /// Datagrams that are sent, to two sockets in turn, arrive there whole, in order and from the sender.
+    /// Datagrams that are sent to two sockets in turn arrive complete, in order and with the sender's address.
     fn all_arrive(local: &str) {
         let (sender, from) = open(local);
         let receivers = [open(local), open(local)];
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn batched_datagrams_arrive_whole_and_in_order() {
         all_arrive("127.0.0.1:0");
-        // Machines without it are rare, and none of those that run tests is to fail for it.
+        // Systems without IPv6 are rare; the test passes there.
         if UdpSocket::bind("[::1]:0").is_ok() {
             all_arrive("[::1]:0");
         }

@@ -1,4 +1,4 @@
-//! A client with a socket of its own.
+//! A client with its own socket.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -34,13 +34,13 @@ pub struct UdpClient {
     sockets: ClientSockets,
     clock: Stopwatch,
     totals: SocketTotals,
-    /// Up and down, in front of the socket.
+    /// To the server and from it, before the socket.
     #[cfg(any(test, feature = "bench"))]
     conditioners: Option<Box<[ConditionedPath; 2]>>,
 }
 
 impl UdpClient {
-    /// Begins to connect with a token that was not used before; [`update`](Self::update) continues.
+    /// Starts to connect with an unused token; [`update`](Self::update) continues.
     ///
     /// # Errors
     /// If no socket can be opened for any address of the token.
@@ -56,7 +56,7 @@ impl UdpClient {
         })
     }
 
-    /// Adds a simulated link between the client and its sockets, the same in both directions.
+    /// Adds a simulated path between the client and its sockets, the same in both directions.
     #[cfg(any(test, feature = "bench"))]
     #[must_use]
     pub fn with_conditioner(mut self, model: NetworkConditioner, seed: u64) -> Self {
@@ -71,10 +71,10 @@ impl UdpClient {
         &self.connection
     }
 
-    /// Continues from another port, as a phone does that changes its network.
+    /// Continues from another port, as after a change of network.
     ///
     /// # Errors
-    /// If no socket can be opened; then it continues from the old one.
+    /// If no socket can be opened; then the old one stays in use.
     pub fn rebind(&mut self) -> io::Result<()> {
         self.sockets = ClientSockets::open(self.connection.server().as_slice())?;
         self.connection.rebind();
@@ -95,7 +95,7 @@ impl UdpClient {
         self.connection.send(message)
     }
 
-    /// Microseconds since it was made.
+    /// Microseconds since the client was created.
     fn now_us(&self) -> u64 {
         u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
@@ -119,7 +119,7 @@ impl UdpClient {
                 down.send(now_us, datagram);
                 continue;
             }
-            // A refused datagram may be forged: ignore it.
+            // A refused datagram may be forged, so ignore it.
             let _ = self.connection.receive(now_us, datagram, &mut deliver);
         }
         #[cfg(any(test, feature = "bench"))]
@@ -137,7 +137,7 @@ impl UdpClient {
         self.connection.is_open().map(drop)
     }
 
-    /// Receives what has arrived, calls `deliver` with each packet, and sends what is due. Call it about once per tick.
+    /// Receives what has arrived, calls `deliver` with each packet, and sends pending packets. Call it about once per tick.
     ///
     /// # Errors
     /// Why the connection ended.
@@ -158,7 +158,7 @@ impl UdpClient {
         self.connection.is_open().map(drop)
     }
 
-    /// Leaves, and tells the server.
+    /// Closes the connection and notifies the server.
     pub fn leave(&mut self) {
         let (sockets, totals) = (&self.sockets, &mut self.totals);
         self.connection
@@ -166,7 +166,7 @@ impl UdpClient {
     }
 }
 
-/// One socket per address family of a token: a server may be reachable over one of them only.
+/// One socket per address family of a token: a server may be reachable over only one of them.
 #[derive(Debug)]
 struct ClientSockets {
     v4: Option<UdpSocket>,
@@ -198,7 +198,7 @@ impl ClientSockets {
             .find_map(|socket| socket.recv_from(buffer).ok())
     }
 
-    /// Sends a datagram. One that the system refuses counts as lost.
+    /// Sends a datagram. If the system refuses it, it counts as lost.
     fn send(&self, totals: &mut SocketTotals, to: Option<SocketAddr>, datagram: &[u8]) {
         let Some(to) = to else { return };
         let socket = if to.is_ipv4() { &self.v4 } else { &self.v6 };
@@ -223,7 +223,7 @@ mod tests {
     use crate::cipher::SecretKey;
     use crate::token::TokenClaims;
 
-    /// The addresses that a client asks in a number of seconds, in order.
+    /// The servers that a client tries within so many seconds, in order.
     fn servers_asked(servers: &[&str], seconds: u64) -> Vec<SocketAddr> {
         let servers: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
         let claims = TokenClaims::new(1, servers, 1_000);
@@ -252,7 +252,7 @@ mod tests {
         let one = ClientSockets::open(&[v4]).unwrap();
         assert!(one.v4.is_some() && one.v6.is_none());
         assert!(ClientSockets::open(&[]).is_err());
-        // A datagram goes out of the socket of its family, and comes in at it.
+        // A datagram is sent and received by the socket of its address family.
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let (mut totals, to) = (SocketTotals::default(), server.local_addr().unwrap());
         both.send(&mut totals, Some(to), b"hello");

@@ -1,15 +1,15 @@
-//! Datagrams are not cut up on the way.
+//! Forbids IP fragmentation.
 
 use std::net::UdpSocket;
 
-/// Has the system send datagrams whole or not at all: how long they may be, the connection finds out itself (RFC 8899). On Linux; elsewhere
-/// nothing happens, and a path may seem wider than it is.
+/// Makes the system send datagrams unfragmented or not at all; the connection measures the path MTU itself (RFC 8899). Linux only:
+/// elsewhere this does nothing, and a path may seem to carry longer datagrams than it does.
 pub(super) fn forbid_fragments(socket: &UdpSocket) {
     #[cfg(target_os = "linux")]
     {
         use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
         use rustix::net::sockopt::{set_ip_mtu_discover, set_ipv6_mtu_discover};
-        // A socket of one family refuses the other's, and one of both takes both.
+        // A socket of one family refuses the option of the other; a dual-stack socket accepts both.
         let _ = set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::PROBE);
         let _ = set_ipv6_mtu_discover(socket, Ipv6PathMtuDiscovery::PROBE);
     }

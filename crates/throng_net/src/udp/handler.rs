@@ -1,4 +1,4 @@
-//! The server's way in, as these threads see it.
+//! The interface through which the transport threads pass clients and messages to the server.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use throng_protocol::wire::ClientId;
 
 use crate::inbox::{ConnectionInfo, DisconnectReason};
 
-/// Takes connections and messages of clients: the receiving side of a server. `throng::session::TransportHandle` implements it, and the
-/// page of `throng::session::transport` is its contract.
+/// Receives connections and messages of clients for a server. `throng::session::TransportHandle` implements it; the documentation of
+/// `throng::session::transport` is the contract.
 pub trait ConnectionHandler: Send + Sync {
-    /// A client connected, and has this number from now on; none where there is no room for it.
+    /// A client has connected. Returns its id from now on, or `None` if there is no room for it.
     fn connect(&self, connected: ConnectionInfo) -> Option<ClientId>;
 
-    /// A message of a client came; what is not taken is counted there.
+    /// A message of a client was received. The handler counts the messages that it refuses.
     fn receive(&self, client: ClientId, message: &[u8]);
 
-    /// A client's connection is over.
+    /// The connection of a client has ended.
     fn disconnect(&self, client: ClientId, reason: DisconnectReason);
 }
 
-/// The same, for several threads.
+/// A handler that several threads share.
 pub(crate) type SharedIntake = Arc<dyn ConnectionHandler>;

@@ -1,6 +1,7 @@
-//! What waits for a shard: written by the receiver and by the server's tick, taken by the shard's thread, all of it at once.
+//! The mailbox of a shard: the receiver and the server's tick write to it, and the shard's thread takes everything at once.
 //!
-//! The two sides swap whole buffers under a lock, which is so held for a copy of a few datagrams at most and never over a system call.
+//! The two sides swap whole buffers under a lock, so the lock is held for a copy of a few datagrams at most, and never during a system
+//! call.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -14,16 +15,16 @@ use throng_protocol::wire::{Channel, ClientId};
 
 use crate::handshake::AcceptedClient;
 
-/// What a server wants of a connection.
+/// A request of the server for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutboundKind {
-    /// That a packet is sent.
+    /// Send a packet.
     Packet(Channel),
-    /// That it ends, once everything before is through.
+    /// Close the connection after everything before was sent.
     Close(CloseReason),
 }
 
-/// Items, and the bytes of all of them in one piece.
+/// Items, and the bytes of all of them in one buffer.
 #[derive(Debug)]
 pub(super) struct PackedItems<T> {
     pub bytes: Vec<u8>,
@@ -49,7 +50,7 @@ impl<T: Copy> PackedItems<T> {
         self.items.is_empty()
     }
 
-    /// The items, and where their bytes lie.
+    /// The items, and the ranges of their bytes.
     pub fn ranges(&self) -> impl Iterator<Item = (T, Range<usize>)> {
         let mut start = 0;
         self.items.iter().map(move |&(item, end)| {
@@ -65,23 +66,23 @@ impl<T: Copy> PackedItems<T> {
     }
 }
 
-/// Packets of a server, and who is closed.
+/// Packets of the server, and requests to close.
 pub(super) type Outbound = PackedItems<(ClientId, OutboundKind)>;
 
-/// What waits for a shard.
+/// Work that waits for a shard.
 #[derive(Debug, Default)]
 pub(super) struct ShardWork {
-    /// Connections that begin.
+    /// New connections.
     pub accepted: Vec<(ClientId, Box<AcceptedClient>)>,
-    /// Connections that are over, since their client has another one.
+    /// Connections that end, because their client has a new one.
     pub replaced: Vec<ClientId>,
-    /// Datagrams of clients, and where they came from.
+    /// Datagrams of clients, with their source addresses.
     pub inbound: PackedItems<(ClientId, SocketAddr)>,
-    /// Packets for them.
+    /// Packets to clients.
     pub outbound: Outbound,
-    /// Clients for whom there was no room.
+    /// Clients whose packets did not fit.
     pub slow_consumers: IndexSet<ClientId, FixedState>,
-    /// All connections are to be closed.
+    /// All connections have to be closed.
     pub is_stopping: bool,
 }
 
@@ -94,7 +95,7 @@ impl ShardWork {
             && self.slow_consumers.is_empty()
     }
 
-    /// Forgets everything but that it is to stop.
+    /// Removes everything except `is_stopping`.
     pub fn clear(&mut self) {
         self.accepted.clear();
         self.replaced.clear();
@@ -103,7 +104,7 @@ impl ShardWork {
         self.slow_consumers.clear();
     }
 
-    /// Takes packets of the server, as far as there is room; gives how many were dropped.
+    /// Takes packets of the server while there is room. Returns the number dropped.
     pub fn move_outbound(&mut self, packets: &mut Outbound, bytes_max: usize) -> u64 {
         if self.outbound.is_empty() && packets.bytes.len() <= bytes_max {
             std::mem::swap(&mut self.outbound, packets);
@@ -133,7 +134,7 @@ impl ShardWork {
     }
 }
 
-/// Where it waits.
+/// The shared side of a mailbox.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
     state: Mutex<MailboxState>,
@@ -143,12 +144,12 @@ pub(super) struct Mailbox {
 #[derive(Debug, Default)]
 struct MailboxState {
     work: ShardWork,
-    /// The thread sleeps until something comes.
+    /// The thread sleeps until there is work.
     is_asleep: bool,
 }
 
 impl Mailbox {
-    /// Puts something in, and wakes the thread if it sleeps.
+    /// Adds work, and wakes the thread if it sleeps.
     pub fn update<R>(&self, put: impl FnOnce(&mut ShardWork) -> R) -> R {
         let mut state = self.lock();
         let result = put(&mut state.work);
@@ -160,12 +161,12 @@ impl Mailbox {
         result
     }
 
-    /// Puts something in, of which the thread hears by [`wake_if_filled`](Self::wake_if_filled): so it is woken once for many.
+    /// Adds work without waking the thread; [`wake_if_filled`](Self::wake_if_filled) then wakes it once for many additions.
     pub fn update_quietly<R>(&self, put: impl FnOnce(&mut ShardWork) -> R) -> R {
         put(&mut self.lock().work)
     }
 
-    /// Wakes the thread if it sleeps and something is there.
+    /// Wakes the thread if it sleeps and there is work.
     pub fn wake_if_filled(&self) {
         let mut state = self.lock();
         if !state.is_asleep || state.work.is_empty() {
@@ -176,7 +177,7 @@ impl Mailbox {
         self.filled.notify_one();
     }
 
-    /// Swaps what waits with `empty`; sleeps until there is something, but no longer than this.
+    /// Swaps the work with `empty`. Sleeps until there is some, at most for `patience`.
     pub fn wait(&self, empty: &mut ShardWork, patience: Duration) {
         let mut state = self.lock();
         if state.work.is_empty() && state.work.is_stopping == empty.is_stopping {
@@ -212,7 +213,7 @@ mod tests {
             &[2; 60],
         );
         packets.push((ClientId(3), reliable), &[3; 60]);
-        // It would fit, but comes behind a gap.
+        // It would fit, but would follow a gap.
         packets.push((ClientId(3), reliable), &[3; 1]);
         packets.push((ClientId(4), reliable), &[4; 40]);
         packets.push((ClientId(4), close), &[]);

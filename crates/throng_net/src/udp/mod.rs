@@ -1,27 +1,28 @@
-//! Clients over UDP: a socket, a thread that receives, threads that seal and send.
+//! Clients over UDP: a socket, a receiving thread, and threads that encrypt and send.
 //!
 //! ```text
-//! socket ─▶ receiver ─┬─ strangers ─▶ ServerHandshake ─▶ ConnectionHandler::connect             the server, in its tick
-//!    ▲                └─ clients ─▶ mailbox ─▶ shard ─▶ ConnectionHandler::receive    ─▶ Ingest
-//!    └──────────────────────────────────────── shard ◀─ mailbox ◀─ UdpServerSink ◀─ Send
+//! socket ─▶ receiver ─┬─ unauthenticated ─▶ ServerHandshake ─▶ ConnectionHandler::connect ─┐   the server, in its tick
+//!    ▲                └─ clients ─▶ mailbox ─▶ shard ─▶ ConnectionHandler::receive ────────┴▶ Ingest
+//!    └──────────────────────────────────────── shard ◀─ mailbox ◀─ UdpServerSink ◀─────────── Send
 //! ```
-//! | file | holds |
+//!
+//! | file | contents |
 //! |---|---|
-//! | `settings` | limits, and what is counted |
-//! | `socket` | the socket itself |
-//! | `batch`, `fragments` | many datagrams a system call; none is cut up on the way |
-//! | `shared`, `mailbox` | what the threads have in common; what waits for a shard |
-//! | `router` | the receiver's thread |
-//! | `shard` | a thread with connections |
-//! | `intake`, `sink` | the server's way in, and its way out |
-//! | `client` | the other end, with a socket of its own |
+//! | `settings` | limits and counters |
+//! | `socket` | the socket |
+//! | `batch`, `fragments` | many datagrams per system call; no IP fragmentation |
+//! | `shared`, `mailbox` | state that the threads share; work that waits for a shard |
+//! | `router` | the receiving thread |
+//! | `shard` | a thread that owns connections |
+//! | `handler`, `sink` | from the transport to the server; from the server to the transport |
+//! | `client` | the client's end, with its own socket |
 //!
-//! Invariants: the server's tick waits for no system call, nor for anything that takes longer than the copy of a few datagrams; a client is known to its shard
-//! before the server can say anything to it; whatever strangers send, they are answered with less; all that waits is bounded.
-//! The clock is read in these threads alone, and nothing that they read of it reaches the server.
+//! Invariants: the server's tick waits for no system call and for nothing longer than the copy of a few datagrams. A shard knows a client
+//! before the server can send to it. Replies to unauthenticated addresses are smaller than what they sent. Every queue is bounded. Only
+//! these threads read the clock, and no time that they read reaches the server.
 //!
-//! Cost: for a client and tick two copies of its packets and one seal; a wake-up a tick and shard. A datagram that comes in is one copy
-//! and one seal. A system call takes or gives up to 64 datagrams on Linux, elsewhere one.
+//! Cost: per client and tick, two copies of its packets and one encryption; one wake-up per tick and shard. An inbound datagram costs one
+//! copy and one decryption. A system call sends or receives up to 64 datagrams on Linux, elsewhere one.
 
 mod batch;
 mod client;
@@ -56,7 +57,7 @@ use router::DatagramRouter;
 use shard::ShardWorker;
 use shared::UdpShared;
 
-/// A server's end of a socket, while it is there. When it is dropped, all connections are closed; see [`stop`](Self::stop).
+/// A UDP server while it runs. Dropping it closes all connections; see [`stop`](Self::stop).
 #[derive(Debug)]
 pub struct UdpServer {
     shared: Arc<UdpShared>,
@@ -66,11 +67,10 @@ pub struct UdpServer {
 }
 
 impl UdpServer {
-    /// Begins to receive: whom the gate lets in is a client of `transport` from then on. What the server says to its clients it is to give
-    /// to a [`sink`](Self::sink).
+    /// Starts to receive. Admitted clients are passed to `transport`. The server passes packets for its clients to a [`sink`](Self::sink).
     ///
     /// # Errors
-    /// Where the system has no threads.
+    /// If the system cannot start a thread.
     pub fn start(
         socket: ServerSocket,
         settings: UdpSettings,
@@ -96,39 +96,39 @@ impl UdpServer {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// The address of its socket.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether a client is connected over it.
+    /// Whether a client is connected over this server.
     #[must_use]
     pub fn has_client(&self, client: ClientId) -> bool {
         self.shared.clients().contains(&client)
     }
 
-    /// A sink for the server's outbox; one for each of its threads where it has any.
+    /// A sink for the server's outbox: one per sender thread, if there are any.
     #[must_use]
     pub fn sink(&self) -> UdpServerSink {
         UdpServerSink::new(self.shared.clone())
     }
 
-    /// Whether all its threads run; `false` once one has panicked.
+    /// Whether all its threads run; `false` after one has panicked.
     #[must_use]
     pub fn is_running(&self) -> bool {
         let mut threads = self.shards.iter().chain(&self.receiver);
         threads.all(|thread| !thread.is_finished())
     }
 
-    /// What happened so far.
+    /// Counters so far.
     #[must_use]
     pub fn stats(&self) -> UdpStats {
         self.shared.counters.read()
     }
 
-    /// Closes all connections and ends the threads: what was given to the sinks is sent, for as long as
-    /// [`linger_us`](UdpSettings::linger_us) says. Gives what happened in all.
+    /// Closes all connections and ends the threads. Packets in the sinks are sent within [`linger_us`](UdpSettings::linger_us). Returns the
+    /// final counters.
     pub fn stop(mut self) -> UdpStats {
         self.shutdown();
         self.stats()
@@ -141,7 +141,7 @@ impl UdpServer {
         for shard in self.shards.drain(..) {
             join(shard);
         }
-        // It brings the acknowledgements that the shards wait for, so it goes last.
+        // The receiver delivers the acknowledgements that the shards wait for, so it stops last.
         self.shared.is_stopping.store(true, Ordering::Release);
         if let Some(receiver) = self.receiver.take() {
             join(receiver);

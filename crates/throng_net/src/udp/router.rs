@@ -1,7 +1,7 @@
-//! The receiver: datagrams of who is connected go to their shard, all others to the gate.
+//! The receiver: routes datagrams of clients to their shard, and all others to the handshake.
 //!
-//! A datagram of a connection costs a look at its address and a copy; it is opened by the shard. Who is connected has a
-//! bucket of datagrams, so that one who sends without end, or in whose name somebody does, takes no more than that of a shard.
+//! A datagram of a client costs an address lookup and a copy; the shard decrypts it. Each client has a bucket of datagrams, so a flood in
+//! its name uses at most that much of a shard.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -24,10 +24,10 @@ use crate::handshake::{AcceptedClient, ServerHandshake, network_of};
 use crate::inbox::ConnectionInfo;
 use crate::path::read_numbered;
 
-/// How many buckets the addresses share that are not those of the connections whose numbers they say.
+/// Number of buckets for numbered packets from unknown addresses.
 const UNKNOWN_ADDRESS_BUCKETS: usize = 1_024;
 
-/// After so many errors of the socket in a row there is a pause between them.
+/// After so many consecutive errors of the socket, the receiver pauses between them.
 const ERRORS_IN_A_ROW_MAX: u32 = 100;
 
 /// Where datagrams of an address go.
@@ -37,22 +37,22 @@ struct ClientRoute {
     allowance: DatagramAllowance,
 }
 
-/// How much may come from somewhere.
+/// A token bucket of datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 struct DatagramAllowance {
-    /// Thousandths of datagrams that may come, and when they were counted.
+    /// Thousandths of datagrams, and the time up to which they were added.
     allowed: u32,
     counted_us: u64,
 }
 
-/// The receiver's thread.
+/// The receiving thread.
 pub(super) struct DatagramRouter {
     shared: Arc<UdpShared>,
     handshake: ServerHandshake,
     transport: SharedIntake,
     routes: HashMap<SocketAddr, ClientRoute, RandomState>,
     route_changes: Vec<RouteChange>,
-    /// Of packets with numbers that come from elsewhere, by their address.
+    /// For numbered packets from unknown addresses, by address.
     unknown_address_allowances: Vec<DatagramAllowance>,
     hasher: RandomState,
     answer: Vec<u8>,
@@ -74,7 +74,7 @@ impl DatagramRouter {
         }
     }
 
-    /// Receives until the socket is closed.
+    /// Receives until the server stops.
     pub fn run(mut self) {
         let mut batch = ReceiveBatch::new();
         let mut errors_in_a_row = 0;
@@ -115,7 +115,7 @@ impl DatagramRouter {
                 self.routes.remove(&at);
             }
             if let (RouteChange::Moved(_, to, _), Some(route)) = (news, route) {
-                // Whoever was there before is not any more.
+                // The client that was at this address is not there any more.
                 if let Some(before) = self.routes.insert(to, route) {
                     replace_connection(&self.shared, before.client);
                 }
@@ -128,7 +128,7 @@ impl DatagramRouter {
         UdpCounters::one(&counters.datagrams_in);
         UdpCounters::add(&counters.bytes_in, datagram.len() as u64);
         let kind = datagram.first().map(|first| first & 0xf);
-        // Who begins anew is heard by the gate, whatever its address had before.
+        // The handshake handles new connections, whatever the address was used for before.
         if matches!(kind, Some(0)) || kind == Some(SealedKind::Response as u8) {
             return self.handle_unauthenticated(datagram, from);
         }
@@ -186,7 +186,7 @@ impl DatagramRouter {
             .handshake
             .receive(times, from, datagram, is_full, &mut self.answer);
         match received {
-            // What tells the client that it is in comes from its shard.
+            // The keep-alive packet comes from its shard.
             Ok(Some(admitted)) => self.accept(admitted),
             Ok(None) if self.answer.is_empty() => {}
             Ok(None) => {
@@ -201,7 +201,7 @@ impl DatagramRouter {
         }
     }
 
-    /// Lets a client in. The server may have packets for it before this is over; they wait for the roster.
+    /// Admits a client. The server may send packets to it before this returns; they wait for the lock on the connected clients.
     fn accept(&mut self, mut admitted: AcceptedClient) {
         let shared = self.shared.clone();
         let counters = &shared.counters;
@@ -236,7 +236,7 @@ impl DatagramRouter {
     }
 }
 
-/// Has a connection end whose address another one has now.
+/// Ends a connection whose address another connection has now.
 fn replace_connection(shared: &UdpShared, client: ClientId) {
     shared
         .mailbox_of(client)
@@ -244,10 +244,10 @@ fn replace_connection(shared: &UdpShared, client: ClientId) {
 }
 
 impl DatagramAllowance {
-    /// Whether a datagram more may come.
+    /// Takes a datagram out of the bucket; `false` if it is empty.
     fn try_consume(&mut self, now_us: u64, rate: u32) -> bool {
         let rate = u64::from(rate.max(1));
-        // Thousandths, so a datagram a second is one a millisecond.
+        // In thousandths: one datagram per second is one thousandth per millisecond.
         let more = now_us.saturating_sub(self.counted_us).saturating_mul(rate) / 1_000;
         if more > 0 {
             self.counted_us = now_us;
@@ -260,7 +260,7 @@ impl DatagramAllowance {
     }
 }
 
-/// Whether nothing came, rather than anything being wrong.
+/// Whether the error is only a timeout.
 fn is_timeout(kind: ErrorKind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! Limits of a server's sockets, and what is counted there.
+//! Limits and counters of a server's UDP socket.
 
 use crate::counters::counters;
 use crate::endpoint::EndpointSettings;
@@ -15,20 +15,19 @@ pub struct UdpSettings {
     pub requires_ready: bool,
     /// Limits of each connection.
     pub endpoint: EndpointSettings,
-    /// How often acknowledgements and repeats are sent to a client without new packets, in microseconds.
+    /// How often acknowledgements and retransmissions are sent to a client without new packets, in microseconds.
     pub flush_us: u64,
     /// How long remaining packets are sent after the server has closed a client, in microseconds.
     pub linger_us: u64,
     /// How long a client that sends packets may leave reliable packets unacknowledged, in microseconds; then the connection is lost.
-    /// Silence does not count: the token has the limit for that. At most
-    /// `throng::sync::SyncSettings::in_flight_s_max`.
+    /// Silence does not count: the token has the limit for that. At most `throng::sync::SyncSettings::in_flight_s_max`.
     pub unacknowledged_us_max: u64,
-    /// Datagrams per second of a client, and half as many at once; more are dropped.
+    /// Datagrams per second of a client, with a burst of half as many; more are dropped.
     pub datagrams_per_s: u32,
     /// Bytes of datagrams that wait for a thread; more are dropped.
     pub inbound_bytes_max: usize,
-    /// Bytes of packets from the server that wait for a thread. Above it, unreliable packets are dropped, and a client with a reliable one is
-    /// closed as behind.
+    /// Bytes of packets from the server that wait for a thread. Above it, unreliable packets are dropped, and a client with a reliable
+    /// packet is closed as a slow consumer.
     pub outbound_bytes_max: usize,
 }
 
@@ -60,56 +59,56 @@ impl UdpSettings {
 }
 
 counters! {
-    /// What happened at a socket so far.
+    /// Counters of a UDP socket.
     UdpStats,
-    /// The same, as its threads count it.
+    /// The same counters, as atomics for its threads.
     UdpCounters:
-    /// Clients that are connected.
+    /// Connected clients.
     clients,
-    /// Datagrams that came, from anybody.
+    /// Datagrams received, from any address.
     datagrams_in,
     /// Their bytes.
     bytes_in,
-    /// Datagrams that were sent, to anybody.
+    /// Datagrams sent, to any address.
     datagrams_out,
     /// Their bytes.
     bytes_out,
-    /// Datagrams that the system did not take.
+    /// Datagrams that the system refused to send.
     send_errors,
-    /// Datagrams to who is not connected: answers to requests.
+    /// Replies to unauthenticated addresses.
     answers_out,
     /// Their bytes.
     answer_bytes_out,
-    /// Datagrams of addresses that are not connected, and were not answered.
+    /// Datagrams of unauthenticated addresses without a reply.
     unauthenticated,
-    /// Bytes of those, and of those that were answered.
+    /// Bytes of all datagrams of unauthenticated addresses.
     unauthenticated_bytes_in,
-    /// Clients that proved their token and address.
+    /// Clients that have proven their token and address.
     clients_accepted,
-    /// Of those who were not let in: more waited for the server's next tick than may.
+    /// Clients refused because too many waited for the server's next tick.
     tick_full,
-    /// Datagrams of clients that were not sealed by them, came before, or make no sense.
+    /// Datagrams of clients that were not sealed by them, were received before, or are malformed.
     refused,
-    /// Datagrams of clients that sent more than they may.
+    /// Datagrams dropped because their client exceeded its rate.
     throttled,
-    /// Datagrams that were dropped since a thread had too much to do.
+    /// Datagrams dropped because a thread was overloaded.
     inbound_dropped,
-    /// Packets to clients that were dropped since a thread had too much to do.
+    /// Packets to clients dropped because a thread was overloaded.
     outbound_dropped,
-    /// Connections that ended since nothing came, nothing arrived or what came made no sense.
+    /// Connections lost: timeout, no acknowledgements, or a malformed stream.
     lost,
-    /// Connections that ended since their client said so.
+    /// Connections closed by their client.
     left,
-    /// Connections that the server was done with.
+    /// Connections closed by the server.
     closed,
-    /// Connections that were given up since more waited for their client than may.
+    /// Connections closed because the client's send queue was full.
     slow_consumers,
-    /// Clients that went on from another address.
+    /// Clients that moved to another address.
     moved,
-    /// Connections whose client connected anew from the same address.
+    /// Connections replaced by a new one of the same address.
     replaced,
-    /// Packets that seemed to be lost on their way to clients, of connections that are over.
+    /// Packets to clients that counted as lost, of connections that have ended.
     packets_lost,
-    /// Packets that were sent to clients, of connections that are over.
+    /// Packets sent to clients, of connections that have ended.
     packets_sent,
 }

@@ -1,7 +1,7 @@
-//! A shard's thread: it owns the connections of its clients, and seals and sends what is for them.
+//! A shard: the thread that owns the connections of its clients, and encrypts and sends their packets.
 //!
-//! Each round: what begins and ends, datagrams that came, the server's packets, then who is due anyway; at the end everything that was
-//! sealed is sent. A client of whom the server's tick said anything is flushed once for it.
+//! Each round handles new and ended connections, received datagrams, the server's packets, then connections with a pending timer; at the
+//! end it sends everything that was encrypted. A client for which the tick had packets is flushed once for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,17 +18,17 @@ use super::shared::UdpShared;
 use crate::connection::{DatagramResult, ServerConnection};
 use crate::inbox::DisconnectReason;
 
-/// How often it is looked who is due, while there is anybody.
+/// Time between two checks of all connections, while there are any.
 const POLL_US: u64 = 10_000;
 
-/// After a pause of so long between two looks, as of a machine that stood still, it was not the clients who said nothing: none of them is
-/// given up for as long again, in which what waits at the socket comes in.
+/// A pause of this length between two checks means that the machine was stalled, not the clients. Then no connection times out for the same
+/// time again, so that datagrams in the socket buffer are received first.
 const STALL_US: u64 = 500_000;
 
 /// How long a shard without clients sleeps.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// As what the end of a connection counts.
+/// The counter for an ended connection.
 type CounterOf = fn(&UdpCounters) -> &AtomicU64;
 
 /// The thread.
@@ -42,11 +42,11 @@ pub(super) struct ShardWorker {
     touched: Vec<ClientId>,
     ended: Vec<(ClientId, DisconnectReason)>,
     polled_us: u64,
-    /// Before then nobody is given up.
+    /// No connection times out before this time.
     grace_until_us: u64,
 }
 
-/// Datagrams that were sealed, and buffers for that.
+/// Encrypted datagrams, and spare buffers.
 #[derive(Default)]
 struct SendBuffers {
     datagrams: PackedItems<std::net::SocketAddr>,
@@ -84,7 +84,7 @@ impl ShardWorker {
         }
     }
 
-    /// Works until it is to stop and no connection is left.
+    /// Runs until it has to stop and no connection is left.
     pub fn run(mut self) {
         let shared = self.shared.clone();
         loop {
@@ -127,7 +127,7 @@ impl ShardWorker {
             self.connections.insert(client, connection);
             UdpCounters::one(&self.shared.counters.clients);
         }
-        // Whoever is at that address now has other keys, and cannot read the goodbye.
+        // The client now at that address has other keys and could not decrypt a disconnect packet.
         for client in std::mem::take(&mut self.work.replaced) {
             self.end(client, DisconnectReason::Lost, |counters| {
                 &counters.replaced
@@ -147,7 +147,7 @@ impl ShardWorker {
             let datagram = (from, &mut datagrams[place]);
             let before = connection.address;
             let taken = connection.receive(now_us, datagram, |message| {
-                // A refusal is counted where it happens, and nothing is to be done about it.
+                // The handler counts refused messages; there is nothing else to do.
                 transport.receive(client, message);
             });
             match taken {
@@ -161,7 +161,7 @@ impl ShardWorker {
                 DatagramResult::Moved => {
                     UdpCounters::one(&counters.moved);
                     self.shared.notify_moved(before, from, client);
-                    // So that it hears at once that it is known there.
+                    // Sends the keep-alive packet at once.
                     self.sending.flush(connection, now_us);
                 }
                 DatagramResult::Refused => UdpCounters::one(&counters.refused),
@@ -207,7 +207,7 @@ impl ShardWorker {
         self.work.slow_consumers = behind;
     }
 
-    /// Flushes who was not for a while, and ends what is over.
+    /// Flushes the connections that were not flushed for a while, and ends those that are over.
     fn poll(&mut self, now_us: u64) {
         let flush_us = self.shared.settings.flush_us;
         let mut over = std::mem::take(&mut self.ended);
@@ -226,7 +226,7 @@ impl ShardWorker {
         self.end_connections(|counters| &counters.closed);
     }
 
-    /// Ends the connections that were found to be over; those that were not lost count as this.
+    /// Ends the connections that are over. Those that were not lost count as `not_lost`.
     fn end_connections(&mut self, not_lost: CounterOf) {
         let mut over = std::mem::take(&mut self.ended);
         for (client, reason) in over.drain(..) {
@@ -238,7 +238,7 @@ impl ShardWorker {
         self.ended = over;
     }
 
-    /// Ends a connection and says so at both ends; where it is over already nothing happens.
+    /// Ends a connection and notifies both sides. Does nothing if it has ended already.
     fn end(&mut self, client: ClientId, reason: DisconnectReason, counter: CounterOf) {
         let Some(mut connection) = self.connections.swap_remove(&client) else {
             return;

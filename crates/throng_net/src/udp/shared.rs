@@ -1,4 +1,4 @@
-//! What the threads of a socket have in common.
+//! State that the threads of a socket share.
 
 use std::collections::HashSet;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,26 +13,26 @@ use super::batch::send_all;
 use super::mailbox::Mailbox;
 use super::settings::{UdpCounters, UdpSettings};
 
-/// The clients that are connected.
+/// The connected clients.
 pub(super) type ConnectedClients = HashSet<ClientId, FixedState>;
 
-/// What shards tell the receiver.
+/// A change that a shard reports to the receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RouteChange {
-    /// The connection of a client at this address is over.
+    /// The connection of a client at this address has ended.
     Gone(SocketAddr, ClientId),
-    /// A client that was at the first address is at the second.
+    /// A client has moved from the first address to the second.
     Moved(SocketAddr, SocketAddr, ClientId),
 }
 
-/// What all threads of a socket see.
+/// State that all threads of a socket share.
 #[derive(Debug)]
 pub(super) struct UdpShared {
     pub socket: UdpSocket,
     pub settings: UdpSettings,
     pub counters: UdpCounters,
     pub mailboxes: Vec<Mailbox>,
-    /// The receiver is to end.
+    /// The receiver has to stop.
     pub is_stopping: AtomicBool,
     clock: Stopwatch,
     clients: RwLock<ConnectedClients>,
@@ -61,7 +61,7 @@ impl UdpShared {
         u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// The shard that has a client.
+    /// The shard of a client.
     pub fn shard_of(&self, client: ClientId) -> usize {
         client.0 as usize % self.mailboxes.len()
     }
@@ -70,12 +70,12 @@ impl UdpShared {
         &self.mailboxes[self.shard_of(client)]
     }
 
-    /// Sends a datagram, and counts it.
+    /// Sends a datagram and counts it.
     pub fn send(&self, datagram: &[u8], to: SocketAddr) {
         self.send_all(std::iter::once((to, datagram)));
     }
 
-    /// Sends datagrams, and counts them.
+    /// Sends datagrams and counts them.
     pub fn send_all<'a>(&self, datagrams: impl Iterator<Item = (SocketAddr, &'a [u8])>) {
         let counters = &self.counters;
         send_all(&self.socket, datagrams, |to, datagram, sent| match sent {
@@ -90,7 +90,7 @@ impl UdpShared {
         });
     }
 
-    /// Who is connected. Whoever holds this sees a client either with its connection on its way to the shard, or not at all.
+    /// The connected clients. While the lock is held, a client is either listed, with its connection sent to the shard, or not listed.
     pub fn clients(&self) -> RwLockReadGuard<'_, ConnectedClients> {
         self.clients.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,13 +99,13 @@ impl UdpShared {
         self.clients.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the receiver of a connection that is over.
+    /// Reports an ended connection to the receiver.
     pub fn notify_gone(&self, address: SocketAddr, client: ClientId) {
         self.clients_mut().remove(&client);
         self.push_change(RouteChange::Gone(address, client));
     }
 
-    /// Tells the receiver of a client that is at another address now.
+    /// Reports a new address of a client to the receiver.
     pub fn notify_moved(&self, from: SocketAddr, to: SocketAddr, client: ClientId) {
         self.push_change(RouteChange::Moved(from, to, client));
     }
@@ -117,7 +117,7 @@ impl UdpShared {
             .store(news.len() as u32, Ordering::Release);
     }
 
-    /// Takes what was told since the last time.
+    /// Takes the changes reported since the last call.
     pub fn take_route_changes(&self, into: &mut Vec<RouteChange>) {
         if self.route_changes_len.load(Ordering::Acquire) > 0 {
             let mut news = self.route_changes();

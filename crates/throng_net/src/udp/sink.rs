@@ -1,4 +1,4 @@
-//! The server's way out: packets of a tick, gathered for each shard and handed over when the tick is through.
+//! The sink of the server: collects the packets of a tick per shard, and passes them on when the tick ends.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::settings::UdpCounters;
 use super::shared::UdpShared;
 use crate::outbox::PacketSink;
 
-/// Takes the packets of clients over a socket; those of all others go to another sink.
+/// Sends packets to clients over UDP; packets of other clients go to another sink.
 pub struct UdpServerSink {
     shared: Arc<UdpShared>,
     gathered: Vec<Outbound>,

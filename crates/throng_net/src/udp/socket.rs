@@ -1,4 +1,4 @@
-//! The server's socket, set up.
+//! The server's UDP socket and its options.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use super::fragments::forbid_fragments;
 
-/// How long the socket is waited for, before it is looked whether the receiver is to end.
+/// Timeout of a receive, after which the receiver checks whether it has to stop.
 pub(super) const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Bytes of datagrams that the system keeps for the receiver, and of those that it takes from the shards, if it lets us.
+/// Size of the system's receive and send buffers, if the system allows it.
 const BUFFER_BYTES: usize = 4 << 20;
 
-/// A socket that is bound and not used yet.
+/// A bound socket that is not used yet.
 #[derive(Debug)]
 pub struct ServerSocket {
     pub(super) socket: UdpSocket,
@@ -20,23 +20,23 @@ pub struct ServerSocket {
 }
 
 impl ServerSocket {
-    /// Binds to an address; with the port 0 to any that is free.
+    /// Binds to an address. Port 0 selects a free port.
     ///
     /// # Errors
-    /// Where there is no such address here, or another process has it.
+    /// If the address does not exist on this machine or is in use.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         socket.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
         forbid_fragments(&socket);
         let options = socket2::SockRef::from(&socket);
-        // As large as the system lets them be.
+        // The system may limit the size.
         let _ = options.set_recv_buffer_size(BUFFER_BYTES);
         let _ = options.set_send_buffer_size(BUFFER_BYTES);
         let address = socket.local_addr()?;
         Ok(Self { socket, address })
     }
 
-    /// Where it is bound.
+    /// The bound address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address

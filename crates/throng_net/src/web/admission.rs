@@ -1,4 +1,4 @@
-//! A client from its token to its end, whichever way it came.
+//! Admission and end of a client of a browser transport.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use super::settings::WebCounters;
 use super::shared::WebShared;
 use crate::inbox::{ConnectionInfo, DisconnectReason};
 
-/// How a connection ends.
+/// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WebConnectionEnd {
-    /// Its client said so.
+    /// The client closed it.
     Left,
-    /// It was not answered in time, or without a word.
+    /// A timeout passed, or the connection broke.
     Lost,
-    /// What came is no message.
+    /// The client sent an invalid message.
     Broken,
-    /// The server is done with it.
+    /// The server closed it.
     Closed,
-    /// Too much waited for it.
+    /// The send queue of the client was full.
     SlowConsumer,
 }
 
 impl WebConnectionEnd {
-    /// What the client is told of it, where it can be told anything.
+    /// The close code for the client, if it can still receive one.
     pub const fn close_code(self) -> Option<CloseCode> {
         match self {
             Self::Broken => Some(CloseCode::Policy),
@@ -39,17 +39,17 @@ impl WebConnectionEnd {
     }
 }
 
-/// A client that was let in.
+/// An admitted client.
 #[derive(Debug)]
 pub(super) struct AcceptedWebClient {
     pub id: ClientId,
     pub send_queue: Arc<WebSendQueue>,
-    /// After so long without a sign of life its connection is over, in seconds; below 0 never.
+    /// The connection ends after so many seconds without a sign of life. Below 0: never.
     pub timeout_s: i32,
 }
 
 impl AcceptedWebClient {
-    /// Tells everybody that it is gone.
+    /// Removes the client and notifies the handler.
     pub fn disconnect(&self, end: WebConnectionEnd, shared: &WebShared) {
         let counters = &shared.counters;
         let (counter, reason) = match end {
@@ -67,7 +67,7 @@ impl AcceptedWebClient {
     }
 }
 
-/// Lets a client in by its request. The server may have packets for it before this is over; they wait for its line.
+/// Admits a client by its request. The server may send packets to it before this returns; they wait for its send queue.
 pub(super) fn accept(
     shared: &WebShared,
     from: SocketAddr,

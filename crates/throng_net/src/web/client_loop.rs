@@ -1,4 +1,4 @@
-//! A client's WebSocket: its token, then messages and packets until it is over.
+//! The WebSocket of a client: its token, then messages and packets until the connection ends.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -25,17 +25,17 @@ use super::settings::{WebCounters, WebSettings};
 use super::shared::{UnauthenticatedSlot, WebShared};
 use crate::handshake::REQUEST_BYTES;
 
-/// Between two pings to a client that is told anything, and to one that is not, in microseconds.
+/// Time between two pings to a client that receives packets, and to one that does not, in microseconds.
 const PING_US: u64 = 250_000;
 const IDLE_PING_US: u64 = 1_000_000;
 
-/// Who is awake only so long after it should be stood still itself: it was not the client who said nothing.
+/// If a timer fires this late, the machine was stalled: the client is not at fault.
 const STALL_US: u64 = 500_000;
 
 /// The longest frame of a client, in bytes: a request. Messages are shorter.
 const FRAME_BYTES_MAX: usize = REQUEST_BYTES;
 
-/// Bytes of a connection's buffers that it has from the beginning; it writes when so many are there.
+/// Initial bytes of a connection's buffers. It writes when so many are buffered.
 const BUFFER_BYTES: usize = 4 << 10;
 
 type ClientSocket = WebSocketStream<TokioIo<Upgraded>>;
@@ -53,7 +53,7 @@ impl PingState {
     }
 }
 
-/// From the upgrade to the end.
+/// Runs a connection from the upgrade to its end.
 pub(super) async fn run_websocket(
     upgrade: OnUpgrade,
     from: SocketAddr,
@@ -94,16 +94,16 @@ pub(super) async fn run_websocket(
     }
 }
 
-/// Messages and packets until it is over, in both directions at once.
+/// Handles messages and packets in both directions until the connection ends.
 async fn run_client(socket: ClientSocket, client: &AcceptedWebClient, shared: &WebShared) {
     let (mut sink, mut stream) = socket.split();
-    // What is said just behind a ping is read by the answer to the next: twice as long after it at most.
+    // A packet sent just after a ping is confirmed by the pong to the next ping: after twice this time at most.
     let unread_us = shared.settings.read_timeout_us.saturating_sub(PING_US) / 2;
     let timeout_s = u64::try_from(client.timeout_s).unwrap_or(u64::MAX);
     let timeout_us = timeout_s.saturating_mul(1_000_000).min(unread_us);
     let pulse = PingState::default();
     let end = {
-        // An answer that is there counts before it is looked whether it is late.
+        // A pong that has arrived is handled before the timeout is checked.
         let hearing = pin!(receive_messages(&mut stream, client.id, &pulse, shared));
         let telling = pin!(send_packets(
             &mut sink,
@@ -119,13 +119,13 @@ async fn run_client(socket: ClientSocket, client: &AcceptedWebClient, shared: &W
     client.send_queue.discard(&shared.waiting_bytes);
     match end.close_code() {
         Some(code) => send_close(&mut sink, &mut stream, code, &shared.settings).await,
-        // Answers the client's goodbye, where there is one.
+        // Replies to the client's close frame, if there was one.
         None => _ = timeout(Duration::from_micros(PING_US), sink.flush()).await,
     }
     client.disconnect(end, shared);
 }
 
-/// Says that it is over, and waits for the answer: who closed while anything is unread here would take what is not read there along.
+/// Sends the close frame and waits for the reply. Closing the socket with unread data would discard packets that the client has not read.
 async fn send_close(
     sink: &mut SplitSink<ClientSocket, Message>,
     stream: &mut SplitStream<ClientSocket>,
@@ -144,7 +144,7 @@ async fn send_close(
     let _ = timeout(Duration::from_micros(settings.linger_us), parted).await;
 }
 
-/// Hands the client's messages over until there are no more.
+/// Passes on the client's messages until there are no more.
 async fn receive_messages(
     stream: &mut SplitStream<ClientSocket>,
     client: ClientId,
@@ -153,7 +153,7 @@ async fn receive_messages(
 ) -> WebConnectionEnd {
     let counters = &shared.counters;
     let rate = u64::from(shared.settings.messages_per_s.max(1));
-    // The time up to which messages that came are paid for, one a rate's share of a second, a second ahead at most.
+    // Rate limit as the time up to which received messages are paid for: each costs 1/rate of a second, at most one second ahead.
     let mut paid_us = 0;
     loop {
         match stream.next().await {
@@ -185,7 +185,7 @@ async fn receive_messages(
     }
 }
 
-/// What an error says of the connection.
+/// The reason that belongs to an error.
 const fn end_of_error(error: &Error) -> WebConnectionEnd {
     match error {
         Error::ConnectionClosed | Error::AlreadyClosed => WebConnectionEnd::Left,
@@ -196,7 +196,7 @@ const fn end_of_error(error: &Error) -> WebConnectionEnd {
     }
 }
 
-/// Writes what waits for the client until there is no more, or it does not read it in time.
+/// Sends the client's packets until there are no more, or the client does not read them in time.
 async fn send_packets(
     sink: &mut SplitSink<ClientSocket, Message>,
     line: &WebSendQueue,
@@ -206,7 +206,7 @@ async fn send_packets(
 ) -> WebConnectionEnd {
     let counters = &shared.counters;
     let mut packets = QueuedPackets::default();
-    // When it was pinged last, and whether it was told anything behind that.
+    // Time of the last ping, and whether packets were sent after it.
     let (mut asked_us, mut is_owed) = (shared.now_us(), false);
     let apart_us = |is_owed| if is_owed { PING_US } else { IDLE_PING_US };
     loop {

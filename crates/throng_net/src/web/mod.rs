@@ -1,37 +1,39 @@
-//! Clients over WebSockets and WebTransport, as browsers have them: one thread, which waits for all of them at once.
+//! Clients over WebSockets and WebTransport, for browsers. One asynchronous thread serves all of them.
 //!
 //! ```text
-//! TCP ─▶ requests ─▶ GET /play ─▶ first frame: a token ─▶ ServerHandshake ─▶ ConnectionHandler::connect           the server, in its tick
-//!                                 a frame: a message ──────────▶ ConnectionHandler::receive       ─▶ Ingest
-//!                                 a frame: a packet  ◀── line ◀── WebServerSink              ◀─ Send
+//! TCP ─▶ requests ─▶ GET /play ─▶ first frame: a token ─▶ ServerHandshake ─▶ ConnectionHandler::connect ─┐   the server, in its tick
+//!                                 a frame: a message ─▶ ConnectionHandler::receive ──────────────────────┴▶ Ingest
+//!                                 a frame: a packet ◀─ WebSendQueue ◀─ WebServerSink ◀───────────────────── Send
 //! ```
-//! | file | holds |
+//!
+//! | file | contents |
 //! |---|---|
-//! | `settings` | limits, and what is counted |
-//! | `line` | what waits for a client |
-//! | `shared`, `sink` | what tick and thread have in common; the server's way out |
+//! | `settings` | limits and counters |
+//! | `send_queue` | packets that wait for a client |
+//! | `shared`, `sink` | state that tick and thread share; from the server to the transport |
 //! | `proxies` | clients behind a trusted proxy |
-//! | `requests` | a connection: what is asked for |
-//! | `admitted` | a client from its token to its end, whichever way it came |
-//! | `play` | a client's WebSocket |
-//! | `webtransport` | the same over QUIC, on UDP of the same port, with the feature `webtransport` |
-//! | `page` | a page that walks in |
-//! | `plugin` | a server's world that listens |
+//! | `requests` | an HTTP connection: request and response |
+//! | `admission` | admission and end of a client, over either transport |
+//! | `client_loop` | the WebSocket of a client |
+//! | `webtransport` | the same over QUIC, on the UDP port with the same number, with the feature `webtransport` |
+//! | `page` | the demo page |
 //!
-//! A WebSocket loses nothing and keeps the order, so packets of the server and messages of the client travel as they are; the
-//! [page of the transport](super) has the bytes. Who is told something reliable has to have read it in time: behind it goes a *ping*, which
-//! every client answers, and who does not is lost.
+//! A WebSocket loses nothing and keeps the order, so the server's packets and the client's messages are sent unchanged; the [crate
+//! documentation](super) has the format. A client has to read packets in time: after them the server sends a *ping*, to which every client
+//! replies. A client that does not reply is lost.
 //!
-//! Invariants: the tick waits for no system call but one that wakes the thread, and for nobody who reads slowly; a client has a line
-//! before the server can say anything to it; all that waits is bounded, and so is what strangers may hold open. A frame that is too long
-//! is refused by its head, before there is room for it. The clock is read by the thread alone.
+//! Invariants: the tick makes no system call except the one that wakes the thread, and never waits for a slow reader. A client has a send
+//! queue before the server can send to it. Every queue is bounded, and so are the connections of unauthenticated clients. A frame that is
+//! too long is refused by its header, before memory is allocated for it. Only this thread reads the clock.
 //!
-//! Absent: TLS for WebSockets and the page. Beyond this machine a proxy that has a certificate stands before it (`wss:`); limits and bans see the clients' addresses where it is one of
-//! [`trusted_proxies`](WebSettings::trusted_proxies), and that of the proxy otherwise. WebTransport has TLS of itself, by a certificate whose hash the page is told; a browser has it only for
-//! pages of `https:` or of its own machine, and a proxy lets it pass by, on UDP. And a check of the page's origin at `/play`: nobody is let in by a cookie or anything else that a
-//! browser sends by itself, so a page from elsewhere can do no more than its own program could.
+//! Not provided: TLS for WebSockets and the page. Outside of the local machine, a proxy with a certificate terminates it (`wss:`). Limits
+//! and bans then use the clients' addresses if the proxy is one of [`trusted_proxies`](WebSettings::trusted_proxies), and the proxy's
+//! address otherwise. WebTransport has its own TLS, with a certificate whose hash the page receives; browsers offer it only to pages of
+//! `https:` or of the local machine, and its UDP traffic bypasses the proxy. Also not provided: a check of the page's origin at `/play`.
+//! Nothing that a browser sends by itself, such as a cookie, admits a client, so a page of another site can do no more than any other
+//! program.
 //!
-//! Cost: for a client and tick a copy of its packets and a system call.
+//! Cost: per client and tick, one copy of its packets and one system call.
 
 mod admission;
 mod client_loop;
@@ -73,31 +75,31 @@ use shared::{PageMap, UnauthenticatedSlot, WebShared};
 #[cfg(feature = "webtransport")]
 use webtransport::SessionListener;
 
-/// How long nobody is listened to after the system gave no connection: it is out of descriptors, and would say so at once again.
+/// Pause after the system could not accept a connection. It has no free file descriptors, and would fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Ports that are tried where any will do that is free on TCP and on UDP.
+/// Ports that are tried to find one that is free for both TCP and UDP.
 #[cfg(feature = "webtransport")]
 const PORTS_TRIED_MAX: u32 = 64;
 
-/// Between two looks whether all clients are gone at the end.
+/// Time between two checks, at the end, whether all clients are gone.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// An address that is bound and not used yet.
+/// A bound address that is not used yet.
 #[derive(Debug)]
 pub struct WebSocketListener {
     socket: TcpListener,
     address: SocketAddr,
-    /// The same port of UDP, for WebTransport.
+    /// The UDP socket with the same port, for WebTransport.
     #[cfg(feature = "webtransport")]
     udp_socket: Option<UdpSocket>,
 }
 
 impl WebSocketListener {
-    /// Binds to an address; with the port 0 to any that is free.
+    /// Binds to an address. Port 0 selects a free port.
     ///
     /// # Errors
-    /// Where there is no such address here, or another process has it.
+    /// If the address does not exist on this machine or is in use.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;
@@ -110,10 +112,10 @@ impl WebSocketListener {
         })
     }
 
-    /// The same, and on UDP with the same port for WebTransport.
+    /// Like [`bind`](Self::bind), with a UDP socket on the same port for WebTransport.
     ///
     /// # Errors
-    /// Where there is no such address here, or another process has it in either way.
+    /// If the address does not exist on this machine or is in use, for TCP or UDP.
     #[cfg(feature = "webtransport")]
     pub fn bind_with_udp(address: SocketAddr) -> io::Result<Self> {
         let mut left = if address.port() == 0 {
@@ -131,21 +133,21 @@ impl WebSocketListener {
                         ..listener
                     });
                 }
-                // A port that is free in one way may not be in the other.
+                // A free TCP port may be in use for UDP.
                 Err(_) if left > 0 => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Where it is bound.
+    /// The bound address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// A server's end of an address, while it is there. When it is dropped, all connections are closed; see [`stop`](Self::stop).
+/// A server for browsers while it runs. Dropping it closes all connections; see [`stop`](Self::stop).
 pub struct WebServer {
     shared: Arc<WebShared>,
     address: SocketAddr,
@@ -162,11 +164,11 @@ impl std::fmt::Debug for WebServer {
 }
 
 impl WebServer {
-    /// Begins to answer: whom the gate lets in is a client of `transport` from then on. What the server says to its clients it is to
-    /// give to a [`sink`](Self::sink).
+    /// Starts to accept connections. Admitted clients are passed to `transport`. The server passes packets for its clients to a
+    /// [`sink`](Self::sink).
     ///
     /// # Errors
-    /// Where the system has no threads.
+    /// If the system cannot start a thread.
     pub fn start(
         listener: WebSocketListener,
         settings: WebSettings,
@@ -195,63 +197,62 @@ impl WebServer {
         })
     }
 
-    /// Where it listens.
+    /// The address of its listener.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether a client is connected over it.
+    /// Whether a client is connected over this server.
     #[must_use]
     pub fn has_client(&self, client: ClientId) -> bool {
         self.shared.send_queues().contains_key(&client)
     }
 
-    /// A sink for the server's outbox; one for each of its threads where it has any.
+    /// A sink for the server's outbox: one per sender thread, if there are any.
     #[must_use]
     pub fn sink(&self) -> WebServerSink {
         WebServerSink::new(self.shared.clone())
     }
 
-    /// Gives the page at `/` the walls of a scene, as they are now.
+    /// Sets the walls of a scene for the demo page.
     pub fn set_map(&self, scene: u32, tiles: &TileMap, tile_m: f32) {
         let (bytes, edits) = (map_bytes(tiles, tile_m).into(), 0);
         self.shared.maps().insert(scene, PageMap { bytes, edits });
     }
 
-    /// Gives it those of a rectangle of tiles anew. Who asked for the map before asks again.
+    /// Updates the walls in a rectangle of tiles. Pages that loaded the map before load it again.
     pub fn update_map(&self, scene: u32, tiles: &TileMap, rect: TileRect) {
         if let Some(map) = self.shared.maps().get_mut(&scene) {
-            // A copy only where somebody is just being sent it.
+            // Copies the bytes only while a response uses them.
             let mut bytes = Vec::from(std::mem::take(&mut map.bytes));
             update_map_bytes(&mut bytes, tiles, rect);
             (map.bytes, map.edits) = (bytes.into(), map.edits + 1);
         }
     }
 
-    /// The SHA-256 of the certificate by which browsers know this server over WebTransport, until it has another one; none where there is no
-    /// WebTransport.
+    /// The SHA-256 of the current certificate for WebTransport, which changes with each renewal. `None` without WebTransport.
     #[cfg(feature = "webtransport")]
     #[must_use]
     pub fn certificate_sha256(&self) -> Option<[u8; 32]> {
         self.shared.certificate()
     }
 
-    /// Whether its thread runs; `false` once it has panicked.
+    /// Whether its thread runs; `false` after it has panicked.
     #[must_use]
     pub fn is_running(&self) -> bool {
         let thread = self.thread.as_ref();
         thread.is_some_and(|thread| !thread.is_finished())
     }
 
-    /// What happened so far.
+    /// Counters so far.
     #[must_use]
     pub fn stats(&self) -> WebStats {
         self.shared.counters.read()
     }
 
-    /// Closes all connections and ends the thread: what was given to the sinks is written, for as long as
-    /// [`linger_us`](WebSettings::linger_us) says. Gives what happened in all.
+    /// Closes all connections and ends the thread. Packets in the sinks are written within [`linger_us`](WebSettings::linger_us). Returns
+    /// the final counters.
     pub fn stop(mut self) -> WebStats {
         self.shutdown();
         self.stats()
@@ -274,7 +275,7 @@ impl Drop for WebServer {
     }
 }
 
-/// What the thread listens on.
+/// The sockets on which the thread listens.
 struct WebSockets {
     socket: TcpListener,
     #[cfg(feature = "webtransport")]
@@ -309,7 +310,7 @@ async fn serve(on: WebSockets, shared: Arc<WebShared>) {
         line.close();
         line.filled.notify_one();
     }
-    // A client has as long as that to take what is left, and as long again to say that it has.
+    // A client has this time to read what is left, and the same time again to confirm it.
     let until_us = shared.now_us() + shared.settings.linger_us.saturating_mul(2);
     while !shared.send_queues().is_empty() && shared.now_us() < until_us {
         tokio::time::sleep(POLL_INTERVAL).await;
@@ -324,7 +325,7 @@ async fn serve(on: WebSockets, shared: Arc<WebShared>) {
     }
 }
 
-/// Takes connections, as many of strangers as may be open.
+/// Accepts connections, up to the limit of unauthenticated ones.
 async fn accept(socket: tokio::net::TcpListener, shared: Arc<WebShared>) {
     loop {
         let Ok((stream, from)) = socket.accept().await else {
@@ -332,7 +333,7 @@ async fn accept(socket: tokio::net::TcpListener, shared: Arc<WebShared>) {
             continue;
         };
         let counters = &shared.counters;
-        // Whose connection it is behind a proxy is in the request.
+        // Behind a proxy, the request contains the client's address.
         let proxies = &shared.settings.trusted_proxies;
         let is_proxy = proxies.iter().any(|range| range.contains(from.ip()));
         let network = (!is_proxy).then(|| network_of(from.ip()));
@@ -341,7 +342,7 @@ async fn accept(socket: tokio::net::TcpListener, shared: Arc<WebShared>) {
             continue;
         };
         WebCounters::one(&counters.accepted);
-        // A packet a tick is not to wait for the next one.
+        // A packet of a tick must not wait for the next one.
         let _ = stream.set_nodelay(true);
         tokio::spawn(requests::handle_connection(
             stream,

@@ -1,5 +1,4 @@
-//! The page at `/`, which walks in, as it lies under `assets/web`. Its scripts are compiled from `clients/web`, which CI does anew and
-//! compares.
+//! The demo page at `/`, from `assets/web`. Its scripts are compiled from `clients/web`; CI compiles them again and compares.
 
 use throng_nav::map::{TileMap, TileRect};
 
@@ -13,7 +12,7 @@ macro_rules! file {
     };
 }
 
-/// Where each of its files is, of which type, and the file.
+/// Path, content type and content of each file.
 const FILES: [(&str, &str, &str); 17] = [
     file!("/", HTML, "index.html"),
     file!("/page.css", CSS, "page.css"),
@@ -34,11 +33,11 @@ const FILES: [(&str, &str, &str); 17] = [
     file!("/src/session.js", SCRIPT, "src/session.js"),
 ];
 
-/// What stands before the tiles of a map.
+/// Bytes before the tiles of a map.
 const MAP_HEADER_BYTES: usize = 12;
 
-/// The walls of a scene, for the page: width and height in tiles (4 bytes each), the side of a tile in metres (`f32`), then a bit a
-/// tile, 1 where it is blocked, row after row, each from a byte of its own on, lowest bit first. O(tiles).
+/// The walls of a scene, for the page: width and height in tiles (4 bytes each), the side of a tile in metres (`f32`), then one bit per
+/// tile, 1 if it is blocked, row by row; each row starts at a new byte, lowest bit first. O(tiles).
 #[must_use]
 pub fn map_bytes(tiles: &TileMap, tile_m: f32) -> Vec<u8> {
     let (width, height) = (tiles.width(), tiles.height());
@@ -52,12 +51,12 @@ pub fn map_bytes(tiles: &TileMap, tile_m: f32) -> Vec<u8> {
     bytes
 }
 
-/// Changes bytes of a map to those of its tiles now, of which only those in a rectangle may be others. O(tiles of the rectangle).
+/// Updates the bytes of a map to its current tiles; only those in the rectangle may have changed. O(tiles of the rectangle).
 pub(super) fn update_map_bytes(bytes: &mut [u8], tiles: &TileMap, rect: TileRect) {
     let row_bytes = tiles.width().div_ceil(8);
     for y in rect.y..rect.bottom().min(tiles.height()) {
         for byte in rect.x / 8..rect.right().div_ceil(8).min(row_bytes) {
-            // Whoever gives the tiles of another map finds no place for them.
+            // Tiles of a map with another size are ignored.
             if let Some(place) = bytes.get_mut(MAP_HEADER_BYTES + (y * row_bytes + byte) as usize) {
                 *place = eight_tiles(tiles, byte, y);
             }
@@ -65,7 +64,7 @@ pub(super) fn update_map_bytes(bytes: &mut [u8], tiles: &TileMap, rect: TileRect
     }
 }
 
-/// Tiles side by side in a row, from a multiple of eight on; what lies outside counts as free.
+/// Eight tiles of a row, from a multiple of eight on. Tiles outside of the map count as free.
 fn eight_tiles(tiles: &TileMap, byte: u32, y: u32) -> u8 {
     let is_set = |bit: &u32| {
         let x = byte * 8 + bit;
@@ -74,7 +73,7 @@ fn eight_tiles(tiles: &TileMap, byte: u32, y: u32) -> u8 {
     (0..8).filter(is_set).fold(0, |set, bit| set | 1 << bit)
 }
 
-/// The type and the text of a file.
+/// Content type and text of a file.
 pub(super) fn page_file(path: &str) -> Option<(&'static str, &'static str)> {
     let file = FILES.iter().find(|(at, ..)| *at == path);
     file.map(|&(_, what, text)| (what, text))

@@ -1,4 +1,4 @@
-//! Addresses of clients behind a proxy: they are in a header that only trusted proxies may set.
+//! Addresses of clients behind a proxy, from a header that only trusted proxies may set.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,7 @@ use thiserror::Error;
 /// The header that most proxies set.
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The most addresses of a header that are read, from the nearest proxy on.
+/// Maximum number of addresses that are read from a header, starting at the nearest proxy.
 const HOPS_MAX: usize = 32;
 
 /// An address, or a network of addresses: `192.0.2.7`, `10.0.0.0/8`, `2001:db8::/32`.
@@ -93,7 +93,7 @@ pub(super) fn client_address(
     let nearest = |hops: Vec<Option<IpAddr>>| {
         let mut client = None;
         for hop in hops.into_iter().rev().take(HOPS_MAX) {
-            // A trusted proxy writes readable entries, so what stands before is not its own.
+            // A trusted proxy writes readable entries, so the ones before are not its own.
             let Some(hop) = hop else { break };
             client = Some(hop);
             if !is_trusted(hop) {
@@ -128,7 +128,7 @@ fn parse_hop(text: &str) -> Option<IpAddr> {
     address.ok().map(|address| address.to_canonical())
 }
 
-/// The `for` of an element of `Forwarded`, as RFC 7239 has it.
+/// The `for` of an element of `Forwarded` (RFC 7239).
 fn parse_forwarded(element: &str) -> Option<IpAddr> {
     let mut pairs = element.split(';').filter_map(|pair| pair.split_once('='));
     let (_, node) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;

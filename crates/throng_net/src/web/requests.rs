@@ -1,4 +1,4 @@
-//! A connection: a request and its answer.
+//! An HTTP connection: a request and its response.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -24,14 +24,14 @@ use crate::http::{
     websocket_response,
 };
 
-/// The longest head of a request, in bytes, and the most fields in it.
+/// The longest header of a request, in bytes, and the most fields in it.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 const HEAD_FIELDS_MAX: usize = 64;
 
-/// The numbers of guests: far from those that games count their players by, and exact in JavaScript.
+/// Player ids of guests: far from the ids that games use, and exact in JavaScript.
 const GUEST_PLAYER_IDS: std::ops::Range<u64> = 1 << 48..(1 << 48) + (1 << 32);
 
-/// A connection, until it is answered; what goes on as a WebSocket goes on by itself.
+/// Handles a connection until the response is sent. A WebSocket continues in its own task.
 pub(super) async fn handle_connection(
     stream: tokio::net::TcpStream,
     from: SocketAddr,
@@ -132,7 +132,7 @@ fn respond(
     }
 }
 
-/// The walls of the scene that is asked for, and a tag that is another after each edit.
+/// The walls of the requested scene, and an entity tag that changes with each edit.
 fn map_of(request: &Request<Incoming>, shared: &WebShared) -> Option<(Bytes, String)> {
     let scene = request.uri().query()?.strip_prefix("scene=")?;
     let maps = shared.maps();
@@ -140,7 +140,7 @@ fn map_of(request: &Request<Incoming>, shared: &WebShared) -> Option<(Bytes, Str
     Some((map.bytes.clone(), format!("\"{}\"", map.edits)))
 }
 
-/// A map, unless it is the one that who asks has already.
+/// A map, or "not modified" if the browser has this version.
 fn map_response(request: &Request<Incoming>, bytes: Bytes, tag: &str) -> HttpResponse {
     let known = request.headers().get(IF_NONE_MATCH);
     let is_known = known.is_some_and(|known| known.as_bytes() == tag.as_bytes());
@@ -156,12 +156,12 @@ fn map_response(request: &Request<Incoming>, bytes: Bytes, tag: &str) -> HttpRes
     answer
 }
 
-/// A token for a guest, or for the one who had such a number before and says it.
+/// A token for a guest. A guest who had an id before and sends it receives the same one.
 fn guest_token(request: &Request<Incoming>, shared: &WebShared) -> Result<String, &'static str> {
     let field = |name: &str| request.headers().get(name)?.to_str().ok();
     let speed_m_s = shared.settings.guest_speed_m_s;
     let speed_m_s = speed_m_s.ok_or("guests are let in on loopback alone, without a key\n")?;
-    // A name that somebody made point to this machine is no name of it, and a page from elsewhere has no business here.
+    // Refuses host names that only resolve to this machine (DNS rebinding), and pages of other sites.
     let host = field("host");
     if !host.is_some_and(is_loopback) || is_cross_site(host, field("origin")) {
         return Err("expected a page of this server\n");

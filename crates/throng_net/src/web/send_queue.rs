@@ -1,4 +1,4 @@
-//! What waits for a client: put in by the server's tick or its sender threads, taken by the task that writes.
+//! The send queue of a client: the server's tick or its sender threads write to it, and the client's task takes the packets.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::settings::WebSettings;
 
-/// Packets side by side.
+/// Packets, contiguous in one buffer.
 #[derive(Debug, Default)]
 pub(super) struct QueuedPackets {
     pub bytes: Vec<u8>,
@@ -30,7 +30,7 @@ impl QueuedPackets {
         self.ends.is_empty()
     }
 
-    /// The packets, in their order; none are left.
+    /// Removes and returns the packets, in order.
     pub fn drain(&mut self) -> impl Iterator<Item = (Channel, Bytes)> + use<> {
         let bytes = Bytes::from(std::mem::take(&mut self.bytes));
         let mut start = 0;
@@ -43,25 +43,26 @@ impl QueuedPackets {
     }
 }
 
-/// How a client stands.
+/// State of a send queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SendQueueState {
-    /// It was not told everything that it has to be told.
+    /// A reliable packet did not fit.
     pub is_full: bool,
-    /// Nothing more comes for it.
+    /// No more packets follow.
     pub is_closed: bool,
 }
 
-/// A client's line.
+/// The send queue of a client.
 #[derive(Debug, Default)]
 pub(super) struct WebSendQueue {
     waiting: Mutex<(QueuedPackets, SendQueueState)>,
-    /// There is something to write, or to end.
+    /// There are packets to write, or the queue is closed.
     pub filled: Notify,
 }
 
 impl WebSendQueue {
-    /// Takes a packet; `of_all` are the bytes that wait for all clients. `false` where it is dropped, with no harm done but that.
+    /// Appends a packet; `of_all` counts the bytes that wait for all clients. Returns false if the packet is dropped without other
+    /// consequences.
     pub fn push(
         &self,
         channel: Channel,
@@ -79,7 +80,7 @@ impl WebSendQueue {
             Channel::Reliable => limits.client_bytes_max,
             Channel::Unreliable => limits.unreliable_bytes_max,
         };
-        // What several threads add at once may be a packet each too many.
+        // Threads that push at the same time may exceed the limit by one packet each.
         let is_room = of_all.load(Ordering::Relaxed) + packet.len() <= limits.outbound_bytes_max;
         if of_client > most || !is_room {
             state.is_full = channel == Channel::Reliable;
@@ -90,12 +91,12 @@ impl WebSendQueue {
         true
     }
 
-    /// Nothing more comes.
+    /// Closes the queue for more packets.
     pub fn close(&self) {
         self.lock().1.is_closed = true;
     }
 
-    /// Swaps what waits with `empty`.
+    /// Swaps the packets with `empty`.
     pub fn swap(&self, empty: &mut QueuedPackets, of_all: &AtomicUsize) -> SendQueueState {
         debug_assert!(empty.is_empty());
         let mut waiting = self.lock();
@@ -105,7 +106,7 @@ impl WebSendQueue {
         *state
     }
 
-    /// Forgets what waits, and takes nothing more.
+    /// Drops the packets, and refuses more.
     pub fn discard(&self, of_all: &AtomicUsize) {
         self.close();
         self.swap(&mut QueuedPackets::default(), of_all);
@@ -145,7 +146,7 @@ mod tests {
         let reliable = [40, 50].map(|length| (Channel::Reliable, length));
         assert_eq!(Vec::from_iter(lengths), reliable);
         assert_eq!(of_all.load(Ordering::Relaxed), 0);
-        // The same where others have all the room.
+        // The same if other clients use all the room.
         of_all.store(140, Ordering::Relaxed);
         assert!(!push(Channel::Unreliable, 20));
         assert!(push(Channel::Reliable, 20));

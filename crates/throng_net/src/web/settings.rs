@@ -1,4 +1,4 @@
-//! Limits of how browsers come, and what is counted there.
+//! Limits and counters of the browser transports.
 
 use throng_protocol::wire::MESSAGE_BYTES_MAX;
 
@@ -7,42 +7,42 @@ use super::proxies::AddressRange;
 use super::webtransport::WebTransportSettings;
 use crate::counters::counters;
 
-/// Limits of the connections of browsers, over WebSockets and WebTransport.
+/// Limits of connections over WebSockets and WebTransport.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebSettings {
-    /// Clients that are connected at a time; more are closed at once.
+    /// Connected clients; more are closed at once.
     pub clients_max: usize,
-    /// Whether clients have anything to load before they can be told of a scene, and say *Ready*.
+    /// Whether clients load something before they enter a scene, and then send *Ready*.
     pub requires_ready: bool,
-    /// Whether there is a page at `/` that walks in.
+    /// Whether the demo page is served at `/`.
     pub serve_demo_page: bool,
-    /// Whether who asks for a token at `POST /token` gets one, as a guest whose object walks so fast, in metres a second. Only where
-    /// everybody knows the key anyway, and so on loopback alone.
+    /// Whether `POST /token` issues guest tokens, and the speed of a guest's object in metres per second. Only for servers whose key is
+    /// public, and so only on the loopback interface.
     pub guest_speed_m_s: Option<f32>,
-    /// Connections that have not shown a token yet; who comes beyond is closed unheard.
+    /// Connections that have not shown a token yet; more are closed at once.
     pub unauthenticated_max: usize,
-    /// The same of one address, of IPv6 a network of 64 bits.
+    /// The same per address (IPv6: per network of 64 bits).
     pub unauthenticated_per_address_max: u32,
-    /// Proxies that forward clients: from these addresses the header `X-Forwarded-For`, or `Forwarded`, says whose a request is, and
-    /// limits, bans and [`ConnectionInfo::address`](crate::inbox::ConnectionInfo::address) see that address. From others the headers are ignored.
+    /// Proxies that forward clients. From these addresses the header `X-Forwarded-For`, or `Forwarded`, names the client's address. Limits,
+    /// bans and [`ConnectionInfo::address`](crate::inbox::ConnectionInfo::address) use that address. From others the headers are ignored.
     pub trusted_proxies: Vec<AddressRange>,
-    /// How long a request, and the token after it, may take to come each, in microseconds.
+    /// Time limit for a request, and again for the token after it, in microseconds.
     pub handshake_timeout_us: u64,
-    /// Messages a second that are taken from a client, and as many at once; those beyond wait at the client.
+    /// Messages per second of a client, with a burst of as many; more wait at the client.
     pub messages_per_s: u32,
-    /// Bytes of packets that wait for a client; with a reliable one more it is behind, and closed.
+    /// Bytes of packets that wait for a client; a reliable packet beyond it closes the client as a slow consumer.
     pub client_bytes_max: usize,
-    /// With so many bytes waiting for a client unreliable packets are dropped.
+    /// Bytes that wait for a client; above it unreliable packets are dropped.
     pub unreliable_bytes_max: usize,
-    /// Bytes of packets that wait for all clients. With more, unreliable packets are dropped, and who would have been told a
-    /// reliable one is behind.
+    /// Bytes of packets that wait for all clients. Above it, unreliable packets are dropped, and a client with a reliable packet is closed
+    /// as a slow consumer.
     pub outbound_bytes_max: usize,
-    /// How long a client may take to have read what it was told, in microseconds; then the connection is lost. At most
+    /// How long a client may take to read its packets, in microseconds; then the connection is lost. At most
     /// `throng::sync::SyncSettings::in_flight_s_max`.
     pub read_timeout_us: u64,
-    /// How long at most after the server is done with a client what is left is written, in microseconds.
+    /// How long remaining packets are written after the server has closed a client, in microseconds.
     pub linger_us: u64,
-    /// Whether there is WebTransport beside WebSockets, on UDP of the same port, and its limits.
+    /// Limits of WebTransport on the UDP port with the same number; `None`: no WebTransport.
     #[cfg(feature = "webtransport")]
     pub webtransport: Option<WebTransportSettings>,
 }
@@ -71,56 +71,56 @@ impl Default for WebSettings {
 }
 
 counters! {
-    /// What happened at a server's WebSockets, and its sessions of WebTransport, so far.
+    /// Counters of a server's WebSockets and WebTransport sessions.
     WebStats,
-    /// The same, as it is counted.
+    /// The same counters, as atomics.
     WebCounters:
-    /// Clients that are connected.
+    /// Connected clients.
     clients,
-    /// Connections that were taken, of anybody.
+    /// Connections accepted, from any address.
     accepted,
-    /// Connections that were closed unheard, since too many of strangers are open, or begin one after the other.
+    /// Connections closed at once, because too many unauthenticated ones are open or start.
     refused_unauthenticated,
-    /// Requests that were answered with what they asked for.
+    /// Requests that were answered successfully.
     answered,
-    /// Requests that made no sense, or ask for what they may not.
+    /// Requests that are malformed or not allowed.
     refused,
-    /// Connections that did not say in time what they want.
+    /// Connections that sent no complete request in time.
     timed_out,
-    /// WebSockets and sessions that showed no token, or one that is good for nothing.
+    /// WebSockets and sessions without a valid token.
     denied,
-    /// Clients with a good token for whom there was no room.
+    /// Clients with a valid token, refused because the server is full.
     full,
-    /// Clients that were let in.
+    /// Clients admitted.
     clients_accepted,
-    /// Of those, clients over WebTransport.
+    /// Those of them over WebTransport.
     webtransport,
-    /// Datagrams of clients over WebTransport.
+    /// Datagrams received over WebTransport.
     datagrams_in,
-    /// Datagrams that were sent to them, with what was sent again.
+    /// Datagrams sent over WebTransport, including retransmissions.
     datagrams_out,
-    /// Of those that came, the ones that make no sense or came before.
+    /// Datagrams received that are malformed or duplicates.
     datagrams_refused,
-    /// Messages of clients.
+    /// Messages received from clients.
     messages_in,
     /// Their bytes.
     bytes_in,
-    /// Packets that were written for clients.
+    /// Packets written to clients.
     packets_out,
     /// Their bytes.
     bytes_out,
-    /// Times that a client was made to wait, or a datagram of it was dropped, since it sent more than it may.
+    /// Times that a client had to wait, or a datagram of it was dropped, because it exceeded its rate.
     throttled,
-    /// Unreliable packets that were dropped since their client, or all of them, had too much waiting.
+    /// Unreliable packets dropped, because too many bytes waited for their client or for all clients.
     dropped,
-    /// Connections that ended since what came is no message: too long, a text, or no frame of a WebSocket; a stream without messages.
+    /// Connections closed because of an invalid message: too long, a text, no valid WebSocket frame, or a malformed stream.
     broken,
-    /// Connections that ended since nothing was read any more, or without a word.
+    /// Connections that timed out or broke.
     lost,
-    /// Connections that ended since their client said so.
+    /// Connections closed by their client.
     left,
-    /// Connections that the server was done with.
+    /// Connections closed by the server.
     closed,
-    /// Connections that were given up since more waited for their client than may.
+    /// Connections closed because the client's send queue was full.
     slow_consumers,
 }

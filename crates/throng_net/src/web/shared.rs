@@ -1,4 +1,4 @@
-//! What the tick and the thread of the WebSockets have in common.
+//! State that the tick and the thread of the browser transports share.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -17,25 +17,25 @@ use super::settings::{WebCounters, WebSettings};
 use crate::handshake::ServerHandshake;
 use crate::udp::SharedIntake;
 
-/// The lines of the clients that are connected.
+/// The send queues of the connected clients.
 pub(super) type SendQueues = HashMap<ClientId, Arc<WebSendQueue>, FixedState>;
 
-/// The walls of a scene, and how often they were edited.
+/// The walls of a scene, and the number of edits.
 pub(super) struct PageMap {
     pub bytes: Bytes,
     pub edits: u64,
 }
 
-/// What all see.
+/// State that all tasks share.
 pub(super) struct WebShared {
     pub settings: WebSettings,
     pub counters: WebCounters,
     pub transport: SharedIntake,
     /// Bytes that wait for all clients.
     pub waiting_bytes: AtomicUsize,
-    /// The thread is to end.
+    /// The thread has to stop.
     pub is_stopping: AtomicBool,
-    /// Something was put into lines, or it is over.
+    /// Send queues have new packets, or the thread has to stop.
     pub wake: Notify,
     handshake: Mutex<ServerHandshake>,
     clock: Stopwatch,
@@ -43,10 +43,10 @@ pub(super) struct WebShared {
     touched: Mutex<Vec<Arc<WebSendQueue>>>,
     /// The walls of scenes, for the page.
     maps: Mutex<BTreeMap<u32, PageMap>>,
-    /// The SHA-256 of the certificate that sessions of WebTransport begin with, for the page.
+    /// The SHA-256 of the current WebTransport certificate, for the page.
     #[cfg(feature = "webtransport")]
     certificate: Mutex<Option<[u8; 32]>>,
-    /// Connections that have not shown a token: of all, and by the network that they come from.
+    /// Connections that have not shown a token: in total, and by network.
     unauthenticated: Mutex<(usize, HashMap<(bool, u64), u32>)>,
 }
 
@@ -70,7 +70,7 @@ impl WebShared {
         }
     }
 
-    /// Microseconds since the server began to listen.
+    /// Microseconds since the server started.
     pub fn now_us(&self) -> u64 {
         u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
@@ -81,7 +81,7 @@ impl WebShared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who is connected.
+    /// The connected clients.
     pub fn send_queues(&self) -> RwLockReadGuard<'_, SendQueues> {
         self.send_queues
             .read()
@@ -94,7 +94,7 @@ impl WebShared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has these lines looked at, with one call of the system for all of them.
+    /// Schedules these send queues, with one system call for all of them.
     pub fn mark_touched(&self, lines: &mut Vec<Arc<WebSendQueue>>) {
         if !lines.is_empty() {
             self.touched().append(lines);
@@ -102,7 +102,7 @@ impl WebShared {
         }
     }
 
-    /// The lines that were touched since the last time.
+    /// The send queues scheduled since the last call.
     pub fn take_touched(&self, into: &mut Vec<Arc<WebSendQueue>>) {
         std::mem::swap(&mut *self.touched(), into);
     }
@@ -137,18 +137,18 @@ impl WebShared {
     }
 }
 
-/// What limits count as one address.
+/// The unit of the limits per address.
 type Network = (bool, u64);
 
-/// The place of a connection that has not shown a token yet; given back when it is dropped.
+/// The slot of a connection that has not shown a token yet; released when dropped.
 pub(super) struct UnauthenticatedSlot {
     shared: Arc<WebShared>,
-    /// Set once; for a connection of a proxy when its request names the client.
+    /// Set once. Behind a proxy it is known when the request has arrived.
     network: OnceLock<Network>,
 }
 
 impl UnauthenticatedSlot {
-    /// Takes a place, if there is one for this network; `None`: the network is not known yet.
+    /// Takes a slot, if there is one for this network. `None`: the network is not known yet.
     pub fn acquire(shared: &Arc<WebShared>, network: Option<Network>) -> Option<Self> {
         let mut strangers = shared.unauthenticated();
         if strangers.0 >= shared.settings.unauthenticated_max {
@@ -165,7 +165,7 @@ impl UnauthenticatedSlot {
             .then_some(place)
     }
 
-    /// Says for which network the place is, where that was not known; `false` where there is no room for it.
+    /// Assigns the network of the slot when it becomes known. `false` if there is no room for it.
     pub fn assign(&self, network: Network) -> bool {
         if self.network.get().is_some() {
             return true;

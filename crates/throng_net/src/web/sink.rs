@@ -1,4 +1,4 @@
-//! The server's way out: packets go into the lines of their clients, which are looked at when the tick is through.
+//! The sink of the server: pushes packets to the send queues of clients, and schedules these when the tick ends.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use super::settings::WebCounters;
 use super::shared::WebShared;
 use crate::outbox::PacketSink;
 
-/// Takes the packets of clients over WebSockets; those of all others go to another sink.
+/// Sends packets to clients of browsers; packets of other clients go to another sink.
 pub struct WebServerSink {
     shared: Arc<WebShared>,
     touched: Vec<Arc<WebSendQueue>>,
-    /// Whose line was touched last.
+    /// The client whose send queue was used last.
     last: Option<ClientId>,
     fallback: Option<Box<dyn PacketSink>>,
 }
@@ -38,10 +38,10 @@ impl WebServerSink {
         }
     }
 
-    /// The line of a client, which is looked at with the next [`flush`](PacketSink::flush).
+    /// The send queue of a client, scheduled for the next [`flush`](PacketSink::flush).
     fn send_queue(&mut self, client: ClientId) -> Option<Arc<WebSendQueue>> {
         let line = self.shared.send_queues().get(&client)?.clone();
-        // The packets of a client come one after the other.
+        // The packets of a client are consecutive.
         if self.last != Some(client) {
             self.last = Some(client);
             self.touched.push(line.clone());

@@ -1,10 +1,11 @@
-//! What a client knows of an object's attributes, in one piece of memory.
+//! The attributes that a client knows of an object, in one buffer.
 //!
 //! ```text
-//! number (2 bytes, the low one first) │ length (1 byte) │ value ‖ number │ length │ value ‖ …
+//! number (2 bytes, little endian) │ length (1 byte) │ value ‖ number │ length │ value ‖ …
 //! ```
-//! Objects have a few attributes of a few bytes each, and every message about one touches another object: a list of lists would be
-//! looked up in three places of memory, and take an allocation a value.
+//!
+//! Objects have a few attributes of a few bytes each, and every message concerns another object. A list of lists would need three memory
+//! accesses per lookup, and an allocation per value.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use throng_core::memory::MemoryUse;
 
 use crate::wire::{ATTRIBUTE_BYTES_MAX, Attribute, AttributeType, Encoding, ReplicatedAttribute};
 
-/// Bytes that need no allocation: some six values of two bytes. 23 and 39 take as long.
+/// Bytes without allocation: about six values of two bytes. 23 and 39 take the same time.
 const INLINE_BYTES: usize = 31;
 
 const HEADER_BYTES: usize = 3;
@@ -60,19 +61,19 @@ impl AttributeValues {
         entries(&self.entries)
     }
 
-    /// How many there are. O(attributes).
+    /// Number of attributes. O(attributes).
     #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether there is none.
+    /// Whether there are no attributes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Takes over what was told; what is removed goes. O(attributes) for what is told by ascending numbers, as servers do.
+    /// Applies received attributes, including removals. O(attributes) if they have ascending numbers, as servers send them.
     pub(super) fn set(&mut self, attributes: &[Attribute]) {
         let (mut from, mut last) = (0, None);
         for &Attribute { id, value } in attributes {
@@ -99,7 +100,7 @@ impl AttributeValues {
         }
     }
 
-    /// Puts an attribute in the place of those bytes, or none.
+    /// Replaces these bytes by an attribute, or by nothing.
     fn splice(&mut self, id: u16, value: Option<&[u8]>, from: usize, to: usize) {
         let after: SmallVec<[u8; INLINE_BYTES]> = SmallVec::from_slice(&self.entries[to..]);
         self.entries.truncate(from);
@@ -113,7 +114,7 @@ impl AttributeValues {
     }
 }
 
-/// Those that these bytes hold.
+/// The attributes in these bytes.
 fn entries(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -141,7 +142,7 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// The model is a map of lists. Numbers meet often, and values are of the lengths at both ends.
+        /// The model is a map of lists. Numbers often repeat, and values have the shortest and longest lengths.
         #[test]
         fn values_are_the_last_ones_received(
             told in prop::collection::vec(

@@ -1,7 +1,7 @@
-//! A client in memory: decodes what the server sends, and holds what a real client would.
+//! A client in memory: decodes the server's packets, and stores what a real client would.
 //!
-//! Reliable packets must follow each other without a gap. Unreliable ones may be lost, come twice or late: a motion is taken
-//! if it is of an object that is known and newer than the one held, and forgotten otherwise.
+//! Reliable packets must be complete and in order. Unreliable ones may be lost, duplicated or delayed: a motion is applied if its object is
+//! known and the motion is newer than the stored one, and is ignored otherwise.
 
 mod attribute_values;
 #[cfg(test)]
@@ -27,15 +27,15 @@ use crate::wire::{
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MirrorError {
-    /// The bytes are no packet.
+    /// The bytes are not a valid packet.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// A packet is missing, or came twice.
+    /// A packet is missing or duplicated.
     #[error("reliable packet {found} out of order, expected {expected}")]
     Sequence {
-        /// The number that the packet has.
+        /// The sequence number found.
         found: u16,
-        /// The number that was next.
+        /// The sequence number expected.
         expected: u16,
     },
     /// The epoch changed without a new scene.
@@ -43,26 +43,26 @@ pub enum MirrorError {
     Epoch {
         /// The packet's epoch.
         found: u8,
-        /// The epoch that the client is in.
+        /// The epoch of the client.
         expected: u8,
     },
-    /// A message about an object that this client does not know.
+    /// A message about an object that is unknown to this client.
     #[error("message about object {id} (generation {generation}), which has no snapshot")]
     UnknownObject {
-        /// The object's number.
+        /// Object id.
         id: u32,
-        /// How often that number was given out before, as the message says.
+        /// Generation in the message: how often that id was assigned before.
         generation: u32,
     },
-    /// A message about an object that this client was told nothing of, nor sees.
+    /// A message about an unseen object that was never sent.
     #[error("message about unseen object {} of scene {} (generation {}), which was never sent", .0.id, .0.scene, .0.generation)]
     UnknownUnseenObject(UnseenObjectId),
-    /// A snapshot of an object that this client knows already, or a message for those that do not see it.
+    /// A second snapshot of an object, or an unseen-object message about an object in view.
     #[error("second snapshot of object {id} (generation {generation})")]
     AlreadyKnown {
-        /// The object's number.
+        /// Object id.
         id: u32,
-        /// How often that number was given out before, as the message says.
+        /// Generation in the message: how often that id was assigned before.
         generation: u32,
     },
 }
@@ -70,39 +70,39 @@ pub enum MirrorError {
 /// An object as this client knows it.
 #[derive(Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct MirrorObject {
-    /// How often its number was given out before.
+    /// Generation: how often its id was assigned before.
     pub generation: u32,
-    /// Its kind's number.
+    /// Number of its kind.
     pub kind: u16,
-    /// Where it was.
+    /// Its last motion.
     pub motion: Motion,
-    /// At which tick.
+    /// Tick of that motion.
     pub motion_tick: u64,
     /// Its attributes' values.
     pub attributes: AttributeValues,
 }
 
-/// An object that this client need not see: one of its party, the scene itself.
+/// An object that this client need not see, such as a member of its party or the scene itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, MemoryUse)]
 pub struct MirrorUnseenObject {
-    /// Its kind's number; 0 of a scene.
+    /// Number of its kind; 0 for a scene.
     pub kind: u16,
-    /// What was told of it.
+    /// Its received attributes.
     pub attributes: AttributeValues,
 }
 
-/// Where a client's own object stood by the server, exactly.
+/// The exact position of the controlled object, from the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnPosition {
     /// At the end of this tick.
     pub tick: u64,
-    /// With this input handled, and all before it.
+    /// After this input and all earlier ones.
     pub input: u16,
     /// In metres.
     pub position: Vec2,
 }
 
-/// What a client knows.
+/// The state of a client.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Mirror {
     #[memory(each_value)]
@@ -122,41 +122,42 @@ pub struct Mirror {
     announcements: u64,
     last_announcement: Option<(Option<(u32, u32)>, Vec<u8>)>,
     notices: Vec<SessionNotice>,
-    /// By how many percent simulated time is slower than real time.
+    /// Slowdown of simulated time against real time, in percent.
     slowdown_percent: u8,
     handled_input: u16,
     own_position: Option<OwnPosition>,
     received_bytes: u32,
 }
 
-/// Motions that are looked up together: each object lies elsewhere in memory, and to wait for all takes as long as for one.
+/// Number of motions that are looked up together: the objects are in different parts of memory, and waiting for all takes as long as for
+/// one.
 const MOTION_BATCH: usize = 16;
 
-/// Number and generation of an object, and how it moved.
+/// Id and generation of an object, and its motion.
 type Motions = SmallVec<[(u32, u32, Motion); MOTION_BATCH]>;
 
-/// Notices that a mirror keeps for whoever asks; older ones are forgotten.
+/// Maximum number of stored notices; older ones are dropped.
 const NOTICES_MAX: usize = 64;
 
 impl Mirror {
-    /// Takes a packet. O(its bytes).
+    /// Handles a packet. O(its bytes).
     ///
     /// # Errors
-    /// [`MirrorError`] at the first message that does not fit; those before it have taken effect.
+    /// [`MirrorError`] at the first invalid message; those before it have taken effect.
     pub fn receive(&mut self, packet: &[u8]) -> Result<(), MirrorError> {
         self.receive_each(packet, |_, _| ())
     }
 
-    /// The same, with each message shown before it takes effect, beside what is known up to then.
+    /// Like [`receive`](Self::receive), and shows each message before it takes effect, with the state up to then.
     ///
     /// # Errors
-    /// [`MirrorError`] at the first message that does not fit; those before it have taken effect.
+    /// [`MirrorError`] at the first invalid message; those before it have taken effect.
     pub fn receive_each(
         &mut self,
         packet: &[u8],
         show: impl FnMut(&Self, &ServerMessage),
     ) -> Result<(), MirrorError> {
-        // The reassembler is put back whatever comes of its messages, which it lends.
+        // The reassembler is put back in any case, because the messages borrow from it.
         let mut reassembler = std::mem::take(&mut self.reassembler);
         let result = match reassembler.accept(packet) {
             Ok(received) => self.apply_messages(received.header, received.messages, show),
@@ -201,17 +202,17 @@ impl Mirror {
                 continue;
             }
             self.apply_motions(&mut motions, tick, reliable, &mut show)?;
-            // Where it was read: it is some hundred bytes.
+            // By reference, because it is a few hundred bytes.
             let message = read.as_ref().map_err(|error| *error)?;
             show(self, message);
             match *message {
                 ServerMessage::Hello(hello) => {
                     self.tick_s = wire_tick_s(hello.tick_millihertz);
-                    // Of a server at its usual pace nothing is said.
+                    // A server at full speed sends no TimeRate.
                     (self.tick, self.slowdown_percent) = (hello.tick, 0);
                     continue;
                 }
-                // About the session, and so of no epoch.
+                // Notices are about the session, so they belong to no epoch.
                 ServerMessage::Notice(notice) => {
                     is_welcomed |= matches!(notice, SessionNotice::Welcome { .. });
                     self.apply_notice(notice, header.epoch);
@@ -246,7 +247,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// A reliable packet comes next, or is an error.
+    /// Checks that a reliable packet is the next one.
     fn check_sequence(&mut self, header: PacketHeader) -> Result<(), MirrorError> {
         let expected = self.sequence.map_or(0, |last| last.wrapping_add(1));
         if header.sequence != expected {
@@ -276,7 +277,7 @@ impl Mirror {
         self.notices.push(notice);
     }
 
-    /// Takes motions in their order.
+    /// Applies motions in order.
     fn apply_motions(
         &mut self,
         motions: &mut Motions,
@@ -284,7 +285,7 @@ impl Mirror {
         reliable: bool,
         show: &mut impl FnMut(&Self, &ServerMessage),
     ) -> Result<(), MirrorError> {
-        // Nothing is made of it but that all are on their way at once.
+        // The result is not used: this only starts all memory loads at once.
         for (id, ..) in motions.iter() {
             black_box(self.objects.get(id).map(|object| object.motion_tick));
         }
@@ -307,7 +308,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Takes a message that is of the client's epoch and no motion.
+    /// Applies a message of the client's epoch that is not a motion.
     fn apply(&mut self, message: &ServerMessage, tick: u64) -> Result<(), MirrorError> {
         match *message {
             ServerMessage::Hello(_)
@@ -373,7 +374,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Where the own object stood; what is older than what is known already came late.
+    /// Sets the position of the controlled object, unless a newer one is known.
     fn set_own_position(&mut self, told: OwnPosition) {
         if self.own_position.is_some_and(|held| held.tick >= told.tick) {
             self.ignored += 1;
@@ -382,7 +383,7 @@ impl Mirror {
         }
     }
 
-    /// An object comes into sight.
+    /// Adds an object that enters the view.
     fn add_object(
         &mut self,
         id: u32,
@@ -403,7 +404,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// All that is told of an object that need not be in sight.
+    /// Sets all attributes of an unseen object.
     fn set_unseen_object(
         &mut self,
         of: UnseenObjectId,
@@ -423,7 +424,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// All that held in a scene.
+    /// Removes everything that belongs to a scene.
     fn clear_scene(&mut self) {
         self.objects.clear();
         self.unseen_objects.clear();
@@ -452,12 +453,12 @@ impl Mirror {
         self.object(id)?.attributes.value::<A>()
     }
 
-    /// The objects that this client is told of without seeing them.
+    /// The unseen objects that this client knows.
     pub fn unseen_objects(&self) -> impl Iterator<Item = (UnseenObjectId, &MirrorUnseenObject)> {
         self.unseen_objects.iter().map(|(&of, remote)| (of, remote))
     }
 
-    /// The numbers of all known objects, ascending.
+    /// The ids of all known objects, ascending.
     #[must_use]
     pub fn ids(&self) -> Vec<u32> {
         let mut ids: Vec<u32> = self.objects.keys().copied().collect();
@@ -465,49 +466,48 @@ impl Mirror {
         ids
     }
 
-    /// The object that this client controls: number and generation; none when it was despawned.
+    /// The object that this client controls: id and generation. `None` after it was despawned.
     #[must_use]
     pub const fn controlled_object(&self) -> Option<(u32, u32)> {
         self.controlled_object
     }
 
-    /// Where the own object stood by the newest packet that says so: told where a scene begins, and then while the client's inputs
-    /// have numbers of their own. None without an object.
+    /// The exact position of the controlled object in the newest packet. The server sends it at the start of a scene, and later while the
+    /// client sends *Input* messages. `None` without an object.
     #[must_use]
     pub const fn own_position(&self) -> Option<OwnPosition> {
         self.own_position
     }
 
-    /// The length of a tick, in seconds; 0 before the greeting.
+    /// Length of a tick, in seconds; 0 before *Hello*.
     #[must_use]
     pub const fn tick_s(&self) -> f32 {
         self.tick_s
     }
 
-    /// Its connection is lost, and packets come over another one from now on. What it knows stays until the server says
-    /// otherwise.
+    /// The connection is lost, and packets of another one follow. The client keeps its state until the server discards it.
     pub fn reconnect(&mut self) {
         (self.sequence, self.reassembler) = (None, Reassembler::default());
     }
 
-    /// What *Resume* says of how far it got: the bytes of the reliable messages of its connection.
+    /// Bytes of reliable messages received on this connection, for *Resume*.
     #[must_use]
     pub const fn received_bytes(&self) -> u32 {
         self.received_bytes
     }
 
-    /// Takes what was said about the session since the last time, oldest first; of more than 64 the newest.
+    /// Removes and returns the notices since the last call, oldest first; the newest 64 if there were more.
     pub fn take_notices(&mut self) -> Vec<SessionNotice> {
         std::mem::take(&mut self.notices)
     }
 
-    /// The number of the client's last input that the server had handled, by the newest packet on the reliable channel.
+    /// Number of the client's last input that the server has handled, from the newest reliable packet.
     #[must_use]
     pub const fn handled_input(&self) -> u16 {
         self.handled_input
     }
 
-    /// The scene that this client is in; none before the first one, and after its own object was despawned.
+    /// The scene of this client; `None` before the first one, and after its controlled object was despawned.
     #[must_use]
     pub const fn scene(&self) -> Option<u32> {
         self.scene
@@ -519,13 +519,13 @@ impl Mirror {
         self.size_m
     }
 
-    /// The latest server tick that a packet named.
+    /// The latest server tick of a packet.
     #[must_use]
     pub const fn tick(&self) -> u64 {
         self.tick
     }
 
-    /// Where an object is at a tick, in metres, as far as this client knows.
+    /// Extrapolated position of an object at a tick, in metres.
     #[must_use]
     pub fn position(&self, id: u32, tick: u64) -> Option<Vec2> {
         let object = self.objects.get(&id)?;
@@ -533,14 +533,14 @@ impl Mirror {
         Some(object.motion.position_after(ticks as f32 * self.tick_s))
     }
 
-    /// How fast simulated time passes, in percent of real time.
+    /// Rate of simulated time, in percent of real time.
     #[must_use]
     pub const fn time_percent(&self) -> u8 {
         100 - self.slowdown_percent
     }
 
-    /// Where an object is by now, in metres, as far as this client knows: so many real seconds after the latest tick that a
-    /// packet named. Reckoned at the pace that the server says simulated time has.
+    /// Extrapolated position of an object, in metres, so many real seconds after the latest tick of a packet, at the current rate of
+    /// simulated time.
     #[must_use]
     pub fn position_after(&self, id: u32, real_s: f32) -> Option<Vec2> {
         let object = self.objects.get(&id)?;
@@ -550,33 +550,33 @@ impl Mirror {
         Some(object.motion.position_after(simulated_s))
     }
 
-    /// How many announcements came.
+    /// Number of announcements received.
     #[must_use]
     pub const fn announcements(&self) -> u64 {
         self.announcements
     }
 
-    /// The last announcement: whom it is about, and what it says.
+    /// The last announcement: its object, and its content.
     #[must_use]
     pub fn last_announcement(&self) -> Option<(Option<(u32, u32)>, &[u8])> {
         let (from, bytes) = self.last_announcement.as_ref()?;
         Some((*from, bytes))
     }
 
-    /// How many unreliable packets and motions were of no use: late, or of objects that are not known.
+    /// Number of unreliable packets and motions without effect: outdated, or of unknown objects.
     #[must_use]
     pub const fn ignored(&self) -> u64 {
         self.ignored
     }
 
-    /// How many packets came.
+    /// Number of packets received.
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.packets
     }
 }
 
-/// The tick of a motion: it names the last eight bits, and is not later than its packet's.
+/// The full tick of a motion, from its last eight bits. It is not later than its packet's tick.
 fn full_motion_tick(motion: Motion, tick: u64) -> u64 {
     tick.saturating_sub(u64::from((tick as u8).wrapping_sub(motion.at)))
 }

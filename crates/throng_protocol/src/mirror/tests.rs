@@ -1,4 +1,4 @@
-//! What a mirror makes of packets.
+//! Decoding of packets by a mirror.
 
 use super::*;
 use crate::wire::{
@@ -168,11 +168,11 @@ fn motion_is_extrapolated_at_the_current_time_rate() {
         SessionNotice::TimeRate { percent: 25 }.write(bytes);
     });
     mirror.receive(&slower).unwrap();
-    // A tick is as long as ever; of real time it takes four times as much.
+    // A tick has the same length of simulated time, and takes four times as much real time.
     let of_tick = mirror.position(7, mirror.tick()).unwrap().x;
     assert_eq!((mirror.time_percent(), of_tick), (25, 0.05));
     assert_eq!(after(&mirror), of_tick + 0.5);
-    // Another connection is told the pace anew, unless it is the usual one.
+    // The next connection sends the rate again, unless it is 100 %.
     mirror.reconnect();
     mirror
         .receive(&packet(0, 1, |bytes| hello.write(bytes)))
@@ -193,7 +193,7 @@ proptest! {
 proptest! {
     #![proptest_config(draws!())]
 
-    /// Many motions of a packet do what each does that comes alone, and are shown beside what is known before they do it.
+    /// Motions in a batch have the same effect as single ones, and are shown with the state before the effect.
     #[test]
     fn batched_motions_have_the_effect_of_single_ones(
         motions in prop::collection::vec((1_u32..9, 0_u32..2, 0_u8..12), 0..50),
@@ -217,7 +217,7 @@ proptest! {
                 write_despawn(bytes, id, 0);
             }
         };
-        // All of one tick, as the packet is that has all.
+        // All of one tick, like a packet that contains them all.
         let tick = 12;
         let packet_of_all = |sequence, all: std::ops::Range<usize>| {
             let header = PacketHeader { channel, epoch: 1, sequence, tick, input: 0 };

@@ -1,16 +1,15 @@
-//! Whether a player's move is allowed: where to, how far, and through what.
+//! Validation of a player's move: target, distance, and obstacles on the way.
 //!
-//! How far is a matter of [`MoveBudget`]: metres that a player may still go. It grows with time at the player's speed up to
-//! a limit, and every accepted move is paid from it. So messages that the network delayed and delivers together are all
-//! accepted, and no number of messages makes anybody faster.
+//! The distance is limited by a [`MoveBudget`]: metres that a player may still move. It grows with time at the player's speed up to a
+//! limit, and every accepted move is subtracted. So messages that the network delays and delivers together are all accepted, and sending
+//! more messages makes no player faster.
 //!
-//! A step in a direction is a move like any other: it is paid by the way that it leads, and refused where the credit does not pay
-//! it. So inputs that come late are walked when they come; inputs that come twice or out of order are refused by their number
-//! before they come here; and who sends more inputs than ticks passed walks what it saved up, and no more.
+//! A step in a direction is a move like any other: its distance is subtracted, and it is refused if the budget is too small. So delayed
+//! inputs are applied when they arrive. Duplicate and reordered inputs are refused earlier, by their number. A client that sends more
+//! inputs than ticks have passed only uses up its budget.
 //!
-//! Invariant: over any n ticks the accepted moves sum up to at most [`MoveRules::allowance_m`]: what n ticks and a full credit pay,
-//! and one slack.
-//! Cost: a line over the map a move.
+//! Invariant: over any n ticks, the accepted moves add up to at most [`MoveRules::allowance_m`]: the budget of n ticks, a full budget, and
+//! one rounding tolerance. Cost: one line over the map per move.
 
 use glam::Vec2;
 use thiserror::Error;
@@ -18,22 +17,22 @@ use throng_core::hash::StateHashed;
 
 use super::ground::{Ground, Standing};
 
-/// What a player's moves are measured by.
+/// Limits of a player's moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MoveRules {
-    /// By what share a player may be faster than its speed: clocks differ. 0.1 is 10 %.
+    /// By what share a player may exceed its speed, because clocks differ. 0.1 is 10 %.
     pub tolerance: f32,
-    /// For how long a player can save up time without moving, in seconds.
+    /// How much time a player can save up without moving, in seconds.
     pub burst_s_max: f32,
-    /// What rounding of positions on the wire may add to a move, in metres. Corners are judged without: a client that
-    /// keeps a quantum away from them is never refused for one.
+    /// What rounding of positions on the wire may add to a move, in metres. Corners are checked without it: a client that stays one quantum
+    /// away from them is never refused for them.
     pub rounding_tolerance_m: f32,
 }
 
 impl MoveRules {
-    /// How far a player of a speed in metres a second comes at most in so many seconds, in metres, whatever and however much its
-    /// client sends: what it may walk in that time, what it may have saved up before, and one rounding. In no time at all it is what
-    /// can be gained at once, and never again before it was saved up anew.
+    /// The longest distance, in metres, of a player with this speed, in metres per second, over so many seconds, whatever its client sends:
+    /// the distance of that time, a full budget, and one rounding tolerance. For 0 seconds it is the distance that can be gained at once;
+    /// the budget then has to refill.
     #[must_use]
     pub fn allowance_m(&self, speed_m_s: f32, elapsed_s: f32) -> f32 {
         speed_m_s * (1.0 + self.tolerance) * (elapsed_s + self.burst_s_max)
@@ -41,19 +40,19 @@ impl MoveRules {
     }
 }
 
-/// How far a player may still go, in metres; at worst minus one slack.
+/// How far a player may still move, in metres; at least minus one rounding tolerance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 pub struct MoveBudget(pub f32);
 
 impl MoveBudget {
-    /// The credit after `elapsed_s` seconds at a speed, in metres a second.
+    /// The budget after `elapsed_s` seconds at a speed in metres per second.
     #[must_use]
     pub fn refilled(self, elapsed_s: f32, speed_m_s: f32, rules: &MoveRules) -> Self {
         let pace = speed_m_s * (1.0 + rules.tolerance);
         Self((self.0 + pace * elapsed_s).min(pace * rules.burst_s_max))
     }
 
-    /// What is left after a move.
+    /// The budget after a move.
     #[must_use]
     pub fn spent(self, distance_m: f32) -> Self {
         Self(self.0 - distance_m)
@@ -63,27 +62,27 @@ impl MoveBudget {
 /// Why a move is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum MoveError {
-    /// The target is no point, or lies outside the scene or its map.
+    /// The target is not finite, or outside the scene or its map.
     #[error("the target is outside the scene")]
     Outside,
-    /// It is farther than the player can have come.
+    /// The player cannot have moved so far.
     #[error("the target is too far away")]
     TooFar,
-    /// Nobody can stand there.
+    /// The target is on a blocked tile.
     #[error("the target is blocked")]
     Blocked,
-    /// A blocked tile or its corner lies on the way.
+    /// A blocked tile or its corner is on the way.
     #[error("an obstacle lies between start and target")]
     PathBlocked,
-    /// The object cannot walk, or the server walks it.
+    /// The object cannot move, or the server moves it.
     #[error("the object is not player-controlled: it has no `Speed`, or the server moves it")]
     NotMovable,
 }
 
-/// Checks a move in a scene of `size_m` metres, and gives the distance. Without ground nothing is in the way.
+/// Checks a move in a scene of `size_m` metres, and returns its distance. Without ground there are no obstacles.
 ///
 /// # Errors
-/// The first [`MoveError`] that holds.
+/// The first [`MoveError`] that applies.
 pub fn check_move(
     ground: Option<Ground>,
     size_m: Vec2,
@@ -105,7 +104,7 @@ pub fn check_move(
     }
 }
 
-/// The part of it that needs no ground: whether the target lies in the scene and near enough.
+/// The checks that need no ground: whether the target is inside the scene and near enough.
 pub(super) fn check_distance(
     size_m: Vec2,
     from: Vec2,
@@ -113,7 +112,7 @@ pub(super) fn check_distance(
     credit: MoveBudget,
     rules: &MoveRules,
 ) -> Result<f32, MoveError> {
-    // A target that is not a number fails every comparison.
+    // NaN fails every comparison.
     if !(to.cmpge(Vec2::ZERO).all() && to.cmple(size_m).all()) {
         return Err(MoveError::Outside);
     }
@@ -124,10 +123,10 @@ pub(super) fn check_distance(
     Ok(distance_m)
 }
 
-/// Whether a player comes from one place to another in a straight line.
+/// Whether a player can move from one position to another in a straight line.
 ///
-/// The line of the positions is what counts. It also touches the tiles beside an edge that it runs along, and then the line of the
-/// tiles says that there is nothing in the way.
+/// The line between the exact positions counts. If it runs along an edge, it also touches the tiles next to that edge; then the line
+/// between the tiles decides.
 pub(super) fn is_straight_line_free(ground: Ground, start: Standing, end: Standing) -> bool {
     ground.is_line_free(start, end, 0.0) || ground.tiles.is_line_free(start.tile, end.tile)
 }
@@ -236,7 +235,7 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// However moves are cut up, nobody comes farther than speed, tolerance, a full credit and one slack allow.
+        /// However moves are split, the distance never exceeds speed, tolerance, a full budget and one rounding tolerance.
         #[test]
         fn move_sequence_never_exceeds_the_speed_limit(
             moves in prop::collection::vec((0u32..30, 0.0f32..2.0), 1..200), speed in 0.0f32..12.0,

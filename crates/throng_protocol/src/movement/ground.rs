@@ -1,14 +1,14 @@
-//! The tiles under positions: which tile a position lies on, and whether a straight step between two is free.
+//! The tiles under positions: the tile of a position, and whether a straight step between two positions is free.
 //!
-//! Lines between tile centres are answered exactly by [`TileMap::is_line_free`]. Positions lie anywhere on a tile, so
-//! their lines are clipped row by row in 64-bit floats; a margin, in tiles, says how near to a blocked tile they may come.
+//! [`TileMap::is_line_free`] handles lines between tile centres exactly. Positions can be anywhere on a tile, so their lines are clipped
+//! row by row in 64-bit floats. A margin, in tiles, sets how close to a blocked tile they may come.
 //!
 //! Cost: O(tiles along the line).
 
 use glam::{DVec2, IVec2, Vec2};
 use throng_nav::map::TileMap;
 
-/// A map together with the size of its tiles.
+/// A map, and the size of its tiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Ground<'a> {
     /// Which tiles are blocked.
@@ -17,18 +17,18 @@ pub struct Ground<'a> {
     pub tile_m: f32,
 }
 
-/// A position on which somebody can stand, and its tile.
+/// A free position and its tile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     pub(super) at: Vec2,
     pub(super) tile: IVec2,
 }
 
-/// Up to so many tiles a side the rectangle about a step is looked at as a whole.
+/// If a step's bounding rectangle has at most so many tiles per side, it is checked as a whole.
 const SHORT_STEP_TILES: i32 = 4;
 
 impl Ground<'_> {
-    /// The tile on which a position lies; a position on the far border lies on the last tile.
+    /// The tile of a position. A position on the far border belongs to the last tile.
     #[inline]
     #[must_use]
     pub fn tile_at(&self, position: Vec2) -> IVec2 {
@@ -38,49 +38,49 @@ impl Ground<'_> {
         IVec2::select(on_border, size - 1, tile)
     }
 
-    /// The middle of a tile, in metres.
+    /// The centre of a tile, in metres.
     #[must_use]
     pub fn centre_of(&self, tile: IVec2) -> Vec2 {
         (tile.as_vec2() + 0.5) * self.tile_m
     }
 
-    /// Whether somebody can stand there.
+    /// Whether the position is free.
     #[must_use]
     pub fn is_free_at(&self, position: Vec2) -> bool {
         self.standing_at(position).is_some()
     }
 
-    /// Reads the map under a position, for one who will soon need it. The parts of it that are read one after the other lie far
-    /// apart, and where nothing else is done in between, processors wait for many of them at once.
+    /// Reads the map under a position that will be needed soon. The parts of the map that are read are far apart in memory; without other
+    /// work in between, the processor waits for many of them at once.
     #[doc(hidden)]
     #[inline]
     pub fn prefetch(&self, at: Vec2) {
         std::hint::black_box(self.tiles.is_free(self.tile_at(at)));
     }
 
-    /// The position as one to stand on; `None` where nobody can.
+    /// A position with its tile; `None` if it is blocked.
     #[inline]
     pub(super) fn standing_at(&self, at: Vec2) -> Option<Standing> {
         let tile = self.tile_at(at);
         (at.is_finite() && self.tiles.is_free(tile)).then_some(Standing { at, tile })
     }
 
-    /// Whether both ends can be stood on and a straight step between them touches no blocked tile. Touching an edge or a
-    /// corner counts, unless both ends lie on the same tile.
+    /// Whether both ends are free and a straight step between them touches no blocked tile. Touching an edge or a corner counts, unless
+    /// both ends are on the same tile.
     #[must_use]
     pub fn is_step_free(&self, from: Vec2, to: Vec2) -> bool {
         self.is_segment_free(from, to, 0.0)
     }
 
-    /// As [`is_step_free`](Self::is_step_free), with every blocked tile grown by `margin_tiles` on all sides; a negative
-    /// margin shrinks them.
+    /// Like [`is_step_free`](Self::is_step_free), with every blocked tile grown by `margin_tiles` on all sides; a negative margin shrinks
+    /// them.
     #[must_use]
     pub fn is_segment_free(&self, from: Vec2, to: Vec2, margin_tiles: f64) -> bool {
         let ends = self.standing_at(from).zip(self.standing_at(to));
         ends.is_some_and(|(from, to)| self.is_line_free(from, to, margin_tiles))
     }
 
-    /// Whether a straight step between two places to stand on touches no blocked tile grown by `margin_tiles`.
+    /// Whether a straight step between two free positions touches no blocked tile grown by `margin_tiles`.
     #[inline]
     pub(super) fn is_line_free(&self, from: Standing, to: Standing, margin_tiles: f64) -> bool {
         from.tile == to.tile || self.is_line_over_tiles_free(from, to, margin_tiles)
@@ -94,13 +94,13 @@ impl Ground<'_> {
         let last_touched = |high: f64| (high + margin_tiles).floor() as i32;
         let size = IVec2::new(self.tiles.width() as i32, self.tiles.height() as i32);
         let is_row_free = |first: i32, last: i32, y: i32| {
-            // Whatever lies outside is blocked.
+            // Everything outside the map is blocked.
             let is_inside = first >= 0 && last < size.x && (0..size.y).contains(&y);
             first > last || is_inside && self.tiles.rows().is_run_free(first, last, y)
         };
         let (top, bottom) = (first_touched(a.y.min(b.y)), last_touched(a.y.max(b.y)));
         let (left, right) = (first_touched(a.x.min(b.x)), last_touched(a.x.max(b.x)));
-        // It touches nothing outside the rectangle about it, which is a few tiles for a step, and mostly free.
+        // It touches nothing outside its bounding rectangle, which for a step has few tiles, mostly free.
         let is_short = right - left < SHORT_STEP_TILES && bottom - top < SHORT_STEP_TILES;
         if is_short && (top..=bottom).all(|y| is_row_free(left, right, y)) {
             return true;
@@ -112,7 +112,7 @@ impl Ground<'_> {
         })
     }
 
-    /// How far, in tiles, rounding may take a position off its line: eight steps of a 32-bit float at the map's far end.
+    /// How far, in tiles, rounding may move a position off its line: eight steps of a 32-bit float at the far end of the map.
     #[must_use]
     pub fn rounding_tiles(&self) -> f64 {
         f64::from(self.tiles.width().max(self.tiles.height())) / f64::from(1u32 << 21)
@@ -120,15 +120,15 @@ impl Ground<'_> {
 
     /// The longest line between tile centres, in tiles, that a walker can follow in 32-bit floats.
     ///
-    /// A line of length d between centres that misses a corner misses it by 1 / 2d or more, since twice the area of the
-    /// triangle is a multiple of a half; that must stay above what rounding takes away. 524 tiles on a map of 2,000².
+    /// A line of length d between centres that misses a corner misses it by at least 1 / 2d, because twice the area of the triangle is a
+    /// multiple of a half. This distance must exceed the rounding error. 524 tiles on a map of 2,000².
     #[must_use]
     pub fn sight_tiles_max(&self) -> f64 {
         0.5 / self.rounding_tiles()
     }
 }
 
-/// The x range of the part of a segment with y in `top..=bottom`, which the segment is known to meet.
+/// The x range of the part of a segment with y in `top..=bottom`. The segment must intersect that range.
 fn clip(a: DVec2, b: DVec2, top: f64, bottom: f64) -> (f64, f64) {
     let way = b - a;
     if way.y == 0.0 {
@@ -153,7 +153,7 @@ mod tests {
         })
     }
 
-    /// Whether the segment meets the tile's square grown by the margin: separating axes, in doubles.
+    /// Whether the segment touches the tile's square grown by the margin: separating axes, in doubles.
     fn touches(a: DVec2, b: DVec2, tile: IVec2, margin: f64) -> bool {
         let (low, high) = (tile.as_dvec2() - margin, tile.as_dvec2() + 1.0 + margin);
         if a.min(b).cmpgt(high).any() || a.max(b).cmplt(low).any() {

@@ -1,9 +1,8 @@
-//! How players' objects move, the same at both ends: the server checks and applies what a client asks for, a client walks ahead by the
-//! same code.
+//! Movement of players, with the same code at both ends: the server validates and applies a client's moves, and the client predicts them.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `ground` | tiles under positions in metres: which tile, whether a step is free |
+//! | `ground` | the tiles under positions in metres: which tile, whether a step is free |
 //! | `check` | whether a player's move is allowed |
 //! | `step` | where a player's motion leads |
 

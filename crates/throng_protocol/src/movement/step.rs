@@ -1,17 +1,18 @@
-//! One motion of a player: the code by which a server moves an object, and a client that object ahead of the server.
+//! One motion of a player: the code with which the server moves an object, and with which the client predicts it.
 //!
 //! ```text
-//! PlayerMotion ─▶ To: the place │ Towards: a step of one tick, along walls ─▶ check_move ─▶ where it stands, and how far that was
+//! PlayerMotion ─▶ To: a position │ Towards: a step of one tick, along walls ─▶ check_move ─▶ new position and distance
 //! ```
-//! Both ends come to the same place bit for bit, given the same map, the same speed and a tick as
-//! [`wire_tick_s`](crate::wire::wire_tick_s) has it: directions come from a table that is worked out when the crate is built, and
-//! the rest is sums, products and square roots, which IEEE 754 rounds alike everywhere.
 //!
-//! A step in a direction ends at the border of its scene. What is in its way it slides along: where the whole step is not free it
-//! is tried along one axis alone, the longer one first. So it ends up to a step's length before a wall, never in it.
+//! Both ends compute the same position bit for bit, given the same map, the same speed and the tick of
+//! [`wire_tick_s`](crate::wire::wire_tick_s). Directions come from a table that is computed at compile time; the rest is sums, products and
+//! square roots, which IEEE 754 rounds the same everywhere.
 //!
-//! Invariants: a step is never longer than [`PlayerStep::step_m`] but for rounding; where it leads [`check_move`] lets through.
-//! Cost: up to three lines over a few tiles.
+//! A step in a direction ends at the border of its scene, and slides along obstacles: if the whole step is not free, it is tried along one
+//! axis, the longer one first. So it ends up to one step length before a wall, never inside it.
+//!
+//! Invariants: a step is never longer than [`PlayerStep::step_m`], except for rounding; [`check_move`] accepts its end. Cost: up to three
+//! lines over a few tiles.
 
 use glam::Vec2;
 use throng_core::motion::PlayerMotion;
@@ -21,22 +22,22 @@ use super::check::{
 };
 use super::ground::Ground;
 
-/// What a player's motion is measured by.
+/// The parameters of a player's motion.
 #[derive(Clone, Copy, Debug)]
 pub struct PlayerStep<'a> {
-    /// The map of its scene; without one nothing is in the way.
+    /// The map of its scene. Without a map there are no obstacles.
     pub ground: Option<Ground<'a>>,
     /// The scene's width and height, in metres.
     pub size_m: Vec2,
-    /// How far it goes in a direction, in metres: [`step_m`] of its speed.
+    /// Length of a step in a direction, in metres: [`step_m`] of its speed.
     pub step_m: f32,
 }
 
 impl PlayerStep<'_> {
-    /// Where a motion leads that begins at `from`, and how far that is, in metres.
+    /// The end of a motion that starts at `from`, and its distance in metres.
     ///
     /// # Errors
-    /// The first [`MoveError`] that holds; the object stays where it is then.
+    /// The first [`MoveError`] that applies; then the object does not move.
     pub fn walk(
         &self,
         from: Vec2,
@@ -51,7 +52,7 @@ impl PlayerStep<'_> {
                 Ok((to, way_m))
             }
             PlayerMotion::Towards(direction) => match self.free_end(from, direction) {
-                // The way is known to be free.
+                // The way is free.
                 Some(to) => {
                     let way_m = check_distance(self.size_m, from, to, credit, rules)?;
                     Ok((to, way_m))
@@ -64,13 +65,13 @@ impl PlayerStep<'_> {
         }
     }
 
-    /// Where a step in a direction leads that begins at `from`: to `from` itself where everything is in the way.
+    /// The end of a step in a direction that starts at `from`; `from` itself if every way is blocked.
     #[must_use]
     pub fn towards(&self, from: Vec2, direction: u8) -> Vec2 {
         self.free_end(from, direction).unwrap_or(from)
     }
 
-    /// The same; `None` where everything is in the way.
+    /// The same; `None` if every way is blocked.
     fn free_end(&self, from: Vec2, direction: u8) -> Option<Vec2> {
         let way = direction_of(direction) * self.step_m;
         let (along_x, along_y) = (Vec2::new(way.x, 0.0), Vec2::new(0.0, way.y));
@@ -92,7 +93,7 @@ impl PlayerStep<'_> {
     }
 }
 
-/// How far a speed leads in a tick, in metres.
+/// The distance of a tick at a speed, in metres.
 #[must_use]
 pub fn step_m(speed_m_s: f32, tick_s: f32) -> f32 {
     speed_m_s * tick_s
@@ -104,14 +105,14 @@ pub fn direction_of(direction: u8) -> Vec2 {
     DIRECTIONS[usize::from(direction)]
 }
 
-/// Worked out when the crate is built, so that no platform's own sine has a say.
+/// Computed at compile time, so the result does not depend on the platform's sine.
 static DIRECTIONS: [Vec2; 256] = directions();
 
 const fn directions() -> [Vec2; 256] {
     let mut all = [Vec2::ZERO; 256];
     let mut nth = 0;
     while nth < 256 {
-        // An eighth of a turn is enough; the rest mirrors it.
+        // An eighth of a turn is enough; the rest is mirrored.
         let in_quarter = nth % 64;
         let (near, is_mirrored) = if in_quarter <= 32 {
             (in_quarter, false)
@@ -136,8 +137,8 @@ const fn directions() -> [Vec2; 256] {
     all
 }
 
-/// The Taylor series of sine or cosine, from its first term and that term's power on; up to an eighth of a turn the terms left out
-/// are below 2⁻⁶⁰.
+/// The Taylor series of sine or cosine, from its first term and the power of that term. Up to an eighth of a turn, the omitted terms are
+/// below 2⁻⁶⁰.
 const fn series(first: f64, angle: f64, power: usize) -> f64 {
     let (mut term, mut sum, mut power) = (first, first, power);
     while power < 19 {
@@ -191,7 +192,7 @@ mod tests {
         let tiles = TileMap::from_ascii("....\n..@@\n....").unwrap();
         let walk = on(&tiles, 0.3);
         let from = Vec2::new(0.9, 0.9);
-        // Into the wall to the right and down: down is free.
+        // Into the wall to the right and down; down is free.
         let slid = walk.towards(from, 16);
         assert!(slid.x == from.x && slid.y > from.y, "{slid}");
         assert_eq!(walk.towards(from, 0), from, "straight into it");
@@ -220,8 +221,8 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// From wherever it can stand: a step is no longer than it may be, ends where one can stand, and is a move that a client
-        /// might have asked for by its place.
+        /// From any free position, a step is not longer than allowed, ends at a free position, and is a move that the client could have
+        /// requested as a position.
         #[test]
         fn step_is_always_a_valid_move(
             blocked in prop::collection::vec(prop::bool::weighted(0.3), 144),

@@ -1,4 +1,4 @@
-//! What clients send.
+//! Messages of clients.
 
 use glam::Vec2;
 
@@ -11,148 +11,148 @@ pub const CLIENT_MESSAGE_BYTES_MAX: usize = 1_024;
 /// The longest credential of a *Login*, in bytes.
 pub const CREDENTIAL_BYTES_MAX: usize = 512;
 
-/// The longest text of a *Say*, in bytes.
+/// The longest text of a *Chat*, in bytes.
 pub const CHAT_BYTES_MAX: usize = 512;
 
-/// What proves that a session is its client's: 16 bytes that nobody can guess.
+/// Proof that a session belongs to a client: 16 random bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResumeToken(pub [u8; 16]);
 
 impl std::fmt::Debug for ResumeToken {
-    /// Nothing of it: what is printed is read by others.
+    /// Prints no byte of it, because logs are not secret.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("ResumeToken(…)")
     }
 }
 
-/// A message from a client. The table in the [module's page](super) has its bytes.
+/// A message of a client. The table in the [module documentation](super) has its format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClientMessage<'a> {
-    /// The first message of a connection: who plays.
+    /// The first message of a connection: the player logs in.
     Login {
-        /// Who it says it is.
+        /// The claimed player id.
         player: u64,
-        /// What is to prove it, as the game defines it; it may be empty.
+        /// Proof of the identity, as the game defines it; may be empty.
         credential: &'a [u8],
     },
-    /// The player leaves.
+    /// The player logs out.
     Logout,
-    /// The own object goes where its player put it; the server checks.
+    /// The controlled object moves to a position; the server validates it.
     Move {
-        /// Where, in units of 1/64 m.
+        /// Target, in units of 1/64 m.
         to: QuantizedPosition,
-        /// Where it looks, in 256ths of a turn.
+        /// Heading, in 256ths of a turn.
         heading: u8,
     },
-    /// The own object turns on the spot.
+    /// The controlled object turns on the spot.
     Face {
-        /// Where it looks, in 256ths of a turn.
+        /// Heading, in 256ths of a turn.
         heading: u8,
     },
-    /// The first message of a connection in place of *Login*: a session goes on that another connection had.
+    /// The first message of a connection instead of *Login*: resumes a session of another connection.
     Resume {
-        /// The player whose session it is.
+        /// The player of the session.
         player: u64,
-        /// What *Welcome* told.
+        /// The token of *Welcome*.
         token: ResumeToken,
-        /// How many bytes of messages of the reliable channel it has of the connection before, of its last *Resume* on and modulo
-        /// 2³²; `None` where it has nothing any more.
+        /// Bytes of messages received on the reliable channel of the previous connection, since its last *Resume*, modulo 2³²; `None` if
+        /// the client has no state any more.
         received: Option<u32>,
     },
-    /// The scene of the last *Loading* is there, and what happens in it may be told.
+    /// The client has loaded the scene of the last *Loading* and can receive its messages.
     Ready {
-        /// The scene's number.
+        /// Scene id.
         scene: u32,
     },
-    /// Answered at once by *Pong*.
+    /// The server replies at once with *Pong*.
     Ping {
-        /// Comes back with the answer.
+        /// Repeated in the reply.
         number: u32,
     },
-    /// What a player does in a tick of its own; packets name the last one that was handled.
+    /// The input of a player in one of the client's ticks. Packets name the last one that was handled.
     Input(ClientInput),
-    /// The server is to walk the own object there, along a path.
+    /// The server moves the controlled object to a position along a path.
     MoveTo {
-        /// Where, in units of 1/64 m.
+        /// Target, in units of 1/64 m.
         to: QuantizedPosition,
     },
-    /// The own object stands still.
+    /// The controlled object stops.
     Stop,
-    /// How many players it wants to be told of at most; the game's own limit holds beside it.
+    /// Maximum number of players that the client wants to receive. The game's own limit also applies.
     ViewCap {
-        /// Players.
+        /// Number of players.
         players: u16,
     },
-    /// Something is done with an object that the client sees.
+    /// An action on an object that the client sees.
     Interact {
-        /// The object's number in the client's scene.
+        /// Object id in the client's scene.
         id: u32,
-        /// How often that number was given out before.
+        /// Generation: how often that id was assigned before.
         generation: u32,
-        /// What, as the game counts them.
+        /// Number of the action, as the game defines it.
         verb: u16,
     },
     /// The player's party queues for a match.
     QueueFor {
-        /// The mode's number.
+        /// Number of the mode.
         mode: u16,
     },
-    /// It does not any more.
+    /// The player's party leaves the queue.
     CancelQueue,
-    /// Whether the player takes the match that was proposed.
+    /// Reply to a proposed match.
     AnswerMatch {
-        /// Yes.
+        /// Whether the player accepts.
         accept: bool,
     },
-    /// Something is said.
+    /// A chat message.
     Chat {
-        /// To whom.
+        /// Its recipients.
         scope: ChatScope,
-        /// What.
+        /// Its text.
         text: &'a str,
     },
-    /// A message of the game's own.
+    /// A message defined by the game.
     Custom {
-        /// The number that its type was registered with.
+        /// Number of its registered type.
         kind: u16,
-        /// Its bytes, as its type reads them.
+        /// Its bytes, in the format of its type.
         bytes: &'a [u8],
     },
 }
 
-/// What a player does in a tick of its own.
+/// The input of a player in one tick of its client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientInput {
-    /// Counts its inputs, modulo 65,536.
+    /// Sequence number, modulo 65,536.
     pub seq: u16,
-    /// The server tick, modulo 65,536, that the client reckons it to be.
+    /// Server tick, modulo 65,536, as the client estimates it.
     pub client_tick: u16,
-    /// Where it goes.
+    /// Motion of the controlled object.
     pub motion: InputMotion,
-    /// Where it looks, in 256ths of a turn.
+    /// Heading, in 256ths of a turn.
     pub heading: u8,
-    /// What is held down, a bit each, as the game defines them.
+    /// Pressed buttons, one bit each, as the game defines them.
     pub buttons: u32,
 }
 
-/// Where an input goes.
+/// The motion of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputMotion {
-    /// Nowhere.
+    /// No motion.
     #[default]
     Stand,
-    /// To a place; the server checks.
+    /// To a position; the server validates it.
     To(QuantizedPosition),
-    /// On, for one tick and at its own speed, in this direction: 256ths of a turn.
+    /// For one tick in this direction, at the object's speed: 256ths of a turn.
     Towards(u8),
 }
 
-/// To whom something is said.
+/// Recipients of a chat message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChatScope {
-    /// Who sees the speaker.
+    /// All players who see the speaker.
     Near,
-    /// Everybody in its scene.
+    /// All players in its scene.
     Scene,
     /// Its party.
     Party,
@@ -164,14 +164,14 @@ impl ChatScope {
     const ALL: [Self; 4] = [Self::Near, Self::Scene, Self::Party, Self::Team];
 }
 
-/// What kind of work a message is, by its first byte.
+/// Class of a message, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageClass {
     /// *Login* and *Resume*.
     Login,
-    /// *Move*, *Face* and *Input*: of several that wait the newest counts.
+    /// *Move*, *Face* and *Input*: of several waiting ones the newest counts.
     Input,
-    /// All others, what is unknown included.
+    /// All others, including unknown kinds.
     Other,
 }
 
@@ -194,7 +194,7 @@ const CHAT: u8 = 16;
 const CUSTOM: u8 = 17;
 
 impl MessageClass {
-    /// The class of a message; of no bytes it is [`Other`](Self::Other).
+    /// The class of a message; [`Other`](Self::Other) if it is empty.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         match bytes.first() {
@@ -206,7 +206,7 @@ impl MessageClass {
 }
 
 impl<'a> ClientMessage<'a> {
-    /// A login that proves nothing: for connections whose transport vouches for their player.
+    /// A login without credential, for connections whose transport has verified the player.
     #[must_use]
     pub const fn login(player: u64) -> Self {
         let credential = &[];
@@ -222,7 +222,7 @@ impl<'a> ClientMessage<'a> {
         }
     }
 
-    /// The message's bytes.
+    /// Encodes the message.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -230,8 +230,7 @@ impl<'a> ClientMessage<'a> {
         bytes
     }
 
-    /// Appends the message's bytes. A credential or text that is longer than allowed is a bug of the caller, and is refused at
-    /// the other end.
+    /// Appends the encoded message. The caller has to limit credential and text; the receiver refuses longer ones.
     pub fn encode(&self, bytes: &mut Vec<u8>) {
         match *self {
             Self::Login { player, credential } => {
@@ -291,10 +290,10 @@ impl<'a> ClientMessage<'a> {
         }
     }
 
-    /// Reads one message, which must fill `bytes`.
+    /// Decodes one message, which must fill `bytes`.
     ///
     /// # Errors
-    /// [`WireError`] with the place of the first byte that does not fit.
+    /// [`WireError`] with the offset of the first invalid byte.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut reader = WireReader::new(bytes);
         let message = match reader.byte()? {
@@ -367,7 +366,7 @@ impl<'a> ClientMessage<'a> {
     }
 }
 
-/// What an input says of its motion.
+/// Values of the motion byte of an input.
 const MOTION_STAND: u8 = 0;
 const MOTION_TO: u8 = 1;
 const MOTION_TOWARDS: u8 = 2;
@@ -433,7 +432,7 @@ fn read_choice(reader: &mut WireReader, choices: u8) -> Result<u8, WireError> {
     }
 }
 
-/// All that is left, if it is no longer than allowed.
+/// All remaining bytes, if they are not more than allowed.
 fn read_remaining<'a>(reader: &mut WireReader<'a>, max: usize) -> Result<&'a [u8], WireError> {
     let at = reader.at();
     let rest = reader.remaining();
@@ -461,7 +460,7 @@ mod tests {
         ]
     }
 
-    /// Messages of all kinds whose length is fixed by what they say, and then those that go on to the end.
+    /// Messages of all kinds: those whose length follows from their content, then those that extend to the end.
     fn for_each_message(check: impl Fn(ClientMessage, bool) -> Result<(), TestCaseError>) {
         let fixed = prop_oneof![
             Just(ClientMessage::Logout),

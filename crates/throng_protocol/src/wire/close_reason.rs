@@ -1,47 +1,47 @@
-//! Why a server ends a session.
+//! Reasons for which a server ends a session.
 
 use throng_core::Variants;
 
-/// Why nothing more is sent to a client. Its number is in *Closed*, and in captures.
+/// Why a server ends a session. *Closed* and captures contain its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Variants)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// It logged out, or its connection ended.
+    /// The client logged out, or its connection ended.
     Ended,
-    /// Its player logged in elsewhere.
+    /// The player logged in elsewhere.
     Replaced,
-    /// More was waiting for it than may.
+    /// The client's send queue was full.
     SlowConsumer,
     /// The server stops.
     Stopping,
-    /// The game threw it out.
+    /// The game kicked the player.
     Kicked,
-    /// Its address is banned.
+    /// The client's address is banned.
     Banned,
-    /// It did nothing for too long.
+    /// The client was inactive for too long.
     Idle,
-    /// It sent far more than it may.
+    /// The client far exceeded its message quota.
     Flooding,
-    /// It could not say who it is.
+    /// The client could not prove its identity.
     Refused,
-    /// It took too long to log in or to load.
+    /// The login or loading timed out.
     TimedOut,
-    /// There is no room for it.
+    /// The server is full.
     Full,
-    /// Its session goes on over another connection.
+    /// The session continues over another connection.
     Resumed,
-    /// What is kept of its player cannot be had.
+    /// The stored record of the player is not available.
     Unavailable,
 }
 
 impl CloseReason {
-    /// Its number, from 1 on.
+    /// The number of the reason, from 1 on.
     #[must_use]
     pub const fn number(self) -> u8 {
         self as u8 + 1
     }
 
-    /// The reason of a number.
+    /// The reason with this number.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()

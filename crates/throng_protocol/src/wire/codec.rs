@@ -1,99 +1,99 @@
-//! The smallest pieces: varints and a reader that cannot run over.
+//! Varints, and a reader that checks bounds.
 
 use thiserror::Error;
 
-/// Why bytes are no message.
+/// Why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WireError {
     /// The bytes end too early.
     #[error("byte {at}: message truncated, {wanted} more bytes expected")]
     Truncated {
-        /// The byte from which on more were expected.
+        /// Offset at which more bytes were expected.
         at: usize,
-        /// How many are missing at least.
+        /// Minimum number of missing bytes.
         wanted: usize,
     },
     /// A varint has more bits than its type.
     #[error("byte {at}: varint longer than {bits} bits")]
     VarintOverflow {
-        /// The byte at which it begins, from 0 on.
+        /// Offset of its first byte.
         at: usize,
-        /// How many it may have.
+        /// The number of bits allowed.
         bits: u32,
     },
-    /// The kind byte is none that is known.
+    /// The kind byte is unknown.
     #[error("byte {at}: unknown message kind {found}")]
     UnknownKind {
-        /// The byte at which it stands, from 0 on.
+        /// Offset of the byte.
         at: usize,
-        /// What stands there.
+        /// The kind found.
         found: u8,
     },
-    /// Another version of the format.
+    /// The version of the format differs.
     #[error("protocol version {found}, expected {expected}")]
     VersionMismatch {
-        /// What stands there.
+        /// The version found.
         found: u32,
-        /// What this build speaks.
+        /// The version of this build.
         expected: u32,
     },
-    /// A packet with flags that this version does not know: what they mean for the rest is not known either.
+    /// A packet with flags that this version does not know, so the rest cannot be decoded.
     #[error("byte 0: unknown flags {found:#04x}")]
     UnknownFlags {
         /// The packet's first byte.
         found: u8,
     },
-    /// A part of a long message in an unreliable packet.
+    /// A fragment of a long message in an unreliable packet.
     #[error("byte {at}: message fragment in an unreliable packet")]
     FragmentUnreliable {
-        /// The byte at which it stands, from 0 on.
+        /// Offset of the fragment.
         at: usize,
     },
-    /// A part that does not follow the one before it.
+    /// A fragment does not follow the one before it.
     #[error("byte {at}: fragment offset {found}, expected {expected}")]
     FragmentOffset {
-        /// The byte at which it stands, from 0 on.
+        /// Offset of the field.
         at: usize,
-        /// Where in its message it says to begin.
+        /// The offset found, within the message.
         found: usize,
-        /// How much of the message came.
+        /// Number of bytes received of the message.
         expected: usize,
     },
-    /// Something else came before all parts of a message had.
+    /// Another message arrived before all fragments of a message had.
     #[error("fragmented message {number} incomplete: another message followed on its channel")]
     FragmentMissing {
-        /// The number of the message.
+        /// Number of the fragmented message.
         number: u16,
     },
-    /// A value longer than allowed.
+    /// A value is longer than allowed.
     #[error("byte {at}: value of {found} bytes, at most {max} allowed")]
     TooLong {
-        /// The byte at which it stands, from 0 on.
+        /// Offset of its length.
         at: usize,
-        /// How long it claims to be.
+        /// The length found.
         found: u32,
-        /// The most bytes that it may have.
+        /// The longest length allowed.
         max: u32,
     },
-    /// A number that is infinite or none where a length in metres is to be.
+    /// A length in metres is infinite or NaN.
     #[error("byte {at}: expected a finite number")]
     NotFinite {
-        /// The byte at which it begins, from 0 on.
+        /// Offset of the number.
         at: usize,
     },
-    /// Bytes that are no UTF-8 where a text is to be.
+    /// A text is not valid UTF-8.
     #[error("byte {at}: invalid UTF-8")]
     InvalidUtf8 {
-        /// The first byte that is none.
+        /// Offset of the first invalid byte.
         at: usize,
     },
-    /// Bytes behind the end of a message.
+    /// Bytes follow after the end of a message.
     #[error("byte {at}: {found} trailing bytes")]
     Trailing {
-        /// Where the message ends.
+        /// Offset of the end of the message.
         at: usize,
-        /// How many follow.
+        /// Number of bytes that follow.
         found: usize,
     },
 }
@@ -108,7 +108,7 @@ pub fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// Reads pieces off the front of a message.
+/// Reads a message from front to back.
 #[derive(Clone, Debug)]
 pub struct WireReader<'a> {
     bytes: &'a [u8],
@@ -122,13 +122,13 @@ impl<'a> WireReader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// How many bytes were read.
+    /// Number of bytes read.
     #[must_use]
     pub const fn at(&self) -> usize {
         self.at
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes are left.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.at == self.bytes.len()
@@ -197,14 +197,14 @@ impl<'a> WireReader<'a> {
         }
     }
 
-    /// All that is left.
+    /// All remaining bytes.
     pub fn remaining(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
         self.at = self.bytes.len();
         rest
     }
 
-    /// An error unless everything was read.
+    /// Returns an error unless everything was read.
     pub fn expect_end(&self) -> Result<(), WireError> {
         if self.is_empty() {
             Ok(())

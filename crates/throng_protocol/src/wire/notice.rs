@@ -1,55 +1,54 @@
-//! What a server says about the session itself. Belongs to no scene, and so to no epoch.
+//! Messages about the session. They belong to no scene, so to no epoch.
 
 use super::client::ResumeToken;
 use super::codec::{WireError, WireReader, write_varint};
 use super::position::{QuantizedPosition, read_position, write_position};
 
-/// A message about the session. The table in the [module's page](super) has its bytes.
+/// A message about the session. The table in the [module documentation](super) has its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionNotice {
-    /// The server is full, or admits no more this tick.
+    /// The client waits in the login queue.
     Queued {
-        /// How many go in before this client and with it: 1 is next.
+        /// Position in the queue; 1 is next.
         position: u32,
     },
-    /// The player is logged in, or back.
+    /// The player is logged in, or the session is resumed.
     Welcome {
-        /// Who it is.
+        /// Player id.
         player: u64,
-        /// With it the session is resumed over another connection; the one told before is void.
+        /// Token to resume the session over another connection. Earlier tokens are invalid.
         token: ResumeToken,
     },
-    /// The client controls an object of this scene, and is told no more of it before it says *Ready*.
+    /// The client controls an object of this scene, and receives nothing more of it before it sends *Ready*.
     Loading {
         /// The scene's number.
         scene: u32,
         /// Width and height, in 1/64 m.
         size: QuantizedPosition,
     },
-    /// Nothing follows.
+    /// The server ends the session. No message follows.
     Closed {
-        /// Why: a number of [`CloseReason`](crate::wire::CloseReason).
+        /// The reason: a number of [`CloseReason`](crate::wire::CloseReason).
         reason: u8,
     },
-    /// No session has the token that *Resume* brought, or it cannot be had now. Nothing was changed: the client may log in, or
-    /// bring it again.
+    /// No session has the token of *Resume*, or its player is not available now. Nothing has changed: the client may log in, or send
+    /// *Resume* again.
     ResumeRefused,
-    /// The answer to *Resume*, beside *Welcome*. The client's epoch is that of the packet from now on.
+    /// Follows *Welcome* after *Resume*. From now on the client's epoch is that of the packet.
     Resumed {
-        /// Whether it goes on with what it knew over the connection before, and what follows is what it missed; otherwise it
-        /// forgets that.
+        /// Whether the client keeps its state, and the messages that it missed follow; otherwise it discards its state.
         keeps_state: bool,
     },
-    /// The answer to *Ping*.
+    /// The reply to *Ping*.
     Pong {
-        /// As *Ping* had it.
+        /// Number of the *Ping*.
         number: u32,
-        /// The tick that answers.
+        /// The tick of the reply.
         tick: u64,
     },
-    /// From the packet's tick on simulated time passes so fast: the server has more to do than it can.
+    /// From the packet's tick on, simulated time passes at this rate, because the server is overloaded.
     TimeRate {
-        /// In percent of real time, 1 to 100. So many ticks less pass in a real second; what a tick is in simulated time stays.
+        /// In percent of real time, 1 to 100. Fewer ticks pass per real second; a tick is as long in simulated time as before.
         percent: u8,
     },
 }
@@ -64,13 +63,13 @@ const RESUMED: u8 = 19;
 const TIME_RATE: u8 = 20;
 
 impl SessionNotice {
-    /// Whether a message of this kind is a notice.
+    /// Whether messages of this kind are notices.
     #[must_use]
     pub const fn is_notice(kind: u8) -> bool {
         QUEUED <= kind && kind <= TIME_RATE
     }
 
-    /// Appends the message's bytes.
+    /// Appends the encoded message.
     pub fn write(self, bytes: &mut Vec<u8>) {
         match self {
             Self::Queued { position: place } => {
@@ -99,7 +98,7 @@ impl SessionNotice {
         }
     }
 
-    /// Reads what follows the byte of the kind.
+    /// Decodes what follows the kind byte.
     pub(super) fn read(kind: u8, reader: &mut WireReader) -> Result<Self, WireError> {
         let at = reader.at();
         Ok(match kind {

@@ -1,29 +1,30 @@
-//! Packets: a header and whole messages, merged up to the longest packet a path takes, or one part of a long message.
+//! Packets: a header and whole messages, as many as fit, or one fragment of a long message.
 //!
 //! ```text
 //! messages ─▶ PacketWriter ─▶ packets of at most mtu bytes ─▶ (a transport) ─▶ Reassembler ─▶ messages
 //! ```
-//! The [module's page](super) has the bytes. Invariants: no packet is longer than the limit; a message that fits into a packet
-//! is never cut; messages keep their order within a channel; the parts of a message are consecutive packets of their channel.
-//! What is absent: retransmission and order of the reliable channel, which are the transport's.
 //!
-//! Cost: one copy a message, no allocation after warm-up.
+//! The [module documentation](super) has the format. Invariants: no packet is longer than the limit; a message that fits into a packet is
+//! never split; messages keep their order within a channel; the fragments of a message are consecutive packets of their channel. Not
+//! provided: retransmission and order of the reliable channel, which are tasks of the transport.
+//!
+//! Cost: one copy per message, no allocation after warm-up.
 
 use throng_core::memory::MemoryUse;
 
 use super::codec::{WireError, WireReader, write_varint};
 use super::{ClientId, PROTOCOL_VERSION};
 
-/// Bytes of a packet's header.
+/// Length of a packet's header, in bytes.
 pub const PACKET_HEADER_BYTES: usize = 8;
 
-/// The longest packet unless set otherwise, in bytes.
+/// The default maximum length of packets, in bytes.
 pub const MTU_DEFAULT_BYTES: usize = 1_200;
 
-/// The least that the longest packet may be, in bytes.
+/// The lower bound of the maximum length of packets, in bytes.
 pub const MTU_MIN_BYTES: usize = 500;
 
-/// The most that the longest packet may be, in bytes: what a UDP datagram carries over IPv4.
+/// The upper bound of the maximum length of packets, in bytes: the payload of a UDP datagram over IPv4.
 pub const MTU_MAX_BYTES: usize = 65_507;
 
 /// The longest message of the reliable channel, in bytes.
@@ -32,37 +33,37 @@ pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// The kind byte of [`Hello`].
 pub const HELLO: u8 = 7;
 
-/// The kind byte of a part of a long message.
+/// The kind byte of a fragment of a long message.
 pub const FRAGMENT: u8 = 8;
 
-/// The most that stands before the bytes of a part: kind, number, total and offset.
+/// The longest header of a fragment: kind, number, total and offset.
 const FRAGMENT_HEADER_BYTES_MAX: usize = 1 + 2 + 3 + 3;
 
-/// By how much a reassembler's buffer grows at a time, and what it keeps between messages, in bytes.
+/// By how much a reassembler's buffer grows at a time, and what it retains between messages, in bytes.
 const GROWTH_BYTES: usize = 1 << 16;
 
-/// How a packet travels.
+/// The channel of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Channel {
     /// Every packet arrives, once and in order.
     #[default]
     Reliable,
-    /// A packet may get lost, come twice or late; what is newest wins.
+    /// A packet may be lost, duplicated or delayed; the newest data counts.
     Unreliable,
 }
 
 impl Channel {
-    /// Its bit in a packet's first byte.
+    /// Bit of the channel in the first byte of a packet.
     #[must_use]
     pub const fn bit(self) -> u8 {
         self as u8
     }
 }
 
-/// What stands before a packet's messages.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketHeader {
-    /// The channel that it belongs to; each counts its own packets.
+    /// The channel. Each channel counts its own packets.
     pub channel: Channel,
     /// Counts scene changes and resumes of the client, modulo 256.
     pub epoch: u8,
@@ -75,7 +76,7 @@ pub struct PacketHeader {
 }
 
 impl PacketHeader {
-    /// The header's bytes.
+    /// Encodes the header.
     #[inline]
     #[must_use]
     pub const fn to_bytes(self) -> [u8; PACKET_HEADER_BYTES] {
@@ -85,10 +86,10 @@ impl PacketHeader {
         [self.channel.bit(), self.epoch, s0, s1, t0, t1, i0, i1]
     }
 
-    /// Reads a header.
+    /// Decodes a header.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], or [`WireError::UnknownFlags`] where a bit is set that this version does not know.
+    /// [`WireError::Truncated`], or [`WireError::UnknownFlags`] if a bit is set that this version does not know.
     pub fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let bytes = reader.bytes(PACKET_HEADER_BYTES)?;
         let channel = match bytes[0] {
@@ -112,7 +113,7 @@ pub const fn is_newer(a: u16, b: u16) -> bool {
     a != b && a.wrapping_sub(b) < 1 << 15
 }
 
-/// The number nearest to `near` whose lowest 16 bits are `low`: a whole tick out of a header's. Never below 0.
+/// The number nearest to `near` whose lowest 16 bits are `low`: recovers a full tick from a header. Never below 0.
 #[must_use]
 pub const fn expand_counter(near: u64, low: u16) -> u64 {
     let ahead = low.wrapping_sub(near as u16);
@@ -124,40 +125,40 @@ pub const fn expand_counter(near: u64, low: u16) -> u64 {
     }
 }
 
-/// How many ticks of so many seconds there are in a thousand seconds, as [`Hello`] tells it.
+/// Number of ticks of this length in a thousand seconds, for [`Hello`].
 #[must_use]
 pub fn tick_millihertz(tick_s: f32) -> u32 {
     (1000.0 / tick_s).round() as u32
 }
 
-/// The length of a tick in seconds, as clients reckon it from [`Hello`]. What both ends have to work out alike goes by it.
+/// Length of a tick in seconds, as clients compute it from [`Hello`]. Both ends use it for all computations that must give the same result.
 #[must_use]
 pub fn wire_tick_s(tick_millihertz: u32) -> f32 {
     1000.0 / tick_millihertz.max(1) as f32
 }
 
-/// The first message that a client gets, and the only one that names the version.
+/// The first message to a client, and the only one with the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The client's number.
+    /// The client's id.
     pub client: u32,
     /// Ticks in a thousand seconds: 20,000 at 20 Hz.
     pub tick_millihertz: u32,
-    /// The server's tick, whole; headers have its lowest 16 bits.
+    /// The server's full tick; headers contain its lowest 16 bits.
     pub tick: u64,
     /// The longest packet that the server sends, in bytes.
     pub mtu_bytes: u32,
 }
 
 impl Hello {
-    /// The same to another client.
+    /// The same message for another client.
     #[must_use]
     pub const fn for_client(self, client: ClientId) -> Self {
         let client = client.0;
         Self { client, ..self }
     }
 
-    /// Appends the message, kind byte included.
+    /// Appends the message, including the kind byte.
     pub fn write(&self, bytes: &mut Vec<u8>) {
         bytes.push(HELLO);
         write_varint(bytes, u64::from(PROTOCOL_VERSION));
@@ -167,10 +168,10 @@ impl Hello {
         write_varint(bytes, u64::from(self.mtu_bytes));
     }
 
-    /// Reads what follows the kind byte.
+    /// Decodes what follows the kind byte.
     ///
     /// # Errors
-    /// [`WireError::VersionMismatch`] before anything of another version is read, or where the bytes end or do not fit.
+    /// [`WireError::VersionMismatch`] before anything of another version is read, or another error if the bytes are malformed.
     pub fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let found = reader.varint_u32()?;
         if found != PROTOCOL_VERSION {
@@ -186,30 +187,30 @@ impl Hello {
     }
 }
 
-/// Numbers of one client's channel, kept by whoever writes its packets.
+/// Sequence numbers of one channel of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelState {
-    /// The number of the next packet.
+    /// Number of the next packet.
     pub sequence: u16,
-    /// The number of the next message that is cut.
+    /// Number of the next message that is split.
     pub long_message: u16,
 }
 
-/// What a [`PacketWriter`] made.
+/// Counters of a [`PacketWriter`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketTotals {
-    /// How many packets were made.
+    /// Packets written.
     pub packets: u64,
     /// Their bytes, headers included.
     pub bytes: u64,
-    /// Messages in them; one that was cut counts once.
+    /// Messages in them; a split one counts once.
     pub messages: u64,
-    /// Messages that were dropped: longer than a packet on the unreliable channel, or than [`MESSAGE_BYTES_MAX`].
+    /// Dropped messages: longer than a packet on the unreliable channel, or than [`MESSAGE_BYTES_MAX`].
     pub too_long: u64,
 }
 
 impl PacketTotals {
-    /// Adds another count.
+    /// Adds other counters.
     pub const fn add(&mut self, other: Self) {
         self.packets += other.packets;
         self.bytes += other.bytes;
@@ -218,7 +219,7 @@ impl PacketTotals {
     }
 }
 
-/// Makes packets out of messages.
+/// Assembles packets from messages.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct PacketWriter {
     packet: Vec<u8>,
@@ -233,7 +234,7 @@ impl Default for PacketWriter {
 }
 
 impl PacketWriter {
-    /// With packets of at most `mtu_bytes`, which is brought between [`MTU_MIN_BYTES`] and [`MTU_MAX_BYTES`].
+    /// With packets of at most `mtu_bytes`, which is clamped to [`MTU_MIN_BYTES`] and [`MTU_MAX_BYTES`].
     #[must_use]
     pub fn new(mtu_bytes: usize) -> Self {
         let mut writer = Self {
@@ -244,7 +245,7 @@ impl PacketWriter {
         writer
     }
 
-    /// Packets are at most this long from now on, brought between the same limits.
+    /// Changes the maximum length of packets, clamped to the same bounds.
     pub fn set_mtu_bytes(&mut self, mtu_bytes: usize) {
         self.mtu_bytes = mtu_bytes.clamp(MTU_MIN_BYTES, MTU_MAX_BYTES);
         self.packet.reserve_exact(self.mtu_bytes);
@@ -256,11 +257,11 @@ impl PacketWriter {
         self.mtu_bytes
     }
 
-    /// Hands `deliver` the packets of one client and channel: `messages` in their order, as many in a packet as fit.
+    /// Passes the packets of one client and channel to `deliver`: `messages` in order, as many per packet as fit.
     ///
-    /// Each item is one message, or several that stay together; an empty one is none. An item that does not fit into a packet
-    /// is cut into parts, if the channel is reliable. `header` is that of all packets but for the sequence, which comes from
-    /// `state` and goes on there. Without messages there are no packets. O(bytes).
+    /// Each item is one message, or several that stay together; empty items are skipped. On the reliable channel, an item that does not fit
+    /// into a packet is split into fragments. All packets have the given `header`, with sequence numbers from `state`, which is updated.
+    /// Without messages there are no packets. O(bytes).
     pub fn write<'m>(
         &mut self,
         header: PacketHeader,
@@ -336,26 +337,26 @@ impl PacketWriter {
     }
 }
 
-/// What came with a packet.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodedPacket<'a> {
     /// The packet's header.
     pub header: PacketHeader,
-    /// Whole messages until the end; none while the parts of a long one are still coming.
+    /// Complete messages; empty while the fragments of a long one are incomplete.
     pub messages: &'a [u8],
 }
 
-/// Reads packets and puts parts together again.
+/// Decodes packets and reassembles fragments.
 ///
-/// Takes the packets of the reliable channel in order, as its transport gives them; those of the unreliable channel in
-/// between as they come. Holds at most [`MESSAGE_BYTES_MAX`], and never more than 64 KiB above what came of a message.
+/// Requires the packets of the reliable channel in order, as its transport delivers them; those of the unreliable channel may be mixed in
+/// as they arrive. Stores at most [`MESSAGE_BYTES_MAX`], and at most 64 KiB more than was received of a message.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Reassembler {
     bytes: Vec<u8>,
     pending: Option<PendingMessage>,
 }
 
-/// The message of which parts are still missing.
+/// A message with missing fragments.
 #[derive(Clone, Copy, Debug)]
 struct PendingMessage {
     number: u16,
@@ -363,7 +364,7 @@ struct PendingMessage {
     total: usize,
 }
 
-/// A part's head.
+/// The header of a fragment.
 struct FragmentHeader {
     number: u16,
     total: usize,
@@ -371,7 +372,7 @@ struct FragmentHeader {
 }
 
 impl FragmentHeader {
-    /// Reads what follows the kind byte, but for the bytes of the message.
+    /// Decodes what follows the kind byte, up to the bytes of the message.
     fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let number = reader.bytes(2)?;
         let number = u16::from_le_bytes([number[0], number[1]]);
@@ -393,11 +394,11 @@ impl FragmentHeader {
 }
 
 impl Reassembler {
-    /// Takes a packet and gives its messages, or those of the long one that it completes. O(its bytes).
+    /// Handles a packet and returns its messages, or the long message that it completes. O(its bytes).
     ///
     /// # Errors
-    /// [`WireError`] where the header or a part does not fit. What was pending is lost then: on a reliable channel that is
-    /// a fault of the other side, and nothing can be made of what follows.
+    /// [`WireError`] if the header or a fragment is malformed. Then the pending message is lost; on a reliable channel that is an error of
+    /// the other side, and the following packets cannot be used.
     pub fn accept<'a>(&'a mut self, packet: &'a [u8]) -> Result<DecodedPacket<'a>, WireError> {
         let mut reader = WireReader::new(packet);
         let header = PacketHeader::read(&mut reader)?;
@@ -431,20 +432,20 @@ impl Reassembler {
         Ok(DecodedPacket { header, messages })
     }
 
-    /// Forgets what is pending.
+    /// Drops the pending message.
     pub fn reset(&mut self) {
         self.pending = None;
         self.bytes.clear();
         self.bytes.shrink_to(GROWTH_BYTES);
     }
 
-    /// Bytes of memory held.
+    /// Memory of the buffers, in bytes.
     #[must_use]
     pub const fn buffer_bytes(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Takes a part and says whether its message is whole.
+    /// Adds a fragment. Returns whether its message is complete.
     fn add_fragment(
         &mut self,
         header: PacketHeader,
@@ -455,7 +456,7 @@ impl Reassembler {
         let part = FragmentHeader::read(reader)?;
         let at = reader.at();
         let bytes = reader.remaining();
-        // A new epoch ends what an older one left unfinished: its connection is gone.
+        // A new epoch drops an incomplete message of an older one: its connection has ended.
         let pending = self.pending.filter(|pending| pending.epoch == header.epoch);
         match pending {
             Some(pending) if (pending.number, pending.total) != (part.number, part.total) => {

@@ -1,13 +1,13 @@
-//! Positions, as either direction has them.
+//! Positions on the wire, in both directions.
 
 use glam::Vec2;
 
 use super::codec::{WireError, WireReader, write_varint};
 
-/// Position units a metre.
+/// Position units per metre.
 const UNITS_PER_METRE: f32 = 64.0;
 
-/// A position in units of 1/64 m (1.6 cm): up to 67,108 km, more than any scene has.
+/// A position in units of 1/64 m (1.6 cm): up to 67,108 km, more than any scene needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QuantizedPosition {
     /// To the right, in 1/64 m.
@@ -17,15 +17,15 @@ pub struct QuantizedPosition {
 }
 
 impl QuantizedPosition {
-    /// The point that it stands for, in metres: a 64th of its numbers. Exact up to 262 km; beyond, the nearest `f32`.
+    /// The position in metres: a 64th of its numbers. Exact up to 262 km; beyond, the nearest `f32`.
     #[must_use]
     pub fn metres(self) -> Vec2 {
         Vec2::new(self.x as f32, self.y as f32) / UNITS_PER_METRE
     }
 }
 
-/// The quantum nearest to a position in metres, of two that are as near the higher; what is negative or not a number becomes
-/// 0, and what is too large the largest there is.
+/// The nearest quantum to a position in metres; the higher of two equally near ones. Negative values and NaN become 0, and values that are
+/// too large become the maximum.
 #[must_use]
 pub fn quantise(position: Vec2) -> QuantizedPosition {
     let units = position * UNITS_PER_METRE;
@@ -35,8 +35,8 @@ pub fn quantise(position: Vec2) -> QuantizedPosition {
     }
 }
 
-/// What a cast to a whole number makes the nearest one, of two that are as near the one farther from 0. Exact, since half of one
-/// has room behind the digits of any `f32` that has a fraction; `f32::round` is a call where a processor's baseline has no such instruction.
+/// Adds what makes a cast to an integer round to the nearest one, halves away from 0. Exact, because the sum has room after the digits of
+/// any `f32` with a fraction. `f32::round` is a function call if the target's baseline has no such instruction.
 pub(super) fn rounded(value: f32) -> f64 {
     let value = f64::from(value);
     value + 0.5_f64.copysign(value)

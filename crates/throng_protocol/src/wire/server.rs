@@ -1,4 +1,4 @@
-//! What the server sends: a header and messages, written piece by piece, read back as borrowed values.
+//! Messages of the server: written field by field, decoded as borrowed values.
 
 use glam::Vec2;
 use smallvec::SmallVec;
@@ -12,26 +12,26 @@ use super::position::{QuantizedPosition, quantise, read_position, rounded, write
 /// The longest value of an attribute, in bytes.
 pub const ATTRIBUTE_BYTES_MAX: u32 = 255;
 
-/// What stands in place of a value's length, and for the value too, where the object has the attribute no more.
+/// The length that marks a removed attribute; no value follows.
 pub const ATTRIBUTE_REMOVED: u32 = 256;
 
-/// Velocity units a metre a second.
+/// Velocity units per metre per second.
 const VELOCITY_UNITS: f32 = 256.0;
 
-/// Where an object was at a tick and how it moved then; where it is later follows from that until a newer one comes.
+/// Position and velocity of an object at a tick. Later positions follow from them until a newer motion arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Motion {
-    /// The tick, modulo 256. Of two motions of an object the newer counts, in whatever order they come.
+    /// The tick, modulo 256. Of two motions of an object the newer counts, in whatever order they arrive.
     pub at: u8,
-    /// Where it was.
+    /// Position at that tick.
     pub position: QuantizedPosition,
-    /// How fast, in 1/256 m/s, at most ±128 m/s on each axis; zero at rest.
+    /// Velocity in 1/256 m/s, at most ±128 m/s per axis; zero at rest.
     pub velocity: [i16; 2],
-    /// Where it looked, in 256ths of a turn.
+    /// Heading, in 256ths of a turn.
     pub heading: u8,
-    /// The storey that it was on, as the game counts them.
+    /// Floor, as the game counts them.
     pub floor: u8,
-    /// It did not walk here: do not interpolate.
+    /// The object did not walk here: do not interpolate.
     pub discontinuity: bool,
 }
 
@@ -55,20 +55,20 @@ impl Motion {
         }
     }
 
-    /// Whether it stays where it is.
+    /// Whether its velocity is zero.
     #[must_use]
     pub fn is_at_rest(self) -> bool {
         self.velocity == [0, 0]
     }
 
-    /// Whether the motion nearest to this velocity stays where it is.
+    /// Whether this velocity rounds to zero.
     #[must_use]
     pub fn rounds_to_rest(velocity: Vec2) -> bool {
         let moves = |axis: f32| (axis * VELOCITY_UNITS).abs() >= 0.5;
         !(moves(velocity.x) || moves(velocity.y))
     }
 
-    /// Where the object is after so many seconds, in metres, if nothing newer is known.
+    /// Extrapolated position after so many seconds, in metres.
     #[must_use]
     pub fn position_after(self, seconds: f32) -> Vec2 {
         let velocity = Vec2::new(f32::from(self.velocity[0]), f32::from(self.velocity[1]));
@@ -131,24 +131,23 @@ impl Motion {
     }
 }
 
-/// An attribute of an object: its registered number and its value's bytes.
+/// An attribute of an object: its registered number and its encoded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
     /// The number that the attribute was registered with.
     pub id: u16,
-    /// Its value as its encoding writes it, at most [`ATTRIBUTE_BYTES_MAX`] bytes; `None` where a *Delta* or *RemoteDelta* says
-    /// that the object has it no more.
+    /// The encoded value, at most [`ATTRIBUTE_BYTES_MAX`] bytes; `None` if a *Delta* or *UnseenDelta* removes the attribute.
     pub value: Option<&'a [u8]>,
 }
 
-/// An object of any scene, as clients know it.
+/// An object of any scene, as in messages about unseen objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UnseenObjectId {
-    /// The number of its scene.
+    /// Scene id.
     pub scene: u32,
-    /// Its number there; 0 is the scene itself.
+    /// Object id in that scene; 0 is the scene itself.
     pub id: u32,
-    /// How often its number was given out before in that scene.
+    /// Generation: how often that id was assigned before in the scene.
     pub generation: u32,
 }
 
@@ -162,97 +161,97 @@ impl UnseenObjectId {
     }
 }
 
-/// A message from the server, borrowed from its packet.
+/// A message of the server, borrowed from its packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerMessage<'a> {
-    /// The first message that a client gets.
+    /// The first message to a client.
     Hello(Hello),
-    /// Something about the session itself.
+    /// A message about the session.
     Notice(SessionNotice),
     /// The client is in this scene from now on.
     Scene {
-        /// The scene's number.
+        /// Scene id.
         scene: u32,
         /// Width and height, in 1/64 m.
         size: QuantizedPosition,
     },
     /// The client controls this object.
     ControlledObject {
-        /// The object's number in the client's scene.
+        /// Object id in the client's scene.
         id: u32,
-        /// How often that number was given out before.
+        /// Generation: how often that id was assigned before.
         generation: u32,
     },
-    /// The object is out of sight.
+    /// The object left the view.
     Despawn {
-        /// The object's number in the client's scene.
+        /// Object id in the client's scene.
         id: u32,
-        /// How often that number was given out before.
+        /// Generation: how often that id was assigned before.
         generation: u32,
     },
-    /// The object came into sight: all that this client may know of it.
+    /// The object entered the view, with everything that this client may know of it.
     Snapshot {
-        /// The object's number in the client's scene.
+        /// Object id in the client's scene.
         id: u32,
-        /// How often that number was given out before.
+        /// Generation: how often that id was assigned before.
         generation: u32,
-        /// The number of its kind.
+        /// Number of its kind.
         kind: u16,
-        /// Where it is.
+        /// Its motion.
         motion: Motion,
         /// Those of its attributes that this client may know.
         attributes: SmallVec<[Attribute<'a>; 8]>,
     },
-    /// Attributes of an object in sight changed.
+    /// Attributes of an object in view changed.
     Delta {
-        /// The object's number in the client's scene.
+        /// Object id in the client's scene.
         id: u32,
-        /// How often that number was given out before.
+        /// Generation: how often that id was assigned before.
         generation: u32,
-        /// Those that changed.
+        /// The changed attributes.
         attributes: SmallVec<[Attribute<'a>; 8]>,
     },
-    /// All that is told of an object that this client need not see: one of its party, or one that all in the scene learn
-    /// of; the scene itself is object 0. Replaces what was told of it before.
+    /// The attributes of an object that the client need not see: a member of its party, an object that all in the scene know, or the scene
+    /// itself as object 0. Replaces what the client knew of it.
     UnseenObject {
-        /// The object that it is about, in whatever scene.
+        /// The object, in any scene.
         of: UnseenObjectId,
-        /// Its kind; 0 of a scene.
+        /// Number of its kind; 0 for a scene.
         kind: u16,
-        /// Those of its attributes that this client is told.
+        /// Those of its attributes that this client receives.
         attributes: SmallVec<[Attribute<'a>; 8]>,
     },
-    /// Attributes of such an object changed.
+    /// Attributes of an unseen object changed.
     UnseenDelta {
-        /// The object that it is about, in whatever scene.
+        /// The object, in any scene.
         of: UnseenObjectId,
-        /// Those that changed.
+        /// The changed attributes.
         attributes: SmallVec<[Attribute<'a>; 8]>,
     },
-    /// Nothing more is told of such an object; it may be in sight from now on.
+    /// The client receives nothing more about the unseen object; it may be in view from now on.
     ForgetUnseen {
-        /// The object that it is about, in whatever scene.
+        /// The object, in any scene.
         of: UnseenObjectId,
     },
-    /// Something happens once.
+    /// A one-time event.
     Announce {
-        /// Whom it is about: number and generation.
+        /// The object that it is about: id and generation.
         about: Option<(u32, u32)>,
-        /// What it says, as the game defines it.
+        /// Its content, as the game defines it.
         bytes: &'a [u8],
     },
-    /// The object moved.
+    /// The motion of an object changed.
     Motion {
-        /// The object's number in the client's scene.
+        /// Object id in the client's scene.
         id: u32,
-        /// How often that number was given out before.
+        /// Generation: how often that id was assigned before.
         generation: u32,
-        /// Where it is now.
+        /// Its new motion.
         motion: Motion,
     },
-    /// Where the client's own object stood at the end of the tick, after the input that the packet names.
+    /// Position of the controlled object at the end of the tick, after the input that the packet names.
     OwnPosition {
-        /// As the server has it, in metres.
+        /// The exact position on the server, in metres.
         position: Vec2,
     },
 }
@@ -269,20 +268,20 @@ const UNSEEN_DELTA: u8 = 11;
 const FORGET_UNSEEN: u8 = 12;
 const OWN_POSITION: u8 = 21;
 
-/// The longest text of an *Announce*, in bytes: with its head it is within [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
+/// The longest text of an *Announce*, in bytes: with its header it is within [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
 pub const ANNOUNCE_BYTES_MAX: usize = (1 << 20) - 64;
 
 impl<'a> ServerMessage<'a> {
-    /// Whether a message of this kind is an *Announce*.
+    /// Whether messages of this kind are an *Announce*.
     #[must_use]
     pub const fn is_announce(kind: u8) -> bool {
         kind == ANNOUNCE
     }
 
-    /// Reads the next message of a packet.
+    /// Decodes the next message of a packet.
     ///
     /// # Errors
-    /// [`WireError`] with the place of the first byte that does not fit. Allocates no more than the bytes allow.
+    /// [`WireError`] with the offset of the first invalid byte. Allocates no more than the bytes allow.
     pub fn read(reader: &mut WireReader<'a>) -> Result<Self, WireError> {
         let at = reader.at();
         Ok(match reader.byte()? {
@@ -359,7 +358,7 @@ pub fn write_scene(bytes: &mut Vec<u8>, scene: u32, size_m: Vec2) {
     write_position(bytes, quantise(size_m));
 }
 
-/// Appends an *Own*.
+/// Appends a *ControlledObject*.
 pub fn write_controlled_object(bytes: &mut Vec<u8>, id: u32, generation: u32) {
     write_object_header(bytes, CONTROLLED_OBJECT, id, generation);
 }
@@ -369,10 +368,10 @@ pub fn write_despawn(bytes: &mut Vec<u8>, id: u32, generation: u32) {
     write_object_header(bytes, DESPAWN, id, generation);
 }
 
-/// Appends an *Announce*. A text longer than [`ANNOUNCE_BYTES_MAX`] is a bug of the caller.
+/// Appends an *Announce*. The caller has to limit the text to [`ANNOUNCE_BYTES_MAX`].
 pub fn write_announce(bytes: &mut Vec<u8>, from: Option<(u32, u32)>, text: &[u8]) {
     debug_assert!(text.len() <= ANNOUNCE_BYTES_MAX);
-    // No object has the number 0.
+    // No object has the id 0.
     let (id, generation) = from.unwrap_or((0, 0));
     write_object_header(bytes, ANNOUNCE, id, generation);
     write_varint(bytes, text.len() as u64);
@@ -393,7 +392,7 @@ pub fn write_own_position(bytes: &mut Vec<u8>, position: Vec2) {
     }
 }
 
-/// Appends a *Snapshot* up to the number of its attributes, which the caller writes after it.
+/// Appends a *Snapshot* up to the number of its attributes; the caller appends these.
 pub fn write_snapshot_header(
     bytes: &mut Vec<u8>,
     id: u32,
@@ -408,31 +407,31 @@ pub fn write_snapshot_header(
     write_varint(bytes, u64::from(count));
 }
 
-/// Appends a *Delta* up to the number of its attributes, which the caller writes after it.
+/// Appends a *Delta* up to the number of its attributes; the caller appends these.
 pub fn write_delta_header(bytes: &mut Vec<u8>, id: u32, generation: u32, count: u16) {
     write_object_header(bytes, DELTA, id, generation);
     write_varint(bytes, u64::from(count));
 }
 
-/// Appends a *Remote* up to the number of its attributes, which the caller writes after it.
+/// Appends an *UnseenObject* up to the number of its attributes; the caller appends these.
 pub fn write_unseen_header(bytes: &mut Vec<u8>, of: UnseenObjectId, kind: u16, count: u16) {
     write_unseen_id(bytes, UNSEEN_OBJECT, of);
     write_varint(bytes, u64::from(kind));
     write_varint(bytes, u64::from(count));
 }
 
-/// Appends a *RemoteDelta* up to the number of its attributes, which the caller writes after it.
+/// Appends an *UnseenDelta* up to the number of its attributes; the caller appends these.
 pub fn write_unseen_delta_header(bytes: &mut Vec<u8>, of: UnseenObjectId, count: u16) {
     write_unseen_id(bytes, UNSEEN_DELTA, of);
     write_varint(bytes, u64::from(count));
 }
 
-/// Appends a *Forget*.
+/// Appends a *ForgetUnseen*.
 pub fn write_forget_unseen(bytes: &mut Vec<u8>, of: UnseenObjectId) {
     write_unseen_id(bytes, FORGET_UNSEEN, of);
 }
 
-/// Appends an attribute. A value longer than [`ATTRIBUTE_BYTES_MAX`] is a bug of the caller.
+/// Appends an attribute. The caller has to limit the value to [`ATTRIBUTE_BYTES_MAX`].
 pub fn write_attribute(bytes: &mut Vec<u8>, id: u16, value: &[u8]) {
     debug_assert!(value.len() <= ATTRIBUTE_BYTES_MAX as usize);
     write_varint(bytes, u64::from(id));
@@ -440,7 +439,7 @@ pub fn write_attribute(bytes: &mut Vec<u8>, id: u16, value: &[u8]) {
     bytes.extend_from_slice(value);
 }
 
-/// Appends that the object has an attribute no more; for *Delta* and *RemoteDelta*.
+/// Appends the removal of an attribute, for *Delta* and *UnseenDelta*.
 pub fn write_removed_attribute(bytes: &mut Vec<u8>, id: u16) {
     write_varint(bytes, u64::from(id));
     write_varint(bytes, u64::from(ATTRIBUTE_REMOVED));
@@ -459,12 +458,12 @@ fn write_unseen_id(bytes: &mut Vec<u8>, kind: u8, of: UnseenObjectId) {
     }
 }
 
-/// What a list of attributes is.
+/// The kind of a list of attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AttributeListKind {
-    /// All that the object has.
+    /// All attributes of the object.
     Full,
-    /// What changed, so that there may be attributes that it has no more.
+    /// Changes, which may include removed attributes.
     Delta,
 }
 
@@ -518,190 +517,4 @@ fn read_u16(reader: &mut WireReader) -> Result<u16, WireError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn motions() -> impl Strategy<Value = Motion> {
-        (
-            any::<[u32; 2]>(),
-            any::<[i16; 2]>(),
-            any::<[u8; 3]>(),
-            any::<bool>(),
-        )
-            .prop_map(
-                |([x, y], velocity, [at, heading, floor], discontinuity)| Motion {
-                    at,
-                    position: QuantizedPosition { x, y },
-                    velocity,
-                    heading,
-                    floor,
-                    discontinuity,
-                },
-            )
-    }
-
-    type Values = Vec<(u16, Vec<u8>)>;
-
-    fn values() -> impl Strategy<Value = Values> {
-        prop::collection::vec(
-            (any::<u16>(), prop::collection::vec(any::<u8>(), 0..20)),
-            0..5,
-        )
-    }
-
-    fn borrowed(values: &Values) -> SmallVec<[Attribute<'_>; 8]> {
-        values
-            .iter()
-            .map(|(id, value)| Attribute {
-                id: *id,
-                value: Some(value.as_slice()),
-            })
-            .collect()
-    }
-
-    #[test]
-    fn velocity_below_half_a_unit_is_at_rest() {
-        let half = 0.5 / VELOCITY_UNITS;
-        let speeds = [
-            0.0,
-            half,
-            half * 0.999,
-            half * 1.001,
-            1.0,
-            200.0,
-            f32::INFINITY,
-            f32::NAN,
-        ];
-        for x in speeds.into_iter().flat_map(|speed| [speed, -speed]) {
-            for y in speeds {
-                let velocity = Vec2::new(x, y);
-                let motion = Motion::of(0, Vec2::ONE, velocity, 0, 0);
-                assert_eq!(
-                    Motion::rounds_to_rest(velocity),
-                    motion.is_at_rest(),
-                    "{velocity}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn attribute_is_removed_only_by_a_delta() {
-        let mut bytes = Vec::new();
-        write_delta_header(&mut bytes, 7, 1, 2);
-        write_attribute(&mut bytes, 3, b"x");
-        write_removed_attribute(&mut bytes, 300);
-        let mut reader = WireReader::new(&bytes);
-        let Ok(ServerMessage::Delta { attributes, .. }) = ServerMessage::read(&mut reader) else {
-            panic!("no delta");
-        };
-        let read: Vec<_> = attributes
-            .iter()
-            .map(|told| (told.id, told.value))
-            .collect();
-        assert_eq!(read, [(3, Some(b"x".as_slice())), (300, None)]);
-        let mut bytes = Vec::new();
-        write_snapshot_header(&mut bytes, 7, 1, 0, Motion::default(), 1);
-        write_removed_attribute(&mut bytes, 3);
-        let read = ServerMessage::read(&mut WireReader::new(&bytes));
-        assert!(
-            matches!(read, Err(WireError::TooLong { found: 256, .. })),
-            "{read:?}"
-        );
-    }
-
-    #[test]
-    fn positions_round_to_the_nearest_unit_and_halves_up() {
-        let units = |metres: f32| quantise(Vec2::new(metres, 0.0)).x;
-        let of_unit = |unit: f32| units(unit / 64.0);
-        assert_eq!([0.49, 0.5, 1.49, 1.5, 2.5].map(of_unit), [0, 1, 1, 2, 3]);
-        assert_eq!([-3.0, f32::NAN, 1.0e12].map(units), [0, 0, u32::MAX]);
-        assert_eq!(
-            QuantizedPosition { x: 3, y: 64 }.metres(),
-            Vec2::new(3.0 / 64.0, 1.0)
-        );
-        let fast = Motion::of(0, Vec2::ZERO, Vec2::new(1.0e6, -1.0e6), 0, 0);
-        assert_eq!(fast.velocity, [i16::MAX, i16::MIN]);
-    }
-
-    proptest! {
-        #![proptest_config(draws!())]
-
-        #[test]
-        fn every_message_reads_back(id: u32, generation: u32, kind: u16, motion in motions(), values in values()) {
-            let mut bytes = Vec::new();
-            write_scene(&mut bytes, id, Vec2::new(100.0, 50.5));
-            write_controlled_object(&mut bytes, id, generation);
-            write_despawn(&mut bytes, id, generation);
-            write_snapshot_header(&mut bytes, id, generation, kind, motion, values.len() as u16);
-            values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
-            write_delta_header(&mut bytes, id, generation, values.len() as u16);
-            values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
-            write_motion(&mut bytes, id, generation, motion);
-            let about = (id > 0).then_some((id, generation));
-            write_announce(&mut bytes, about, b"well met");
-            let of = UnseenObjectId { scene: generation, id, generation };
-            write_unseen_header(&mut bytes, of, kind, values.len() as u16);
-            values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
-            write_unseen_delta_header(&mut bytes, of, values.len() as u16);
-            values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
-            write_forget_unseen(&mut bytes, of);
-            let exact = Vec2::new(0.1 + id as f32, -1.0 / generation.max(1) as f32);
-            write_own_position(&mut bytes, exact);
-
-            let mut reader = WireReader::new(&bytes);
-            let mut read = Vec::new();
-            while !reader.is_empty() {
-                read.push(ServerMessage::read(&mut reader).unwrap());
-            }
-            let attributes = borrowed(&values);
-            prop_assert_eq!(read, vec![
-                ServerMessage::Scene { scene: id, size: QuantizedPosition { x: 6400, y: 3232 } },
-                ServerMessage::ControlledObject { id, generation },
-                ServerMessage::Despawn { id, generation },
-                ServerMessage::Snapshot { id, generation, kind, motion, attributes: attributes.clone() },
-                ServerMessage::Delta { id, generation, attributes: attributes.clone() },
-                ServerMessage::Motion { id, generation, motion },
-                ServerMessage::Announce { about, bytes: b"well met" },
-                ServerMessage::UnseenObject { of, kind, attributes: attributes.clone() },
-                ServerMessage::UnseenDelta { of, attributes },
-                ServerMessage::ForgetUnseen { of },
-                ServerMessage::OwnPosition { position: exact },
-            ]);
-        }
-
-        #[test]
-        fn non_finite_position_is_an_error(bits in any::<[u32; 2]>()) {
-            let position = Vec2::from(bits.map(f32::from_bits));
-            let mut bytes = Vec::new();
-            write_own_position(&mut bytes, position);
-            let read = ServerMessage::read(&mut WireReader::new(&bytes));
-            let at = if position.x.is_finite() { 5 } else { 1 };
-            prop_assert_eq!(read, match position.is_finite() {
-                true => Ok(ServerMessage::OwnPosition { position }),
-                false => Err(WireError::NotFinite { at }),
-            });
-        }
-
-        #[test]
-        fn any_bytes_read_or_are_an_error(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-            let mut reader = WireReader::new(&bytes);
-            while !reader.is_empty() && ServerMessage::read(&mut reader).is_ok() {}
-        }
-    }
-
-    #[test]
-    fn quantized_positions_are_within_half_a_unit() {
-        let position = Vec2::new(123.456, 0.003);
-        assert!((quantise(position).metres() - position).abs().max_element() <= 0.5 / 64.0);
-        assert_eq!(
-            quantise(Vec2::new(-5.0, f32::NAN)),
-            QuantizedPosition { x: 0, y: 0 }
-        );
-        assert_eq!(
-            Motion::of(0, position, Vec2::new(999.0, -0.5), 0, 0).velocity,
-            [i16::MAX, -128]
-        );
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! Values of attributes, and how they become bytes.
+//! Values of attributes, and their encodings.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -6,21 +6,21 @@ use smallvec::SmallVec;
 use super::ATTRIBUTE_BYTES_MAX;
 use super::codec::{WireError, WireReader, write_varint};
 
-/// What an attribute's value is turned into; its encoding says how that is written.
+/// The value of an attribute. Its encoding defines its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttributeValue {
-    /// A count, a flag (0 or 1), an id.
+    /// A count, a flag (0 or 1), or an id.
     Unsigned(u64),
     /// A number that may be negative.
     Signed(i64),
     /// A measure, such as a length or a share.
     Float(f32),
-    /// Text, or whatever a game makes up.
+    /// Text, or any bytes of a game.
     Bytes(SmallVec<[u8; 16]>),
 }
 
-/// How a value stands in packets. Numbers that do not fit are clamped to the nearest that does; a number where bytes are
-/// expected, or bytes where a number is, becomes the empty value or 0.
+/// The encoding of a value in packets. Numbers outside the range are clamped; a number where bytes are expected becomes the empty value,
+/// and bytes where a number is expected become 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Encoding {
     /// 1 byte, 0 to 255.
@@ -35,15 +35,15 @@ pub enum Encoding {
     Zigzag,
     /// 4 bytes, IEEE 754, little endian.
     F32,
-    /// At most so many bytes as they are; further ones are cut off.
+    /// The bytes themselves; longer values are truncated.
     Bytes {
-        /// The longest value.
+        /// The longest value, in bytes.
         max: u32,
     },
 }
 
 impl Encoding {
-    /// The longest value in bytes.
+    /// The longest encoded value, in bytes.
     #[must_use]
     pub const fn bytes_max(self) -> u32 {
         match self {
@@ -55,7 +55,7 @@ impl Encoding {
         }
     }
 
-    /// Whether a value stands in packets as it is, and [`write`](Self::write) neither clamps nor cuts it.
+    /// Whether [`write`](Self::write) neither clamps nor truncates the value.
     #[must_use]
     pub fn fits(self, value: &AttributeValue) -> bool {
         match (self, value) {
@@ -71,7 +71,7 @@ impl Encoding {
         }
     }
 
-    /// Appends a value: at most [`bytes_max`](Self::bytes_max) bytes.
+    /// Appends the encoded value: at most [`bytes_max`](Self::bytes_max) bytes.
     pub fn write(self, value: &AttributeValue, bytes: &mut Vec<u8>) {
         match self {
             Self::U8 => bytes.push(value.unsigned().min(u64::from(u8::MAX)) as u8),
@@ -97,10 +97,10 @@ impl Encoding {
         }
     }
 
-    /// Reads a value that [`write`](Self::write) wrote; all of `bytes` is one value.
+    /// Decodes a value; `bytes` must contain nothing else.
     ///
     /// # Errors
-    /// [`WireError`] if the bytes are too few, too many, or no such number.
+    /// [`WireError`] if there are too few or too many bytes, or they are no valid number.
     pub fn read(self, bytes: &[u8]) -> Result<AttributeValue, WireError> {
         let mut reader = WireReader::new(bytes);
         let value = match self {
@@ -146,7 +146,7 @@ impl AttributeValue {
         }
     }
 
-    /// Whether it is a number from 0 to so many.
+    /// Whether it is an integer from 0 to `max`.
     fn is_within(&self, max: u64) -> bool {
         match *self {
             Self::Unsigned(value) => value <= max,
@@ -200,12 +200,12 @@ value_from! {
     f32 => Float(f32);
 }
 
-/// A plain type that can be an attribute's value, with the encoding that holds all of its values.
+/// A type that can be the value of an attribute, with an encoding for all of its values.
 pub trait AttributeType: Sized {
     /// The default encoding.
     const ENCODING: Encoding;
 
-    /// The value as it is encoded.
+    /// Converts to a value.
     fn to_value(&self) -> AttributeValue;
 
     /// The value of this type that a decoded value stands for; `None` where there is no such value: a number out of range, a
@@ -309,7 +309,7 @@ mod tests {
         bytes
     }
 
-    /// An encoding with a value that it can hold as it is.
+    /// An encoding with a value in its range.
     fn fitting() -> impl Strategy<Value = (Encoding, AttributeValue)> {
         prop_oneof![
             any::<u8>().prop_map(|v| (Encoding::U8, v.into())),
@@ -444,7 +444,7 @@ mod tests {
         #[test]
         fn any_bytes_are_a_value_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..20), (encoding, _) in fitting()) {
             if let Ok(value) = encoding.read(&bytes) {
-                // A varint may be written longer than it needs to be.
+                // A varint may be longer than necessary.
                 prop_assert!(written(encoding, &value).len() <= bytes.len());
             }
         }

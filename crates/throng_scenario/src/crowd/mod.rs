@@ -14,7 +14,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `activity.rs` | attributes change by themselves |
+//! | `attribute_changes.rs` | attributes change by themselves |
 //! | `arrivals.rs` | parties without objects, who queue at a rate |
 //! | `attributes.rs` | what characters and scenes have that clients learn |
 //! | `authenticator.rs` | who synthetic players are to the server: classes, banned addresses |
@@ -22,12 +22,12 @@
 //! | `clients.rs` | synthetic clients: login, sending, mirrors |
 //! | `commands.rs` | what scripts do to crowds |
 //! | `crowds.rs` | crowds, and who belongs to them |
-//! | `line.rs` | bad lines between the server and clients |
-//! | `links.rs` | what befalls their sessions: lost lines, second logins, kicks, bans |
+//! | `network_conditions.rs` | bad lines between the server and clients |
+//! | `disconnects.rs` | what befalls their sessions: lost lines, second logins, kicks, bans |
 //! | `load.rs` | the load under which the whole tick is measured |
-//! | `lobby.rs` | players of crowds, who queue with their parties |
+//! | `party_queueing.rs` | players of crowds, who queue with their parties |
 //! | `custom_attributes.rs` | attributes that a game names at run time |
-//! | `place.rs` | areas, and free spots in them |
+//! | `area.rs` | areas, and free spots in them |
 //! | `possession.rs` | players who control something else, or watch |
 //! | `plugin.rs` | all that in the tick |
 //! | `routes.rs` | players come along on their routes |

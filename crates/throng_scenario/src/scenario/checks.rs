@@ -48,12 +48,12 @@ pub(super) struct Evidence<'a> {
 }
 
 /// What was found.
-struct CheckResult {
+struct ExpectationCheck {
     verdict: Verdict,
     found: String,
 }
 
-impl CheckResult {
+impl ExpectationCheck {
     fn new(holds: bool, found: impl Into<String>) -> Self {
         let verdict = if holds {
             Verdict::Passed
@@ -148,7 +148,7 @@ pub(super) fn check_leaks(scenario: &Scenario, report: &mut Report, time: Timing
     {
         *of = expectation_result(
             expectation,
-            CheckResult::from_leaks(report.leaks.as_ref()),
+            ExpectationCheck::from_leaks(report.leaks.as_ref()),
             time,
         );
     }
@@ -175,7 +175,7 @@ pub(super) fn check_expectations(
         let (plain, window) = expectation.split_window();
         let ticks = evidence.report.ticks;
         let finding = if window.is_some() && ticks <= span.after {
-            CheckResult::not_exercised(format!("the run ended earlier, after tick {ticks}"))
+            ExpectationCheck::not_exercised(format!("the run ended earlier, after tick {ticks}"))
         } else {
             check_expectation(plain, watch.item(nth), &figures, evidence)
         };
@@ -222,7 +222,7 @@ pub(super) fn unchecked_expectations(scenario: &Scenario) -> Vec<ExpectationResu
 /// What was found, unless it is about time and nobody asked for that to be judged.
 fn expectation_result(
     expectation: &Expectation,
-    finding: CheckResult,
+    finding: ExpectationCheck,
     time: TimingChecks,
 ) -> ExpectationResult {
     let (plain, _) = expectation.split_window();
@@ -260,7 +260,7 @@ fn check_expectation(
     watched: Option<&WatchedExpectation>,
     figures: &WindowCounters,
     evidence: &Evidence,
-) -> CheckResult {
+) -> ExpectationCheck {
     let report = evidence.report;
     match expectation {
         Expectation::ViewsWithinCap => never_happened(watched, "nobody saw anybody", || {
@@ -279,27 +279,29 @@ fn check_expectation(
             let requested = figures.count("paths.requested");
             let unreachable = figures.count("paths.unreachable");
             match requested {
-                0 => CheckResult::not_exercised("no path was asked for"),
-                _ => CheckResult::new(unreachable == 0, format!("{unreachable} of {requested}")),
+                0 => ExpectationCheck::not_exercised("no path was asked for"),
+                _ => {
+                    ExpectationCheck::new(unreachable == 0, format!("{unreachable} of {requested}"))
+                }
             }
         }
         Expectation::MatchesAtLeast(count) => {
             let matches = figures.count("matchmaking.matches");
             if report.matchmaking.queued == 0 {
-                return CheckResult::not_exercised("no party queued");
+                return ExpectationCheck::not_exercised("no party queued");
             }
-            CheckResult::new(matches >= *count, format!("{matches} matches"))
+            ExpectationCheck::new(matches >= *count, format!("{matches} matches"))
         }
         Expectation::WaitUnderS(seconds) => {
             // Who waits still has waited, too.
             let longest = report.matchmaking.max_wait_s;
             let longest = longest.max(report.matchmaking.waiting_for_s);
             match report.matchmaking.matches {
-                0 => CheckResult::not_exercised("no match was made"),
+                0 => ExpectationCheck::not_exercised("no match was made"),
                 _ => {
                     let waiting = report.matchmaking.waiting;
                     let found = format!("{longest:.1} s, {waiting} parties still waiting");
-                    CheckResult::new(longest < *seconds, found)
+                    ExpectationCheck::new(longest < *seconds, found)
                 }
             }
         }
@@ -307,35 +309,42 @@ fn check_expectation(
         Expectation::BytesPerClientUnder(bytes) => {
             let seconds = figures.value("clients.mirror_seconds").unwrap_or(0.0);
             if seconds <= 0.0 {
-                return CheckResult::not_exercised("no client received anything");
+                return ExpectationCheck::not_exercised("no client received anything");
             }
             let found = figures.value("sync.bytes").unwrap_or(0.0) / seconds;
-            CheckResult::new(found < *bytes, format!("{found:.0} bytes/s"))
+            ExpectationCheck::new(found < *bytes, format!("{found:.0} bytes/s"))
         }
-        Expectation::NoLeaks => CheckResult::from_leaks(None),
+        Expectation::NoLeaks => ExpectationCheck::from_leaks(None),
         Expectation::HashIs(hash) => {
-            CheckResult::new(report.state_hash == *hash, report.state_hash.clone())
+            ExpectationCheck::new(report.state_hash == *hash, report.state_hash.clone())
         }
         Expectation::Counter {
             name,
             at_least,
             at_most,
-        } => match figures.value(name) {
-            None => CheckResult::not_exercised("the counter is not available here"),
-            Some(found) => {
-                let holds = at_least.is_none_or(|least| found >= least)
-                    && at_most.is_none_or(|most| found <= most);
-                // Thousandths; most figures are whole numbers.
-                CheckResult::new(holds, format!("{}", (found * 1e3).round() / 1e3))
-            }
-        },
+        } => counter_between(figures.value(name), *at_least, *at_most),
         Expectation::NoScriptErrors => no_script_faults(report),
         Expectation::NoIdleCues => no_idle_cues(report),
         // Left out above, and refused by validation within a window.
         Expectation::ScriptFaultsAllowed
         | Expectation::After { .. }
-        | Expectation::Between { .. } => CheckResult::not_exercised("nothing to judge"),
+        | Expectation::Between { .. } => ExpectationCheck::not_exercised("nothing to judge"),
     }
+}
+
+/// The counter is available and within its limits.
+fn counter_between(
+    found: Option<f64>,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+) -> ExpectationCheck {
+    let Some(found) = found else {
+        return ExpectationCheck::not_exercised("the counter is not available here");
+    };
+    let is_within =
+        at_least.is_none_or(|least| found >= least) && at_most.is_none_or(|most| found <= most);
+    // Thousandths; most figures are whole numbers.
+    ExpectationCheck::new(is_within, format!("{}", (found * 1e3).round() / 1e3))
 }
 
 /// What was found beside what is allowed; `None` for an expectation that is not about one number.
@@ -393,20 +402,20 @@ fn never_happened(
     watched: Option<&WatchedExpectation>,
     nothing: &str,
     well: impl FnOnce() -> String,
-) -> CheckResult {
+) -> ExpectationCheck {
     match watched {
         Some(watched) if watched.checked > 0 => {
             let told = watched.violations.describe();
-            CheckResult::new(told.is_none(), told.unwrap_or_else(well))
+            ExpectationCheck::new(told.is_none(), told.unwrap_or_else(well))
         }
-        _ => CheckResult::not_exercised(nothing),
+        _ => ExpectationCheck::not_exercised(nothing),
     }
 }
 
-fn paths_exact(watched: Option<&WatchedExpectation>, asked: Option<f64>) -> CheckResult {
+fn paths_exact(watched: Option<&WatchedExpectation>, asked: Option<f64>) -> ExpectationCheck {
     let (checked, found) = watched.map_or((0, 0), |watched| (watched.checked, watched.found));
     if found > 0 && (checked as f64) < (asked.unwrap_or(0.0) * found as f64).floor() {
-        return CheckResult::not_exercised(format!(
+        return ExpectationCheck::not_exercised(format!(
             "only {checked} of {found} paths could be searched anew"
         ));
     }
@@ -420,60 +429,60 @@ fn paths_exact(watched: Option<&WatchedExpectation>, asked: Option<f64>) -> Chec
     })
 }
 
-fn ticks_under(limit: Option<TickLimit>, watched: Option<&WatchedExpectation>) -> CheckResult {
+fn ticks_under(limit: Option<TickLimit>, watched: Option<&WatchedExpectation>) -> ExpectationCheck {
     let (Some(limit), Some(watched)) = (limit, watched.filter(|watched| watched.checked > 0))
     else {
-        return CheckResult::not_exercised("the run ended before a tick counted");
+        return ExpectationCheck::not_exercised("the run ended before a tick counted");
     };
     let (under, ticks) = (watched.below_limit, watched.checked);
     // Rounded up as a percentile is: of ten ticks, 99 in 100 are all ten.
     let needed = (limit.share * ticks as f64).ceil() as u64;
     let share = 100.0 * under as f64 / ticks as f64;
     let longest = watched.longest_ms;
-    CheckResult::new(
+    ExpectationCheck::new(
         under >= needed,
         format!("{share:.1} % of {ticks} ticks, longest {longest:.2} ms"),
     )
 }
 
-fn no_script_faults(report: &Report) -> CheckResult {
+fn no_script_faults(report: &Report) -> ExpectationCheck {
     let faults = report.script_fault_count;
     let ran = match report.script_cues_run {
-        0 if faults == 0 => return CheckResult::not_exercised("no cue ran"),
+        0 if faults == 0 => return ExpectationCheck::not_exercised("no cue ran"),
         1 => "a cue ran once".to_owned(),
         ran => format!("cues ran {ran} times"),
     };
     match faults {
-        0 => CheckResult::new(true, ran),
-        1 => CheckResult::new(false, format!("1 fault, {ran}")),
-        _ => CheckResult::new(false, format!("{faults} faults, {ran}")),
+        0 => ExpectationCheck::new(true, ran),
+        1 => ExpectationCheck::new(false, format!("1 fault, {ran}")),
+        _ => ExpectationCheck::new(false, format!("{faults} faults, {ran}")),
     }
 }
 
-fn no_idle_cues(report: &Report) -> CheckResult {
+fn no_idle_cues(report: &Report) -> ExpectationCheck {
     match &report.script_idle_cues[..] {
-        [] if report.script_cues_run == 0 => CheckResult::not_exercised("no cue ran"),
-        [] => CheckResult::new(true, "all did something".to_owned()),
-        [first, ..] => CheckResult::new(false, first.clone()),
+        [] if report.script_cues_run == 0 => ExpectationCheck::not_exercised("no cue ran"),
+        [] => ExpectationCheck::new(true, "all did something".to_owned()),
+        [first, ..] => ExpectationCheck::new(false, first.clone()),
     }
 }
 
-fn mirrors_equal(evidence: &Evidence) -> CheckResult {
+fn mirrors_equal(evidence: &Evidence) -> ExpectationCheck {
     let (mirrors, errors) = mirror_errors(evidence.world, 1);
     match errors.into_iter().next() {
-        Some(error) => CheckResult::new(false, error),
-        None if !evidence.at_rest => CheckResult::not_at_rest(),
+        Some(error) => ExpectationCheck::new(false, error),
+        None if !evidence.at_rest => ExpectationCheck::not_at_rest(),
         None if mirrors == 0 => {
-            CheckResult::not_exercised("no client with a mirror was there in the end")
+            ExpectationCheck::not_exercised("no client with a mirror was there in the end")
         }
-        None => CheckResult::new(true, format!("{mirrors} mirrors")),
+        None => ExpectationCheck::new(true, format!("{mirrors} mirrors")),
     }
 }
 
-fn views_stable(evidence: &Evidence) -> CheckResult {
+fn views_stable(evidence: &Evidence) -> ExpectationCheck {
     let world = evidence.world;
     if !evidence.at_rest {
-        return CheckResult::not_at_rest();
+        return ExpectationCheck::not_at_rest();
     }
     let mut links = 0;
     for (id, scene) in world.resource::<throng::world::Scenes>().iter() {
@@ -483,17 +492,17 @@ fn views_stable(evidence: &Evidence) -> CheckResult {
         links += interest.views().link_count();
         if let Err(fault) = validate_views(world, scene) {
             let SceneId(id) = id;
-            return CheckResult::new(false, format!("scene {id}: {fault}"));
+            return ExpectationCheck::new(false, format!("scene {id}: {fault}"));
         }
     }
     if world.resource::<TickChecks>().viewer_count() == 0 {
-        return CheckResult::not_exercised("nobody with a view was there in the end");
+        return ExpectationCheck::not_exercised("nobody with a view was there in the end");
     }
-    CheckResult::new(true, format!("{links} links as they should be"))
+    ExpectationCheck::new(true, format!("{links} links as they should be"))
 }
 
 /// Nothing is lost: every party, message, session and path request is accounted for.
-fn check_conserved(world: &World, report: &Report) -> CheckResult {
+fn check_conserved(world: &World, report: &Report) -> ExpectationCheck {
     let inbox = &report.inbox;
     let backlog = world.resource::<Inbox>().backlog() as u64;
     let parties = world.resource::<Matchmaker>().tickets_conserved();
@@ -512,13 +521,13 @@ fn check_conserved(world: &World, report: &Report) -> CheckResult {
     let paths = nav.requested == answered + nav.waiting;
     let queued = report.matchmaking.queued;
     if queued + inbox.received + stats.logins + nav.requested == 0 {
-        return CheckResult::not_exercised("no party, message, login or path request");
+        return ExpectationCheck::not_exercised("no party, message, login or path request");
     }
     let found = format!(
         "{queued} parties, {} messages, {} logins, {} path requests",
         inbox.received, stats.logins, nav.requested
     );
-    CheckResult::new(parties && messages && logins && paths, found)
+    ExpectationCheck::new(parties && messages && logins && paths, found)
 }
 
 /// Whether nothing waits any more that could still change what clients hold.

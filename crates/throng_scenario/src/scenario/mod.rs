@@ -2,16 +2,16 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `battles.rs` | battles: matches whose players are moved to a scene and home again |
+//! | `matches.rs` | battles: matches whose players are moved to a scene and home again |
 //! | `behaviours/` | the behaviours and cues that scenarios may name, and their parameters |
 //! | `builtin.rs` | the scenarios that come with the program |
 //! | `capture.rs` | every packet of a run, written down |
 //! | `checks.rs` | the judging of expectations |
-//! | `choose.rs` | whom a cue is about |
+//! | `selection.rs` | whom a cue is about |
 //! | `counters.rs` | the figures of a report by their names |
-//! | `directory.rs` | what became of players that persist |
+//! | `player_store.rs` | what became of players that persist |
 //! | `events/` | the event log, a JSON object a line |
-//! | `faults.rs` | cues that could not do what they say |
+//! | `script_errors.rs` | cues that could not do what they say |
 //! | `json_schema/` | the JSON Schema of scenarios |
 //! | `leaks.rs` | whether a run gives back all that it took |
 //! | `load.rs` | reading scenarios and the maps that they name, from the disk |
@@ -25,11 +25,11 @@
 //! | `schema/` | the types of a scenario file, as they are written there |
 //! | `script.rs` | cues, run when their time has come |
 //! | `sources.rs` | the files of which a scenario is made, and the parameters in them |
-//! | `stage.rs` | scenes, crowds and queues, put on a server |
+//! | `scenario_world.rs` | scenes, crowds and queues, put on a server |
 //! | `text/` | from text to values, and from a wrong value back to its words |
 //! | `timed_cue.rs` | when cues run |
 //! | `validate/` | whether a scenario makes sense |
-//! | `watch.rs` | what is watched during a run |
+//! | `tick_checks.rs` | what is watched during a run |
 
 mod behaviours;
 mod builtin;

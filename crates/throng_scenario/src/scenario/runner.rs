@@ -118,6 +118,16 @@ pub struct ScenarioRun {
     at_end: Vec<Box<dyn FnOnce(&mut World)>>,
 }
 
+/// Packets go to the synthetic clients, and to the capture if there is one.
+fn set_sink(world: &mut World, capture: Option<&PacketLog>) {
+    let mirrors = world.resource::<SyntheticClients>().sink();
+    let sink = match capture {
+        Some(capture) => capture.wrap(mirrors),
+        None => mirrors,
+    };
+    world.resource_mut::<Outbox>().set_sink(sink);
+}
+
 impl ScenarioRun {
     /// Builds the server, checks the scenario against what it knows, reads the maps, and puts everything in place. No tick
     /// has run after it.
@@ -171,12 +181,7 @@ impl ScenarioRun {
         host_matches(world);
         let capture = options.capture.map(PacketLog::new).transpose();
         let capture = capture.map_err(|source| ScenarioError::Capture { source })?;
-        let mirrors = world.resource::<SyntheticClients>().sink();
-        let sink = match &capture {
-            Some(capture) => capture.wrap(mirrors),
-            None => mirrors,
-        };
-        world.resource_mut::<Outbox>().set_sink(sink);
+        set_sink(world, capture.as_ref());
         let ticks = options
             .ticks
             .unwrap_or_else(|| (scenario.duration_s * scenario.tick_hz).round() as u64);

@@ -1,4 +1,4 @@
-//! What depends on the clock of a store: leases, and names of servers.
+//! Checks that depend on the clock of a store: leases, and names of servers.
 
 use throng_core::ids::PlayerId;
 
@@ -22,7 +22,7 @@ pub(super) fn leases_from_the_future(bench: &mut StoreTrial) -> CheckResult {
     }
     let epoch = bench.claim_free(1, 7, 500 + whole_ms + 1)?;
     expect("the epoch of who takes it", epoch, 2)?;
-    // The holder's renewal sets it right, too.
+    // A renewal by the holder corrects it as well.
     let ahead = bench.claim_free(0, 8, 1 << 50)?;
     let by = bench.servers[0].clone();
     let renewed = bench.store.renew(&by, &[(PlayerId(8), ahead)], terms(500));
@@ -31,7 +31,7 @@ pub(super) fn leases_from_the_future(bench: &mut StoreTrial) -> CheckResult {
     expect("the epoch of who takes what expired", epoch, 2)
 }
 
-/// A process of the third name, with the number it got; `None` when the name is in use.
+/// Registers a process of the third name; returns its number, or `None` if the name is in use.
 fn register_third_server(
     bench: &mut StoreTrial,
     now_ms: u64,
@@ -74,7 +74,7 @@ pub(super) fn names_in_use(bench: &mut StoreTrial) -> CheckResult {
     let (Some(second), Some(third)) = (second, third) else {
         return Err("expected two processes".to_owned());
     };
-    // Neither does a former process keep the name in use, nor does its end make it free.
+    // A former process does not keep the name in use, and its end does not free it.
     let renewed = bench.store.renew(&second, &[], terms(9_000));
     renewed.map_err(failed)?;
     bench.store.unregister_server(&second).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What a ledger asks of its store, and when.
+//! The requests of a lease table, and their times.
 
 use super::*;
 
@@ -14,12 +14,12 @@ fn is_claim(order: &StoreRequest) -> bool {
     matches!(order, StoreRequest::Claim { players, .. } if *players == [PLAYER])
 }
 
-/// With a player who came at 0.
+/// A table with a player who came at 0.
 fn with_one_player() -> LeaseTable {
     let mut ledger = LeaseTable::new(LeaseTableSettings::default());
     ledger.claim(PLAYER, 0).unwrap();
     assert!(orders(&mut ledger, 0).iter().any(is_claim));
-    // The server says that it is alive, too.
+    // The renewal marks the server as alive, too.
     ledger.receive(StoreReply::Renewed(Ok(Renewal::default())), 0, |_| ());
     let record = PlayerRecord {
         player: PLAYER,
@@ -50,7 +50,7 @@ fn player_with_unsaved_changes_is_not_claimed_again() {
     let mut ledger = with_one_player();
     ledger.release(PLAYER);
     assert!(ledger.next_save_request().is_some());
-    // While the lease is given back, another value comes, and then the player.
+    // While the lease is being released, another value is saved, and then the player returns.
     assert!(ledger.save(PLAYER, 2, [(1, Some(&[5][..]))].into_iter()));
     ledger.claim(PLAYER, 0).unwrap();
     ledger.receive(StoreReply::Saved(SaveOutcome::default()), 0, |_| ());

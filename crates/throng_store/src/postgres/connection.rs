@@ -1,4 +1,4 @@
-//! A connection to a server, whatever it is for.
+//! A connection to a Postgres server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,29 +14,29 @@ use super::errors::NamedDatabase;
 use super::tls::Address;
 use crate::error::{StoreError, StoreErrorKind};
 
-/// How long a call, or a connection to one host, may take at first.
+/// Initial limit of a call, and of a connection attempt to one host.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The limit of calls after several that timed out in a row: a large save on a slow server gets through in the end.
+/// Limit of calls after several consecutive timeouts: a large save on a slow server succeeds in the end.
 const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
-/// How long a migration or a look at the whole store may take.
+/// Limit of a migration or an inspection of the whole store.
 const LONG_CALL_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-/// After how long without data the system probes whether the other end is there, and how often. Data that is not acknowledged
-/// for [`UNACKNOWLEDGED_TIMEOUT`] ends the connection.
+/// Idle time after which the system probes the other end, and the interval of the probes. Data that is not acknowledged for
+/// [`UNACKNOWLEDGED_TIMEOUT`] ends the connection.
 const KEEPALIVES_IDLE: Duration = Duration::from_secs(10);
 const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVES_RETRIES: u32 = 3;
 const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How connections are set up: what is acknowledged is on disk, no wait is without a limit, and of a process that died or was
-/// stopped in a transaction the server releases the locks in seconds.
+/// Settings of connections: acknowledged data is on disk, every wait has a limit, and the server releases the locks of a process that died
+/// or stopped in a transaction within seconds.
 const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '1s';
     SET idle_in_transaction_session_timeout = '10s'; SET tcp_user_timeout = '10s';
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3";
 
-/// How long a call may take. Each call that times out doubles the limit of the next ones; a call that succeeds resets it.
+/// The limit of a call. Each timeout doubles the limit of the next calls; a successful call resets it.
 #[derive(Debug)]
 pub(super) struct CallLimit {
     first: Duration,
@@ -71,13 +71,13 @@ impl CallLimit {
 /// A connection, and the runtime that drives it.
 pub(super) struct PostgresConnection {
     pub named: NamedDatabase,
-    /// `None` after a call that timed out: nothing is known of the server's state then.
+    /// `None` after a call that timed out: the state of the server is unknown then.
     live: Option<(Runtime, Client)>,
     limit: Arc<CallLimit>,
 }
 
 impl PostgresConnection {
-    /// Connects, and reads nothing yet.
+    /// Connects, without reading anything.
     pub fn open(url: &str, schema: &str, limit: Arc<CallLimit>) -> Result<Self, StoreError> {
         let unnamed = NamedDatabase(format!("Postgres, schema `{schema}`"));
         let is_letter = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '_');
@@ -106,7 +106,7 @@ impl PostgresConnection {
                 limit,
             }),
             failed => {
-                // The look-up of a name may hang still, and is not waited for.
+                // The name lookup may still hang; do not wait for it.
                 runtime.shutdown_background();
                 Err(match failed {
                     Ok(Err(error)) => error,
@@ -116,8 +116,7 @@ impl PostgresConnection {
         }
     }
 
-    /// Does something on the connection, within the limit of a call. After a timeout the connection is closed, and every
-    /// further call fails.
+    /// Runs a future on the connection, within the limit of a call. After a timeout the connection is closed, and every further call fails.
     pub fn call<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut Client, &NamedDatabase) -> Result<T, StoreError>,
@@ -128,7 +127,7 @@ impl PostgresConnection {
         done
     }
 
-    /// As [`call`](Self::call), for work that may take long: a migration, or a read of all that there is.
+    /// Like [`call`](Self::call), for long work: a migration, or reading the whole store.
     pub fn long_call<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut Client, &NamedDatabase) -> Result<T, StoreError>,
@@ -172,7 +171,7 @@ fn timeout_error(named: &NamedDatabase, what: &str, within: Duration) -> StoreEr
     named.store_error(StoreErrorKind::Unreachable, cause)
 }
 
-/// Sets what the address does not.
+/// Sets what the address does not specify.
 fn fill_defaults(config: &mut Config, url: &str, connect_within: Duration) {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(connect_within);
@@ -183,7 +182,7 @@ fn fill_defaults(config: &mut Config, url: &str, connect_within: Duration) {
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(UNACKNOWLEDGED_TIMEOUT);
     }
-    // This one has a value in any case.
+    // This option has a default value in the configuration.
     if !url.contains("keepalives_idle") {
         config.keepalives_idle(KEEPALIVES_IDLE);
     }
@@ -195,7 +194,7 @@ fn fill_defaults(config: &mut Config, url: &str, connect_within: Duration) {
     }
 }
 
-/// Where a database is: its hosts and its name.
+/// The hosts and name of a database, for errors.
 fn database_name(config: &Config, schema: &str) -> String {
     let hosts = config.get_hosts().iter();
     let hosts: Vec<String> = hosts
@@ -212,18 +211,18 @@ fn database_name(config: &Config, schema: &str) -> String {
     )
 }
 
-/// A name that no other session has.
+/// A session name that no other session has.
 fn session_name() -> String {
     static NTH: AtomicU32 = AtomicU32::new(0);
     let nth = NTH.fetch_add(1, Ordering::Relaxed);
     format!("{}-{}-{nth}", unix_ms(), std::process::id())
 }
 
-/// Whether a pooler gives the sessions of the server to one transaction after another: another connection, which holds a
-/// session, has this connection's, or this one has another session now.
+/// Whether a connection pooler in transaction mode is in between: then another connection, which holds a session, shares this connection's
+/// session, or this connection has changed its session.
 async fn is_pooled(address: &Address, client: &Client, session: &str) -> bool {
     let Ok((other, driver)) = address.connect().await else {
-        // The server may have no second connection to spare.
+        // The server may have no second connection free.
         return false;
     };
     let begun = other.batch_execute("BEGIN").await;
@@ -236,7 +235,7 @@ async fn is_pooled(address: &Address, client: &Client, session: &str) -> bool {
     seen.as_deref() == Some(session) || own.as_deref() != Some(session)
 }
 
-/// The name of the session that a connection has; without a prepared statement, which poolers may not have.
+/// The session name of a connection; without a prepared statement, which poolers may not support.
 async fn session_name_of(client: &Client) -> Result<Option<String>, Error> {
     let ask = "SELECT current_setting('throng.session', true)";
     let answer = client.simple_query(ask).await?;
@@ -246,7 +245,7 @@ async fn session_name_of(client: &Client) -> Result<Option<String>, Error> {
     }))
 }
 
-/// The server's own limit for a statement: longer than the client's, which closes the connection.
+/// The server's own statement timeout: longer than the client's, which closes the connection.
 fn statement_timeout_ms(call: Duration) -> u128 {
     2 * call.as_millis()
 }

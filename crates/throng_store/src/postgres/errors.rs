@@ -1,11 +1,11 @@
-//! What a server says, as faults.
+//! Converts errors of the server to store errors.
 
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 use crate::error::{StoreError, StoreErrorKind};
 
-/// A database, as errors name it: never with a password.
+/// The name of a database in errors, without its password.
 #[derive(Clone, Debug)]
 pub(super) struct NamedDatabase(pub String);
 
@@ -53,7 +53,7 @@ fn error_kind(state: &SqlState) -> StoreErrorKind {
         _ if is_one_of(&full) => StoreErrorKind::DiskFull,
         _ if is_one_of(&corrupt) => StoreErrorKind::Corrupt,
         _ if is_one_of(&foreign) => StoreErrorKind::NotAPlayerStore,
-        // Data exceptions, and constraints that are broken.
+        // Data exceptions and constraint violations.
         Some("22" | "23") => StoreErrorKind::ValueRejected,
         _ => StoreErrorKind::Unreachable,
     }

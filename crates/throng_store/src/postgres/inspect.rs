@@ -1,4 +1,4 @@
-//! A store on a server, looked at from outside.
+//! Inspection of a store on a server.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,13 @@ use crate::encodings::encoding_of;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::inspection::{DisplayValue, PROBLEMS_MAX, StoreInspection, StoredRow};
 
-/// Rows that are read at once.
+/// Rows per fetch.
 const ROWS: i32 = 1_000;
 
-/// What an operator does with a store. Servers that run may be left to it: what is read is as it was at one moment, and nobody waits
-/// for whoever reads.
+/// The commands of an operator. Servers may keep running: the data is read as of one moment, and reading blocks nobody.
 impl PostgresSource {
-    /// Brings the tables up to date, and gives the name of the store and the versions before and after. Tables that are not there
-    /// are made. The role needs the right to create them; that of a server needs none but the use of the schema:
+    /// Migrates the tables to the newest version, and creates missing ones. Returns the name of the store and the versions before and
+    /// after. The role needs the right to create tables; the role of a server only needs to use the schema:
     ///
     /// ```sql
     /// GRANT USAGE ON SCHEMA throng TO game;
@@ -29,7 +28,7 @@ impl PostgresSource {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError`] when the schema is another program's, or the server does not let it be written.
+    /// [`StoreError`] if the schema belongs to another program, or cannot be written.
     pub fn migrate(&self) -> Result<(String, i64, i64), StoreError> {
         let mut connection = self.connect()?;
         let before = connection
@@ -37,18 +36,18 @@ impl PostgresSource {
         Ok((connection.named.0, before, schema::VERSION))
     }
 
-    /// Reads all of a store, and says what it holds and what is wrong with it. O(store).
+    /// Reads a whole store, and reports its contents and problems. O(store).
     ///
     /// # Errors
-    /// [`StoreError`] when it is no store of the newest version, or cannot be read.
+    /// [`StoreError`] if it is no store of the newest version, or cannot be read.
     pub fn inspect(&self) -> Result<StoreInspection, StoreError> {
         self.read_snapshot(inspect_tables)
     }
 
-    /// Shows every player by ascending id as it is stored (ids from 2^63 on come first), until `show` says `false`.
+    /// Passes every player, as stored, to `show`, by ascending id (ids from 2^63 on come first), until `show` returns `false`.
     ///
     /// # Errors
-    /// [`StoreError`] when it is no store of the newest version, or cannot be read.
+    /// [`StoreError`] if it is no store of the newest version, or cannot be read.
     pub fn dump(&self, mut show: impl FnMut(StoredRow) -> bool) -> Result<(), StoreError> {
         self.read_snapshot(async |tables| dump_all(tables, &mut show).await)
     }
@@ -57,7 +56,7 @@ impl PostgresSource {
         PostgresConnection::open(&self.url, &self.schema, self.limit.clone())
     }
 
-    /// Does something in a transaction that reads the store as it is at one moment, and writes nothing.
+    /// Runs `work` in a read-only transaction with a snapshot of one moment.
     fn read_snapshot<T>(
         &self,
         work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, Error>,
@@ -86,7 +85,7 @@ impl PostgresSource {
     }
 }
 
-/// The attributes of a store by their numbers: names, and encodings where these are known.
+/// The attributes of a store by number: names, and encodings if they are known.
 async fn attributes(
     tables: &Transaction<'_>,
 ) -> Result<BTreeMap<i32, (String, String, Option<Encoding>)>, Error> {
@@ -106,7 +105,7 @@ async fn inspect_tables(tables: &Transaction<'_>) -> Result<StoreInspection, Err
         version: schema::VERSION,
         ..StoreInspection::default()
     };
-    // The server holds to its keys, unless somebody told it not to.
+    // Foreign keys exclude orphans, unless somebody has disabled them.
     let orphans = "SELECT count(*) FROM value LEFT JOIN player ON player.player = value.player
         LEFT JOIN attribute ON attribute.id = value.attribute WHERE player.player IS NULL OR attribute.id IS NULL";
     let orphans: i64 = tables.query_one(orphans, &[]).await?.get(0);
@@ -138,7 +137,7 @@ async fn inspect_tables(tables: &Transaction<'_>) -> Result<StoreInspection, Err
     Ok(findings)
 }
 
-/// Counts values, and finds those of which people are shown something else than what is kept: somebody changed the wrong column.
+/// Counts values, and finds those whose readable form differs from the stored bytes: somebody has edited the wrong column.
 async fn inspect_values(
     tables: &Transaction<'_>,
     attributes: &BTreeMap<i32, (String, String, Option<Encoding>)>,

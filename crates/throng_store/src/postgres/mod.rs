@@ -1,17 +1,17 @@
 //! The store on a Postgres server.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `schema` | tables and migrations |
-//! | `connection` | a connection, whatever it is for |
+//! | `connection` | a connection to the server |
 //! | `tls` | its encryption |
-//! | `errors` | what the server says, as faults |
-//! | `shown` | values as people read them |
-//! | `store`, `tables` | the store, and what it says to the server |
-//! | `inspect` | a store looked at from outside: for operators |
+//! | `errors` | errors of the server as store errors |
+//! | `display` | readable values |
+//! | `store`, `tables` | the store and its statements |
+//! | `inspect` | inspection for operators |
 //!
-//! Every call is one transaction of a few statements, however many players it is about: each statement takes arrays. Rows of
-//! players are locked by ascending id, so that servers that ask at the same time wait for each other and do not deadlock.
+//! Every call is one transaction of a few statements, whatever the number of players: statements take arrays. Rows of players are locked by
+//! ascending id, so that concurrent servers wait for each other without deadlocks.
 
 mod connection;
 mod display;

@@ -1,18 +1,18 @@
-//! The tables of a store, and how a database comes to have them.
+//! The tables of a store and their migrations.
 //!
-//! They lie in a schema of their own, and what is in them can be read with `psql`:
+//! They are in a separate schema, and can be read with `psql`:
 //!
 //! ```sql
-//! SELECT * FROM throng.player_value WHERE player = 7;   -- what is kept of a player, by the names of attributes
-//! SELECT * FROM throng.held_lease;                      -- who is live where, and until when
+//! SELECT * FROM throng.player_value WHERE player = 7;   -- stored values of a player, by attribute name
+//! SELECT * FROM throng.held_lease;                      -- live players, their servers, and the expiry of leases
 //! ```
 
 use tokio_postgres::{Client, Error, Transaction};
 
-/// The schema of whoever asks for none.
+/// The default schema.
 pub(super) const SCHEMA: &str = "throng";
 
-/// Each brings a schema from one version to the next. Never changed once released: what is new is added at the end.
+/// Each migrates a schema to the next version. Never changed after a release: new migrations are added at the end.
 const MIGRATIONS: [&str; 2] = ["
 CREATE TABLE attribute (
     id INTEGER PRIMARY KEY,
@@ -76,28 +76,28 @@ COMMENT ON COLUMN server.seen_ms IS 'when it enrolled, saved or renewed last; 0:
 COMMENT ON COLUMN server.lease_ms IS 'for how long its name is in use after that';
 "];
 
-/// The version of a schema that went through all migrations.
+/// The version of a schema after all migrations.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// What a schema is, before anything is written to it.
+/// The state of a schema, before anything is written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaKind {
-    /// It is not there, or has no table.
+    /// It does not exist, or has no table.
     Empty,
     /// A store of this version.
     Store(i64),
-    /// A store of a version that is not known here.
+    /// A store of a newer version than this program supports.
     Newer(i64),
-    /// Somebody else's: it has tables, and none of them says a version.
+    /// A schema of another program: it has tables, but no version.
     Foreign,
 }
 
-/// Looks at a schema, a checked name.
+/// Determines the state of a schema. `schema` is a validated name.
 pub(super) async fn kind_of(
     transaction: &Transaction<'_>,
     schema: &str,
 ) -> Result<SchemaKind, Error> {
-    // Not of the information schema, which hides the tables that this role may not read.
+    // Not the information schema, which hides tables that this role may not read.
     let tables = "SELECT count(*), count(*) FILTER (WHERE relname = 'store_version')
         FROM pg_catalog.pg_class WHERE relkind = ANY('{r,v,m,f,p}') AND relnamespace =
             (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)";
@@ -118,7 +118,7 @@ pub(super) async fn kind_of(
     })
 }
 
-/// What a schema is. Needs no right to create anything. `schema` is a checked name.
+/// Determines the state of a schema, without the right to create anything. `schema` is a validated name.
 pub(super) async fn read(client: &mut Client, schema: &str) -> Result<SchemaKind, Error> {
     let transaction = client.build_transaction().read_only(true).start().await?;
     let kind = kind_of(&transaction, schema).await?;
@@ -126,15 +126,15 @@ pub(super) async fn read(client: &mut Client, schema: &str) -> Result<SchemaKind
     Ok(kind)
 }
 
-/// Makes a schema, or brings one that is ours up to date, in one transaction, and says what it was before; servers that start at
-/// the same time do so one after the other. `schema` is a checked name.
+/// Creates or migrates a schema in one transaction, and returns its state before. Servers that start at the same time do so one after the
+/// other. `schema` is a validated name.
 pub(super) async fn migrate(client: &mut Client, schema: &str) -> Result<SchemaKind, Error> {
     let transaction = client.transaction().await?;
     // A migration may take long, and another process waits for it.
     transaction
         .batch_execute("SET LOCAL lock_timeout = '10min'")
         .await?;
-    // `thrg`: whoever else locks this number waits for us, and we for it.
+    // `thrg`: all migrations wait for this lock.
     transaction
         .execute("SELECT pg_advisory_xact_lock(1953002087)", &[])
         .await?;

@@ -33,7 +33,7 @@ pub struct PostgresSource {
 }
 
 impl fmt::Debug for PostgresSource {
-    /// Without the address, which may have a password.
+    /// Without the address, which may contain a password.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("PostgresSource")
@@ -43,11 +43,11 @@ impl fmt::Debug for PostgresSource {
 }
 
 impl PostgresSource {
-    /// In the schema `throng` of a database, by its address: `postgres://user:password@host:port/database`, or
-    /// `host=… user=… dbname=…`. The schema is made if it is not there; for a role that may not do that another one
-    /// [migrates](Self::migrate) it before. With `sslmode=require` or `verify-full` the connection is encrypted and the server's
-    /// certificate checked: by the certificates in the PEM file `sslrootcert`, or that of the environment variable
-    /// `PGSSLROOTCERT`, or else those that the system trusts. A connection pooler between has to be in session mode.
+    /// The schema `throng` of the database at this address: `postgres://user:password@host:port/database`, or `host=… user=… dbname=…`. The
+    /// schema is created if it does not exist; if the role may not do that, another role has to [migrate](Self::migrate) it before. With
+    /// `sslmode=require` or `verify-full` the connection is encrypted and the server's certificate is verified, with the certificates in
+    /// the PEM file `sslrootcert`, or in the file named by the environment variable `PGSSLROOTCERT`, or those that the system trusts. A
+    /// connection pooler has to be in session mode.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -57,16 +57,15 @@ impl PostgresSource {
         }
     }
 
-    /// How long a call may take before its connection is closed and another one opened: 5 s if this is not set. Each call that
-    /// times out doubles the limit of the next ones, up to 30 s, until one succeeds. A connection to a host has the same limit,
-    /// unless the address has a `connect_timeout`.
+    /// Limit of a call, after which its connection is closed and another one is opened; 5 s by default. Each timeout doubles the limit of
+    /// the next calls, up to 30 s, until one succeeds. A connection attempt has the same limit, unless the address has a `connect_timeout`.
     #[must_use]
     pub fn with_call_timeout(mut self, limit: Duration) -> Self {
         self.limit = Arc::new(CallLimit::new(limit));
         self
     }
 
-    /// In another schema, so that one database can have several stores. The name is of lower-case letters, digits and `_`.
+    /// Uses another schema, so that one database can contain several stores. The name consists of lower-case letters, digits and `_`.
     #[must_use]
     pub fn with_schema(mut self, name: impl Into<String>) -> Self {
         self.schema = name.into();
@@ -82,7 +81,7 @@ impl StoreFactory for PostgresSource {
     }
 }
 
-/// A store on a Postgres server: one connection, used by the thread that has the store.
+/// A store on a Postgres server: one connection, used by one thread.
 pub struct PostgresStore {
     connection: PostgresConnection,
     encodings: HashMap<u16, Encoding, FixedState>,
@@ -90,7 +89,7 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects, makes the schema if it is not there, and brings its tables up to date.
+    /// Connects, creates the schema if it does not exist, and migrates its tables.
     ///
     /// # Errors
     /// [`StoreError`], with the database's name and without its password.
@@ -108,7 +107,7 @@ impl PostgresStore {
         })
     }
 
-    /// Does something in one transaction, which is done wholly or not at all.
+    /// Runs `work` in one transaction.
     fn in_transaction<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut PostgresTables) -> Result<T, StoreError>,
@@ -134,7 +133,7 @@ impl PostgresStore {
     }
 }
 
-/// Brings the tables up to date, and gives their version before.
+/// Migrates the tables, and returns their version before.
 pub(super) async fn migrate(
     client: &mut Client,
     schema: &str,
@@ -157,7 +156,7 @@ pub(super) async fn migrate(
     Ok(before.unwrap_or(0))
 }
 
-/// What an operator has to do when a role may not create tables.
+/// Adds what an operator has to do if a role may not create tables.
 fn explain_missing_rights(found: Option<i64>, mut error: StoreError) -> StoreError {
     if error.kind == StoreErrorKind::ReadOnly {
         let found = found.map_or("there are no tables".to_owned(), |found| {
@@ -174,7 +173,7 @@ fn explain_missing_rights(found: Option<i64>, mut error: StoreError) -> StoreErr
     error
 }
 
-/// The version of a schema that can be used; `None` of one that is still empty.
+/// The version of a usable schema; `None` if it is still empty.
 pub(super) fn usable_version(
     kind: SchemaKind,
     named: &NamedDatabase,
@@ -251,13 +250,13 @@ impl StoreBackend for PostgresStore {
         terms: RegistrationTerms,
     ) -> Result<ServerId, StoreError> {
         self.in_transaction(async |tables| {
-            // Processes of one name that start at the same time do so one after the other.
+            // Processes of one name that start at the same time wait for each other.
             let lock = "SELECT pg_advisory_xact_lock(1953002087, hashtext(current_schema() || ' ' || $1))";
             tables.execute(lock, &[&name]).await?;
             let now_ms = tables.now_ms(terms.at_ms).await?;
             let last = tables.last_process(name).await?;
             last.check_name_free((&tables.named.0, name), terms, now_ms)?;
-            // A row that a dead process keeps locked is left to the claims, which this name has at once.
+            // Rows that a dead process keeps locked are skipped: a later claim takes these leases over, because they have this name.
             let statement = "WITH held AS (SELECT player FROM player WHERE server = $1 ORDER BY player FOR UPDATE SKIP LOCKED)
                 UPDATE player SET server = NULL, incarnation = NULL FROM held WHERE player.player = held.player";
             tables.execute(statement, &[&name]).await?;
@@ -441,7 +440,7 @@ impl StoreBackend for PostgresStore {
 
     fn lookup(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
         self.in_transaction(async |tables| {
-            // Both statements see the same moment.
+            // Both statements read the same snapshot.
             let once = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
             tables.batch_execute(once).await?;
             let statement =

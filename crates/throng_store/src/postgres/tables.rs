@@ -1,4 +1,4 @@
-//! What a call of the store says to the server, in its transaction.
+//! The statements of a store's calls, in their transaction.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,14 +17,14 @@ use crate::lease::{LeaseState, ServerId};
 use crate::registration::LastProcess;
 use crate::save_batch::{PlayerSave, SaveBatch};
 
-/// How long a claim waits for the rows that others add, and how long everything else waits.
+/// How long a claim waits for rows that other transactions add, and how long everything else waits.
 const SHORT_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '50ms'";
 const LONG_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
 
-/// How often a claim halves a part with a locked row, so that it ends within the limit of a call.
+/// How often a claim halves a part that contains a locked row, so that it ends within the limit of a call.
 const SPLITS_MAX: u32 = 24;
 
-/// What a call works with.
+/// The context of a call.
 pub(super) struct PostgresTables<'c> {
     pub transaction: Transaction<'c>,
     pub named: &'c NamedDatabase,
@@ -32,10 +32,10 @@ pub(super) struct PostgresTables<'c> {
     pub statements: &'c Statements,
 }
 
-/// What the server has read, by its text.
+/// Prepared statements, by their text.
 pub(super) type Statements = RefCell<HashMap<&'static str, Statement, FixedState>>;
 
-/// What a statement is given.
+/// Parameters of a statement.
 pub(super) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
 
 /// The lease of a player, the revision, and the tick.
@@ -55,7 +55,7 @@ pub(super) fn ids(players: &[PlayerId]) -> Vec<i64> {
 }
 
 impl PostgresTables<'_> {
-    /// A statement, which the server reads once a connection.
+    /// A statement, prepared once per connection.
     pub async fn prepared(&self, text: &'static str) -> Result<Statement, StoreError> {
         let known = self.statements.borrow().get(text).cloned();
         if let Some(known) = known {
@@ -81,13 +81,13 @@ impl PostgresTables<'_> {
         self.query(text, values).await.map(|_| ())
     }
 
-    /// Says something that has no values and no answer.
+    /// Executes statements without parameters and results.
     pub async fn batch_execute(&self, text: &str) -> Result<(), StoreError> {
         let said = self.transaction.batch_execute(text).await;
         said.map_err(|error| self.named.error(error))
     }
 
-    /// Players' rows, locked until the end of the transaction. By ascending id, so that nobody waits in a circle.
+    /// The rows of players, locked until the end of the transaction. By ascending id, to avoid deadlocks.
     pub async fn lock(&self, players: &[i64]) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
         let statement =
             "SELECT player, revision, tick, epoch, server, incarnation, expires_ms, lease_ms FROM player
@@ -95,7 +95,7 @@ impl PostgresTables<'_> {
         self.rows(statement, players).await
     }
 
-    /// As [`lock`](Self::lock), without the rows that somebody else has locked.
+    /// Like [`lock`](Self::lock), without the rows that another transaction has locked.
     pub async fn lock_free(
         &self,
         players: &[i64],
@@ -106,7 +106,7 @@ impl PostgresTables<'_> {
         self.rows(statement, players).await
     }
 
-    /// Players' rows as they are committed, locked or not.
+    /// The committed rows of players, locked or not.
     pub async fn read(&self, players: &[i64]) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
         let statement =
             "SELECT player, revision, tick, epoch, server, incarnation, expires_ms, lease_ms FROM player
@@ -138,7 +138,7 @@ impl PostgresTables<'_> {
         Ok(rows.collect())
     }
 
-    /// The values of players, of the attributes that the game knows; what it does not know any more is kept, and not given.
+    /// The values of players for the registered attributes. Values of other attributes stay stored and are not returned.
     pub async fn values(
         &self,
         players: &[i64],
@@ -155,7 +155,7 @@ impl PostgresTables<'_> {
         Ok(values)
     }
 
-    /// The time by the clock of the server, which all processes share; of tests another one.
+    /// The time of the server's clock, which all processes share; tests pass another one.
     pub async fn now_ms(&self, at_ms: Option<u64>) -> Result<u64, StoreError> {
         if let Some(at_ms) = at_ms {
             return Ok(at_ms);
@@ -165,7 +165,7 @@ impl PostgresTables<'_> {
         Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0) as u64))
     }
 
-    /// The last process of a name; none has the number 0.
+    /// The last process of a name, or number 0 if there is none.
     pub async fn last_process(&self, name: &str) -> Result<LastProcess, StoreError> {
         let statement = "SELECT incarnation, seen_ms, lease_ms FROM server WHERE name = $1
             ORDER BY incarnation DESC LIMIT 1";
@@ -181,7 +181,7 @@ impl PostgresTables<'_> {
         Ok(rows.first().map(read).unwrap_or_default())
     }
 
-    /// A process was seen, or signed off: at 0.
+    /// Records that a process was seen, or with 0 that it has ended.
     pub async fn mark_seen(&self, server: &ServerId, now_ms: u64) -> Result<(), StoreError> {
         let statement = "UPDATE server SET seen_ms = $3 WHERE name = $1 AND incarnation = $2";
         let (incarnation, now_ms) = (server.incarnation as i64, now_ms as i64);
@@ -189,7 +189,7 @@ impl PostgresTables<'_> {
             .await
     }
 
-    /// The number of a server's last batch, and who was refused in it.
+    /// The number of a server's last batch, and the players refused in it.
     pub async fn last_batch(&self, by: &ServerId) -> Result<(u64, BTreeSet<i64>), StoreError> {
         let statement =
             "SELECT batch, refused FROM server WHERE name = $1 AND incarnation = $2 FOR UPDATE";
@@ -202,7 +202,7 @@ impl PostgresTables<'_> {
         Ok((found.get::<_, i64>(0) as u64, refused.into_iter().collect()))
     }
 
-    /// What is wrong with a save before anything is written of it.
+    /// Validates a save before anything is written.
     pub fn error_of_save(&self, batch: &SaveBatch, save: &PlayerSave) -> Option<StoreError> {
         let mut written = batch.values(save).filter(|(_, value)| value.is_some());
         let (unknown, _) = written.find(|(id, _)| !self.encodings.contains_key(id))?;
@@ -213,8 +213,8 @@ impl PostgresTables<'_> {
         )
     }
 
-    /// Writes what a batch says of those who are not refused. Who cannot be kept is refused, too, with all who are tied to it,
-    /// and the reason put down.
+    /// Writes the saves of a batch that are not refused. Saves that the store rejects are refused, together with all that are joined with
+    /// them, and the reason is recorded.
     pub async fn write(
         &mut self,
         batch: &SaveBatch,
@@ -241,7 +241,7 @@ impl PostgresTables<'_> {
         Ok(faults)
     }
 
-    /// Writes some saves, or none of them where one cannot be kept: gives why.
+    /// Writes some saves, or none of them if one is rejected: then it returns the reason.
     pub async fn try_write(
         &mut self,
         batch: &SaveBatch,
@@ -329,8 +329,7 @@ impl PostgresTables<'_> {
         Ok(())
     }
 
-    /// Adds rows of players who have none. A row that somebody else is adding stays away: a part with one is halved until it
-    /// is found.
+    /// Adds rows of new players. A row that another transaction is adding is skipped: a part that contains one is halved until it is found.
     pub async fn add_rows(&mut self, players: Vec<i64>) -> Result<(), StoreError> {
         if players.is_empty() {
             return Ok(());
@@ -353,7 +352,7 @@ impl PostgresTables<'_> {
         self.batch_execute(LONG_LOCK_TIMEOUT).await
     }
 
-    /// Adds rows, or none of them where one is locked: gives why.
+    /// Adds rows, or none of them if one is locked: then it returns the reason.
     pub async fn try_add_rows(
         &mut self,
         players: &[i64],
@@ -378,7 +377,7 @@ impl PostgresTables<'_> {
         }
     }
 
-    /// Gives leases back that have these epochs still.
+    /// Releases leases that still have these epochs.
     pub async fn release(&self, releases: &[(PlayerId, u64)]) -> Result<(), StoreError> {
         if releases.is_empty() {
             return Ok(());

@@ -1,7 +1,7 @@
-//! The store on a server on a bad day: a network that stalls, rows that others keep locked.
+//! The store on a server under bad conditions: a network that stalls, rows that other transactions keep locked.
 //!
-//! The server is that of `THRONG_POSTGRES`, without which nothing is tested: `.ci/with_postgres cargo test postgres` starts one.
-//! Every test has a schema of its own there.
+//! The server is that of `THRONG_POSTGRES`; without it nothing is tested. `.ci/with_postgres cargo test postgres` starts one. Every test
+//! has its own schema there.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -29,10 +29,10 @@ use crate::store::{ClaimResult, Renewal, StoreBackend, StoreFactory};
 use crate::supervisor::{StoreReply, StoreRequest, StoreSupervisor};
 use crate::testing::{FIRST_MINUTE, Operator, TAKE_OVER, TestSchema, postgres_url};
 
-/// How long a test waits for what must happen.
+/// Timeout for events that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The store in a schema, ready for players.
+/// The store in a schema, with registered attributes.
 fn opened(schema: &TestSchema) -> PostgresStore {
     let mut store = schema.open();
     store.register_attributes(&attributes()).unwrap();
@@ -100,7 +100,7 @@ fn forward(mut from: TcpStream, mut to: TcpStream, is_stalled: &AtomicBool) {
     }
 }
 
-/// Does something that must not take for ever, on a thread of its own.
+/// Runs work on its own thread, with a timeout.
 fn within_timeout<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, wait) = sync_channel(1);
     thread::spawn(move || done.send(work()));
@@ -119,14 +119,14 @@ fn stalled_network_fails_the_call_and_is_survived() {
     let look = StoreRequest::Lookup {
         players: vec![PlayerId(1)],
     };
-    // On a busy machine a call may take longer than the limit, too: the next ones have more time.
+    // On a busy machine a call may exceed the limit, too: the next ones have more time.
     let works = |supervisor: &mut StoreSupervisor, from_ms: u64| {
         let mut attempts = (0..20).map(|nth| supervisor.execute(&look, from_ms + nth * 10_000));
         attempts.any(|done| matches!(done, Ok(StoreReply::LookedUp(..))))
     };
     assert!(works(&mut supervisor, 0));
     proxy.stall(true);
-    // The call that is under way, and a connection that is opened then.
+    // The current call, and a connection attempt after it.
     for (now_ms, what) in [
         (1_000_000, "no reply within"),
         (1_010_000, "no connection within"),
@@ -143,7 +143,7 @@ fn stalled_network_fails_the_call_and_is_survived() {
     assert!(works(&mut supervisor, 2_000_000));
 }
 
-/// The epochs of players whose leases were granted, and the faults of the others.
+/// The epochs of granted leases, and the errors of the others.
 fn results(claimed: Vec<ClaimResult>) -> Vec<Result<u64, StoreErrorKind>> {
     let results = claimed.into_iter().map(|claimed| match claimed {
         ClaimResult::Granted { epoch, .. } => Ok(epoch),
@@ -163,7 +163,7 @@ fn locked_row_refuses_no_other_claim() {
     let granted = results(store.claim(&a, &known, FIRST_MINUTE).unwrap());
     assert_eq!(granted, [Ok(1); 10]);
     let other = schema.operator();
-    // One that is there, and one whose first claim is not committed.
+    // An existing row, and one whose insert is not committed.
     other.execute("BEGIN; SELECT 1 FROM player WHERE player = 7 FOR UPDATE; INSERT INTO player (player) VALUES (15)");
     let all: Vec<PlayerId> = (1..=20).map(PlayerId).collect();
     let found = results(store.claim(&a, &all, FIRST_MINUTE).unwrap());
@@ -193,7 +193,7 @@ fn locked_row_keeps_no_server_from_starting() {
     let players = [PlayerId(1), PlayerId(2)];
     results(store.claim(&before, &players, FIRST_MINUTE).unwrap());
     let other = schema.operator();
-    // As a process that was stopped in the middle of a save.
+    // Like a process that was stopped in the middle of a save.
     other.execute("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE; UPDATE server SET batch = 1 WHERE name = 'a'");
     let after = store.register_server("a", TAKE_OVER).unwrap();
     assert_eq!(after.incarnation, before.incarnation + 1);
@@ -212,7 +212,7 @@ fn locked_row_is_neither_lost_nor_renewed() {
     results(store.claim(&a, &players, FIRST_MINUTE).unwrap());
     let other = schema.operator();
     other.execute("BEGIN; SELECT 1 FROM player WHERE player <= 2 FOR UPDATE");
-    // The lease of the second was another one, whoever has its row.
+    // The second lease has another epoch, whoever has its row locked.
     let leases = [
         (PlayerId(1), 1),
         (PlayerId(2), 9),
@@ -261,7 +261,7 @@ fn locked_row_delays_a_save_and_keeps_the_store_open() {
     };
     let error = supervisor.execute(&save, 0).unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Locked, "{error}");
-    // Others are served meanwhile, at once.
+    // Other requests are executed meanwhile, at once.
     let look = StoreRequest::Lookup {
         players: vec![PlayerId(2)],
     };
@@ -339,7 +339,7 @@ fn role_without_rights_to_create_runs_a_server() {
     }
 }
 
-/// A connection pooler in front of the server, if there is the program.
+/// A connection pooler in front of the server, if the program is installed.
 struct Pooler(Child, PathBuf, u16);
 
 impl Pooler {
@@ -369,7 +369,7 @@ impl Pooler {
             .arg(&settings)
             .stderr(Stdio::null())
             .stdout(Stdio::null());
-        // It refuses to be the superuser's.
+        // The pooler refuses to run as the superuser.
         let is_root = fs::metadata("/proc/self").is_ok_and(|of| of.uid() == 0);
         if is_root {
             command.uid(65_534);
@@ -414,7 +414,7 @@ fn pooler_in_transaction_mode_is_refused() {
 #[test]
 fn encrypted_connection_needs_a_trusted_certificate_of_the_host() {
     let Some(url) = postgres_url() else { return };
-    // Certificates are made by `.ci/with_postgres`.
+    // `.ci/with_postgres` creates the certificates.
     let Ok(roots) = std::env::var("THRONG_POSTGRES_CA") else {
         return;
     };

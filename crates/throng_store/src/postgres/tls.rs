@@ -1,7 +1,7 @@
-//! Encryption of a connection: what an address says of it, and the certificates that are trusted.
+//! Encryption of a connection: the settings in an address, and the trusted certificates.
 //!
-//! `sslmode=require` and `verify-full` are the same here: the certificate of the server is checked, and that it is for its host.
-//! All other modes connect without encryption.
+//! `sslmode=require` and `verify-full` are the same here: the certificate of the server and its host name are verified. All other modes
+//! connect without encryption.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::errors::NamedDatabase;
 use crate::error::{StoreError, StoreErrorKind};
 
-/// Where the file with certificates is when the address does not say it, as for other programs of Postgres.
+/// Environment variable with the certificate file if the address does not name one, as in other Postgres clients.
 const ROOTS_VARIABLE: &str = "PGSSLROOTCERT";
 
 /// An address, and how to connect to it.
@@ -46,9 +46,9 @@ impl Address {
         Ok(Self { config, tls })
     }
 
-    /// Connects, and gives what stops the connection.
+    /// Connects, and returns a handle that stops the connection.
     pub async fn connect(&self) -> Result<(Client, AbortHandle), Error> {
-        // A connection is driven by every later call, and its errors come out of those.
+        // Later calls drive the connection, and return its errors.
         if let Some(tls) = &self.tls {
             let (client, connection) = self.config.connect(tls.clone()).await?;
             return Ok((client, tokio::spawn(connection).abort_handle()));
@@ -87,7 +87,7 @@ fn connector(roots: Option<&str>, named: &NamedDatabase) -> Result<MakeRustlsCon
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// An address without one of its parameters, and the value of that. Values of `key=value` addresses have no spaces.
+/// An address without one of its parameters, and the value of that. Values of `key=value` addresses contain no spaces.
 fn take_parameter(url: &str, key: &str) -> (String, Option<String>) {
     let value_of = |pair: &str| {
         let (name, value) = pair.split_once('=')?;
@@ -119,7 +119,7 @@ fn take_parameter(url: &str, key: &str) -> (String, Option<String>) {
     (format!("{base}{mark}{}", kept.join("&")), value)
 }
 
-/// Text of an address, with `%2F` and the like replaced.
+/// Decodes the percent-encoding of an address.
 fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

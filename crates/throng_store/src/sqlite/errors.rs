@@ -1,4 +1,4 @@
-//! What SQLite says, as faults.
+//! Converts errors of SQLite to store errors.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rusqlite::ErrorCode;
 
 use crate::error::{StoreError, StoreErrorKind};
 
-/// What a file fails of, named with the file.
+/// An error of a file, with its path.
 pub(super) struct NamedFile<'p>(pub &'p Path);
 
 impl NamedFile<'_> {

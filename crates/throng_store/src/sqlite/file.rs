@@ -1,9 +1,9 @@
-//! Which file is open, to see when it is moved.
+//! Identity of the open file, to detect when it is moved.
 
 use std::fs;
 use std::path::Path;
 
-/// Which file a path leads to, whatever its name: the device and the number on it.
+/// The file at a path, whatever its name: its device and inode numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId(u64, u64);
 
@@ -15,7 +15,7 @@ impl FileId {
             use std::os::unix::fs::MetadataExt;
             Self(file.dev(), file.ino())
         };
-        // Elsewhere a file that is open can neither be moved nor deleted.
+        // On other systems an open file can be neither moved nor deleted.
         #[cfg(not(unix))]
         let id = Self(u64::from(file.is_file()), 0);
         Some(id)

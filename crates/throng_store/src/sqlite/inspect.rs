@@ -1,4 +1,4 @@
-//! A store's file, looked at from outside.
+//! Inspection of a store's file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,23 +7,23 @@ use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OpenFlags};
 use throng_core::ids::PlayerId;
 
+use super::connect::connect;
 use super::errors::NamedFile;
 use super::schema::{self, FileKind};
-use super::store::connect;
 use super::value::from_sql;
 use crate::encodings::encoding_of;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::inspection::{DisplayValue, PROBLEMS_MAX, StoreInspection, StoredRow};
 
-/// Brings the tables of a file up to date, and gives the versions before and after. A file that is not there is made.
+/// Migrates a file to the newest version, and returns the versions before and after. Creates the file if it does not exist.
 ///
 /// # Errors
-/// [`StoreError`] when it is no store, or cannot be written.
+/// [`StoreError`] if it is no store, or cannot be written.
 pub fn migrate_store(path: &Path) -> Result<(i64, i64), StoreError> {
     let before = if path.exists() {
         match kind_of(path)?.1 {
             FileKind::Store(version) => version,
-            // What `connect` has to say to the last two it says.
+            // `connect` reports these two as errors.
             FileKind::Empty | FileKind::Foreign => 0,
         }
     } else {
@@ -33,7 +33,7 @@ pub fn migrate_store(path: &Path) -> Result<(i64, i64), StoreError> {
     Ok((before, schema::VERSION))
 }
 
-/// Opens a file for reading, and says what it is.
+/// Opens a file for reading, and determines its kind.
 fn kind_of(path: &Path) -> Result<(Connection, FileKind), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<(Connection, FileKind)> {
@@ -44,7 +44,7 @@ fn kind_of(path: &Path) -> Result<(Connection, FileKind), StoreError> {
     open().map_err(|error| NamedFile(path).error(error))
 }
 
-/// Opens a store for reading, and gives its version.
+/// Opens a store for reading, and returns its version.
 fn open_read_only(path: &Path) -> Result<(Connection, i64), StoreError> {
     let named = NamedFile(path);
     if !path.exists() {
@@ -82,10 +82,10 @@ fn open_current(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Reads a whole file, and says what it holds and what is wrong with it. O(file).
+/// Reads a whole file, and reports its contents and problems. O(file).
 ///
 /// # Errors
-/// [`StoreError`] when it is no store of the newest version, or so broken that it cannot be read.
+/// [`StoreError`] if it is no store of the newest version, or too damaged to be read.
 pub fn inspect_store(path: &Path) -> Result<StoreInspection, StoreError> {
     let connection = open_current(path)?;
     inspect_tables(&connection).map_err(|error| NamedFile(path).error(error))
@@ -157,10 +157,10 @@ fn inspect_tables(connection: &Connection) -> rusqlite::Result<StoreInspection> 
     Ok(findings)
 }
 
-/// Shows every player of a file by ascending id as it is stored (ids from 2^63 on come first), until `show` says `false`.
+/// Passes every player of a file, as stored, to `show`, by ascending id (ids from 2^63 on come first), until `show` returns `false`.
 ///
 /// # Errors
-/// [`StoreError`] when it is no store of the newest version, or cannot be read.
+/// [`StoreError`] if it is no store of the newest version, or cannot be read.
 pub fn dump_store(path: &Path, mut show: impl FnMut(StoredRow) -> bool) -> Result<(), StoreError> {
     let connection = open_current(path)?;
     dump_all(&connection, &mut show).map_err(|error| NamedFile(path).error(error))

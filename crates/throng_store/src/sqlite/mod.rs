@@ -1,16 +1,18 @@
-//! The store in a file: SQLite, in the program itself.
+//! The store in a file: SQLite, linked into the program.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
+//! | `connect` | how a file is opened |
 //! | `schema` | tables and migrations |
-//! | `value` | values as people read them |
-//! | `file`, `errors` | which file is open; what SQLite says, as faults |
+//! | `value` | readable values |
+//! | `file`, `errors` | identity of the open file; errors of SQLite as store errors |
 //! | `store` | the store |
-//! | `inspect` | a file looked at from outside: for operators |
+//! | `inspect` | inspection for operators |
 //!
-//! The file is in WAL mode with full synchronisation: what was acknowledged survives the process, the system and the power.
-//! Several processes may use it at once; who waits for another does so for a second at most, on the store's thread.
+//! The file is in WAL mode with full synchronisation: what was acknowledged survives a crash of the process or system, and a power failure.
+//! Several processes may use the file at once; one that waits for another does so for at most a second, on the store's thread.
 
+mod connect;
 mod errors;
 mod file;
 mod inspect;
@@ -20,5 +22,6 @@ mod store;
 mod tests;
 mod value;
 
+pub use connect::SqliteSource;
 pub use inspect::{dump_store, inspect_store, migrate_store};
-pub use store::{SqliteSource, SqliteStore};
+pub use store::SqliteStore;

@@ -1,20 +1,19 @@
-//! The tables of a store, and how a file comes to have them.
+//! The tables of a store and their migrations.
 //!
-//! A file says what it is by its `application_id`, and which tables it has by its `user_version`: the number of
-//! [`MIGRATIONS`] that it went through. All tables are strict, and what is in them can be read with `sqlite3`:
+//! The `application_id` of a file identifies it as a store. Its `user_version` is the number of [`MIGRATIONS`] applied to it. All tables
+//! are strict, and can be read with `sqlite3`:
 //!
 //! ```sql
-//! SELECT * FROM player_value WHERE player = 7;   -- what is kept of a player, by the names of attributes
-//! SELECT * FROM held_lease;                      -- who is live where, and until when
+//! SELECT * FROM player_value WHERE player = 7;   -- stored values of a player, by attribute name
+//! SELECT * FROM held_lease;                      -- live players, their servers, and the expiry of leases
 //! ```
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// `thrg`: a store of throng's.
+/// `thrg`: a store of throng.
 pub(super) const APPLICATION_ID: i64 = 0x7468_7267;
 
-/// Each brings a file from one version to the next, in a transaction of its own. Never changed once released: what is new is
-/// added at the end.
+/// Each migrates a file to the next version, in its own transaction. Never changed after a release: new migrations are added at the end.
 pub(super) const MIGRATIONS: [&str; 3] = [
     "
 CREATE TABLE attribute (
@@ -64,23 +63,23 @@ ALTER TABLE server ADD COLUMN lease_ms INTEGER NOT NULL DEFAULT 0;      -- for h
 ",
 ];
 
-/// The version of a file that went through all migrations.
+/// The version of a file after all migrations.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// What a file is, before anything is written to it.
+/// The kind of a file, before anything is written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileKind {
     /// It is empty: nothing was ever written.
     Empty,
     /// A store of this version.
     Store(i64),
-    /// Somebody else's database.
+    /// A database of another program.
     Foreign,
 }
 
-/// Looks at a file's head.
+/// Reads the header of a file.
 pub(super) fn kind_of(connection: &Connection) -> rusqlite::Result<FileKind> {
-    // One look at the file, whoever migrates it meanwhile.
+    // One transaction, in case another process migrates the file.
     let connection = connection.unchecked_transaction()?;
     let pragma = |name: &str| {
         connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0))
@@ -95,11 +94,11 @@ pub(super) fn kind_of(connection: &Connection) -> rusqlite::Result<FileKind> {
     })
 }
 
-/// Brings a file that is ours up to date, a step a transaction: what is killed in between goes on from there.
+/// Migrates a store, one transaction per step: after a crash it continues from there.
 pub(super) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Result<()> {
     for (step, migration) in MIGRATIONS.iter().enumerate().skip(from.max(0) as usize) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another process may have been faster.
+        // Another process may have done it already.
         let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if version == step as i64 {
             transaction.execute_batch(migration)?;

@@ -1,24 +1,18 @@
 //! A store in an SQLite file.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use foldhash::fast::FixedState;
-use rusqlite::{
-    Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
-};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use throng_core::clock::unix_ms;
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
 use tracing::warn;
 
+use super::connect::connect;
 use super::errors::NamedFile;
 use super::file::FileId;
-use super::schema::{self, FileKind};
 use super::value::{from_sql, to_sql};
 use crate::encodings::{check_known, encoding_name};
 use crate::error::{StoreError, StoreErrorKind};
@@ -26,130 +20,19 @@ use crate::lease::{LeaseState, ServerId};
 use crate::record::{PlayerRecord, StoredAttribute};
 use crate::registration::{LastProcess, RegistrationTerms};
 use crate::save_batch::{PlayerSave, SaveBatch};
-use crate::store::{
-    ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
-};
-
-/// How long another process may hold the file before that is an error.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Prepared statements that are kept.
-const STATEMENTS_MAX: usize = 32;
-
-/// Opens a store in a file, or in memory.
-#[derive(Clone, Debug)]
-pub struct SqliteSource {
-    path: PathBuf,
-    /// Keeps a database in memory there while nobody else has it open.
-    keep_alive: Option<Arc<Mutex<Connection>>>,
-    /// Whether the file was opened before: then it is not made again when it is gone.
-    was_open: bool,
-}
-
-impl SqliteSource {
-    /// In this file, which is made if it is not there. `:memory:` is a database in memory, which lives as long as this source
-    /// and its clones, and what they opened.
-    #[must_use]
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self {
-            path: path.into(),
-            keep_alive: None,
-            was_open: false,
-        }
-    }
-
-    /// Where it is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl StoreFactory for SqliteSource {
-    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
-        if self.path == Path::new(MEMORY) && self.keep_alive.is_none() {
-            static NTH: AtomicU64 = AtomicU64::new(0);
-            let nth = NTH.fetch_add(1, Ordering::Relaxed);
-            self.path = PathBuf::from(format!("file:throng-{nth}?mode=memory&cache=shared"));
-            self.keep_alive = Some(Arc::new(Mutex::new(connect(&self.path, true)?)));
-        }
-        let store = SqliteStore::open_with(&self.path, !self.was_open)?;
-        self.was_open = true;
-        Ok(Box::new(store))
-    }
-}
-
-/// The name of a database in memory.
-const MEMORY: &str = ":memory:";
-
-/// A connection to a store's file, with its tables up to date.
-///
-/// # Errors
-/// [`StoreError`] for whatever is no store, or cannot be written.
-pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreError> {
-    let named = NamedFile(path);
-    // The system's superuser could write it all the same, and whoever marked it did not mean that.
-    if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
-        return Err(named.store_error(StoreErrorKind::ReadOnly, "the file is marked read-only"));
-    }
-    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_URI
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    flags.set(OpenFlags::SQLITE_OPEN_CREATE, may_make);
-    let open = || -> rusqlite::Result<(Connection, FileKind)> {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        let kind = schema::kind_of(&connection)?;
-        Ok((connection, kind))
-    };
-    let (mut connection, kind) = open().map_err(|error| named.error(error))?;
-    let version = match kind {
-        FileKind::Empty if !may_make => {
-            let cause = "the file is empty, and the store that was open here is not";
-            return Err(named.store_error(StoreErrorKind::Unreachable, cause));
-        }
-        FileKind::Empty => 0,
-        FileKind::Store(version) if version <= schema::VERSION => version,
-        FileKind::Store(found) => {
-            let known = schema::VERSION;
-            return Err(named.store_error(
-                StoreErrorKind::NewerSchema { found, known },
-                "it is left as it is",
-            ));
-        }
-        FileKind::Foreign => {
-            return Err(named.store_error(
-                StoreErrorKind::NotAPlayerStore,
-                "a database of another program",
-            ));
-        }
-    };
-    let mut prepare = || -> rusqlite::Result<()> {
-        // Kept by the file; a database in memory has a mode of its own.
-        connection.query_row("PRAGMA journal_mode = WAL", [], |row| {
-            row.get::<_, String>(0)
-        })?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "foreign_keys", true)?;
-        schema::migrate(&mut connection, version)
-    };
-    prepare().map_err(|error| named.error(error))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-    Ok(connection)
-}
+use crate::store::{ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend};
 
 /// A store in an SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
-    /// Which file it is; `None` of a database in memory.
+    /// Identity of the file; `None` for a database in memory.
     file: Option<FileId>,
     connection: Connection,
     encodings: HashMap<u16, Encoding, FixedState>,
 }
 
 impl SqliteStore {
-    /// Opens a file, makes it if it is not there, and brings its tables up to date.
+    /// Opens a file, creates it if it does not exist, and migrates its tables.
     ///
     /// # Errors
     /// [`StoreError`], with the file's name.
@@ -157,7 +40,7 @@ impl SqliteStore {
         Self::open_with(path, true)
     }
 
-    fn open_with(path: &Path, may_make: bool) -> Result<Self, StoreError> {
+    pub(super) fn open_with(path: &Path, may_make: bool) -> Result<Self, StoreError> {
         let connection = connect(path, may_make)?;
         Ok(Self {
             path: path.to_owned(),
@@ -167,7 +50,7 @@ impl SqliteStore {
         })
     }
 
-    /// Checks that the file is still where it was. Without that all is written to a file that the next server does not find.
+    /// Checks that the file is still at its path. Otherwise the data would go to a file that the next server does not find.
     fn check_file(&self) -> Result<(), StoreError> {
         if self.file.is_none() || FileId::of(&self.path) == self.file {
             return Ok(());
@@ -176,7 +59,7 @@ impl SqliteStore {
         Err(NamedFile(&self.path).store_error(StoreErrorKind::Unreachable, cause))
     }
 
-    /// Lets the file grow no further, as a disk without room does.
+    /// Stops the file from growing, like a full disk.
     #[cfg(any(test, feature = "testing"))]
     #[doc(hidden)]
     pub fn forbid_growth(&self) {
@@ -187,7 +70,7 @@ impl SqliteStore {
         assert!(pages.is_ok(), "{pages:?}");
     }
 
-    /// Does something in one transaction, which is done wholly or not at all.
+    /// Runs `work` in one transaction.
     fn in_transaction<T>(
         &mut self,
         work: impl FnOnce(&mut Transaction, &Tables) -> Result<T, StoreError>,
@@ -204,23 +87,23 @@ impl SqliteStore {
         let mut transaction = begun.map_err(|error| named.error(error))?;
         let done = work(&mut transaction, &tables)?;
         transaction.commit().map_err(|error| named.error(error))?;
-        // What is acknowledged is in the file at this path.
+        // Acknowledge only what is in the file at this path.
         self.check_file()?;
         Ok(done)
     }
 }
 
-/// What statements are worked with.
+/// The context of statements.
 struct Tables<'s> {
     named: NamedFile<'s>,
     encodings: &'s HashMap<u16, Encoding, FixedState>,
 }
 
 /// The lease of a player, the revision, and the tick.
-type PlayerRow = (LeaseState, u64, u64);
+type StoredPlayerRow = (LeaseState, u64, u64);
 
 impl Tables<'_> {
-    /// Runs a statement that is prepared once.
+    /// Executes a statement that is prepared once.
     fn execute(
         &self,
         connection: &Connection,
@@ -236,8 +119,8 @@ impl Tables<'_> {
         &self,
         transaction: &Transaction,
         player: PlayerId,
-    ) -> Result<Option<PlayerRow>, StoreError> {
-        let read = |row: &rusqlite::Row| -> rusqlite::Result<PlayerRow> {
+    ) -> Result<Option<StoredPlayerRow>, StoreError> {
+        let read = |row: &rusqlite::Row| -> rusqlite::Result<StoredPlayerRow> {
             let (name, incarnation): (Option<String>, Option<i64>) = (row.get(3)?, row.get(4)?);
             let holder = name.zip(incarnation).map(|(name, incarnation)| ServerId {
                 name,
@@ -271,7 +154,7 @@ impl Tables<'_> {
             let mut values = BTreeMap::new();
             while let Some(row) = rows.next()? {
                 let (id, value) = (row.get::<_, u16>(0)?, row.get_ref(1)?);
-                // What the game does not know any more is kept, and not given.
+                // Values of attributes that are not registered stay stored and are not returned.
                 let Some(&encoding) = self.encodings.get(&id) else {
                     continue;
                 };
@@ -336,7 +219,7 @@ impl Tables<'_> {
         self.execute(transaction, statement, values).map(|_| ())
     }
 
-    /// The last process of a name; none has the number 0.
+    /// The last process of a name, or number 0 if there is none.
     fn last_process(
         &self,
         transaction: &Transaction,
@@ -358,7 +241,7 @@ impl Tables<'_> {
         Ok(found.unwrap_or_default())
     }
 
-    /// A process was seen, or signed off: at 0.
+    /// Records that a process was seen, or with 0 that it has ended.
     fn mark_seen(
         &self,
         transaction: &Transaction,
@@ -370,7 +253,7 @@ impl Tables<'_> {
         self.execute(transaction, statement, values).map(|_| ())
     }
 
-    /// The number of a server's last batch, and who was refused in it.
+    /// The number of a server's last batch, and the players refused in it.
     fn last_batch(
         &self,
         transaction: &Transaction,
@@ -390,8 +273,8 @@ impl Tables<'_> {
         Ok((number as u64, refused.map(PlayerId).collect()))
     }
 
-    /// Writes what a batch says of those who are not refused. Who cannot be kept is refused, too, with all who are tied to it,
-    /// and the reason put down.
+    /// Writes the saves of a batch that are not refused. Saves that the store rejects are refused, together with all that are joined with
+    /// them, and the reason is recorded.
     fn write(
         &self,
         transaction: &mut Transaction,
@@ -425,7 +308,7 @@ impl Tables<'_> {
         Ok(faults)
     }
 
-    /// Writes some saves, or none of them where one cannot be kept: gives whose, and why.
+    /// Writes some saves, or none of them if one is rejected: then it returns which, and why.
     fn try_write(
         &self,
         transaction: &mut Transaction,
@@ -687,7 +570,7 @@ impl StoreBackend for SqliteStore {
                 encodings: &self.encodings,
             },
         );
-        // Only reads: whoever writes meanwhile is not held up.
+        // Only reads, so it does not block concurrent writers.
         let begun = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Deferred);

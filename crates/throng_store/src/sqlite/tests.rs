@@ -1,4 +1,4 @@
-//! The store held to what every store must do, and files that are none, or not any more.
+//! The conformance tests for SQLite, and files that are no store or have changed.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,9 @@ use rusqlite::Connection;
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
 
+use super::connect::{SqliteSource, connect};
 use super::schema::{APPLICATION_ID, MIGRATIONS, VERSION};
-use super::store::{SqliteSource, SqliteStore};
+use super::store::SqliteStore;
 use super::{dump_store, inspect_store, migrate_store};
 use crate::conformance::check_store;
 use crate::corrupt_records::check_corrupt_records;
@@ -53,7 +54,7 @@ fn filled(path: &Path) {
     fill(&mut SqliteStore::open(path).unwrap(), 100).unwrap();
 }
 
-/// What opening a file fails of.
+/// The error of opening a file.
 fn refused(path: &Path) -> StoreErrorKind {
     let error = SqliteStore::open(path).err().expect("it is no store");
     assert_eq!(error.store, path.display().to_string());
@@ -98,7 +99,7 @@ fn inspection_shows_the_saved_values() {
         row.values["motto"],
         DisplayValue::Text("carpe diem".to_owned())
     );
-    // With nothing but SQL, as the documentation says.
+    // With SQL only, as documented.
     let connection = Connection::open(&path).unwrap();
     let gold = "SELECT value FROM player_value WHERE player = 42 AND name = 'gold'";
     let gold: i64 = connection.query_row(gold, [], |row| row.get(0)).unwrap();
@@ -248,7 +249,7 @@ fn corrupted_file_is_detected_without_a_panic() {
         let _ = fs::remove_file(folder.file("a.db-shm"));
     }
     assert_eq!(found as usize, whole.len() / 4_096 - 1);
-    // A value that somebody changed by hand is named.
+    // A value that somebody has edited by hand is reported.
     fs::write(&path, &whole).unwrap();
     let connection = Connection::open(&path).unwrap();
     let change = "UPDATE value SET value = 'much' WHERE player = 42 AND attribute = 2";
@@ -284,7 +285,7 @@ fn memory_database_conforms_while_its_source_lives() {
 fn file_settings_flush_every_commit_to_disk() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
-    let connection = super::store::connect(&path, true).unwrap();
+    let connection = connect(&path, true).unwrap();
     let pragma = |name: &str| {
         let found = connection.query_row(&format!("PRAGMA {name}"), [], |row| {
             row.get::<_, rusqlite::types::Value>(0)
@@ -363,7 +364,7 @@ fn corrupt_record_blocks_no_other_login_or_save() {
     assert_eq!(outcome.refused, [PlayerId(7)]);
     assert_eq!(outcome.errors[0].1.kind, StoreErrorKind::ValueRejected);
     assert_eq!(outcome.revisions.len(), 98);
-    // An attribute that is not there any more spoils those who have it, and them alone.
+    // A missing attribute affects only the players who have it.
     spoil
         .execute("DELETE FROM value WHERE attribute = 3", [])
         .unwrap();
@@ -395,7 +396,7 @@ fn moved_file_is_unreachable_until_it_is_back() {
     let rename = |from: &Path, to: &Path| {
         for end in ["", "-wal", "-shm"] {
             let of = |path: &Path| format!("{}{end}", path.display());
-            // The system's part is gone with its last connection.
+            // The auxiliary files disappear with the last connection.
             let _ = fs::rename(of(from), of(to));
         }
     };
@@ -416,7 +417,7 @@ fn moved_file_is_unreachable_until_it_is_back() {
     store.register_attributes(&gold()).unwrap();
     let outcome = store.save(&server, &batch, None).unwrap();
     assert_eq!(outcome.revisions, [(PlayerId(7), 1)]);
-    // Another file in its place is not the store that is open.
+    // Another file at this path is not the store that is open.
     rename(&path, &elsewhere);
     filled(&path);
     assert!(store.lookup(&[PlayerId(7)]).is_err());

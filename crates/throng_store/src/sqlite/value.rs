@@ -1,9 +1,9 @@
-//! Values as people read them: numbers and text where that says the same as the bytes, else the bytes.
+//! Readable values: numbers and text if they convert back to the same bytes, else the bytes.
 
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
 use throng_protocol::wire::{AttributeValue, Encoding};
 
-/// The bytes of an attribute as an SQL value. Whatever a number would not give back byte for byte stays a blob.
+/// The bytes of an attribute as an SQL value. Bytes that a number would not convert back to stay a blob.
 pub(super) fn to_sql(encoding: Encoding, bytes: &[u8]) -> ToSqlOutput<'_> {
     let number = match encoding.read(bytes) {
         Ok(AttributeValue::Unsigned(value)) => i64::try_from(value).ok().map(SqlValue::Integer),
@@ -11,7 +11,7 @@ pub(super) fn to_sql(encoding: Encoding, bytes: &[u8]) -> ToSqlOutput<'_> {
         Ok(AttributeValue::Float(value)) => Some(SqlValue::Real(f64::from(value))),
         Ok(AttributeValue::Bytes(_)) => {
             let text = std::str::from_utf8(bytes).ok();
-            // `sqlite3` shows text up to a zero only.
+            // `sqlite3` shows text only up to a zero character.
             let text = text.filter(|text| !text.contains('\0'));
             return ToSqlOutput::Borrowed(text.map_or(ValueRef::Blob(bytes), |text| {
                 ValueRef::Text(text.as_bytes())
@@ -29,12 +29,12 @@ pub(super) fn to_sql(encoding: Encoding, bytes: &[u8]) -> ToSqlOutput<'_> {
     )
 }
 
-/// Whether the database would keep another value: it takes what is no number for NULL, and −0 for 0.
+/// Whether the database would store another value: NULL for NaN, and 0 for −0.
 fn is_changed(number: &SqlValue) -> bool {
     matches!(number, SqlValue::Real(real) if !real.is_finite() || *real == 0.0 && real.is_sign_negative())
 }
 
-/// The bytes of an SQL value; `None` for one that this encoding does not write: somebody changed it by hand.
+/// The bytes of an SQL value; `None` if this encoding does not write such a value, because somebody has edited it by hand.
 pub(super) fn from_sql(encoding: Encoding, value: ValueRef) -> Option<Vec<u8>> {
     let value = match (value, encoding) {
         (ValueRef::Blob(bytes), _) => return Some(bytes.to_vec()),

@@ -1,10 +1,10 @@
-//! Files that tests write.
+//! Files of tests.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that goes with the test.
+/// A folder that is removed at the end of the test.
 pub struct TestFolder(PathBuf);
 
 impl TestFolder {

@@ -1,4 +1,4 @@
-//! A store in memory of which a test says what becomes of a save.
+//! A store in memory whose saves pass through a hook of the test.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
 };
 
-/// What a store in memory makes of a save, once it is called.
+/// The save call of the store in memory, which the hook may execute.
 pub type SaveCall<'a> = &'a mut dyn FnMut() -> Result<SaveOutcome, StoreError>;
 
 type SaveHook = Arc<dyn Fn(SaveCall) -> Result<SaveOutcome, StoreError> + Send + Sync>;
 
-/// A disk in memory whose saves go through a function.
+/// A store in memory whose saves go through a function.
 #[derive(Clone)]
 pub struct HookedSource(MemoryDisk, SaveHook);
 

@@ -1,4 +1,4 @@
-//! What tests of stores have in common, here and in the crates above.
+//! Helpers for tests of stores, in this crate and others.
 
 #[cfg(any(test, feature = "sqlite"))]
 mod files;

@@ -1,4 +1,4 @@
-//! A Postgres server for tests: that of `THRONG_POSTGRES`, with a schema for each test.
+//! A Postgres server for tests: that of `THRONG_POSTGRES`, with one schema per test.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,7 +13,7 @@ pub fn postgres_url() -> Option<String> {
     std::env::var("THRONG_POSTGRES").ok()
 }
 
-/// A connection of an operator, who works in the database by hand.
+/// A database connection of an operator.
 #[derive(Debug)]
 pub struct Operator {
     /// Runs the connection.

@@ -410,3 +410,26 @@ fn client_connected_by_an_observer_during_ingest_gets_a_session() {
     assert!(app.world().get_entity(entity).is_err());
     assert_eq!(app.world().resource::<Sessions>().len(), 1);
 }
+
+#[test]
+fn command_disconnects_a_client_and_ignores_an_ended_one() {
+    let (mut app, _) = settings(|_| {});
+    let client = log_in(&mut app, 1);
+    let entity = controls(&app, client);
+    assert!(entity.is_some());
+    let mut commands = app.world_mut().commands();
+    commands
+        .disconnect_client(client, LogoutReason::Kicked)
+        .disconnect_client(client, LogoutReason::Idle);
+    app.world_mut().flush();
+    let reason = LogoutReason::Kicked;
+    let player = PlayerId(1);
+    let expected = LoggedOut {
+        client,
+        player,
+        entity,
+        reason,
+    };
+    assert_eq!(written::<LoggedOut>(&app), [expected]);
+    assert_eq!((state(&app, client), objects(&mut app)), (None, 0));
+}

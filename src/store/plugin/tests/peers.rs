@@ -22,7 +22,7 @@ fn server(name: &str, disk: &MemoryDisk, peers: impl Peers + 'static, ttl_ms: u6
         server: name.to_owned(),
         reply_mode: StoreReplyMode::NextTick,
         cache: CacheSettings {
-            ttl_ms: ttl_ms,
+            ttl_ms,
             missing_ttl_ms: ttl_ms,
             load_timeout_ms: DEADLINE_MS,
             ..CacheSettings::default()

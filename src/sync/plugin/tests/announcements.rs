@@ -14,7 +14,7 @@ fn announce(rig: &mut Rig, from: Entity, scope: AnnouncementScope, class: Channe
     });
 }
 
-/// Which of the players' clients were told this last, in the order of joining.
+/// The players' clients that received this last, in the order of joining.
 fn clients_with(rig: &Rig, text: &str) -> Vec<usize> {
     let end = rig.mirrors.0.lock().unwrap();
     let told = |&entity: &Entity| {
@@ -28,7 +28,7 @@ fn clients_with(rig: &Rig, text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// How many clients each of this tick's announcements reached.
+/// The number of clients that received each of this tick's announcements.
 fn receivers(rig: &Rig) -> Vec<(AnnouncementScope, u32)> {
     let messages = rig.app.world().resource::<Messages<AnnouncementSent>>();
     let messages = messages.iter_current_update_messages();
@@ -96,7 +96,7 @@ fn announcement_follows_its_objects_snapshot_or_is_dropped() {
         ..SyncSettings::default()
     });
     rig.app.update();
-    // The first client knows the third player by now, and is told of the second one in a few ticks.
+    // The first client knows the third player by now, and receives the second one in a few ticks.
     let (first, second) = (rig.players[0], rig.players[1]);
     let of = rig.app.world().get::<Object>(second).unwrap().reference();
     announce(
@@ -197,7 +197,7 @@ fn announcement_of_an_object_never_seen_is_dropped() {
     rig.app.update();
     rig.app.world_mut().despawn(speaker);
     (0..12).for_each(|_| rig.app.update());
-    // Two of its team knew it when it spoke; the others still waited when it left.
+    // Two of its team knew it at the announcement; the others still waited when it left.
     assert_eq!(clients_with(&rig, "farewell"), [1, 3]);
 }
 

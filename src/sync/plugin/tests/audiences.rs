@@ -50,7 +50,7 @@ fn exact_comparison_finds_attributes_of_former_audiences() {
     let (client, end) = (rig.client_of(by), rig.mirrors.0.lock().unwrap());
     let found = compare_mirror_exactly(rig.app.world(), client, &end.mirrors[&client].0);
     let id = reference(&rig, of).id.0;
-    let expected = format!("object {id}: attribute 3 is told to others: [2]");
+    let expected = format!("object {id}: attribute 3 is sent to others: [2]");
     assert_eq!(found, Err(expected));
 }
 
@@ -78,7 +78,7 @@ fn state_hash_depends_on_which_objects_a_client_knows() {
     assert_ne!(state_hash(rig.app.world_mut()), before);
 }
 
-/// A raid: members tell of themselves, and those who lead learn it.
+/// A raid: members publish, and leaders subscribe.
 #[derive(Component, Clone, Copy)]
 struct Raid {
     number: u32,
@@ -116,14 +116,14 @@ fn custom_audience_receives_attributes_from_the_tick_of_joining() {
     assert_eq!(rig.known(member, leader, 40), Some(vec![0]));
     rig.rest_and_compare_exactly();
 
-    // Whoever leaves tells no more, and what others learnt they keep.
+    // A member that leaves publishes no more, and others keep what they received.
     rig.app.world_mut().entity_mut(member).remove::<Raid>();
     rig.app.update();
     rig.app.world_mut().get_mut::<Threat>(member).unwrap().0 = 77;
     rig.rest_and_compare();
     assert_eq!(rig.known(leader, member, 40), Some(vec![2]));
 
-    // In another scene it is still of its raid.
+    // In another scene it is still a member of its raid.
     let to = rig.scenes[1];
     for entity in [leader, rig.players[4]] {
         change_scene(rig.app.world_mut(), entity, to, Vec2::splat(50.0)).unwrap();

@@ -1,4 +1,4 @@
-//! Which client knows which object, when, and at what cost.
+//! The objects that a client knows, when, and at what cost.
 
 use super::*;
 
@@ -177,7 +177,7 @@ fn object_gone_before_its_snapshot_is_never_sent() {
     rig.app.insert_resource(settings);
     rig.app.update();
     let before = rig.sent();
-    // Everybody was told of the nearest of its team so far, and nobody of the last two but they themselves.
+    // Every client has received the nearest of its team so far, and none the last two except their own.
     for &entity in &rig.players[4..] {
         rig.app.world_mut().despawn(entity);
     }
@@ -207,7 +207,7 @@ fn walk_costs_few_messages_and_mirrors_stay_near() {
         let id = rig.app.world().get::<Object>(of).unwrap().id().0;
         let end = rig.mirrors.0.lock().unwrap();
         let mirror = &end.mirrors[&rig.client_of(by)].0;
-        // Far away it is told less often.
+        // Far away it is sent less often.
         if at.y < 60.0
             && let Some(seen) = mirror.position(id, tick)
         {
@@ -226,7 +226,7 @@ fn ended_session_is_closed_once() {
     disconnect(rig.app.world_mut(), client, LogoutReason::Disconnected);
     rig.players.remove(2);
     rig.app.update();
-    // The last that it is told is why.
+    // The last message has the reason.
     let gone = rig.mirrors.0.lock().unwrap().mirrors.remove(&client);
     let notices = gone.map(|(mut mirror, _)| mirror.take_notices());
     let reason = CloseReason::Ended.number();
@@ -243,7 +243,7 @@ fn byte_budget_limits_snapshots_to_at_least_one() {
         bytes_per_client_s: 400,
         ..SyncSettings::default()
     });
-    // The budget is a few bytes a tick: less than a snapshot. It sees five others.
+    // The budget is a few bytes per tick: less than a snapshot. It sees five others.
     for known in [2, 3, 4, 5, 6, 6] {
         rig.app.update();
         let end = rig.mirrors.0.lock().unwrap();

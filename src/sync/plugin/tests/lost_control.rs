@@ -58,7 +58,7 @@ fn regained_control_starts_a_new_scene() {
     control(rig.app.world_mut(), client, rig.players[1]);
     rig.rest_and_compare();
     assert!(!has_empty_mirror(&rig, client));
-    // Another in the very tick in which the first goes: a new scene says it all.
+    // Another in the same tick in which the first despawns: a new scene start replaces everything.
     let despawns = rig.sent().despawns.messages;
     rig.app.world_mut().despawn(rig.players[1]);
     control(rig.app.world_mut(), client, rig.players[2]);

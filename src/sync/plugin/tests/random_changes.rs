@@ -17,7 +17,7 @@ enum SyncStep {
     Party(usize, u32),
     Vigour(usize, u32),
     Score(usize, u32),
-    /// Takes a component off that is an attribute, or puts it on again.
+    /// Removes an attribute's component, or inserts it again.
     Toggle(usize, u32),
     SceneScore(usize, u32),
     Pace(usize, f32),
@@ -25,7 +25,7 @@ enum SyncStep {
     Despawn(usize),
     Join,
     Cap(usize, u16),
-    /// Takes control of somebody away from its client, or gives it back.
+    /// Takes the control of an object away from its client, or gives it back.
     Control(usize),
     /// The second scene closes, and another opens in its place.
     Close,
@@ -59,12 +59,12 @@ fn steps() -> impl Strategy<Value = Vec<SyncStep>> {
 }
 
 impl SyncStep {
-    /// Whether somebody may leave a team, party or guild by it.
+    /// Whether it may make an object leave a team, party or guild.
     const fn changes_affiliation(&self) -> bool {
         matches!(self, Self::Team(..) | Self::Party(..))
     }
 
-    /// Does it. `loose` are the clients whose control was taken away, with what they controlled.
+    /// Applies it. `loose` are the clients whose control was taken away, with their objects.
     fn apply(self, rig: &mut Rig, cap: u16, loose: &mut Vec<(ClientId, Entity)>) {
         let pick = |nth: usize| rig.players.get(nth % rig.players.len().max(1)).copied();
         match self {
@@ -126,7 +126,7 @@ impl SyncStep {
         }
     }
 
-    /// The same for what objects belong to, and who there is.
+    /// The same for affiliations and for objects that come and go.
     fn apply_to_lists(self, rig: &mut Rig, loose: &mut Vec<(ClientId, Entity)>) {
         let pick = |nth: usize| rig.players.get(nth % rig.players.len().max(1)).copied();
         match self {
@@ -205,7 +205,7 @@ impl SyncStep {
     }
 }
 
-/// Takes one of the attributes off, or puts it on again.
+/// Removes one of the attributes, or inserts it again.
 fn toggle_one(object: &mut EntityWorldMut, which: u32) {
     match which {
         0 => toggle(object, Health(7)),

@@ -1,4 +1,4 @@
-//! Removed components, and so removed attributes.
+//! Removed components, and therefore removed attributes.
 
 use bevy_ecs::message::Messages;
 
@@ -100,7 +100,7 @@ fn comparison_finds_a_missing_removal() {
 #[test]
 fn save_request_removes_only_attributes_that_existed() {
     let mut rig = Rig::new(10);
-    // Until all of the beginning is stored.
+    // Until everything from the start is saved.
     (0..400).for_each(|_| rig.app.update());
     let lost = rig.players[2];
     rig.app.world_mut().entity_mut(lost).remove::<Gold>();
@@ -117,7 +117,7 @@ fn save_request_removes_only_attributes_that_existed() {
     assert_eq!(asked, [(lost, &[9][..])]);
 }
 
-/// What a store is told of an object's gold when all of it is asked for: that it is gone, or nothing.
+/// Whether a full save request of an object contains the removal of its gold.
 fn is_removal_requested(rig: &Rig, entity: Entity) -> bool {
     let request = full_save_request(rig.app.world(), entity);
     let removed = request.map(|request| request.removed);

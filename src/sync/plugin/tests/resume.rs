@@ -8,24 +8,24 @@ use crate::session::{LoggedIn, Sessions, TransportHandle};
 use crate::wire::{ClientMessage, Reassembler, ResumeToken, ServerMessage};
 use crate::world::{Player, PlayerId};
 
-/// Something that happens.
+/// An event of the test.
 #[derive(Clone, Debug)]
 enum GapStep {
     Hurt(usize, u32),
-    /// An object jumps, or goes out of sight.
+    /// An object jumps, or goes out of view.
     Jump(usize, u8),
-    /// About an object or to all in the scene.
+    /// An announcement about an object or to all clients in the scene.
     Announce(usize, bool),
-    /// The player goes to the other scene.
+    /// The player moves to the other scene.
     Cross,
     /// Its object dies, and it gets another.
     Die,
     Wait(u8),
-    /// Nothing gets through any more; its transport finds out so many ticks later.
+    /// Nothing is received any more; its transport detects that this many ticks later.
     Cut(u8),
-    /// It comes back, with what it had or with nothing.
+    /// It reconnects, with its received position or with nothing.
     Return(bool),
-    /// It comes back, and nothing of what it is answered gets through.
+    /// It reconnects, and nothing of the reply arrives.
     ReturnInVain,
 }
 
@@ -47,7 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<GapStep>> {
 
 const OTHERS: usize = 5;
 
-/// The far end of a client's line.
+/// The client's end of a connection.
 #[derive(Default)]
 struct FarClient {
     client: Option<ClientId>,
@@ -91,13 +91,13 @@ struct Comeback {
     others: Vec<Entity>,
     token: Option<ResumeToken>,
     loads: bool,
-    /// Its transport finds out in so many ticks that the connection is lost.
+    /// The number of ticks until its transport detects that the connection is lost.
     noticed_in: Option<u8>,
-    /// Whether it ever came back with nothing.
+    /// Whether it ever reconnected with nothing.
     forgot: bool,
-    /// It came back with nothing, and was not welcomed since.
+    /// It reconnected with nothing, and has not received a *Welcome* since.
     has_nothing: bool,
-    /// What it says that it has.
+    /// The position that it reports.
     received: Option<u32>,
     is_never_away: bool,
     said: u32,
@@ -105,7 +105,7 @@ struct Comeback {
 
 const PLAYER: u64 = 7;
 
-/// Whose object is to come in this tick.
+/// The clients whose object spawns in this tick.
 #[derive(Resource, Default)]
 struct Births(Vec<(u64, ClientId)>);
 
@@ -117,7 +117,7 @@ impl Comeback {
         app.replicate_field(health, Health::value);
         crate::sim::clock::one_tick_per_update(&mut app);
         app.insert_resource(SyncSettings {
-            resume_buffer_bytes_max: resume_buffer_bytes_max,
+            resume_buffer_bytes_max,
             ..SyncSettings::default()
         });
         let line = FarLine::default();
@@ -131,7 +131,7 @@ impl Comeback {
             spawn_object(app.world_mut(), scenes[0], KindId(1), at, values).unwrap()
         });
         let others = others.collect();
-        // The game takes its time, and may name a number that is over by then.
+        // The game takes its time, and may use an id that is gone by then.
         let scene = scenes[0];
         let welcome = move |mut new: MessageReader<LoggedIn>,
                             mut births: ResMut<Births>,
@@ -215,7 +215,7 @@ impl Comeback {
                 SessionNotice::Welcome { token, .. } => {
                     (self.token, self.has_nothing) = (Some(token), false);
                 }
-                // The token before the last counts once the link is known to be lost.
+                // The token before the last is valid once the connection is known to be lost.
                 SessionNotice::ResumeRefused => self.resume(self.token.unwrap()),
                 SessionNotice::Loading { scene, .. } => self.send(ClientMessage::Ready { scene }),
                 _ => {}
@@ -223,7 +223,7 @@ impl Comeback {
         }
     }
 
-    /// Its transport finds out that the connection is lost.
+    /// Its transport detects that the connection is lost.
     fn notice(&mut self) {
         self.noticed_in = None;
         let client = self.line.0.lock().unwrap().client.unwrap();
@@ -303,7 +303,7 @@ impl Comeback {
     }
 
     fn drop_connection(&mut self, noticed_in: u8) {
-        // Before it was welcomed there is nothing to come back to.
+        // Before its first *Welcome* there is nothing to resume.
         if self.is_never_away || self.token.is_none() || self.is_away() {
             return;
         }
@@ -316,7 +316,7 @@ impl Comeback {
             return;
         };
         if self.noticed_in.is_some() {
-            // It comes back before that is known, or in the very tick.
+            // It reconnects before that is known, or in the same tick.
             self.notice();
         }
         let received = {
@@ -340,7 +340,7 @@ impl Comeback {
         });
     }
 
-    /// All comes to rest, and the client has what it should.
+    /// Waits until everything is at rest; the client then has what it should.
     fn rest(&mut self) -> Result<Vec<Vec<u8>>, String> {
         self.step(&GapStep::Return(true));
         (0..40).for_each(|_| self.tick());
@@ -361,7 +361,7 @@ impl Comeback {
     }
 }
 
-/// One that is away now and then has what one has that never was.
+/// Compares a client that was disconnected with one that never was.
 fn check(
     script: &[GapStep],
     loads: bool,
@@ -370,7 +370,7 @@ fn check(
     let [(expected, _), (found, forgot)] = [true, false].map(|is_never_away| {
         let mut comeback = Comeback::new(is_never_away, loads, resume_buffer_bytes_max);
         script.iter().for_each(|step| comeback.step(step));
-        // Both take the same time, so that the same is said before the same tick.
+        // Both take the same time, so that the same is announced before the same tick.
         (comeback.rest(), comeback.forgot)
     });
     let (expected, found) = match (expected, found) {
@@ -383,12 +383,12 @@ fn check(
             )));
         }
     };
-    // Nothing twice, and all in its order.
+    // Nothing twice, and everything in order.
     let mut rest = expected.iter();
     for text in &found {
         prop_assert!(rest.any(|of| of == text), "{found:?} of {expected:?}");
     }
-    // Of one that loads it depends on its own pace when it is somewhere; of one that forgot, on what was under way.
+    // For a client that loads it depends on its own pace; for one that has nothing, on the packets in flight.
     if !loads && !forgot {
         prop_assert_eq!(&found, &expected);
     }
@@ -408,7 +408,7 @@ proptest! {
     }
 }
 
-/// What a client is told in the tick in which it comes back, after being away for so many ticks.
+/// What a client receives in the tick in which it reconnects, after this number of ticks.
 fn resume_after(ticks: u32, hurt_every: u32) -> (bool, usize) {
     let mut comeback = Comeback::new(false, false, 16_384);
     (0..10).for_each(|_| comeback.tick());

@@ -38,7 +38,7 @@ fn save_is_requested_until_stored_even_after_despawn() {
         }
     }
     assert!((3..=6).contains(&failures), "{failures}");
-    // The change of the last tick is not collected yet, and is stored all the same.
+    // The change of the last tick is not collected yet, and is saved all the same.
     rig.app.world_mut().get_mut::<Gold>(entity).unwrap().0 = 51;
     rig.app.world_mut().despawn(entity);
     rig.players.remove(2);
@@ -56,8 +56,8 @@ fn save_is_requested_until_stored_even_after_despawn() {
     }
 }
 
-/// What a game does with one player before a tick: a new amount of gold, whether the store has to have it in this tick, whether
-/// the store takes what it is asked for.
+/// The actions of a game on one player before a tick: a new amount of gold, whether it has to be saved in this tick, whether
+/// the store accepts the request.
 fn days() -> impl Strategy<Value = Vec<(Option<u32>, bool, bool)>> {
     let gold = prop::option::weighted(0.4, 0..3_u32);
     let day = (gold, prop::bool::weighted(0.3), prop::bool::weighted(0.9));
@@ -76,7 +76,7 @@ proptest! {
         let player = rig.players[3];
         let slot = *rig.app.world().get::<MaskSlot>(player).unwrap();
         let mut stored = None;
-        // All is stored in the end, without being hastened.
+        // Everything is saved in the end, without urgent requests.
         let rest = vec![(None, false, true); 20];
         let last = days.len() + rest.len() - 1;
         for (nth, (gold, is_hastened, is_taken)) in days.into_iter().chain(rest).enumerate() {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::wire::UnseenObjectId;
 
-/// What the client of one player was told unseen of an object, of an attribute.
+/// The value of an unseen object's attribute that the client of one player received.
 pub(super) fn unseen_value(
     rig: &Rig,
     by: Entity,
@@ -63,7 +63,7 @@ fn party_receives_members_of_other_scenes_once() {
 
 #[test]
 fn full_view_does_not_hide_party_members() {
-    // Each sees one other, so somebody of the party is always out of sight.
+    // Each sees one other, so one party member is always out of view.
     let mut rig = Rig::new(1);
     join(&mut rig, &[0, 2, 4]);
     rig.rest_and_compare();
@@ -136,7 +136,7 @@ fn closed_scene_removes_its_party_members() {
 
 #[test]
 fn unseen_object_despawned_within_a_tick_is_removed() {
-    // Each sees one other, and is of the party of all.
+    // Each sees one other, and all are in one party.
     let mut rig = Rig::new(1);
     let after_collecting = despawn_doomed.after(SyncSystems::Collect);
     let systems = after_collecting.before(SyncSystems::Save);
@@ -145,7 +145,7 @@ fn unseen_object_despawned_within_a_tick_is_removed() {
     rig.rest_and_compare();
     for _ in 0..3 {
         let entity = rig.players.remove(2);
-        // It becomes public and goes in the very tick in which the party would be told so.
+        // It becomes public and despawns in the same tick in which the party would receive it.
         rig.app.world_mut().entity_mut(entity).insert(Score(1));
         let of = reference(&rig, entity);
         let is_public = |rig: &Rig| {
@@ -211,7 +211,7 @@ fn closed_scenes_leave_no_state() {
 #[test]
 fn full_snapshot_excludes_a_delta_in_the_same_tick() {
     let mut is_same_tick = false;
-    // The change is sent some ticks after it is made, and who joins learns of the object in full.
+    // The change is sent some ticks after it is made, and a player who joins receives the object in full.
     for delay in 0..=12 {
         let mut rig = Rig::new(10);
         join(&mut rig, &[0, 1]);

@@ -1,4 +1,4 @@
-//! Those who compete for places of a list, as words of a row by how near they are.
+//! Competitors for the slots of a list, as words of a row sorted by distance band.
 
 use crate::priority::BAND_COUNT;
 use crate::views::state::bits::bit;
@@ -8,12 +8,12 @@ use crate::views::state::scene_state::SceneState;
 /// The nearest band.
 pub(crate) const NEAREST: usize = BAND_COUNT as usize - 1;
 
-/// Those of a word who compete, by how near they count.
+/// A word of a row with its competitors, split by band.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BandWord {
-    /// Where the word stands in the row.
+    /// The index of the word in the row.
     pub(crate) word: u32,
-    /// In which direction, and which word of the cell there.
+    /// The direction of its cell, and the index of the word in that cell.
     pub(crate) direction: u8,
     pub(crate) nth: u32,
     pub(crate) bands: [u64; BAND_COUNT as usize],
@@ -34,7 +34,7 @@ impl BandWord {
         }
     }
 
-    /// Who stands at a place of the word, in a row of this cell.
+    /// The target at a bit of the word, in a row of this cell.
     #[inline]
     pub(crate) fn target(&self, shared: &SceneState, cell: &TargetCell, place: usize) -> u32 {
         let near = &shared.cells[cell.neighbours[usize::from(self.direction)] as usize];
@@ -42,7 +42,7 @@ impl BandWord {
     }
 }
 
-/// The bits of a word by nearness, from those that are nearer than each end of a band.
+/// Splits the bits of a word by band, given the bits that are nearer than each end of a band.
 #[inline]
 pub(crate) const fn by_band(
     word: u64,
@@ -56,18 +56,18 @@ pub(crate) const fn by_band(
     ]
 }
 
-/// Goes through members that were sorted, from the farthest band to the nearest, in each from the last word down.
+/// Iterates over sorted members from the farthest band to the nearest, within a band from the last word down.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FarthestFirst {
     nearness: usize,
-    /// So many words of the band were not looked at; `None` before the first of all.
+    /// The number of words of the band that are left; `None` before the first call.
     words: Option<usize>,
-    /// Those of the word in hand who are left.
+    /// The remaining bits of the current word.
     bits: u64,
 }
 
 impl FarthestFirst {
-    /// The word and the place in it of the next that is farther than a band, and its own band.
+    /// The word and bit of the next member that is farther than a band, and its own band.
     #[inline]
     pub(crate) fn next<'a>(
         &mut self,

@@ -1,8 +1,8 @@
-//! Who has to leave a full list for somebody of a higher class: one of the lowest class, the farthest cell's first.
+//! Selects the member that leaves a full list for a target of a higher class: one of the lowest class, farthest cell first.
 //!
-//! Mostly that is a stranger, so a search from the farthest cell inwards ends with the first stranger that it meets. Where many
-//! are let into the same list, the next search goes on from where the last one ended: whoever was passed over is no stranger,
-//! and nobody who is let in by eviction is one.
+//! That is usually an unrelated target, so a search from the farthest cell inwards ends at the first unrelated target. When
+//! one list admits several targets, the next search resumes where the last one ended: the members before that position are
+//! not unrelated, and neither is a target that was admitted by eviction.
 
 use crate::priority::{CLASS_MAX, rank_of};
 use crate::views::events::{ViewEvent, ViewLeaveReason};
@@ -12,7 +12,7 @@ use crate::views::state::object::UNCAPPED;
 use crate::views::state::rows::NEIGHBOURHOOD_CELLS;
 use crate::views::update::cell_pass::{CellPass, EvictionCursor};
 
-/// A member of a list: its word and place in the row, who it is, and its class.
+/// A member of a list: its word and bit in the row, its id, and its class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListedTarget {
     pub(crate) word: usize,
@@ -22,12 +22,12 @@ pub(crate) struct ListedTarget {
 }
 
 impl CellPass<'_> {
-    /// Nothing is known of who can be evicted: rows may have changed since.
+    /// Resets the search state, since rows may have changed.
     pub(crate) fn begin_evictions(&mut self) {
         self.scratch.search_ends = [None; UNCAPPED];
     }
 
-    /// The same as [`lowest`](Self::lowest), without another look at those that were passed over since evictions began.
+    /// The same as [`find_lowest`](Self::find_lowest), but skips the members that were examined since evictions began.
     pub(crate) fn next_victim(&mut self, row: usize, list: usize) -> Option<ListedTarget> {
         let end = self.scratch.search_ends[list].filter(|end| end.row == row as u32);
         let stranger = end.and_then(|end| self.search_from_cursor(row, list, Some(end)));
@@ -37,7 +37,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// The one to evict first: of the lowest class, in the farthest cell. What it learns of the lowest class it remembers.
+    /// The member to evict first: of the lowest class, in the farthest cell. Remembers the lowest class that it found.
     pub(crate) fn find_lowest(&mut self, row: usize, list: usize) -> Option<ListedTarget> {
         let lowest = self.search_from_cursor(row, list, None);
         let class = lowest.map_or(CLASS_MAX, |lowest| lowest.class);
@@ -45,7 +45,7 @@ impl CellPass<'_> {
         lowest
     }
 
-    /// No class in a list is lower.
+    /// A lower bound of the classes in a list.
     fn class_floor(&self, list: usize) -> u8 {
         if self.shared.is_ranked(list) {
             0
@@ -54,7 +54,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// The first of the lowest class from where a search ended, or from the farthest cell.
+    /// The first member of the lowest class from where the last search ended, or from the farthest cell.
     fn search_from_cursor(
         &mut self,
         row: usize,
@@ -109,13 +109,13 @@ impl CellPass<'_> {
         lowest
     }
 
-    /// A member of the lowest rank, bands included, with its rank; or the first whose rank is as low as it is known that one
-    /// may be, since mostly several are in the farthest band.
+    /// A member of the lowest rank, bands included, with its rank. The search ends at the first member whose rank equals the
+    /// known lower bound, since several are usually in the farthest band.
     pub(crate) fn find_lowest_rank(&self, row: usize, list: usize) -> Option<(u8, ListedTarget)> {
         let shared = self.shared;
         let viewer = self.viewers.id(row);
         let here = shared.position(viewer);
-        // No class is lower, so whoever is no farther than the lowest need not be asked for its own.
+        // No class is lower, so a member that is no farther than the lowest one so far needs no class lookup.
         let state = &self.viewers.states[row];
         let low = state.lowest_class[list];
         let enough = rank_of(low, 0).max(state.lowest_rank[list]);

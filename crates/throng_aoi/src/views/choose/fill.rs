@@ -1,9 +1,9 @@
-//! Strangers take the places that are free: arrivals those of who had a place before, and all others whoever came, looks or
-//! lost somebody.
+//! Unrelated targets take free slots. Arrivals take slots that were free before; a viewer that came, scans or lost a member
+//! takes any target around it.
 //!
-//! Who had a place and lost nobody sees everybody that it may; so only arrivals are new to it. Whoever fills places takes
-//! from its own cell first, then from those towards which it stands, so that whom it takes is near and stays for long. A
-//! viewer that looks chooses by distance.
+//! A viewer that had a free slot and lost no member sees every target that it may see, so only arrivals are new to it. A
+//! viewer fills slots from its own cell first, then from the cells in the direction of its quarter, so its members are near
+//! and stay for long. A viewer that scans chooses by distance.
 
 use super::eviction::ListedTarget;
 use crate::views::events::ViewEvent;
@@ -15,18 +15,18 @@ use crate::views::state::object::{NONE, UNCAPPED};
 use crate::views::state::scene_state::SceneState;
 use crate::views::update::cell_pass::CellPass;
 
-/// A viewer that looks around.
+/// A viewer that scans the cells around it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanningViewer {
     pub(crate) id: u32,
-    /// Where its own slot stands.
+    /// The word of its own slot.
     own_word: usize,
     own_bit: u64,
-    /// It sees everybody of the ordinary layer.
+    /// It sees every target of the ordinary layer.
     sees_ordinary: bool,
 }
 
-/// A cell as it is, for whoever only reads it.
+/// A read-only view of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellView<'a> {
     pub(crate) shared: &'a SceneState,
@@ -38,7 +38,7 @@ impl CellView<'_> {
         &self.shared.cells[self.viewers.cell as usize]
     }
 
-    /// What decides over whom a viewer may see.
+    /// The inputs for the visibility test of a viewer.
     #[inline]
     pub(crate) fn scanning_viewer(&self, row: usize) -> ScanningViewer {
         let state = &self.viewers.states[row];
@@ -52,7 +52,7 @@ impl CellView<'_> {
         }
     }
 
-    /// Those of a word of the cell in a direction whom a viewer may see, and does not see yet.
+    /// The targets of a word of a neighbour cell that a viewer may see and does not see yet.
     #[inline(always)]
     pub(crate) fn unseen(
         &self,
@@ -70,8 +70,8 @@ impl CellView<'_> {
         self.shared.allowed(looker, near, nth, unseen)
     }
 
-    /// Lists the directions and slots of strangers around who are not seen yet and may have a place too, the nearest cells
-    /// first. It ends with the cell in which there are enough.
+    /// Collects the directions and slots of unrelated targets that are not seen yet and may have a free slot too, nearest cells
+    /// first. Stops after the cell in which there are enough.
     pub(crate) fn collect_open_targets(
         &self,
         row: usize,
@@ -118,7 +118,7 @@ impl CellView<'_> {
 }
 
 impl SceneState {
-    /// Those of a word of a cell whom a viewer may see.
+    /// The targets of a word of a cell that a viewer may see.
     #[inline(always)]
     fn allowed(&self, looker: &ScanningViewer, near: &TargetCell, nth: usize, unseen: u64) -> u64 {
         let doubtful = if looker.sees_ordinary {
@@ -147,14 +147,14 @@ impl CellPass<'_> {
         }
     }
 
-    /// Arrivals take places of those who had one before and lost nobody.
+    /// Arrivals take slots of viewers that had a free one before and lost no member.
     pub(crate) fn admit_arrivals(&mut self) {
         let is_mutual = self.shared.ranking.mutual;
         let has_spectators = is_mutual && {
             let mut states = self.viewers.states.iter();
             states.any(|state| state.slot == NONE)
         };
-        // Peers agree with each other elsewhere (mutual.rs).
+        // Mutual pairs are handled in pairs/mod.rs.
         let at = self.cell.grid_cell;
         let is_offered = |arrival: &&TargetArrival| {
             SceneState::is_new_to(arrival, at)
@@ -174,7 +174,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// Finds those with a place in any list who lost nobody.
+    /// Finds viewers with a free slot in any list that lost no member.
     fn find_rows_with_room(&mut self) {
         const NOT_OFFERED: u8 = RowState::ARRIVED | RowState::SCANS | RowState::CAPS_CHANGED;
         let shared = self.shared;
@@ -202,7 +202,7 @@ impl CellPass<'_> {
         if !near.has(list, slot) || shared.is_ranked(list) {
             return;
         }
-        // Whoever sees all of the ordinary layer need not be looked up.
+        // A viewer that sees all of the ordinary layer needs no lookup.
         let is_ordinary =
             !shared.ranking.mutual && shared.has_default_rules() && !near.needs_check(slot);
         let entrant = ListedTarget {
@@ -233,7 +233,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// Fills the places of who came, looks or lost somebody.
+    /// Fills the free slots of viewers that came, scan or lost a member.
     pub(crate) fn refill(&mut self) {
         for nth in 0..self.scratch.rows_to_refill.len() {
             let row = self.scratch.rows_to_refill[nth] as usize;
@@ -258,7 +258,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// Takes whoever is not seen yet, cell by cell.
+    /// Admits unseen targets, cell by cell.
     fn refill_list(&mut self, row: usize, list: usize) {
         let shared = self.shared;
         let looker = self.cell_view().scanning_viewer(row);
@@ -316,7 +316,7 @@ impl CellPass<'_> {
         counters.longest_list = counters.longest_list.max(usize::from(state.count[list]));
     }
 
-    /// Takes the nearest of all around who are not seen yet.
+    /// Admits the nearest unseen targets of all cells around.
     fn admit_nearest(&mut self, row: usize, list: usize) {
         let shared = self.shared;
         let looker = self.cell_view().scanning_viewer(row);
@@ -337,7 +337,7 @@ impl CellPass<'_> {
                     let nearness = shared.nearness(viewer, near.id(nth * 64 + place));
                     found[usize::from(nearness)].push(((first + nth) * 64 + place) as u32);
                 }
-                // Nobody is nearer, and of those who are as near the first are taken.
+                // No target is nearer, and among equally near ones the first are taken.
                 if found[found.len() - 1].len() >= places {
                     break 'cells;
                 }

@@ -1,13 +1,13 @@
-//! Who is let into the lists of a viewer, under its caps.
+//! Selects the targets that enter the lists of a viewer, under its caps.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `meet` | those who go before strangers are let in |
-//! | `tied` | of them those with a tie, where a class has more of them than places |
-//! | `victims` | who has to leave a full list for them |
-//! | `fill` | strangers take the places that are free |
-//! | `rerank`, `band_words` | bands of distance follow those who walk |
-//! | `refill_queue` | who waits for a look |
+//! | `priority_entry` | targets that go before unrelated ones enter |
+//! | `related_entry` | of these, related targets, where a class has more of them than free slots |
+//! | `eviction` | which member leaves a full list for them |
+//! | `fill` | unrelated targets take free slots |
+//! | `rerank`, `band_words` | distance bands follow moving objects |
+//! | `refill_queue` | viewers that wait for a scan |
 
 pub mod band_words;
 pub mod eviction;

@@ -1,15 +1,17 @@
-//! Those who go before strangers meet: they are let into full lists by eviction, the highest rank first.
+//! Targets that go before unrelated ones enter full lists by eviction, the highest rank first.
 //!
 //! ```text
-//! who came      cells new to it, by columns of ties; of the others who came there at the same time (directed: tied.rs)
-//! who stayed    those who came, by columns of ties
-//! who lost somebody and may have refused somebody: all cells (directed: tied.rs; mutual: in its look)
-//! who looks     all cells, all of whom one may be let in
+//! viewer came            cells new to it, by relation columns; in the others, those that arrived at the same time
+//!                        (directed: related_entry.rs)
+//! viewer stayed          arrivals, by relation columns
+//! viewer lost a member and may have refused a target
+//!                        all cells (directed: related_entry.rs; mutual: in its scan)
+//! viewer scans           all cells, every target that may enter
 //! ```
-//! Where a scene has a ranking of its own anybody may go before anybody, so all are compared.
+//! In a scene with a custom ranking any target may go before any other, so all are compared.
 //!
-//! A viewer that came finds every arrival in cells that it knew; so arrivals look for those who stayed, and each pair meets
-//! once. Nothing is noted of who was refused but a bit for the list: who has a place again looks for all of them.
+//! A viewer that arrived finds every arrival in cells that it knew, so arrivals test only viewers that stayed, and each
+//! pair is examined once. A refusal is noted as one bit per list; a viewer with a free slot again scans for all of them.
 
 use super::eviction::ListedTarget;
 use crate::priority::{TEAM, class_of, rank_of};
@@ -22,10 +24,10 @@ use crate::views::state::rows::NEIGHBOURHOOD_CELLS;
 use crate::views::state::scene_state::SceneState;
 use crate::views::update::cell_pass::CellPass;
 
-/// Of those who arrive so many pairs are collected at once.
+/// The maximum number of pairs that arrivals collect at once.
 pub(crate) const CANDIDATES_MAX: usize = 1 << 16;
 
-/// Somebody who may be let in: the row, the rank with the highest first, the direction of its cell and its slot.
+/// A target that may enter: the row, the rank (highest first), the direction of its cell and its slot.
 #[derive(Clone, Copy)]
 struct Candidate(u64);
 
@@ -52,7 +54,7 @@ impl Candidate {
 }
 
 impl CellPass<'_> {
-    /// Lets in all who may be let in, each viewer's from the top.
+    /// Admits all targets that may enter, for each viewer from the highest rank.
     pub(crate) fn enter_by_priority(&mut self) {
         for nth in 0..self.viewers.scheduled_rows.len() {
             self.scan_around(self.viewers.scheduled_rows[nth] as usize);
@@ -61,7 +63,7 @@ impl CellPass<'_> {
         for nth in 0..self.scratch.rows_to_refill.len() {
             let row = self.scratch.rows_to_refill[nth] as usize;
             let state = self.viewers.states[row];
-            // Those with tasks had their turn.
+            // Rows with tasks were handled above.
             if state.tasks & !RowState::HAS_DEFAULT_VISION == 0 && self.may_admit_refused(row) {
                 self.admit_related(row, ALL_DIRECTIONS);
             }
@@ -73,7 +75,7 @@ impl CellPass<'_> {
         self.admit_all();
     }
 
-    /// Finds those whom a viewer that has a task may let in.
+    /// Finds the targets that a viewer with a task may admit.
     pub(crate) fn scan_around(&mut self, row: usize) {
         let state = self.viewers.states[row];
         if state.has_task(RowState::WAITS_FOR_SCAN) || self.viewers.id(row) == NONE {
@@ -117,7 +119,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// Finds whom arrivals meet, from a direction and an arrival on; true if there were so many that the rest is left for
+    /// Collects pairs of arrivals from a direction and an arrival on; true if the limit was reached and the rest is left for
     /// later.
     pub(crate) fn collect_for_arrivals(
         &mut self,
@@ -141,13 +143,13 @@ impl CellPass<'_> {
         false
     }
 
-    /// A bit for each list of which all have to be compared.
+    /// A bit for each list in which all members have to be compared.
     fn ranked_lists(&self) -> u8 {
         let lists = (0..UNCAPPED).filter(|&list| self.shared.is_ranked(list));
         lists.fold(0, |lists, list| lists | 1 << list)
     }
 
-    /// Those who were found: the row, the rank, and who it is.
+    /// Returns the candidates: the row, the rank, and the id.
     pub(crate) fn drain_candidates(&mut self) -> Vec<(usize, u8, u32)> {
         let found = self.scratch.candidates.drain(..).map(|candidate| {
             let candidate = Candidate(candidate);
@@ -157,7 +159,7 @@ impl CellPass<'_> {
         found.collect()
     }
 
-    /// Whether somebody who was refused by a list might be let in now.
+    /// Whether a target that a list refused might enter now.
     fn may_admit_refused(&self, row: usize) -> bool {
         let state = &self.viewers.states[row];
         (0..UNCAPPED).any(|list| {
@@ -167,7 +169,7 @@ impl CellPass<'_> {
         })
     }
 
-    /// Collects all around that may go before strangers in these lists.
+    /// Collects all targets around that may go before unrelated ones in these lists.
     pub(crate) fn collect_candidates(&mut self, row: usize, lists: u8) {
         let shared = self.shared;
         self.viewers.states[row].refused_lists &= !lists;
@@ -177,12 +179,12 @@ impl CellPass<'_> {
         }
     }
 
-    /// The same for one that came: in the cells that are new to it, and among the arrivals of the others.
+    /// The same for a viewer that arrived: in the cells that are new to it, and among the arrivals of the others.
     fn collect_for_moved_viewer(&mut self, row: usize, lists: u8) {
         let (shared, from) = (self.shared, self.previous_cell(row));
         let above = self.entry_threshold(row);
         if above >= TEAM {
-            // Ties that are no higher are passed over, and so count as refused.
+            // Relations of the same or a lower class are skipped, and so count as refused.
             self.viewers.states[row].refused_lists = 0b111;
         }
         let query = self.relation_query(row, lists, above);
@@ -202,7 +204,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// Who may be tied to a viewer, and of a higher class than this; nobody where all in the lists are compared anyway.
+    /// The query for targets related to a viewer above this class; empty if all targets in the lists are compared anyway.
     fn relation_query(&self, row: usize, lists: u8, above: u8) -> RelationQuery {
         if lists & !self.ranked_lists() == 0 {
             return RelationQuery::default();
@@ -210,7 +212,7 @@ impl CellPass<'_> {
         RelationQuery::of(&self.shared.object(self.viewers.id(row)).traits, above)
     }
 
-    /// No list lets in anybody of this class or a lower one.
+    /// The highest class that every list of the viewer refuses.
     fn entry_threshold(&self, row: usize) -> u8 {
         let state = &self.viewers.states[row];
         let lists = (0..UNCAPPED).filter(|&list| self.shared.has_list(list));
@@ -248,7 +250,7 @@ impl CellPass<'_> {
         self.scratch.hits = hits;
     }
 
-    /// An arrival meets those who were here before.
+    /// Pairs an arrival with the viewers that were here before.
     fn collect_for_arrival(
         &mut self,
         direction: usize,
@@ -278,7 +280,7 @@ impl CellPass<'_> {
             if self.viewers.id(row) == NONE || self.viewers.states[row].has_task(SCANS_ITSELF) {
                 continue;
             }
-            // Of a crowd of mates most are full of others of their class: the columns say so.
+            // In a crowd of team members most lists are full of others of that class; the columns show this.
             let is_refused = !is_ranked && !self.shared.ranking.mutual && {
                 let class = self.viewers.relations.class_at(row, &object.traits);
                 !self.may_admit(row, list, class)
@@ -292,7 +294,7 @@ impl CellPass<'_> {
         self.scratch.hits = hits;
     }
 
-    /// Collects one that is not seen yet, if it may be and goes before strangers.
+    /// Collects a target that is not seen yet, may be seen, and goes before unrelated ones.
     fn consider(&mut self, row: usize, direction: usize, near: &TargetCell, slot: usize) {
         let shared = self.shared;
         let (viewer, target) = (self.viewers.id(row), near.id(slot));
@@ -336,8 +338,8 @@ impl CellPass<'_> {
         self.scratch.candidates = candidates;
     }
 
-    /// Links an entrant if there is a place for it, or one of a lower class to evict. Of the same row those of higher classes
-    /// come first, from one [`begin_evictions`](Self::begin_evictions) to the next.
+    /// Links a target if there is a free slot or a member of a lower class to evict. For one row, targets of higher classes come
+    /// first, from one [`begin_evictions`](Self::begin_evictions) to the next.
     pub(crate) fn admit(&mut self, row: usize, entrant: ListedTarget) {
         let list = self.shared.object(entrant.target).list();
         let state = &self.viewers.states[row];

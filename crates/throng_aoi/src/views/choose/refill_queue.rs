@@ -1,4 +1,4 @@
-//! The queue of viewers that may have something to gain.
+//! The queue of viewers that may gain a target from a scan.
 //!
 //! A doubly linked list through two arrays indexed by object id: each id is in it once at most, and joining,
 //! leaving from anywhere and serving the first are O(1) without allocation.
@@ -8,7 +8,7 @@ use throng_core::memory::MemoryUse;
 
 /// No neighbour in the queue.
 const NONE: u32 = u32::MAX;
-/// This id does not wait.
+/// This id is not queued.
 const ABSENT: u32 = u32::MAX - 1;
 
 /// A first-in-first-out queue of distinct ids with removal from the middle. 8 bytes for each id ever seen.
@@ -42,13 +42,13 @@ impl RefillQueue {
         }
     }
 
-    /// How many wait.
+    /// The number of queued ids.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether this id waits.
+    /// Whether this id is queued.
     #[must_use]
     pub fn contains(&self, id: u32) -> bool {
         self.next
@@ -56,13 +56,13 @@ impl RefillQueue {
             .is_some_and(|&next| next != ABSENT)
     }
 
-    /// The one that has waited longest.
+    /// The id that has waited longest.
     #[must_use]
     pub fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 
-    /// Puts an id at the end; false if it waits already or there is no room for it (see
+    /// Appends an id; false if it is queued already or there is no room for it (see
     /// [`grow`](Self::grow)).
     pub fn push(&mut self, id: u32) -> bool {
         if id as usize >= self.next.len() || self.contains(id) {
@@ -79,13 +79,13 @@ impl RefillQueue {
         true
     }
 
-    /// Takes the one that has waited longest.
+    /// Removes the id that has waited longest.
     pub fn pop(&mut self) -> Option<u32> {
         let first = self.first;
         self.remove(first).then_some(first)
     }
 
-    /// Takes an id out wherever it stands; false if it does not wait.
+    /// Removes an id from any position; false if it is not queued.
     pub fn remove(&mut self, id: u32) -> bool {
         if !self.contains(id) {
             return false;
@@ -105,7 +105,7 @@ impl RefillQueue {
         true
     }
 
-    /// All that wait, the first to be served first.
+    /// All queued ids, in the order in which they are served.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.first(), |&id| {
             let next = self.next[id as usize];

@@ -1,14 +1,15 @@
-//! Directed sight: those with a tie are let in class by class, from the highest, until no list has anything to gain.
+//! Directed mode: related targets enter class by class, from the highest, until no list has anything to gain.
 //!
 //! ```text
-//! who lost somebody and may have refused somebody   all cells
-//! who came                                          cells new to it; of the others those where somebody came, too
+//! viewer lost a member and may have refused a target   all cells
+//! viewer came                                          cells new to it; of the others, those with arrivals
 //! ```
-//! Of a class that has more members around than there are places, those of the viewer's own cell go first, then those
-//! towards which it stands, as among strangers (fill.rs). So a list that is full of mates looks at no more of them than it
-//! takes, however many there are: what is left is columns (ties.rs), which are compared eight at once or, in a crowd, indexed.
+//! If a class has more targets around than there are slots, those of the viewer's own cell go first, then those in the
+//! direction of its quarter, as for unrelated targets (fill.rs). So a list that is full of team members examines no more of
+//! them than it admits. The rest of the work is on columns (relations.rs), which are compared eight at once or, in a crowd,
+//! indexed.
 //!
-//! Lists of which all have to be compared are left to looks (meet.rs).
+//! Lists in which all targets have to be compared are left to scans (priority_entry.rs).
 
 use super::eviction::ListedTarget;
 use crate::priority::{OWN_OR_TARGET, TEAM};
@@ -18,11 +19,11 @@ use crate::views::state::object::UNCAPPED;
 use crate::views::state::relations::RelationQuery;
 use crate::views::update::cell_pass::CellPass;
 
-/// So few arrivals in a cell that was known before are compared one by one.
+/// Up to this many arrivals in a cell that was known before are compared one by one.
 const FEW_ARRIVALS: usize = 8;
 
 impl CellPass<'_> {
-    /// The directions in which one that came may find somebody new.
+    /// The directions in which a viewer that arrived may find new targets.
     pub(crate) fn new_directions(&self, row: usize) -> u16 {
         let Some(from) = self.previous_cell(row) else {
             return ALL_DIRECTIONS;
@@ -34,7 +35,7 @@ impl CellPass<'_> {
             .fold(0, |all, (direction, _)| all | 1 << direction)
     }
 
-    /// Lets in those with a tie to a viewer who stand in these directions and are not seen yet.
+    /// Admits related targets in these directions that are not seen yet.
     pub(crate) fn admit_related(&mut self, row: usize, directions: u16) {
         let shared = self.shared;
         let viewer = self.viewers.id(row);
@@ -48,7 +49,7 @@ impl CellPass<'_> {
         let quadrant = quadrant(&shared.grid, self.cell.grid_cell, shared.position(viewer));
         for class in (TEAM..=OWN_OR_TARGET).rev() {
             if !self.may_admit_any(row, lists, class) {
-                // They are passed over, and so count as refused.
+                // They are skipped, and so count as refused.
                 self.viewers.states[row].refused_lists |= lists;
                 return;
             }
@@ -80,7 +81,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// Lets in those of a class among the few who arrived in a cell; false once no list takes any more of it.
+    /// Admits targets of a class among the few arrivals of a cell; false once no list takes any more of the class.
     fn admit_related_arrivals(
         &mut self,
         row: usize,
@@ -98,7 +99,7 @@ impl CellPass<'_> {
         })
     }
 
-    /// Lets in those of a class in a cell; false once no list takes any more of it.
+    /// Admits targets of a class in a cell; false once no list takes any more of the class.
     fn admit_related_in_cell(
         &mut self,
         row: usize,
@@ -119,7 +120,7 @@ impl CellPass<'_> {
         true
     }
 
-    /// The next word of a cell in which somebody with a tie is not seen yet, and who.
+    /// The next word of a cell with related targets that are not seen yet, and their bits.
     #[inline]
     fn next_unseen_related(
         &self,
@@ -130,7 +131,7 @@ impl CellPass<'_> {
         from: usize,
     ) -> Option<(usize, u64)> {
         let words = self.cell.words_in(direction);
-        // Mostly nobody here has a tie.
+        // Usually there are no related targets here.
         let (mut seen, mut next) = (None, from);
         near.relations.words(query, from).find_map(|(nth, tied)| {
             let rows = &self.viewers.rows;
@@ -141,7 +142,7 @@ impl CellPass<'_> {
         })
     }
 
-    /// Lets in those of a word who are of a class and not seen yet; false once no list takes any more of it.
+    /// Admits unseen targets of a class in a word; false once no list takes any more of the class.
     fn admit_related_in_word(
         &mut self,
         row: usize,
@@ -180,14 +181,14 @@ impl CellPass<'_> {
         true
     }
 
-    /// A bit for each list in which strangers are equal, and go after whoever has a tie.
+    /// A bit for each list in which unrelated targets are equal and go after every related one.
     fn unranked_lists(&self) -> u8 {
         let shared = self.shared;
         let lists = (0..UNCAPPED).filter(|&list| shared.has_list(list) && !shared.is_ranked(list));
         lists.fold(0, |lists, list| lists | 1 << list)
     }
 
-    /// Whether a list may take somebody of a class: it has a place, or perhaps a member of a lower class.
+    /// Whether a list may admit a target of a class: it has a free slot, or perhaps a member of a lower class.
     pub(crate) fn may_admit(&self, row: usize, list: usize, class: u8) -> bool {
         let state = &self.viewers.states[row];
         state.has_room(list) || state.lowest_class[list] < class

@@ -1,14 +1,14 @@
-//! Bands of distance follow those who walk: each update, a fixed share of the viewers looks at them anew.
+//! Distance bands follow moving objects: each update re-ranks a fixed share of the viewers.
 //!
-//! Between its turns a viewer prefers the nearer only as it fills free places, cell by cell. In its turn it takes whoever is
-//! in a nearer band instead of a member of its lowest class, with hysteresis. Only a full list has to choose: who has a free
-//! place sees everybody anyway.
+//! Between its turns a viewer prefers nearer targets only when it fills free slots, cell by cell. In its turn it replaces
+//! members of its lowest class by targets of that class in a nearer band, with hysteresis. Only full lists have to choose: a
+//! viewer with a free slot sees every target anyway.
 //!
-//! Those who compete are words of bits by band; distances are compared 32 at once, in columns of positions that the update
-//! gathers for the cells around those in which it is somebody's turn (slot_positions.rs).
+//! Competitors are words of bits by band. Distances are compared 32 at once, in columns of positions that the update
+//! gathers for the cells around those that re-rank a viewer (slot_positions.rs).
 //!
-//! Cost: viewers ÷ `rerank_ticks` an update, each the distances of its members, and of those in the cells that are near
-//! enough to have somebody in a nearer band than the farthest member.
+//! Cost: viewers ÷ `rerank_ticks` per update; for each, the distances of its members, and of the targets in the cells that
+//! are near enough for a nearer band than the farthest member's.
 
 use glam::Vec2;
 
@@ -23,7 +23,7 @@ use crate::views::state::relations::RelationQuery;
 use crate::views::state::scene_state::SceneState;
 use crate::views::update::cell_pass::CellPass;
 
-/// Who competes for the places of a list that are to be given anew.
+/// The competitors for the slots of a list that is re-ranked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListRerank {
     pub(crate) row: usize,
@@ -32,14 +32,14 @@ pub(crate) struct ListRerank {
     rivals: CompetitorFilter,
 }
 
-/// How those who compete are told from others.
+/// How competitors are selected.
 #[derive(Clone, Copy, Debug)]
 enum CompetitorFilter {
-    /// All but who goes before strangers, which is among these.
+    /// All but targets that go before unrelated ones; the query finds a superset of these.
     Unrelated(RelationQuery),
-    /// Those of the class, all of whom are among these.
+    /// Targets of the class; the query finds a superset of them.
     Related(RelationQuery),
-    /// Those of the class, whom nothing tells from others.
+    /// Targets of the class, without a query to preselect them.
     SameClass,
 }
 
@@ -69,7 +69,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// The lowest class of a list, whose members have to compete, with how near the farthest of them counts.
+    /// The lowest class of a list, whose members compete, and the nearness of the farthest of them.
     pub(crate) fn begin_rerank(&mut self, row: usize, list: usize) -> Option<(ListRerank, usize)> {
         let shared = self.shared;
         let traits = &shared.object(self.viewers.id(row)).traits;
@@ -116,7 +116,7 @@ impl CellPass<'_> {
         lowest
     }
 
-    /// Those of a word who compete.
+    /// The competitors of a word.
     #[inline]
     fn competing(&self, contest: &ListRerank, near: &TargetCell, nth: usize, word: u64) -> u64 {
         let shared = self.shared;
@@ -141,7 +141,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// Sorts the members that compete by how near they count; gives how near the farthest is, if there is any.
+    /// Sorts the competing members by nearness; returns the nearness of the farthest, if there is any.
     fn sort_members(&mut self, contest: &ListRerank) -> Option<usize> {
         let (shared, row) = (self.shared, contest.row);
         let here = shared.position(self.viewers.id(row));
@@ -173,7 +173,7 @@ impl CellPass<'_> {
         all.iter().position(|&any| any != 0)
     }
 
-    /// Collects those of the same class who are in a nearer band than the farthest member.
+    /// Collects targets of the same class in a nearer band than the farthest member.
     pub(crate) fn find_nearer(&mut self, contest: &ListRerank, lowest: usize) {
         let (shared, row, list) = (self.shared, contest.row, contest.list);
         let looker = self.cell_view().scanning_viewer(row);
@@ -202,7 +202,7 @@ impl CellPass<'_> {
                     continue;
                 }
                 let nearer = shared.slot_positions.nearer(index, nth, here, ends_m2);
-                // Those who are nearer than the farthest member.
+                // Targets that are nearer than the farthest member.
                 let unseen = unseen & nearer[NEAREST - 1 - lowest];
                 if unseen == 0 {
                     continue;
@@ -214,7 +214,7 @@ impl CellPass<'_> {
                     found.push(BandWord::new(self.cell, direction, nth, bands));
                 }
             }
-            // Where somebody else has to agree, not all of them will.
+            // In mutual mode some of them may refuse.
             if nearest >= replaceable && !shared.ranking.mutual {
                 break;
             }
@@ -222,7 +222,7 @@ impl CellPass<'_> {
         self.scratch.outsiders = found;
     }
 
-    /// Lets in the nearest, each instead of a member that counts as farther, the farthest first.
+    /// Admits the nearest targets, each in place of a member that counts as farther, the farthest first.
     fn replace(&mut self, contest: &ListRerank) {
         let &ListRerank {
             row, list, class, ..
@@ -268,15 +268,15 @@ impl CellPass<'_> {
 }
 
 impl SceneState {
-    /// The nearest band in which somebody in a cell could be.
+    /// The nearest band that a target in a cell could be in.
     fn nearness_of_cell(&self, here: Vec2, cell: GridCell) -> u8 {
         let nearest = self.nearest_in_cell(here, cell);
         self.ranking.bands.nearness(here, nearest)
     }
 
-    /// The nearest place at which somebody in a cell could be.
+    /// The nearest position that a target in a cell could have.
     pub(crate) fn nearest_in_cell(&self, here: Vec2, cell: GridCell) -> Vec2 {
-        // Members may stray from their cell by the margin, and beyond the borders of the scene.
+        // Objects may be outside their cell by the margin, and outside the scene.
         let (columns, rows) = self.grid.size();
         let axis = |p: f32, cell: u16, count: u16| {
             let (size, margin) = (self.grid.cell_m(), self.grid.margin_m());

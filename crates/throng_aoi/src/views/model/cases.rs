@@ -1,9 +1,9 @@
-//! Single situations, each with what must come of it.
+//! Single situations with their expected events.
 
 use super::*;
 use crate::priority::{TEAM, UNRELATED};
 
-/// A crowd of players with this team each, all in one spot; the first is the only viewer.
+/// A crowd of players in one spot, each with the given team; the first is the only viewer.
 fn crowd(cap: u16, teams: &[u32]) -> SceneViews {
     let (_, mut views) = scene(ViewLinkMode::Directed);
     for (id, &team) in teams.iter().enumerate() {
@@ -25,7 +25,7 @@ fn crowd(cap: u16, teams: &[u32]) -> SceneViews {
     views
 }
 
-/// What an update told: viewer, target, and the class it entered with or why it left.
+/// The events of an update: viewer, target, and the class of an enter or the reason of a leave.
 fn step(views: &mut SceneViews, looks: u32) -> Vec<(u32, u32, Result<u8, ViewLeaveReason>)> {
     let mut events = Vec::new();
     views.update(looks, &mut events);
@@ -356,7 +356,7 @@ fn validate_finds_a_bit_of_a_free_slot() {
     assert!(fault.to_string().contains("that nobody has"), "{fault}");
 }
 
-/// A scene in which sight is mutual, with one of each of these classes and caps, as scenery or not.
+/// A scene in mutual mode, with one object for each of these categories and caps, as scenery or not.
 fn peers(cast: &[(ObjectCategory, Option<ViewCaps>, bool)]) -> SceneViews {
     let (_, mut views) = scene(ViewLinkMode::Mutual);
     for (id, &(class, caps, scenery)) in (0..).zip(cast) {
@@ -403,7 +403,7 @@ fn freed_pair_end_links_to_viewers_that_list_scenery() {
         (npc, None, true),
         (player, of_npcs, false),
     ]);
-    // Nobody is tied to anybody.
+    // All objects are unrelated.
     for id in 0..4 {
         let traits = views.traits(id).expect("it was inserted");
         views.set_traits(id, ViewTraits { team: 0, ..traits });
@@ -415,7 +415,7 @@ fn freed_pair_end_links_to_viewers_that_list_scenery() {
     assert!(views.visible(3, 1) && views.visible(1, 3) && !views.visible(3, 2));
 }
 
-/// Where all are compared, who lost somebody waits for its look: so many looks a tick, however many saw the one that left.
+/// With a custom priority, a viewer that lost a member waits for its scan: a fixed number of scans a tick, however many saw the leaver.
 #[test]
 fn custom_priority_slots_are_refilled_by_queued_scans() {
     let mut views = crowd(2, &[1; 9]);

@@ -1,4 +1,4 @@
-//! Mutual sight, crowds in one square, and long runs.
+//! Mutual mode, crowds in one square, and long runs.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -7,7 +7,7 @@ use throng_core::memory::MemoryUse;
 use super::*;
 use crate::{reference::PooledViews, reference_sets::SetViews, workload};
 
-/// Everybody sees and is seen, near, as a player.
+/// Adds a player that sees and is seen, near.
 fn add(views: &mut SceneViews, id: u32, at: Vec2, traits: ViewTraits, cap: u16) {
     let profile = ViewProfile {
         class: ObjectCategory::Player,
@@ -58,7 +58,7 @@ fn viewer_among_full_pairs_sees_nothing_until_one_leaves() {
 fn pair_takes_the_higher_class_and_both_ends_must_accept() {
     let mut views = small(ViewLinkMode::Mutual, &[2, 1, 1, 0]);
     assert_eq!(seen(&views, 0), [1, 2]);
-    // 2 has picked 1 for its target: for 1 too this goes before seeing 0.
+    // 2 has 1 as its target: for 1, too, this goes before seeing 0.
     let aimed = ViewTraits {
         target: 1,
         ..ViewTraits::default()
@@ -71,7 +71,7 @@ fn pair_takes_the_higher_class_and_both_ends_must_accept() {
         [vec![], vec![2], vec![1]]
     );
     assert_eq!(views.counters().evictions, 2, "{events:?}");
-    // 3 takes nobody, so nobody is evicted for it.
+    // 3 accepts no one, so nothing is evicted for it.
     views.set_traits(3, aimed);
     events.clear();
     views.update(u32::MAX, &mut events);
@@ -79,7 +79,7 @@ fn pair_takes_the_higher_class_and_both_ends_must_accept() {
     assert_eq!(views.validate(), Ok(()));
 }
 
-/// A scene at rest in which two may begin, or cease, to see each other, and nothing else changes.
+/// A scene at rest in which two objects may begin, or cease, to see each other, and nothing else changes.
 #[test]
 fn one_change_evicts_at_most_two_pairs_per_class() {
     let (mut evictions_max, mut links_max) = (0, 0);
@@ -93,7 +93,7 @@ fn one_change_evicts_at_most_two_pairs_per_class() {
                 party: random.random_range(0..3),
                 guild: random.random_range(0..3),
                 target: random.random_range(0..count + 5),
-                // The first and the second share no layer; all others share one with everybody.
+                // The first and the second share no layer; all others share one with every object.
                 layers: [0b001, 0b010].get(id as usize).copied().unwrap_or(0b111),
                 sees: [0b101, 0b110].get(id as usize).copied().unwrap_or(0b111),
                 ..ViewTraits::default()
@@ -128,7 +128,7 @@ fn one_change_evicts_at_most_two_pairs_per_class() {
             links_max = links_max.max((after.enters - before.enters) / 2);
         }
     }
-    // Classes from somebody without a tie to the own target.
+    // Classes from unrelated to own target.
     let classes = 6;
     assert!(
         evictions_max <= 2 * (classes - 1),
@@ -141,7 +141,7 @@ fn one_change_evicts_at_most_two_pairs_per_class() {
     );
 }
 
-/// How many a viewer's list has from each band, the nearest last, and how many there are.
+/// How many targets a viewer's list has from each band, the nearest last, and how many there are.
 fn bands_of(views: &SceneViews, viewer: u32, count: u32) -> [[usize; 4]; 2] {
     let bands = DistanceBands::new(views.grid().cell_m());
     let place = |id| views.position(id).unwrap_or_default();
@@ -201,7 +201,7 @@ fn crowd_of_5000_sees_the_nearest_band_and_the_boss() {
         }
     };
     check(&views);
-    // All change places; a share of a quarter has seen to it four updates later.
+    // All change positions; a quarter of the viewers are re-ranked within four updates.
     for id in 0..count {
         views.locate(id, spot(&mut random));
     }
@@ -209,7 +209,7 @@ fn crowd_of_5000_sees_the_nearest_band_and_the_boss() {
     (0..4).for_each(|_| views.update(count, &mut Vec::new()));
     for viewer in (0..count).step_by(7) {
         let [listed, all] = bands_of(&views, viewer, count);
-        // Members that went no farther than the hysteresis beyond the nearest band may stay.
+        // Members no farther than the hysteresis beyond the nearest band may stay.
         let place = |id| views.position(id).unwrap_or_default();
         let far =
             |id: u32| place(id).distance(place(viewer)) > 25.0 + 50.0 * DistanceBands::HYSTERESIS;
@@ -265,7 +265,7 @@ fn memory_does_not_grow_over_a_million_cell_changes() {
     }
 }
 
-/// The walkers of the benches, in all four ways: the same lists where caps do not bite, the same classes where they do.
+/// The walkers of the benches, in all four designs: the same lists if caps are not reached, the same classes if they are.
 #[test]
 fn reference_designs_see_the_same() {
     let count = 300;
@@ -322,8 +322,8 @@ fn reference_designs_see_the_same() {
     }
 }
 
-/// Lists that are full of strangers and friends, of whom many change sides at once, while others come and go: whoever gains
-/// then does so by eviction, and no list is ever over its cap.
+/// Lists full of unrelated and related objects, of which many change teams at once, while others come and go: gains are
+/// then by eviction, and no list is ever over its cap.
 #[test]
 fn mass_team_change_keeps_all_lists_within_their_caps() {
     for seed in 0..60 {
@@ -357,7 +357,7 @@ fn mass_team_change_keeps_all_lists_within_their_caps() {
     }
 }
 
-/// Mates in one cell, far more than a list holds, and one who stands beside them.
+/// Team members in one cell, far more than a list holds, and one next to them.
 fn mates(count: u32) -> SceneViews {
     let (size_m, cell_m) = ((70.0, 50.0), CELL_M);
     let mut views = SceneViews::with_size(size_m, cell_m, 0.0, count).expect("a legal scene");
@@ -415,7 +415,7 @@ fn refusing_near_targets_do_not_block_the_next_cell() {
         add(&mut views, id, vec2(x, 25.0), ViewTraits::default(), 1);
         views.update(u32::MAX, &mut Vec::new());
     }
-    // The far pair, the near pair, which each has no better mate, and one alone in the next cell.
+    // The far pair, the near pair, neither of which has a better partner, and one alone in the next cell.
     assert_eq!(
         [0, 2, 4].map(|id| seen(&views, id)),
         [vec![1], vec![3], vec![]]
@@ -452,7 +452,7 @@ fn viewer_that_scans_early_leaves_the_queue() {
 #[test]
 fn teleported_viewer_sees_the_nearest_of_a_crowd() {
     let (_, mut views) = scene(ViewLinkMode::Directed);
-    // The nearest are those in the cell beside.
+    // The nearest are those in the neighbour cell.
     for (id, x) in (0..).zip([5.0, 41.0, 41.0, 51.0, 51.0]) {
         add(&mut views, id, vec2(x, 25.0), ViewTraits::default(), 2);
     }

@@ -1,4 +1,4 @@
-//! Cells with many words of slots, that come, go and walk: rows are laid out anew, slots and rows change hands.
+//! Cells with many words of slots, whose objects come, go and walk: rows are rebuilt, slots and rows are reused.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -9,14 +9,14 @@ use crate::views::state::cells::{TargetCell, ViewerCell};
 use crate::views::update::cell_storage::SHRINK_CHECK_TICKS;
 use crate::workload;
 
-/// A crowd that comes, walks, teleports, goes and comes back, a part of it at a time.
+/// A crowd that arrives, walks, teleports, leaves and comes back, a part of it at a time.
 struct Dense {
     random: Pcg64Mcg,
     size_m: Vec2,
     views: SceneViews,
     present: Vec<u32>,
     absent: Vec<u32>,
-    /// What the events told.
+    /// The links according to the events.
     links: BTreeSet<(u32, u32)>,
     words_max: usize,
 }
@@ -93,7 +93,7 @@ impl Dense {
         self.absent.push(id);
     }
 
-    /// Rules of the scene for a while, a ranking of its own among them, and how many may look around in an update.
+    /// Sets rules of the scene for a while, a custom ranking among them, and limits the scans in an update.
     fn change_rules(&mut self) {
         let filter: Option<ViewFilter> = Some(|a, b| (a.id ^ b.id) % 16 != 3);
         let priority: Option<ViewPriority> =
@@ -103,7 +103,7 @@ impl Dense {
         self.views.set_rules(filter, priority);
     }
 
-    /// Something happens to somebody, mostly a step.
+    /// Changes one object at random, usually by a step.
     fn disturb(&mut self, id: u32) {
         let step = vec2(self.random.random(), self.random.random()) * 8.0 - 4.0;
         let from = self.views.position(id).expect("it is present");
@@ -142,7 +142,7 @@ impl Dense {
                     },
                 );
             }
-            // Gone and back between two ticks.
+            // Removed and inserted again between two ticks.
             3 if !self.absent.is_empty() => {
                 self.remove();
                 self.insert();
@@ -151,7 +151,7 @@ impl Dense {
         }
     }
 
-    /// One tick, after which there are nearer to so many.
+    /// Runs one tick that moves the number of objects towards `goal`.
     fn tick(&mut self, goal: usize) {
         for _ in 0..self.random.random_range(0..24) {
             if self.present.len() < goal && !self.absent.is_empty() {
@@ -199,7 +199,7 @@ fn crowds_of_many_words_are_exact(sight: ViewLinkMode, cells: (u16, u16), count:
     (0..50).for_each(|_| dense.tick(full));
     let most = dense.words_max;
     assert!(most >= 3, "{most} words");
-    // Long enough for all cells to be looked at.
+    // Long enough for the shrink check of all cells.
     (0..90).for_each(|_| dense.tick(40));
     assert!(
         dense.words_max < most,
@@ -221,7 +221,7 @@ fn dense_mutual_crowds_are_exact_under_churn() {
     crowds_of_many_words_are_exact(ViewLinkMode::Mutual, (5, 3), 400);
 }
 
-/// What is held follows who is there, not who ever was.
+/// Memory follows the current number of objects, not the past maximum.
 #[test]
 fn memory_follows_a_walking_crowd() {
     let (count, cell_m) = (2_000, workload::CELL_M);
@@ -256,7 +256,7 @@ fn memory_follows_a_walking_crowd() {
         views.update(u32::MAX, &mut Vec::new());
         if tick % 25 == 0 {
             let mut afresh = build(&spots);
-            // Until what a login needed is given back.
+            // Until the memory that a login needed is freed.
             (0..SHRINK_CHECK_TICKS).for_each(|_| afresh.update(0, &mut Vec::new()));
             let (held, fresh) = (views.heap_bytes(), afresh.heap_bytes());
             assert!(

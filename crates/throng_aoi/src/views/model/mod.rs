@@ -1,4 +1,4 @@
-//! The views against a model that looks at every pair on every tick, over random scripts.
+//! The views against a model that checks every pair on every tick, over random scripts.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
@@ -34,22 +34,22 @@ struct ModelObject {
     caps: Option<[u16; 3]>,
 }
 
-/// What should be: objects with their sticky cells, and the links that the events told of.
+/// The expected state: objects with their sticky cells, and the links according to the events.
 #[derive(Default)]
 struct Model {
     sight: ViewLinkMode,
     objects: BTreeMap<u32, ModelObject>,
     links: BTreeSet<(u32, u32)>,
-    /// What a consumer keeps beside the lists of each viewer: here the targets themselves.
+    /// What a consumer stores for the lists of each viewer: here the targets themselves.
     beside: BTreeMap<(u32, u8), BTreeSet<u32>>,
     removed: BTreeMap<u32, RemovalReason>,
     /// The rules of the scene.
     filter: Option<ViewFilter>,
     priority: Option<ViewPriority>,
     exceptions: BTreeMap<(u32, u32), ViewException>,
-    /// Whether those of whom the script says so are scenery.
+    /// Whether the objects that the script marks so are scenery.
     has_scenery: bool,
-    /// Who began or ceased to be a viewer since the last tick.
+    /// Objects that began or ceased to be viewers since the last tick.
     roles: BTreeSet<u32>,
 }
 
@@ -87,7 +87,7 @@ impl Model {
         near(a.cell.0, b.cell.0) && near(a.cell.1, b.cell.1)
     }
 
-    /// Whether two can only see each other, or not at all.
+    /// Whether two objects see either each other or not at all.
     fn is_pair(&self, a: u32, b: u32) -> bool {
         let is_peer = |object: &ModelObject| {
             object.caps.is_some() && object.viewable && object.visibility == ViewRange::Near
@@ -304,7 +304,7 @@ impl Model {
         }
     }
 
-    /// Whether a viewer has a place for a target that it does not see, or a member of a lower class.
+    /// Whether a viewer has a free slot for a target that it does not see, or a member of a lower class.
     fn could_enter(&self, views: &SceneViews, viewer: u32, target: u32, class: u8) -> bool {
         let list = self.objects[&target].class;
         let cap = self.objects[&viewer]
@@ -315,7 +315,7 @@ impl Model {
             || members.any(|member| self.class(viewer, member) < class)
     }
 
-    /// Whom a viewer sees in the list of a class.
+    /// The targets of a viewer in the list of a category.
     fn members(&self, viewer: u32, list: ObjectCategory) -> impl Iterator<Item = u32> + '_ {
         let seen = self.links.range((viewer, 0)..=(viewer, u32::MAX));
         seen.map(|&(_, target)| target).filter(move |target| {
@@ -324,7 +324,7 @@ impl Model {
         })
     }
 
-    /// Nobody of a class stays unseen in a nearer band than a member of that class, hysteresis apart.
+    /// No target of a class stays unseen in a nearer band than a member of that class, hysteresis apart.
     fn check_bands(&self) {
         let bands = DistanceBands::new(CELL_M);
         let distance = |a: u32, b: u32| {
@@ -359,10 +359,10 @@ impl Model {
         }
     }
 
-    /// At rest the queue is worked off in the promised number of ticks, and nothing is left to gain.
+    /// At rest the queue is empty after the promised number of ticks, and nothing is left to gain.
     fn check_at_rest(&mut self, views: &mut SceneViews, looks: u32, rerank_ticks: u32) {
         self.tick(views, 0);
-        // Directed sight evicts nobody else, so nobody else comes to wait.
+        // Directed mode evicts no link of another viewer, so no other viewer is queued.
         let mut rounds = 0;
         while views.queue_len() > 0 {
             let ticks = views.queue_len().div_ceil(looks as usize);
@@ -376,7 +376,7 @@ impl Model {
         }
         if rerank_ticks > 0 {
             views.set_rerank_ticks(rerank_ticks);
-            // Between pairs, who goes instead of one who counts as farther for hysteresis comes back in a turn.
+            // In mutual mode, a pair that ends for a nearer one, by hysteresis, may come back in a later turn.
             let turns = match self.sight {
                 ViewLinkMode::Directed => 2,
                 ViewLinkMode::Mutual => 8,
@@ -453,7 +453,7 @@ proptest! {
         model.check_at_rest(&mut views, looks, rerank_ticks);
     }
 
-    /// Everything but a removal is noted by id, so it does not matter who reports first.
+    /// Everything but a removal is noted by id, so the order of the calls does not matter.
     #[test]
     fn call_order_within_a_tick_does_not_matter(
         cast in prop::collection::vec(insert(), 10..40),
@@ -465,15 +465,15 @@ proptest! {
         cast.iter().for_each(|op| forward.0.apply(&mut forward.1, op));
         cast.iter().for_each(|op| backward.0.apply(&mut backward.1, op));
         for changes in &ticks {
-            // A viewer that ceases to be one loses its links at once, as by a removal; where sight is mutual, so
-            // does who becomes one.
+            // A viewer that ceases to be one loses its links at once, as by a removal; in mutual mode, so
+            // does an object that becomes one.
             let ceases = |op: &&Op| match op {
                 Op::Caps { caps, .. } => caps.is_none() || sight == ViewLinkMode::Mutual,
                 _ => false,
             };
             let mut reordered: Vec<&Op> = changes.iter().filter(|op| !ceases(op)).collect();
             reordered.iter().for_each(|op| forward.0.apply(&mut forward.1, op));
-            // A stable sort keeps the order of what one object does.
+            // A stable sort keeps the order of the operations of one object.
             reordered.sort_by_key(|op| match op {
                 Op::Walk { id, .. } | Op::Teleport { id, .. } | Op::Join { id, .. } => u32::MAX - id,
                 Op::Layers { id, .. } | Op::Hide { id, .. } | Op::Caps { id, .. } | Op::Aim { id, .. } => u32::MAX - id,
@@ -539,7 +539,7 @@ proptest! {
             .map(|(&id, _)| id)
             .collect();
         prop_assert_eq!(&found, &expected);
-        // The nearest of those.
+        // The nearest of these.
         let distance = |id: &u32| model.objects[id].position.distance_squared(centre);
         let expected = expected.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
         let is_wanted = |id: u32| classes >> model.objects[&id].class.index() & 1 != 0;

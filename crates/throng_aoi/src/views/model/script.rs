@@ -1,8 +1,8 @@
-//! The scripts: what happens to a scene, drawn at random, and how each line is played.
+//! The scripts: random operations on a scene, and how each one is applied.
 
 use super::*;
 
-/// One line of a script; positions in half metres, so that borders and margins are hit exactly.
+/// One operation of a script; positions in half metres, so that borders and margins are hit exactly.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     Insert {
@@ -69,7 +69,7 @@ pub(super) enum Op {
 }
 
 impl Model {
-    /// Does to the model and to the views what a line says.
+    /// Applies an operation to the model and to the views.
     pub(super) fn apply(&mut self, views: &mut SceneViews, op: &Op) {
         match *op {
             Op::Insert { .. } => self.insert(views, op),
@@ -273,7 +273,7 @@ fn exception() -> impl Strategy<Value = Option<ViewException>> {
     prop::sample::select(exceptions.to_vec())
 }
 
-/// Rules of all kinds: one-sided ones, such that nobody meets or all are equal, classes above the highest.
+/// Rules of all kinds: one-sided ones, such that no objects meet or all are equal, classes above the highest.
 fn rules() -> impl Strategy<Value = Op> {
     let filters: [Option<ViewFilter>; 5] = [
         None,
@@ -307,7 +307,7 @@ pub(super) fn insert() -> impl Strategy<Value = Op> {
     )
         .prop_map(
             |(id, at, class, visibility, team, viewable, scenery, caps)| {
-                // Mostly players, so that caps bite.
+                // Mostly players, so that caps are reached.
                 Op::Insert {
                     id,
                     at,

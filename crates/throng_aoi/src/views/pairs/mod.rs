@@ -1,25 +1,25 @@
-//! Mutual sight: pairs that both ends must accept.
+//! Mutual mode: pairs that both ends must accept.
 //!
 //! ```text
-//! cells side by side: who is out of range or hidden leaves, at both ends by itself (pass.rs)
-//! then in turn:
-//!   ties      those who go before strangers ──▶ proposals ──sort by rank, then ids──▶ both accept? evict, evict, link
-//!   strangers arrivals that see nobody, to who has a place; who came, with those who have a place too
-//!   bands     whose turn it is, with those for whom both ends would give up somebody farther
-//!   queue     who had a full list and lost somebody looks around, the first first
+//! cells in parallel: targets that are out of range or hidden leave, at both ends separately (cell_pass.rs)
+//! then sequentially:
+//!   priority   targets that go before unrelated ones ─▶ proposals ─sort by rank, then ids─▶ both accept? evict, evict, link
+//!   unrelated  arrivals that see nothing, with viewers that have a free slot; viewers that came, with peers that have one too
+//!   bands      viewers whose turn it is, with peers for which both ends would drop a farther member
+//!   queue      viewers that had a full list and lost a member scan, first in first out
 //! ```
-//! Both ends are asked before anybody is evicted, and only lower classes are evicted. What is evicted frees another's place,
-//! which queues that one; its look may evict again, but only of lower classes: so a change among viewers at rest ends after
-//! at most two evictions a class.
+//! Both ends must accept before anything is evicted, and only lower classes are evicted. An eviction frees a slot of another
+//! viewer and queues it; its scan may evict again, but only lower classes. So a change among viewers at rest ends after
+//! at most two evictions per class.
 //!
-//! Invariant: of a pair that could be linked and is not, an end that refuses it is full of those who go before it and has
-//! noted that it refused somebody (or it is a stranger), or waits in the queue.
+//! Invariant: of a pair that could be linked and is not, an end that refuses is full of targets that go before the other and
+//! has noted that it refused one (or the other is unrelated), or it waits in the queue.
 //!
 //! | file | holds |
 //! |---|---|
-//! | here | ties, strangers and the queue |
-//! | `proposal` | links that might be made, in the order in which they are |
-//! | `rerank_pairs` | bands of distance |
+//! | here | related and unrelated targets, and the queue |
+//! | `proposal` | possible links, in commit order |
+//! | `rerank_pairs` | distance bands |
 
 pub mod proposal;
 mod rerank_pairs;
@@ -36,13 +36,13 @@ use crate::views::state::rows::NEIGHBOURHOOD_CELLS;
 use crate::views::update::cell_pass::CellPass;
 use proposal::MutualProposal;
 
-/// Of those who may be let in so many pairs are collected before they are asked.
+/// The maximum number of pairs that are collected before they are committed.
 const PROPOSALS_MAX: usize = 1 << 18;
 
 impl SceneViews {
-    /// All that needs the consent of both ends.
+    /// Handles all links that need the consent of both ends.
     pub(super) fn update_pairs(&mut self, sight_tests_max: u32) {
-        // Those that pairs stir further on have nothing of their own to do.
+        // Cells that become active later through pairs have no work of their own.
         let count = self.active_cells.len();
         for nth in 0..count {
             let cell = self.active_cells[nth] as usize;
@@ -90,7 +90,7 @@ impl SceneViews {
         self.process_queue(sight_tests_max);
     }
 
-    /// Others may ask those of a cell who may have a place by now; who had none and was freed will be queued.
+    /// Marks the objects of a cell that may have a free slot as open; a full object that was freed is queued later.
     fn open_freed_lists(&mut self, cell: usize) {
         for nth in 0..self.viewers[cell].scheduled_rows.len() {
             let id = self.viewers[cell].id(self.viewers[cell].scheduled_rows[nth] as usize);
@@ -104,7 +104,7 @@ impl SceneViews {
         self.freed.append(&mut self.viewers[cell].freed);
     }
 
-    /// Works on one cell with all that its pass has.
+    /// Runs `work` on one cell with everything that its pass needs.
     pub(super) fn with_pass<R>(&mut self, cell: usize, work: impl FnOnce(&mut CellPass) -> R) -> R {
         self.mark_active(cell as u32);
         let Self {
@@ -139,7 +139,7 @@ impl SceneViews {
         }
     }
 
-    /// Makes proposals of the candidates that a cell found.
+    /// Turns the candidates of a cell into proposals.
     fn propose_candidates(&mut self, cell: usize) {
         if self.scratch[0].candidates.is_empty() {
             return;
@@ -163,7 +163,7 @@ impl SceneViews {
         });
     }
 
-    /// Proposes to the nearest strangers who have a place too, as many as there are places.
+    /// Proposes to the nearest unrelated targets that have a free slot too, one per free slot.
     fn propose_unrelated(&mut self, cell: usize, row: usize) {
         let viewer = self.viewers[cell].id(row);
         for list in 0..UNCAPPED {
@@ -194,7 +194,7 @@ impl SceneViews {
             );
             let own_list = self.shared.object(viewer).list();
             if found.len() <= places && !self.shared.is_ranked(own_list) {
-                // There is a place for all of them, at both ends.
+                // There is a slot for all of them, at both ends.
                 for &(direction, slot) in &found {
                     self.link_unrelated(cell, row, direction.into(), slot as usize);
                 }
@@ -212,7 +212,7 @@ impl SceneViews {
         }
     }
 
-    /// Proposes to the nearest of those that were found, as many as there are places.
+    /// Proposes to the nearest of the targets that were found, one per free slot.
     fn propose_nearest(
         &mut self,
         cell: usize,
@@ -231,7 +231,7 @@ impl SceneViews {
         found.sort_unstable();
         if found.len() >= places {
             found.truncate(places);
-            // If some of these refuse, it asks the others.
+            // If some of these refuse, the viewer tries the others.
             self.lists_with_more_candidates.push((viewer, list as u8));
         }
         for &(farness, target) in found.iter() {
@@ -240,7 +240,7 @@ impl SceneViews {
         }
     }
 
-    /// Links a viewer with somebody near; both have a place, or the other need not agree.
+    /// Links a viewer with a near target; both have a free slot, or the target need not agree.
     fn link_unrelated(&mut self, cell: usize, row: usize, direction: usize, slot: usize) {
         let viewer = self.viewers[cell].id(row);
         let near = self.shared.cells[cell].neighbours[direction] as usize;
@@ -257,7 +257,7 @@ impl SceneViews {
         }
     }
 
-    /// A viewer sees whoever is in a slot in a direction from now on.
+    /// A viewer sees the target in a slot of a direction from now on.
     fn enter(
         &mut self,
         cell: usize,
@@ -276,7 +276,7 @@ impl SceneViews {
         let state = &mut viewers.states[row];
         state.count[list] += 1;
         state.lowest_class[list] = state.lowest_class[list].min(class);
-        // As if it were as far as can be: no member has a lower rank.
+        // As if it were at the farthest distance: no member has a lower rank.
         state.lowest_rank[list] = state.lowest_rank[list].min(rank_of(class, 0));
         let (counters, count) = (&mut self.scratch[0].counters, state.count[list]);
         counters.longest_list = counters.longest_list.max(usize::from(count));
@@ -289,7 +289,7 @@ impl SceneViews {
         });
     }
 
-    /// Nobody in this list of others need ask a target until it has a place again.
+    /// Marks a list of a target as closed to proposals until it has a free slot again.
     fn close_list(&mut self, target: u32, list: usize) {
         let CellLocation { cell, slot, .. } = self.shared.location(target);
         let word = &mut self.shared.cells[cell as usize].slots[slot as usize / 64];
@@ -298,7 +298,7 @@ impl SceneViews {
         }
     }
 
-    /// Others may ask an object again.
+    /// Opens the lists of an object to proposals again.
     fn open_lists(&mut self, id: u32) {
         let CellLocation { cell, slot, .. } = self.shared.location(id);
         if slot != NONE {
@@ -307,7 +307,7 @@ impl SceneViews {
         }
     }
 
-    /// Whether a target may take a stranger that sees it, or need not: it has a place, or may have somebody of a lower class.
+    /// Whether a target may accept an unrelated viewer, or need not: it has a free slot, or may have a member of a lower class.
     fn may_admit_unrelated(&self, viewer: u32, target: u32) -> bool {
         let (a, b) = (self.shared.object(viewer), self.shared.object(target));
         let CellLocation { cell, row, .. } = self.shared.location(target);
@@ -334,7 +334,7 @@ impl SceneViews {
         self.lists_with_more_candidates = unsated;
     }
 
-    /// Links whom both ends accept, from the top.
+    /// Links the proposals that both ends accept, from the highest rank.
     fn commit_proposals(&mut self) {
         let mut proposals = std::mem::take(&mut self.proposals);
         proposals.sort_unstable();
@@ -377,7 +377,7 @@ impl SceneViews {
         self.proposals = proposals;
     }
 
-    /// Whether an end takes a link of this class, and whom of a lower one it would evict for it. One that refuses remembers it.
+    /// Whether an end accepts a link of this class, and which lower member it would evict for it. A refusal is noted.
     fn try_accept(&mut self, id: u32, other: u32, class: u8) -> Option<Option<ListedTarget>> {
         let CellLocation { cell, row, .. } = self.shared.location(id);
         let (cell, row) = (cell as usize, row as usize);
@@ -398,7 +398,7 @@ impl SceneViews {
         victim.map(Some)
     }
 
-    /// A full list refused somebody of this class.
+    /// Notes that a full list refused a target of this class.
     pub(super) fn mark_refused(&mut self, cell: usize, row: usize, list: usize, class: u8) {
         let goes_first = self.shared.outranks_unrelated(list, class);
         self.viewers[cell].states[row].refused_lists |= u8::from(goes_first) << list;
@@ -423,7 +423,7 @@ impl SceneViews {
         }
     }
 
-    /// Evicts a member; a partner loses the viewer, and has a place for another.
+    /// Evicts a member; a partner also loses the viewer, and then has a free slot.
     pub(super) fn evict_pair(
         &mut self,
         cell: usize,
@@ -463,11 +463,11 @@ impl SceneViews {
         }
     }
 
-    /// Queues who can gain, and serves the queue from its head.
+    /// Queues viewers that can gain a target, and serves the queue from its head.
     fn process_queue(&mut self, sight_tests_max: u32) {
         let mut looks = 0;
         loop {
-            // A look may free others.
+            // A scan may free slots of others.
             self.enqueue_freed();
             let Some(viewer) = self.queue.first() else {
                 break;
@@ -489,7 +489,7 @@ impl SceneViews {
         self.counters.scans += u64::from(looks);
     }
 
-    /// A viewer of the queue looks around. It may end what another hopes for, so looks are committed one by one.
+    /// Scans for one queued viewer. It can take a slot that another viewer needs, so scans are committed one by one.
     fn scan_viewer(&mut self, cell: usize, row: usize) {
         let enters = self.scratch[0].counters.enters;
         self.mark_active(cell as u32);

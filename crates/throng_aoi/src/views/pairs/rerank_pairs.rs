@@ -1,7 +1,7 @@
-//! Bands of distance where sight is mutual: whose turn it is takes who is nearer, if the other end gains by that, too.
+//! Distance bands in mutual mode: a viewer whose turn it is links nearer peers if the other end gains by that, too.
 //!
-//! What is farthest in the list of the one is known from its turn, in the order in which it goes; of the other there is a bound
-//! of the lowest rank, by which most of those that would refuse are not asked. Nobody is sorted.
+//! For the viewer, its turn has sorted its members from the farthest; for the peer, a lower bound of its lowest rank
+//! excludes most of those that would refuse. Nothing is sorted here.
 
 use crate::priority::{class_of, rank_of};
 use crate::views::choose::band_words::{BandWord, FarthestFirst, NEAREST};
@@ -13,7 +13,7 @@ use crate::views::state::cells::RowState;
 use crate::views::state::object::{CellLocation, NONE, UNCAPPED};
 
 impl SceneViews {
-    /// In its turn a viewer gives places of the farthest of its lowest class to those who are in a nearer band, where the other
+    /// Re-ranks one viewer: gives slots of the farthest members of its lowest class to peers in a nearer band, where the other
     /// end would gain too.
     pub(crate) fn rerank_pairs(&mut self, cell: usize, row: usize) {
         let state = self.viewers[cell].states[row];
@@ -36,7 +36,7 @@ impl SceneViews {
         }
     }
 
-    /// Those who were found take the places of members that are farther, the nearest first, each that of the farthest.
+    /// The found peers replace farther members: the nearest peer first, each for the farthest member.
     fn replace_pairs(&mut self, cell: usize, contest: &ListRerank) {
         let &ListRerank {
             row, list, class, ..
@@ -70,7 +70,7 @@ impl SceneViews {
         (scratch.members, scratch.outsiders) = (members, outsiders);
     }
 
-    /// Links a viewer with somebody in a direction instead of with a member, if the other end gains by that, too.
+    /// Links a viewer with a peer in place of a member, if the other end gains by that, too.
     fn replace_pair(
         &mut self,
         cell: usize,
@@ -117,8 +117,8 @@ impl SceneViews {
         true
     }
 
-    /// Whether the other end of a link of this rank need not agree, has a place, or may have somebody of a lower rank. What it
-    /// had in its last turn decides: if it has one only since, it proposes in its next.
+    /// Whether the other end of a link of this rank need not agree, has a free slot, or may have a member of a lower rank. This
+    /// reads its state at its last turn; if it has such a member only since then, it proposes in its next turn.
     fn would_gain(&self, id: u32, other: u32, rank: u8) -> bool {
         let (a, b) = (self.shared.object(other), self.shared.object(id));
         let (list, CellLocation { cell, row, .. }) = (a.list(), self.shared.location(id));
@@ -129,7 +129,7 @@ impl SceneViews {
         state.has_room(list) || state.lowest_rank[list] < rank
     }
 
-    /// Whether an end takes a link of this rank, and whom of a lower one it would evict for it. One that refuses remembers it.
+    /// Whether an end accepts a link of this rank, and which lower member it would evict for it. A refusal is noted.
     fn try_accept_nearer(&mut self, id: u32, other: u32, rank: u8) -> Option<Option<ListedTarget>> {
         let CellLocation { cell, row, .. } = self.shared.location(id);
         let (cell, row) = (cell as usize, row as usize);

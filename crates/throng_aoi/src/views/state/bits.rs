@@ -1,12 +1,12 @@
-//! Places as bits of words of 64.
+//! Bit indices in words of 64.
 
-/// The bit of a place in its word.
+/// The bit of an index in its word.
 #[inline]
 pub(crate) const fn bit(place: usize) -> u64 {
     1 << (place % 64)
 }
 
-/// The places of the bits that are set in a word.
+/// The indices of the set bits of a word.
 #[inline]
 pub(crate) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

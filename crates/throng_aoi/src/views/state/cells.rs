@@ -1,20 +1,21 @@
-//! The cells of a scene in use: who is in them to be seen, and to see, and who sees whom.
+//! The cells of a scene in use: their targets in slots, their viewers in rows, and the links as bits.
 //!
 //! ```text
-//! TargetCell   slots  0 1 2 … 63 │ 64 …      ids and ties by slot; masks: population by class, vacated, arrived
+//! TargetCell   slots  0 1 2 … 63 │ 64 …      ids and relations by slot; masks: population by category, vacated, arrived
 //! ViewerCell   rows   ┌ words of the first cell around │ of the second │ … │ of the ninth ┐
 //!                row 0│ 0110…                          │ 0100…         │   │              │  a bit for each slot:
 //!                row 1│ 1010…                          │               │   │              │  "is seen"
 //! ```
-//! An object that can be seen near has a slot of its cell, one that sees has a row. While cells work side by side each
-//! writes its own rows, and reads the slots of the nine cells around it, which nobody writes then.
+//! A near target has a slot of its cell, a viewer has a row of its cell. While cells run in parallel, each writes its
+//! own rows and reads the slots of the nine cells around it, which no cell writes then.
 //!
-//! Nobody notes who watches a slot: whoever asks goes through its bit in the rows of nine cells.
+//! The viewers of a slot are not stored: a query tests its bit in the rows of nine cells.
 //!
-//! Cells are made when first used and stay; slots and rows that nobody needs are given back (room.rs).
-//! Invariant: a row's bit is set only at a slot that is taken; a slot vacated in an update is not taken again in it.
-//! Cost: a row has as many bits as nine cells have slots, 72 bytes where no cell has more than 64. Above 2 kB they keep words with a
-//! bit only (rows.rs), 1.2 kB for each of 50,000 viewers in nine cells who see a hundred. 100 to 120 bytes an object beside them.
+//! Cells are created at first use and stay; unused slots and rows are freed (cell_storage.rs).
+//! Invariant: a row's bit is set only for a taken slot; a slot vacated in an update is not taken again in the same update.
+//! Cost: a row has as many bits as nine cells have slots, 72 bytes if no cell has more than 64. Above 2 kB a row stores only
+//! words with a set bit (rows.rs), 1.2 kB for each of 50,000 viewers in nine cells who see a hundred. Plus 100 to 120 bytes
+//! per object.
 
 use std::ops::Range;
 
@@ -29,23 +30,23 @@ use super::slot_word::SlotWord;
 use crate::grid::{GridCell, SceneGrid};
 use crate::priority::ViewTraits;
 
-/// A cell's buffer of the update is given back when it has more bytes than these.
+/// A cell's buffer for updates is freed when it is larger than this.
 const CELL_BUFFER_BYTES: usize = 1 << 10;
 
-/// Gives back an empty buffer that is larger than it may be.
+/// Frees an empty buffer that is larger than the limit.
 pub(crate) fn drop_if_large<T>(buffer: &mut Vec<T>, bytes_max: usize) {
     if buffer.capacity() * size_of::<T>() > bytes_max {
         *buffer = Vec::new();
     }
 }
 
-/// A bit for each direction in which a cell may be.
+/// A bit for each direction of a neighbour cell.
 pub(crate) const ALL_DIRECTIONS: u16 = (1 << NEIGHBOURHOOD_CELLS) - 1;
 
-/// The place of a cell among those around it.
+/// The direction of a cell itself.
 pub(crate) const OWN_CELL: usize = 4;
 
-/// The cells around one by the quarter of it in which a viewer stands, the nearest first: its own, the two beside the
+/// The directions by the quarter of the cell that contains the viewer, nearest first: its own cell, the two next to the
 /// quarter, the one at its corner, the others.
 pub(crate) const NEAREST_CELLS: [[usize; NEIGHBOURHOOD_CELLS]; 4] = nearest_cells();
 
@@ -78,28 +79,28 @@ const fn nearest_cells() -> [[usize; NEIGHBOURHOOD_CELLS]; 4] {
     orders
 }
 
-/// In which quarter of a cell a position lies.
+/// The quarter of a cell that contains a position.
 #[inline]
 pub(crate) fn quadrant(grid: &SceneGrid, cell: GridCell, position: Vec2) -> usize {
     let half = |p: f32, cell: u16| usize::from(p >= (f32::from(cell) + 0.5) * grid.cell_m());
     half(position.x, cell.x) | half(position.y, cell.y) << 1
 }
 
-/// A target that is new to those around it, or counts differently.
+/// A target that is new to the viewers around it, or has changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetArrival {
     pub(crate) slot: u32,
-    /// Where it was.
+    /// The cell where it was.
     pub(crate) from: GridCell,
-    /// It is new to everybody, or all pairs with it are judged anew.
+    /// It is new to every viewer, or all pairs with it are checked again.
     pub(crate) is_new_everywhere: bool,
-    /// Somebody may see it already and must not any more, or in another class.
+    /// A viewer may see it already and no longer be allowed to, or have it in another class.
     pub(crate) is_revised: bool,
     /// It is a viewer as well.
     pub(crate) is_viewer: bool,
 }
 
-/// A target that left a slot: which, and where it is now.
+/// A target that left a slot, with the slot and its current cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetLeave {
     pub(crate) slot: u32,
@@ -107,21 +108,21 @@ pub(crate) struct TargetLeave {
     pub(crate) to_slot: u32,
 }
 
-/// Who is in a cell to be seen.
+/// The targets of a cell.
 #[derive(Clone, Debug, MemoryUse)]
 pub(crate) struct TargetCell {
     pub(crate) grid_cell: GridCell,
-    /// The cells around it that are in use, by direction.
+    /// The neighbour cells that are in use, by direction.
     pub(crate) neighbours: [u32; NEIGHBOURHOOD_CELLS],
-    /// Where the words of each begin in the rows of this cell, and how many there are.
+    /// Where the words of each neighbour begin in the rows of this cell, and their number.
     pub(crate) layout: RowLayout,
     pub(crate) words: usize,
     pub(crate) relations: RelationColumns,
     pub(crate) slots: Vec<SlotWord>,
-    /// Who left in this update, by slot once all are settled.
+    /// The targets that left in this update, by slot once all changes are applied.
     pub(crate) departures: Vec<TargetLeave>,
     pub(crate) arrivals: Vec<TargetArrival>,
-    /// How many will come in this update.
+    /// The number of targets that will arrive in this update.
     pub(crate) expected_arrivals: u32,
 }
 
@@ -140,13 +141,13 @@ impl TargetCell {
         }
     }
 
-    /// The word of a row in which a slot of the cell in a direction stands.
+    /// The word of a row that holds a slot of the cell in a direction.
     #[inline]
     pub(crate) const fn word(&self, direction: usize, slot: usize) -> usize {
         self.layout[direction] as usize + slot / 64
     }
 
-    /// The words of a row in which those in the cell in a direction stand.
+    /// The words of a row that hold the slots of the cell in a direction.
     #[inline]
     pub(crate) const fn words_in(&self, direction: usize) -> Range<usize> {
         self.layout[direction] as usize..self.layout[direction + 1] as usize
@@ -162,13 +163,13 @@ impl TargetCell {
         self.relations.ids()[slot]
     }
 
-    /// The list in which whoever is in a slot stands, or stood.
+    /// The list of the current or last target of a slot.
     #[inline]
     pub(crate) fn list(&self, slot: usize) -> usize {
         self.slots[slot / 64].list(slot)
     }
 
-    /// Who of each 64 slots may be seen, by the list in which they would stand.
+    /// The visible targets of each 64 slots, by list.
     #[inline]
     pub(crate) fn population(
         &self,
@@ -177,25 +178,25 @@ impl TargetCell {
         self.slots.iter().map(move |word| word.population[list])
     }
 
-    /// Whether somebody in a slot may be seen, by the list in which it would stand.
+    /// Whether the target in a slot may be seen, by list.
     #[inline]
     pub(crate) fn has(&self, list: usize, slot: usize) -> bool {
         let word = self.slots.get(slot / 64);
         word.is_some_and(|word| word.population[list] & bit(slot) != 0)
     }
 
-    /// Whether somebody in a slot has to be asked whether it may be seen.
+    /// Whether the visibility of the target in a slot has to be checked.
     #[inline]
     pub(crate) fn needs_check(&self, slot: usize) -> bool {
         self.slots[slot / 64].needs_check & bit(slot) != 0
     }
 
-    /// How many slots somebody has.
+    /// The number of taken slots.
     pub(crate) fn taken_slots(&self) -> u32 {
         self.slots.iter().map(|word| word.taken.count_ones()).sum()
     }
 
-    /// Gives the cell so many words of slots.
+    /// Resizes the cell to this many words of slots.
     pub(crate) fn resize(&mut self, words: usize) {
         self.words = words;
         self.relations.shrink(words * 64);
@@ -205,7 +206,7 @@ impl TargetCell {
         self.slots.shrink_to_fit();
     }
 
-    /// Gives those beyond so many words of slots lower ones, for whom there is room, and notes from where to where each goes.
+    /// Moves targets beyond this many words to free lower slots, and records each move as (from, to).
     pub(crate) fn compact(&mut self, words: usize, moves: &mut Vec<(u32, u32)>) {
         for word in words..self.words {
             for place in self.slots[word].taken_slots() {
@@ -225,7 +226,7 @@ impl TargetCell {
         word * 64 + self.slots[word].taken.trailing_ones() as usize
     }
 
-    /// The lowest slot that is free; the cell has grown enough.
+    /// Takes the lowest free slot; the cell has grown enough.
     pub(crate) fn allocate(&mut self, list: usize, traits: &ViewTraits, is_odd: bool) -> u32 {
         let slot = self.lowest_free();
         if slot >= self.relations.ids().len() {
@@ -235,13 +236,13 @@ impl TargetCell {
         slot as u32
     }
 
-    /// What is in a slot counts as these traits say.
+    /// Sets the data of a slot from these traits.
     pub(crate) fn write(&mut self, slot: usize, list: usize, traits: &ViewTraits, is_odd: bool) {
         self.relations.write(slot, traits);
         self.slots[slot / 64].write(slot, list, !traits.hidden, is_odd);
     }
 
-    /// Who is in a slot leaves it; its id stays until [`end_update`](Self::end_update).
+    /// Vacates a slot; its id stays until [`end_update`](Self::end_update).
     pub(crate) fn vacate(&mut self, leave: TargetLeave, list: usize) {
         let slot = leave.slot as usize;
         self.relations.clear_relations(slot);
@@ -251,7 +252,7 @@ impl TargetCell {
         self.departures.push(leave);
     }
 
-    /// Slots that were vacated are free from now on.
+    /// Frees the vacated slots.
     pub(crate) fn end_update(&mut self) {
         self.arrivals.clear();
         let mut left = std::mem::take(&mut self.departures);
@@ -261,7 +262,7 @@ impl TargetCell {
         self.departures = left;
     }
 
-    /// Gives back large buffers of an update, which are empty between updates; where nobody is all of them.
+    /// Frees large update buffers, which are empty between updates; frees all of them if the cell is empty.
     pub(crate) fn drop_buffers(&mut self) {
         let bytes_max = if self.taken_slots() == 0 {
             0
@@ -277,49 +278,49 @@ impl TargetCell {
         self.relations.free(slot);
     }
 
-    /// Who is in a slot is gone, also its id. Its bits in all rows are clear.
+    /// Clears a slot and its id. Its bits in all rows are clear.
     pub(crate) fn clear(&mut self, slot: usize, list: usize) {
         self.slots[slot / 64].hide(slot, list);
         self.free(slot);
     }
 }
 
-/// What is known of a viewer beside its row.
+/// The state of a viewer apart from its row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RowState {
     pub(crate) caps: [u16; UNCAPPED],
     pub(crate) count: [u16; UNCAPPED],
-    /// No member of a list is of a lower class.
+    /// For each list, a lower bound of the members' classes.
     pub(crate) lowest_class: [u8; UNCAPPED],
-    /// A bit for each list that may have refused somebody who goes before strangers, or evicted it.
+    /// A bit for each list that may have refused or evicted a target that goes before unrelated ones.
     pub(crate) refused_lists: u8,
-    /// A bit for each list with a place that fell free in this update, or that is to be filled; 4 bits higher, for each of these
-    /// of which all have to be compared.
+    /// A bit for each list with a slot that became free in this update, or that has to be filled; 4 bits higher, for each of
+    /// these in which all targets have to be compared.
     pub(crate) refill_lists: u8,
     pub(crate) tasks: u8,
-    /// Where sight is mutual: no member of a list was of a lower rank in the viewer's last turn, nor came since.
+    /// Mutual mode: a lower bound of the members' ranks since the viewer's last turn.
     pub(crate) lowest_rank: [u8; UNCAPPED],
     /// Its own slot, if it can be seen.
     pub(crate) slot: u32,
 }
 
 impl RowState {
-    /// It came into this cell in this update.
+    /// It arrived in this cell in this update.
     pub(crate) const ARRIVED: u8 = 1;
-    /// Its members are judged anew.
+    /// Its links are checked again.
     pub(crate) const REVISED: u8 = 2;
-    /// It looks at everybody in range.
+    /// It scans all targets in range.
     pub(crate) const SCANS: u8 = 4;
     /// It chooses the nearest where it has a choice.
     pub(crate) const CHOOSES: u8 = 8;
     pub(crate) const CAPS_CHANGED: u8 = 16;
-    /// It lost somebody since the last update.
+    /// It lost a member since the last update.
     pub(crate) const FREED: u8 = 64;
-    /// It sees nobody new until its look. This stays from update to update.
+    /// It sees no new targets until its scan. Kept between updates.
     pub(crate) const WAITS_FOR_SCAN: u8 = 32;
-    /// It sees the ordinary layer and has no exceptions. This stays, too.
+    /// It sees the ordinary layer and has no exceptions. Kept between updates.
     pub(crate) const HAS_DEFAULT_VISION: u8 = 128;
-    /// What is not forgotten after an update.
+    /// The flags that are kept after an update.
     pub(crate) const PERSISTENT: u8 = Self::WAITS_FOR_SCAN | Self::HAS_DEFAULT_VISION;
 
     #[inline]
@@ -332,7 +333,7 @@ impl RowState {
         self.count[list] < self.caps[list]
     }
 
-    /// A bit for each list with a place.
+    /// A bit for each list with a free slot.
     #[inline]
     pub(crate) fn open_lists(&self) -> u8 {
         let places = self
@@ -345,20 +346,20 @@ impl RowState {
         })
     }
 
-    /// Somebody may take a place of a list now who could not before.
+    /// A target may take a slot of a list now that could not before.
     #[inline]
     pub(crate) const fn request_refill(&mut self, list: usize, is_ranked: bool) {
         self.refill_lists |= (1 | (is_ranked as u8) << 4) << list;
     }
 
-    /// Whether it has to look at all who are in a list of which all have to be compared.
+    /// Whether it has to scan all targets of a list in which all have to be compared.
     #[inline]
     pub(crate) const fn needs_scan(&self) -> bool {
         self.refill_lists >> 4 != 0 && !self.has_task(Self::SCANS)
     }
 }
 
-/// Who is in a cell to see, and whom.
+/// The viewers of a cell, and their links.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct ViewerCell {
     /// The index of the cell.
@@ -366,21 +367,21 @@ pub(crate) struct ViewerCell {
     pub(crate) rows: ViewRows,
     pub(crate) relations: RelationColumns,
     pub(crate) states: Vec<RowState>,
-    /// Whom each sees outside caps, ascending, up to the last who sees anybody.
+    /// The targets of each row outside caps, ascending, up to the last row that has any.
     #[memory(each)]
     far: Vec<Vec<u32>>,
     free: Vec<u32>,
     pub(crate) used: usize,
-    /// Whether there was anything to do in this update.
+    /// Whether the cell had any work in this update.
     pub(crate) is_active: bool,
-    /// A bit for each direction in which somebody took or left a slot in this update.
+    /// A bit for each direction in which slots changed in this update.
     pub(crate) touched: u16,
-    /// The rows with tasks in this update, and for each that arrived how.
+    /// The rows with tasks in this update, and for each arrived row where it came from.
     pub(crate) scheduled_rows: Vec<u32>,
     pub(crate) movers: Vec<(u32, u32)>,
     /// The rows that are re-ranked in this update.
     pub(crate) rows_to_rerank: Vec<u32>,
-    /// Who had a full list and has a place now, where somebody else has to agree.
+    /// Viewers that had a full list and have a free slot now, for links that need the other end's consent.
     pub(crate) freed: Vec<u32>,
 }
 
@@ -393,18 +394,18 @@ impl ViewerCell {
         }
     }
 
-    /// How many rows there are, those that are free among them.
+    /// The number of rows, free ones included.
     pub(crate) fn len(&self) -> usize {
         self.states.len()
     }
 
-    /// Who has a row; [`NONE`] for one that is free.
+    /// The viewer of a row; [`NONE`] if the row is free.
     #[inline]
     pub(crate) fn id(&self, row: usize) -> u32 {
         self.relations.ids()[row]
     }
 
-    /// Whom a viewer sees outside caps, ascending.
+    /// The targets of a viewer outside caps, ascending.
     #[inline]
     pub(crate) fn far(&self, row: usize) -> &[u32] {
         self.far.get(row).map_or(&[], Vec::as_slice)
@@ -417,7 +418,7 @@ impl ViewerCell {
         &mut self.far[row]
     }
 
-    /// A row without a bit.
+    /// Takes a row without set bits.
     pub(crate) fn allocate(&mut self, traits: &ViewTraits, state: RowState, far: Vec<u32>) -> u32 {
         let row = self.free.pop().unwrap_or(self.states.len() as u32);
         let place = row as usize;
@@ -442,7 +443,7 @@ impl ViewerCell {
         row
     }
 
-    /// Frees a row, whose bits are gone; gives what was known of its viewer.
+    /// Frees a row whose bits are clear; returns the state of its viewer.
     pub(crate) fn free(&mut self, row: u32) -> (RowState, Vec<u32>) {
         let place = row as usize;
         self.rows.clear(place);
@@ -450,7 +451,7 @@ impl ViewerCell {
         self.free.push(row);
         self.used -= 1;
         let mut state = std::mem::take(&mut self.states[place]);
-        // It stays among those that were asked, which whoever takes it next has to know.
+        // It stays among the scheduled rows, which the next viewer of the row has to know.
         if state.tasks & !RowState::PERSISTENT != 0 {
             self.states[place].tasks = RowState::FREED;
         }
@@ -459,12 +460,12 @@ impl ViewerCell {
         (state, far.map_or_else(Vec::new, std::mem::take))
     }
 
-    /// The rows that are free, the next to be taken last.
+    /// The free rows; the last one is taken next.
     pub(crate) fn free_rows(&self) -> &[u32] {
         &self.free
     }
 
-    /// Gives those in the last rows the free ones before them, so that no row is free, and tells who is where.
+    /// Moves the last rows into free ones, so that no row is free, and reports each move.
     pub(crate) fn compact(&mut self, mut told: impl FnMut(u32, u32)) {
         debug_assert!(self.scheduled_rows.is_empty());
         let used = self.used;
@@ -489,7 +490,7 @@ impl ViewerCell {
         self.relations.shrink(used);
     }
 
-    /// Gives back large buffers of an update, which are empty between updates; where nobody is all of them.
+    /// Frees large update buffers, which are empty between updates; frees all of them if the cell is empty.
     pub(crate) fn drop_buffers(&mut self) {
         let bytes_max = if self.used == 0 { 0 } else { CELL_BUFFER_BYTES };
         drop_if_large(&mut self.scheduled_rows, bytes_max);
@@ -498,7 +499,7 @@ impl ViewerCell {
         drop_if_large(&mut self.freed, bytes_max);
     }
 
-    /// Gives a row a task for this update.
+    /// Schedules tasks of a row for this update.
     pub(crate) fn schedule(&mut self, row: u32, tasks: u8) {
         let state = &mut self.states[row as usize];
         if state.tasks & !RowState::PERSISTENT == 0 {
@@ -507,7 +508,7 @@ impl ViewerCell {
         state.tasks |= tasks;
     }
 
-    /// What was told is told, and what was asked for done.
+    /// Clears everything that belongs to this update.
     pub(crate) fn end_update(&mut self) {
         for row in self.scheduled_rows.drain(..) {
             self.states[row as usize].tasks &= RowState::PERSISTENT;

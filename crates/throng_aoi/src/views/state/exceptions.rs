@@ -1,18 +1,18 @@
-//! Exceptions from the rules: what is shown to a viewer, or hidden from it, whatever the rules say.
+//! Exceptions from the rules: targets that are shown to or hidden from one viewer, whatever the rules say.
 //!
-//! Invariant: both ends of an exception exist; each stands in both maps.
-//! Cost: O(log exceptions) for a viewer that has any, and nothing for all others; about 40 bytes an exception.
+//! Invariant: both ends of an exception exist; each exception is in both maps.
+//! Cost: O(log exceptions) for a viewer that has any, nothing for all others; about 40 bytes per exception.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use throng_core::memory::MemoryUse;
 
-/// What holds for a viewer and a target in place of the rules.
+/// What applies to a viewer and a target instead of the rules.
 ///
-/// In this order, the first that applies decides: a target that hides from everybody is seen by nobody; then what is
-/// hidden from this viewer is not seen; then what is shown to it may be seen, whatever layers and the scene's rules say;
-/// then layers and rules decide. Range, caps and the ranking hold for what is shown as for all others, and where sight is
-/// mutual the other end has to be able to see back.
+/// The first of these that applies decides: a target that is hidden from every viewer is seen by none; a target that is
+/// hidden from this viewer is not seen; a target that is shown to it may be seen, whatever layers and the scene's rules say;
+/// else layers and rules decide. Range, caps and the ranking apply to a shown target as to all others, and in mutual mode
+/// the other end has to be able to see back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ViewException {
     /// The viewer may see the target.

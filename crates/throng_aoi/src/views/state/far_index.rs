@@ -1,4 +1,4 @@
-//! Who is seen from afar, by the cells of its layer.
+//! The far targets, by the cells of their layer.
 //!
 //! Cost: O(log cells) to find a cell; there should be few of them.
 
@@ -8,7 +8,7 @@ use throng_core::memory::MemoryUse;
 
 use crate::grid::GridCell;
 
-/// A far target that came, changed or crossed into another cell of its layer in this update.
+/// A far target that arrived, changed or crossed into another cell of its layer in this update.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FarChange {
     pub(crate) id: u32,
@@ -52,7 +52,7 @@ impl FarIndex {
         }
     }
 
-    /// All of them, cell by cell.
+    /// All far targets, cell by cell.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.by_cell.values().flatten().copied()
     }

@@ -1,15 +1,15 @@
-//! What is kept of a scene between updates, and what an update reads of it.
+//! The stored state of a scene between updates, and what an update reads of it.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `object` | what is stored of each object, and how a pair is ranked |
-//! | `exceptions` | what is shown to a viewer, or hidden from it, whatever the rules say |
-//! | `cells`, `rows` | slots and rows: who is in a cell to be seen, and to see, and whom |
-//! | `bits`, `slot_word` | places as bits, and what is known of 64 slots |
-//! | `ties` | what ties those in a cell to others, in columns |
-//! | `slot_positions` | where those in slots are, so that many are compared at once |
-//! | `far_index` | who is seen from afar, by cell |
-//! | `shared` | all of it that cells read while they are worked side by side |
+//! | `object` | the stored data of each object, and the ranking of a pair |
+//! | `exceptions` | targets that are shown to or hidden from one viewer, whatever the rules say |
+//! | `cells`, `rows` | slots and rows: the targets and viewers of a cell, and the links |
+//! | `bits`, `slot_word` | bit indices, and the masks of 64 slots |
+//! | `relations` | the relations of the targets of a cell, in columns |
+//! | `slot_positions` | the positions of slots, so that many are compared at once |
+//! | `far_index` | the far targets, by cell |
+//! | `scene_state` | all of it that cells read while they run in parallel |
 
 pub mod bits;
 pub mod cells;

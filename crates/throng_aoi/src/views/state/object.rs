@@ -1,4 +1,4 @@
-//! What the views store of each object, and how a pair of objects is ranked.
+//! The stored data of each object, and the ranking of a pair of objects.
 
 use serde::{Deserialize, Serialize};
 use throng_core::kinds::ObjectCategory;
@@ -7,30 +7,30 @@ use crate::priority::{
     CLASS_MAX, DistanceBands, ViewFilter, ViewPriority, ViewTraits, by_relationship,
 };
 
-/// Whose lists a link must find a place in.
+/// Whether a link needs a slot in the lists of both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub enum ViewLinkMode {
-    /// Each viewer has its own top list, under its own cap; watchers of an object are not capped. So an
-    /// eviction frees nobody else's place, and evictions do not cascade.
+    /// Each viewer has its own top list, under its own cap; the number of viewers of an object is not capped. So an
+    /// eviction frees no other viewer's slot, and evictions do not cascade.
     #[default]
     Directed,
-    /// Of two that are both viewers and viewable, of kinds that are seen near, A sees B when B sees A: a pair
+    /// Between two objects that are both viewers and viewable, of kinds that are seen near, A sees B when B sees A: a pair
     /// is linked only if both may see each other and both ends accept, and its class is the higher of the
-    /// two. Links with all others are as in `Directed`.
+    /// two. Links with all other objects are as in `Directed`.
     ///
-    /// A side effect: in a crowd of full equals a newcomer sees nobody until somebody leaves (closed
+    /// Side effect: in a crowd of full equals an arrival sees nothing until another object leaves (closed
     /// cliques), which is why this is not the default.
     Mutual,
 }
 
-/// Ids must lie below this, so that two of them and a rank fit in eight bytes.
+/// The limit of ids: they must be lower, so that two of them and a rank fit in eight bytes.
 pub const IDS_MAX: u32 = 1 << 23;
 
-/// The lists a viewer has: one for each [`ObjectCategory`], and [`UNCAPPED`].
+/// The number of lists of a viewer: one for each [`ObjectCategory`], and [`UNCAPPED`].
 pub const LIST_COUNT: usize = 4;
 
-/// The list of those that lie outside caps (`ViewRange::Far`, `ViewRange::Scene`).
+/// The list of targets outside caps (`ViewRange::Far`, `ViewRange::Scene`).
 pub const UNCAPPED: usize = 3;
 
 const _: () = assert!(ObjectCategory::ALL.len() == UNCAPPED && UNCAPPED < LIST_COUNT);
@@ -38,7 +38,7 @@ const _: () = assert!(ObjectCategory::ALL.len() == UNCAPPED && UNCAPPED < LIST_C
 /// No cell, no slot, no row.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Where an object stands: in a cell that is in use, in a slot of it to be seen, in a row of it to see.
+/// The cell of an object, its slot as a target and its row as a viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CellLocation {
     pub(crate) cell: u32,
@@ -54,25 +54,25 @@ impl CellLocation {
     };
 }
 
-/// What is known of each object, a cache line.
+/// The stored data of each object, one cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrackedObject {
     pub(crate) traits: ViewTraits,
     pub(crate) caps: [u16; UNCAPPED],
     /// The grid layer in which it is a target.
     pub(crate) layer: u8,
-    /// Whether it lies outside caps.
+    /// Whether it is outside caps.
     pub(crate) uncapped: bool,
     pub(crate) alive: bool,
     pub(crate) viewable: bool,
     pub(crate) viewer: bool,
-    /// Whether somebody is shown to it, or hidden from it, against the rules.
+    /// Whether any target is shown to it or hidden from it against the rules.
     pub(crate) has_exceptions: bool,
-    /// What changed since the last update.
+    /// The changes since the last update.
     pub(crate) pending: PendingChanges,
 }
 
-/// What changed about an object since the last update.
+/// The changes of an object since the last update.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PendingChanges {
     /// It has no slot yet.
@@ -114,7 +114,7 @@ impl TrackedObject {
         },
     };
 
-    /// The list of its viewers in which it stands.
+    /// The list of its viewers that it belongs to.
     pub(crate) const fn list(&self) -> usize {
         if self.uncapped {
             UNCAPPED
@@ -128,7 +128,7 @@ impl TrackedObject {
         self.traits.sees & ViewTraits::ORDINARY_LAYER != 0 && !self.has_exceptions
     }
 
-    /// Whether it takes part in mutual pairs, where there are any.
+    /// Whether it takes part in mutual pairs, in mutual mode.
     pub(crate) const fn is_peer(&self) -> bool {
         self.viewer && self.viewable && !self.uncapped
     }
@@ -136,19 +136,19 @@ impl TrackedObject {
 
 const _: () = assert!(size_of::<TrackedObject>() <= 64);
 
-/// What ranks a pair.
+/// The ranking of pairs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ranking {
-    /// An embedder's own; `None` for all whom layers let see each other.
+    /// The embedder's filter; `None` allows every pair that layers allow.
     pub(crate) filter: Option<ViewFilter>,
-    /// An embedder's own; `None` for [`by_relationship`], of which is known whom it prefers.
+    /// The embedder's priority; `None` for [`by_relationship`], for which queries by relation exist.
     pub(crate) priority: Option<ViewPriority>,
     pub(crate) bands: DistanceBands,
     pub(crate) mutual: bool,
 }
 
 impl Ranking {
-    /// Whether two can only see each other, or not at all.
+    /// Whether two objects see either each other or not at all.
     #[inline]
     pub(crate) const fn is_pair(&self, a: &TrackedObject, b: &TrackedObject) -> bool {
         self.mutual && a.is_peer() && b.is_peer()

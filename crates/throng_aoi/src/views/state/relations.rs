@@ -1,19 +1,20 @@
-//! What ties objects to each other, in columns, so that a search for ties reads memory in order and compares eight at once.
+//! Relations of objects in columns, so that a search for related objects reads memory in order and compares eight at once.
 //!
 //! ```text
 //! id     [ a  b  c  …      ]
-//! team   [ .  .  .  …      ]   one column for each kind of tie that anybody here had, all in one allocation
+//! team   [ .  .  .  …      ]   one column for each kind of relation that occurs here, all in one allocation
 //! party  [ .  .  .  …      ]
 //! …
 //! ```
-//! Most who meet have no tie, and the default ranking puts nobody but ties above strangers: so whoever meets a full list is
-//! compared by columns, and its object is read only on a hit.
+//! Most objects that meet are unrelated, and the default ranking puts only related ones above unrelated ones. So the targets
+//! around a full list are compared by columns, and the object is read only on a hit.
 //!
-//! Where many can be seen each column is indexed, so that a search for one kind of tie, a team say, looks at nobody else.
+//! In a cell with many targets each column is indexed, so that a search for one kind of relation, for example a team, reads
+//! no other entries.
 //!
-//! Invariant: a line holds what its traits said when it was written last; a line that is free matches nothing.
-//! Cost: a search is a few instructions for eight lines and a kind of tie that somebody here has; 4 bytes a line, and 4 for
-//! each kind, 12 where it is indexed; writing one moves half an index then.
+//! Invariant: an entry holds the traits of its last write; a free entry matches nothing.
+//! Cost: a search takes a few instructions for eight entries and each kind of relation that occurs here. Memory: 4 bytes per
+//! entry, plus 4 for each kind, 12 if it is indexed. A write to an indexed column moves half an index.
 
 use std::ops::Range;
 
@@ -26,16 +27,16 @@ use crate::priority::{
     PARTY as PARTY_CLASS, TEAM as TEAM_CLASS, UNRELATED, ViewTraits,
 };
 
-/// How many lines a search compares at once.
+/// The number of entries that a search compares at once.
 const LANES: usize = 8;
 
-/// So many places are indexed by what stands in a column: who is asked for is in few words of them.
+/// From this many entries on, columns are indexed: the values of a query are then in few words of them.
 const INDEXED_ROWS_MIN: usize = if cfg!(test) { 24 } else { 1 << 10 };
 
-/// After so many writes an index is made anew rather than written to: each moves half of it.
+/// After this many writes an index is rebuilt instead of updated: each write moves half of it.
 const INDEX_WRITES_MAX: u32 = if cfg!(test) { 9 } else { 256 };
 
-/// How many have a bit in half a word.
+/// The number of bits of half a word.
 const HALF: usize = 32;
 
 const COLUMNS: usize = 6;
@@ -46,7 +47,7 @@ const GUILD: usize = 3;
 const TARGET: usize = 4;
 const OWNER: usize = 5;
 
-/// What somebody's ties are found by: columns, and what stands in them.
+/// A query for related objects: columns, and the values to find in them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RelationQuery {
     terms: [(usize, u32); 7],
@@ -54,7 +55,7 @@ pub(crate) struct RelationQuery {
 }
 
 impl RelationQuery {
-    /// Those of somebody of these traits whose class may be above this one, in either direction.
+    /// Objects whose class may be above this one for an object of these traits, in either direction.
     pub(crate) fn of(traits: &ViewTraits, above: u8) -> Self {
         let asked = [
             (TEAM, traits.team, TEAM_CLASS),
@@ -72,7 +73,7 @@ impl RelationQuery {
         ties
     }
 
-    /// Those who are of a class to a viewer of these traits, or of a higher one, by the default ranking.
+    /// Objects of this class or a higher one for a viewer of these traits, by the default ranking.
     pub(crate) fn of_class(traits: &ViewTraits, class: u8) -> Self {
         let mut ties = Self::default();
         match class {
@@ -89,7 +90,7 @@ impl RelationQuery {
         ties
     }
 
-    /// Nobody is tied by having nothing, nor to a place where nobody is.
+    /// Zero is no relation, and [`NONE`] marks a free entry; neither is added.
     const fn add_term(&mut self, column: usize, value: u32) {
         let is_free = column == ID && value == NONE;
         if value != 0 && !is_free {
@@ -98,33 +99,33 @@ impl RelationQuery {
         }
     }
 
-    /// Whether it finds nobody.
+    /// Whether it matches no objects.
     pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
-/// Lines of ties, by place.
+/// The relations of objects, by slot.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct RelationColumns {
-    /// Ids, then the columns in which anything ever stood, in the order in which they were first needed, each of `capacity`
-    /// numbers. Mostly that is one: what nobody has costs no room.
+    /// Ids, then the columns in use, in the order of their first use, each of `capacity` numbers. Usually there is one: unused
+    /// kinds of relations take no memory.
     columns: Vec<u32>,
     /// A multiple of the lanes.
     capacity: usize,
-    /// Which of the columns is that of a kind of tie; 0 for none.
+    /// The column of each kind of relation; 0 for none.
     column_of: [u8; COLUMNS],
-    /// Where there are many places, of each column but that of ids what stands in it, with its places, in order.
-    /// None at all where nobody wants them, or too much was written since they were made.
+    /// In a large cell, for each column but the ids: its values with their slots, sorted. Empty if no query needs them, or if
+    /// there were too many writes since they were built.
     #[memory(each)]
     indices: Vec<Vec<(u32, u32)>>,
     has_index: bool,
-    /// How often indices were written to since they were made.
+    /// The number of writes to indices since they were built.
     writes: u32,
 }
 
 impl RelationColumns {
-    /// Without a line; indexed once there are many.
+    /// Creates empty columns that are indexed once there are many entries.
     pub(crate) fn with_index() -> Self {
         Self {
             has_index: true,
@@ -132,27 +133,27 @@ impl RelationColumns {
         }
     }
 
-    /// The ids by place, [`NONE`] where there is nobody.
+    /// The ids by slot, [`NONE`] for free ones.
     #[inline]
     pub(crate) fn ids(&self) -> &[u32] {
         &self.columns[..self.capacity]
     }
 
-    /// The column of a kind of tie, if anybody ever had one.
+    /// The column of a kind of relation, if it is in use.
     #[inline]
     fn column(&self, kind: usize) -> Option<&[u32]> {
         let at = usize::from(self.column_of[kind]);
         (kind == ID || at != 0).then(|| &self.columns[at * self.capacity..][..self.capacity])
     }
 
-    /// Makes room for so many places.
+    /// Makes room for this many slots.
     pub(crate) fn grow(&mut self, places: usize) {
         if places > self.capacity {
             self.resize(places.next_multiple_of(LANES));
         }
     }
 
-    /// Gives back the room for more places than so many, at which there is nobody.
+    /// Shrinks to this many slots; those beyond are free.
     pub(crate) fn shrink(&mut self, places: usize) {
         let places = places.next_multiple_of(LANES);
         if places < self.capacity {
@@ -189,7 +190,7 @@ impl RelationColumns {
         index
     }
 
-    /// Indexes columns that are to be indexed and are not.
+    /// Builds the missing indices of columns that should have one.
     pub(crate) fn refresh_index(&mut self) {
         self.writes = 0;
         if self.has_index && self.capacity >= INDEXED_ROWS_MIN && self.indices.is_empty() {
@@ -197,7 +198,7 @@ impl RelationColumns {
         }
     }
 
-    /// Writes a number of a column that is not that of ids.
+    /// Writes a value of a column other than the ids.
     fn set(&mut self, at: usize, place: usize, value: u32) {
         let line = &mut self.columns[at * self.capacity + place];
         let old = std::mem::replace(line, value);
@@ -220,12 +221,12 @@ impl RelationColumns {
         }
     }
 
-    /// How many columns there are beside that of ids.
+    /// The number of columns, without the ids.
     fn column_count(&self) -> usize {
         (self.columns.len() / self.capacity.max(1)).saturating_sub(1)
     }
 
-    /// Whoever is at a place stands at another, which is free, from now on.
+    /// Moves an entry to a free slot.
     pub(crate) fn relocate(&mut self, from: usize, to: usize) {
         self.columns[to] = self.columns[from];
         for at in 1..=self.column_count() {
@@ -234,7 +235,7 @@ impl RelationColumns {
         self.free(from);
     }
 
-    /// Writes what ties the one at a place to others.
+    /// Writes the relations of a slot.
     pub(crate) fn write(&mut self, place: usize, traits: &ViewTraits) {
         self.columns[place] = traits.id;
         for (kind, value) in [
@@ -248,7 +249,7 @@ impl RelationColumns {
                 self.column_of[kind] = (self.columns.len() / self.capacity) as u8;
                 self.columns.reserve_exact(self.capacity);
                 self.columns.resize(self.columns.len() + self.capacity, 0);
-                // It is made with all others.
+                // It is rebuilt with all others.
                 self.indices.clear();
             }
             if self.column_of[kind] != 0 {
@@ -257,28 +258,28 @@ impl RelationColumns {
         }
     }
 
-    /// Nobody at a place is tied to anybody from now on; its id stays.
+    /// Clears the relations of a slot; its id stays.
     pub(crate) fn clear_relations(&mut self, place: usize) {
         for at in 1..=self.column_count() {
             self.set(at, place, 0);
         }
     }
 
-    /// Nobody is at a place from now on.
+    /// Frees a slot.
     pub(crate) fn free(&mut self, place: usize) {
         self.clear_relations(place);
         self.columns[place] = NONE;
     }
 
-    /// Calls with the places of those that the default ranking may put above strangers, ascending. Some of them may have no
-    /// tie that counts; nobody who has is missed.
+    /// Calls `found` with the slots that the default ranking may put above unrelated ones, ascending. Some of them may have no
+    /// relation that counts; none that has one is missed.
     pub(crate) fn find(&self, asked: &RelationQuery, mut found: impl FnMut(usize)) {
         for (word, mask) in self.words(asked, 0) {
             ones(mask).for_each(|place| found(word * 64 + place));
         }
     }
 
-    /// The same by words of 64 places, from one word on.
+    /// The same by words of 64 slots, starting at a word.
     #[inline(always)]
     pub(crate) fn words<'a>(&'a self, asked: &'a RelationQuery, from: usize) -> RelatedWords<'a> {
         let index = if self.indices.is_empty() {
@@ -299,7 +300,7 @@ impl RelationColumns {
         }
     }
 
-    /// The lines from a word on of the index of the one column that is asked for, if all others are empty.
+    /// The entries of an index from a word on, if the query needs only this one column and the others are empty.
     fn index_lines(&self, asked: &RelationQuery, from: usize) -> Option<(u32, &[(u32, u32)])> {
         let wanted = asked.terms[..asked.len].iter();
         let mut present = wanted.filter(|&&(kind, _)| kind == ID || self.column_of[kind] != 0);
@@ -313,14 +314,14 @@ impl RelationColumns {
         Some((value, lines))
     }
 
-    /// Whether anybody ever had a tie of a kind that is asked for.
+    /// Whether any kind of relation of the query is in use here.
     #[inline]
     pub(crate) fn may_have(&self, asked: &RelationQuery) -> bool {
         let mut kinds = asked.terms[..asked.len].iter().map(|&(kind, _)| kind);
         kinds.any(|kind| kind == ID || self.column_of[kind] != 0)
     }
 
-    /// The same as a bit for each of the 64 places of a word.
+    /// The same as a bit for each of the 64 slots of a word.
     #[inline]
     pub(crate) fn mask(&self, word: usize, asked: &RelationQuery) -> u64 {
         let mut mask = 0;
@@ -337,20 +338,20 @@ impl RelationColumns {
         mask
     }
 
-    /// Whether the one at a place is among those that are asked for.
+    /// Whether a slot matches the query.
     pub(crate) fn matches(&self, place: usize, asked: &RelationQuery) -> bool {
         let mut wanted = asked.terms[..asked.len].iter();
         wanted.any(|&(kind, value)| self.has(place, kind, value))
     }
 
-    /// Whether the one at a place has a tie of this kind and value, which is not 0.
+    /// Whether a slot has a relation of this kind and value, which is not 0.
     #[inline]
     fn has(&self, place: usize, kind: usize, value: u32) -> bool {
         self.column(kind)
             .is_some_and(|column| column[place] == value)
     }
 
-    /// The class by the default ranking of somebody of these traits, no scenery, to the one at a place.
+    /// The class by the default ranking of a target with these traits (not scenery) for the object in a slot.
     pub(crate) fn class_at(&self, place: usize, target: &ViewTraits) -> u8 {
         let has = |kind: usize, value: u32| value != 0 && self.has(place, kind, value);
         if has(TARGET, target.id) || has(ID, target.owner) {
@@ -368,7 +369,7 @@ impl RelationColumns {
         }
     }
 
-    /// Whether indices say what columns do, for checks.
+    /// Whether indices agree with columns, for checks.
     pub(crate) fn is_consistent(&self) -> bool {
         let indices = (1..).zip(&self.indices);
         let are_all = self.indices.is_empty() || self.indices.len() == self.column_count();
@@ -379,14 +380,14 @@ impl RelationColumns {
     }
 }
 
-/// The words in which somebody is found, with a bit for each.
+/// The words with matching slots, with a bit for each.
 #[derive(Clone, Debug)]
 pub(crate) struct RelatedWords<'a> {
     columns: &'a RelationColumns,
     query: &'a RelationQuery,
-    /// Where the one column that is asked for is indexed, what stands in it and the lines that are left.
+    /// If the query needs one indexed column: the value, and the remaining entries.
     index: Option<(u32, &'a [(u32, u32)])>,
-    /// Those that were not looked at.
+    /// The words that are left.
     words: Range<usize>,
 }
 
@@ -414,10 +415,10 @@ impl Iterator for RelatedWords<'_> {
     }
 }
 
-/// A bit for each lane that is equal; there are at most 32, and a multiple of those that are compared at once.
+/// A bit for each lane that is equal; there are at most 32, and a multiple of the number that is compared at once.
 #[inline]
 fn equal_bits(lanes: &[u32], value: u32) -> u32 {
-    // Each lane has its own bit, so that they are joined once, at the end.
+    // Each lane has its own bit, so that they are combined once, at the end.
     let mut equal = [0; LANES];
     for (lanes, bits) in lanes.as_chunks::<LANES>().0.iter().zip(&BITS) {
         for ((equal, &lane), &bit) in equal.iter_mut().zip(lanes).zip(bits) {
@@ -486,7 +487,7 @@ mod tests {
                     _ => lines.write(place, &line),
                 }
                 model[place] = (what > 1).then_some(line);
-                // Somebody from the end takes its place, and what is beyond the last is given back.
+                // An entry from the end takes its slot, and slots beyond the last are freed.
                 let last = model.iter().rposition(Option::is_some);
                 if let Some(last) = last.filter(|&last| what == 0 && place < last) {
                     lines.relocate(last, place);
@@ -514,12 +515,12 @@ mod tests {
                     prop_assert_eq!(lines.class_at(place, &me), by_relationship(line, &me));
                 }
             }
-            // All who are of a class, and none of a lower one.
+            // All objects of a class, and none of a lower one.
             let query = RelationQuery::of_class(&me, above);
             let mut found = Vec::new();
             lines.find(&query, |place| found.push(place));
             for (place, line) in model.iter().enumerate() {
-                // Who was untied is somebody still.
+                // An object without relations is still an object.
                 let Some(line) = line else { continue };
                 let class = by_relationship(&me, line);
                 prop_assert_eq!(found.contains(&place), lines.matches(place, &query));

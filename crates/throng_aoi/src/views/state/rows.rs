@@ -1,16 +1,16 @@
-//! Rows of bits: whom each viewer of a cell sees.
+//! Rows of bits: the targets that each viewer of a cell sees.
 //!
 //! ```text
-//! short   row 0 [ word word word … ]    all words of all rows in one piece: a word is found by its place
+//! short   row 0 [ word word word … ]    all words of all rows contiguous: a word is found by its index
 //!         row 1 [ word word word … ]
-//! long    row 0 [ (3, word) (17, word) … ]     only words with a bit, in the order of their places
+//! long    row 0 [ (3, word) (17, word) … ]     only words with a set bit, in index order
 //!         row 1 [ (0, word) … ]
 //! ```
-//! A row has a bit for each slot around, so rows of all words are quadratic in who stands together; a viewer's links are
-//! bounded by its caps. Where there are more than [`LONG_WORDS`] words, hardly one of them has more than a bit, and those
-//! without are not kept.
+//! A row has a bit for each slot around, so full rows are quadratic in the size of a crowd, while a viewer's links are
+//! bounded by its caps. If there are more than [`LONG_WORDS`] words, hardly any has more than one bit, and words without a
+//! bit are not stored.
 //!
-//! Cost: 8 bytes a word of a short row; 12 a word with a bit of a long one, which is found by bisection.
+//! Cost: 8 bytes per word of a short row; 12 per word with a bit of a long one, found by binary search.
 
 use std::ops::Range;
 
@@ -18,16 +18,16 @@ use throng_core::memory::MemoryUse;
 
 use super::bits::bit;
 
-/// How many cells are around one, itself among them.
+/// The number of cells around one, itself included.
 pub(crate) const NEIGHBOURHOOD_CELLS: usize = 9;
 
-/// Rows of more words are long: those of a cell where about 1,500 stand in each around, and which see a hundred.
+/// Rows with more words are long: those of a cell with about 1,500 targets in each cell around, whose viewers see a hundred.
 const LONG_WORDS: usize = if cfg!(test) { 5 } else { 256 };
 
-/// Where the words of each cell around begin in a row, and how many there are.
+/// Where the words of each neighbour cell begin in a row, and their number.
 pub(crate) type RowLayout = [u32; NEIGHBOURHOOD_CELLS + 1];
 
-/// A word of a long row in which there is a bit.
+/// A word of a long row with a set bit.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(4))]
 struct IndexedWord {
@@ -35,7 +35,7 @@ struct IndexedWord {
     bits: u64,
 }
 
-/// The rows of a cell, all of as many words.
+/// The rows of a cell, all with the same number of words.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct ViewRows {
     len: usize,
@@ -46,7 +46,7 @@ pub(crate) struct ViewRows {
 }
 
 impl ViewRows {
-    /// No row yet, of so many words.
+    /// Creates an empty set of rows of this many words.
     pub(crate) fn with_width(words: usize) -> Self {
         Self {
             words,
@@ -54,12 +54,12 @@ impl ViewRows {
         }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
-    /// How many words a row has.
+    /// The number of words of a row.
     pub(crate) const fn words(&self) -> usize {
         self.words
     }
@@ -69,7 +69,7 @@ impl ViewRows {
         self.words > LONG_WORDS
     }
 
-    /// Another row without a bit.
+    /// Appends a row without set bits.
     pub(crate) fn push(&mut self) {
         self.len += 1;
         if self.are_long() {
@@ -141,7 +141,7 @@ impl ViewRows {
             long[nth].bits &= !bits;
             if long[nth].bits == 0 {
                 long.remove(nth);
-                // What is held follows who is seen.
+                // The capacity follows the number of targets seen.
                 if long.len() * 4 < long.capacity() {
                     long.shrink_to(long.len() * 2);
                 }
@@ -149,7 +149,7 @@ impl ViewRows {
         }
     }
 
-    /// Some words of a row, from the first to the last.
+    /// The words of a row in a range.
     #[inline]
     pub(crate) fn range(&self, row: usize, words: Range<usize>) -> RowWords<'_> {
         if self.are_long() {
@@ -170,7 +170,7 @@ impl ViewRows {
         }
     }
 
-    /// The words of a row in which there is a bit, with their places.
+    /// The words of a row with a set bit, with their indices.
     #[inline]
     pub(crate) fn set_words(&self, row: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
         let (short, long) = if self.are_long() {
@@ -185,7 +185,7 @@ impl ViewRows {
         short.filter(|word| word.1 != 0).chain(long)
     }
 
-    /// Makes room for so many words with a bit in a row.
+    /// Makes room for this many words with a bit in a row.
     pub(crate) fn reserve(&mut self, row: usize, words: usize) {
         if let Some(long) = self.long.get_mut(row) {
             long.reserve_exact(words);
@@ -201,13 +201,13 @@ impl ViewRows {
         }
     }
 
-    /// A bit for each of the 64 rows from one on in which a bit is set.
+    /// Of the 64 rows from `first` on, a bit for each in which the given bit is set.
     #[inline(always)]
     pub(crate) fn rows_with_bit(&self, first: usize, word: usize, place: usize) -> u64 {
         if self.are_long() {
             return self.long_rows_with_bit(first, word, place);
         }
-        // Without a branch that depends on who sees whom.
+        // Without a branch that depends on the links.
         let mut rows_with = 0;
         if word < self.words {
             let rows = self.short[first * self.words..].chunks_exact(self.words);
@@ -225,7 +225,7 @@ impl ViewRows {
         })
     }
 
-    /// A row takes the place of another.
+    /// Moves a row to the index of another.
     pub(crate) fn relocate(&mut self, from: usize, to: usize) {
         if self.are_long() {
             self.long[to] = std::mem::take(&mut self.long[from]);
@@ -235,7 +235,7 @@ impl ViewRows {
         }
     }
 
-    /// Leaves the first rows.
+    /// Keeps the first `len` rows.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.len = len;
         self.short.truncate(len * self.words);
@@ -244,7 +244,7 @@ impl ViewRows {
         self.long.shrink_to_fit();
     }
 
-    /// Lays the rows out anew, from where the words of each cell began to where they begin now.
+    /// Rebuilds the rows from the old layout of neighbour cells to the new one.
     pub(crate) fn rebuild_rows(&mut self, old: &RowLayout, new: &RowLayout) {
         let mut rows = Self::with_width(new[NEIGHBOURHOOD_CELLS] as usize);
         rows.len = self.len;
@@ -271,7 +271,7 @@ impl ViewRows {
         *self = rows;
     }
 
-    /// Whether rows are kept as they should be, for checks.
+    /// Whether rows are stored as they should be, for checks.
     pub(crate) fn is_consistent(&self) -> bool {
         let is_sound = |long: &Vec<IndexedWord>| {
             let in_order = long.is_sorted_by(|a, b| { a.word } < b.word);
@@ -289,7 +289,7 @@ impl ViewRows {
     }
 }
 
-/// Words of a row in order, those without a bit among them.
+/// The words of a row in order, those without a bit included.
 #[derive(Clone, Debug)]
 pub(crate) struct RowWords<'a> {
     short: &'a [u64],
@@ -355,13 +355,13 @@ impl DoubleEndedIterator for RowWords<'_> {
 
 impl ExactSizeIterator for RowWords<'_> {}
 
-/// The place of a word of a long row, or where it would stand.
+/// The index of a word of a long row, or where it would be inserted.
 #[inline]
 fn find_word(long: &[IndexedWord], word: usize) -> Result<usize, usize> {
     long.binary_search_by_key(&(word as u32), |placed| placed.word)
 }
 
-/// Makes room for so many with a quarter more, rather than twice as many: this is most of the memory of a crowd.
+/// Reserves a quarter more than needed instead of twice as much: this is most of the memory of a crowd.
 fn reserve_with_spare<T>(items: &mut Vec<T>, len: usize) {
     if len > items.capacity() {
         items.reserve_exact((len + len / 4).saturating_sub(items.len()));
@@ -374,7 +374,7 @@ mod tests {
 
     use super::*;
 
-    /// How many words each cell around has, where they begin, and where they end.
+    /// The row layout from the number of words of each neighbour cell.
     fn layout(words: [u32; NEIGHBOURHOOD_CELLS]) -> RowLayout {
         let mut layout = [0; NEIGHBOURHOOD_CELLS + 1];
         for (nth, words) in words.into_iter().enumerate() {
@@ -436,7 +436,7 @@ mod tests {
             let mut rows = ViewRows::with_width(at[NEIGHBOURHOOD_CELLS] as usize);
             let mut model: Vec<Vec<u64>> = Vec::new();
             for (what, row, word, bits) in ops {
-                // Few bits, as in rows.
+                // Few bits, as in real rows.
                 let bits = bits & bits.rotate_left(7) & bits.rotate_left(23);
                 let words = rows.words();
                 if what < 3 || model.is_empty() {
@@ -446,7 +446,7 @@ mod tests {
                 }
                 let row = row % model.len();
                 match what {
-                    // To another, which is free; the row itself is given to nobody before it is clear.
+                    // To another row, which is free; the row itself is reused only after it is cleared.
                     3 if word % model.len() != row => {
                         let to = word % model.len();
                         rows.clear(to);

@@ -1,4 +1,4 @@
-//! What all cells of a scene read while they are worked side by side, and nobody writes then.
+//! The state that all cells of a scene read while they run in parallel, and that no cell writes then.
 
 use glam::Vec2;
 use throng_core::memory::MemoryUse;
@@ -12,26 +12,26 @@ use super::slot_positions::SlotPositions;
 use crate::grid::{GridCell, SceneGrid};
 use crate::priority::{SCENERY, UNRELATED};
 
-/// A viewer that changed its cell: where it was, and where the row that it had there lies.
+/// A viewer that changed its cell: its old cell, and where its old row is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MovedRow {
     pub(crate) from: GridCell,
     pub(crate) cell: u32,
-    /// Where its words begin in [`SceneState::moved_bits`], and where they end.
+    /// The range of its words in [`SceneState::moved_bits`].
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-/// How those without a tie to their viewers are ranked in a list.
+/// The rank of the targets of a list for viewers without a relation to them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UnrelatedRank {
-    /// Their class; `None` while nobody was ever in the list.
+    /// Their class; `None` while the list was never used.
     pub(crate) class: Option<u8>,
-    /// There were some of two classes.
+    /// There were targets of two classes.
     pub(crate) are_mixed: bool,
 }
 
-/// What all cells of a scene read.
+/// The state that all cells of a scene read.
 #[derive(Clone, Debug, MemoryUse)]
 pub(crate) struct SceneState {
     pub(crate) grid: SceneGrid,
@@ -43,24 +43,24 @@ pub(crate) struct SceneState {
     /// The cells in use.
     #[memory(each)]
     pub(crate) cells: Vec<TargetCell>,
-    /// The index of each grid cell among those in use.
+    /// For each grid cell, its index among the cells in use.
     pub(crate) cell_index: Vec<u32>,
     pub(crate) far: FarIndex,
     pub(crate) unrelated_ranks: [UnrelatedRank; UNCAPPED],
-    /// Who moved in this update, and the words of the rows that they had in which there was a bit, with their places: so
-    /// what is laid aside is bounded by links, however long rows are.
+    /// The viewers that moved in this update, and the words with a bit of their old rows, with their indices. So the size
+    /// is bounded by links, however long rows are.
     pub(crate) moved_rows: Vec<MovedRow>,
     pub(crate) moved_words: Vec<u32>,
     pub(crate) moved_bits: Vec<u64>,
     pub(crate) far_changes: Vec<FarChange>,
-    /// Of the cells around those in which somebody is re-ranked in this update.
+    /// The positions in the cells around those that re-rank a viewer in this update.
     pub(crate) slot_positions: SlotPositions,
-    /// Somebody who may be seen already counts differently from this update on.
+    /// A target that may already be seen has changed in this update.
     pub(crate) has_revised: bool,
 }
 
 impl SceneState {
-    /// Whether hiding, exceptions, layers and rules allow a link, range apart.
+    /// Whether hiding, exceptions, layers and rules allow a link, regardless of range.
     #[inline]
     pub(crate) fn allows(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
         self.may_see(viewer, target)
@@ -91,8 +91,8 @@ impl SceneState {
         }
     }
 
-    /// Whether whoever sees the ordinary layer sees everybody there who does not hide, exceptions apart, so that nobody need
-    /// be asked.
+    /// Whether a viewer of the ordinary layer sees every target there that is not hidden, exceptions apart, so that no filter
+    /// has to be called.
     #[inline]
     pub(crate) const fn has_default_rules(&self) -> bool {
         self.ranking.filter.is_none()
@@ -113,7 +113,7 @@ impl SceneState {
         self.positions[id as usize]
     }
 
-    /// How near a target is to a viewer.
+    /// The nearness of a target to a viewer.
     #[inline]
     pub(crate) fn nearness(&self, viewer: u32, target: u32) -> u8 {
         let (a, b) = (self.position(viewer), self.position(target));
@@ -127,31 +127,31 @@ impl SceneState {
         self.ranking.class(a, b)
     }
 
-    /// Whether there ever was anybody in a list.
+    /// Whether a list was ever used.
     #[inline]
     pub(crate) const fn has_list(&self, list: usize) -> bool {
         self.unrelated_ranks[list].class.is_some()
     }
 
-    /// Whether those in a list have to be asked for their class one by one: any two may differ in it.
+    /// Whether the targets of a list have to be compared one by one: any two may differ in class.
     #[inline]
     pub(crate) const fn is_ranked(&self, list: usize) -> bool {
         list < UNCAPPED && (self.ranking.priority.is_some() || self.unrelated_ranks[list].are_mixed)
     }
 
-    /// The class of strangers in a list in which all of them are equal.
+    /// The class of unrelated targets in a list in which all of them are equal.
     #[inline]
     pub(crate) fn unrelated_class(&self, list: usize) -> u8 {
         self.unrelated_ranks[list].class.unwrap_or(UNRELATED)
     }
 
-    /// Whether a class goes before strangers, or has to be compared with theirs.
+    /// Whether a class goes before unrelated targets, or has to be compared with theirs.
     #[inline]
     pub(crate) fn outranks_unrelated(&self, list: usize, class: u8) -> bool {
         self.is_ranked(list) || class > self.unrelated_class(list)
     }
 
-    /// The class of an object to those without a tie to it, under the default ranking.
+    /// The class of an object for unrelated viewers, under the default ranking.
     pub(crate) const fn class_to_unrelated(object: &TrackedObject) -> u8 {
         if object.traits.scenery {
             SCENERY
@@ -174,7 +174,7 @@ impl SceneState {
             .map(move |direction| (direction, &self.cells[near[direction] as usize]))
     }
 
-    /// The word and the place of the bit by which a row of a cell sees a target, if the target stands near it.
+    /// The word and the bit by which a row of a cell sees a target, if the target is near it.
     #[inline]
     pub(crate) fn bit_of(&self, cell: &TargetCell, target: u32) -> Option<(usize, usize)> {
         let slot = self.location(target).slot;
@@ -187,7 +187,7 @@ impl SceneState {
         Some((cell.word(direction, slot as usize), slot as usize % 64))
     }
 
-    /// Whether an arrival is new to those who were in a cell before.
+    /// Whether an arrival is new to viewers that were in a cell before.
     #[inline]
     pub(crate) fn is_new_to(arrival: &TargetArrival, cell: GridCell) -> bool {
         arrival.is_new_everywhere || !arrival.from.is_near(cell)

@@ -1,44 +1,44 @@
-//! Where those in the slots of some cells are, in columns, so that who is how near is found for 32 slots at once.
+//! The positions of the slots of some cells, in columns, so that distances are compared for 32 slots at once.
 //!
 //! ```text
-//! block    x [ . . . …  32 ]      one for each half of a word of slots, those of a cell one after the other
+//! block    x [ . . . …  32 ]      one for each half of a word of slots, those of a cell contiguous
 //!          y [ . . . …  32 ]
 //! ```
-//! Positions change with every step, slots hardly ever; so the columns are gathered anew in each update, for the cells
-//! around those in which somebody is re-ranked.
+//! Positions change with every step, slots hardly ever. So each update gathers the columns again, for the cells
+//! around those that re-rank a viewer.
 //!
-//! Cost: a look at the position of each in these cells; then three comparisons a slot, four slots at once.
+//! Cost: one read of each position in these cells; then three comparisons per slot, four slots at once.
 
 use glam::Vec2;
 use throng_core::memory::MemoryUse;
 
 use super::object::NONE;
 
-/// How many slots are compared at once: half a word.
+/// The number of slots that are compared at once: half a word.
 const LANES: usize = 32;
 
-/// How many ends of bands there are.
+/// The number of band ends.
 const BAND_ENDS: usize = 3;
 
-/// Of half a word of slots.
+/// The positions of half a word of slots.
 #[derive(Clone, Copy, Debug)]
 struct PositionBlock {
     x: [f32; LANES],
     y: [f32; LANES],
 }
 
-/// The positions of those in some cells, by slot.
+/// The positions of the targets in some cells, by slot.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct SlotPositions {
     blocks: Vec<PositionBlock>,
-    /// By cell, where its blocks begin; [`NONE`] if it was not gathered.
+    /// For each cell, where its blocks begin; [`NONE`] if it was not gathered.
     first: Vec<u32>,
     /// The cells that were gathered.
     gathered: Vec<u32>,
 }
 
 impl SlotPositions {
-    /// Gathers a cell, whose slots these ids have, once.
+    /// Gathers the positions of a cell with these ids in its slots, once.
     pub(crate) fn gather(&mut self, cell: u32, ids: &[u32], positions: &[Vec2]) {
         if cell as usize >= self.first.len() {
             self.first.resize(cell as usize + 1, NONE);
@@ -54,7 +54,7 @@ impl SlotPositions {
                 y: [0.0; LANES],
             };
             for ((x, y), &id) in block.x.iter_mut().zip(&mut block.y).zip(ids) {
-                // Whoever asks knows which slots are free.
+                // The caller knows which slots are free.
                 let position = positions.get(id as usize).copied().unwrap_or_default();
                 (*x, *y) = (position.x, position.y);
             }
@@ -62,8 +62,8 @@ impl SlotPositions {
         }
     }
 
-    /// Of the slots of a word of a cell that was gathered, those that are nearer to a position than each of these distances,
-    /// whose squares are given. Free slots are somewhere.
+    /// For a word of slots of a gathered cell, the slots that are nearer to a position than each of these distances, given as
+    /// squares. Free slots have an arbitrary position.
     #[inline]
     pub(crate) fn nearer(
         &self,
@@ -85,7 +85,7 @@ impl SlotPositions {
         nearer
     }
 
-    /// Forgets all that was gathered.
+    /// Clears all gathered positions.
     pub(crate) fn clear(&mut self) {
         for cell in self.gathered.drain(..) {
             self.first[cell as usize] = NONE;
@@ -95,10 +95,10 @@ impl SlotPositions {
 }
 
 impl PositionBlock {
-    /// A bit for each that is nearer, by distance.
+    /// A bit for each nearer slot, by distance.
     #[inline]
     fn nearer(&self, here: Vec2, ends_m2: &[f32; BAND_ENDS]) -> [u32; BAND_ENDS] {
-        // Each lane has its own bit, so that lanes are joined once, at the end.
+        // Each lane has its own bit, so that lanes are combined once, at the end.
         let mut nearer = [0; BAND_ENDS];
         for ((&x, &y), &bit) in self.x.iter().zip(&self.y).zip(&BITS) {
             let distance_m2 = here.distance_squared(Vec2::new(x, y));

@@ -1,4 +1,4 @@
-//! What is known of 64 slots of a cell, a bit for each, side by side: who asks for one of these words mostly asks for others.
+//! The masks of 64 slots of a cell, stored together, because code that reads one of these words usually reads others.
 
 use super::bits::{bit, ones};
 use super::object::UNCAPPED;
@@ -6,30 +6,30 @@ use super::object::UNCAPPED;
 /// 64 slots.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlotWord {
-    /// Slots of somebody, also of who just left.
+    /// Taken slots, also those that were just vacated.
     pub(crate) taken: u64,
-    /// Who may be seen, by class. Who hides is in none.
+    /// Visible targets, by category. Hidden ones are in none.
     pub(crate) population: [u64; UNCAPPED],
-    /// Who has to be asked whether it may be seen even by those who see the ordinary layer: because of its layers, or of
-    /// whom it sees where sight is mutual.
+    /// Targets whose visibility has to be checked even for viewers of the ordinary layer: because of their layers, or, in
+    /// mutual mode, of the layers that they see.
     pub(crate) needs_check: u64,
-    /// Where sight is mutual, by the list of who asks: those who may have a place, and all who need not agree.
+    /// Mutual mode, by the list of the proposer: targets that may have a free slot, and all that need not agree.
     pub(crate) open: [u64; UNCAPPED],
-    /// Who left in this update.
+    /// Slots vacated in this update.
     pub(crate) vacated: u64,
-    /// The list of its viewers in which each stands, or stood, as a number of two bits.
+    /// The list of its viewers that each target is or was in, as a number of two bits.
     lists: [u64; 2],
 }
 
 impl SlotWord {
-    /// The list in which whoever is in a slot stands, or stood.
+    /// The list of the current or last target of a slot.
     #[inline]
     pub(crate) const fn list(&self, slot: usize) -> usize {
         let [low, high] = self.lists;
         (low >> (slot % 64) & 1 | (high >> (slot % 64) & 1) << 1) as usize
     }
 
-    /// Somebody has a slot.
+    /// Takes a slot.
     pub(crate) fn write(&mut self, slot: usize, list: usize, is_seen: bool, is_odd: bool) {
         let set = |mask: &mut u64, is_set: bool| {
             *mask = *mask & !bit(slot) | u64::from(is_set) << (slot % 64);
@@ -42,25 +42,25 @@ impl SlotWord {
         self.set_open(slot);
     }
 
-    /// Whoever is in a slot may have a place from now on.
+    /// Marks a slot's target as possibly having a free slot.
     pub(crate) fn set_open(&mut self, slot: usize) {
         for mask in &mut self.open {
             *mask |= bit(slot);
         }
     }
 
-    /// Nobody sees whoever is in a slot from now on.
+    /// Makes a slot's target invisible.
     pub(crate) const fn hide(&mut self, slot: usize, list: usize) {
         self.population[list] &= !bit(slot);
     }
 
-    /// Nobody has a slot from now on.
+    /// Frees a slot.
     pub(crate) const fn free(&mut self, slot: usize) {
         self.vacated &= !bit(slot);
         self.taken &= !bit(slot);
     }
 
-    /// Takes somebody out of a slot; what is known of it is the first bit of each mask.
+    /// Takes the data of a slot out; the result has it in the first bit of each mask.
     pub(crate) fn remove(&mut self, slot: usize) -> Self {
         let mut taken = Self::default();
         let masks = self.masks().into_iter().zip(taken.masks());
@@ -71,14 +71,14 @@ impl SlotWord {
         taken
     }
 
-    /// Puts somebody who was taken out of a slot into one that is free.
+    /// Puts data that was taken out into a free slot.
     pub(crate) fn insert(&mut self, slot: usize, mut taken: Self) {
         for (to, from) in self.masks().into_iter().zip(taken.masks()) {
             *to = *to & !bit(slot) | *from << (slot % 64);
         }
     }
 
-    /// The slots that somebody has.
+    /// The taken slots.
     pub(crate) fn taken_slots(&self) -> impl Iterator<Item = usize> + use<> {
         ones(self.taken)
     }

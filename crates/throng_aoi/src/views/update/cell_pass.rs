@@ -1,20 +1,20 @@
-//! The pass over one cell: its viewers' rows are brought up to date with the slots of the nine cells around.
+//! The pass over one cell: updates its viewers' rows from the slots of the nine cells around.
 //!
 //! ```text
-//! follow   who left a slot: the bit moves along, or the viewer loses it
-//! bring    who came here brings its row along
-//! revise   links of those whose traits changed that cannot be any more end
-//! far      lists outside caps (far.rs)
-//! trim     lists above a lowered cap lose their lowest
-//! meet     those who go before strangers are let in, by eviction where a list is full (meet.rs)
-//! offer    arrivals, to who has a place
-//! fill     who has a place that was taken before, or came: from its own cell outwards (fill.rs)
-//! rerank   whose turn it is: the nearer for the farther of its class (rerank.rs)
+//! departures  a target left a slot: its bit moves along, or the viewer loses it
+//! copy        a viewer that arrived here brings its row along
+//! recheck     links of objects with changed traits end if they are no longer allowed
+//! far         lists outside caps (far.rs)
+//! trim        lists above a lowered cap lose their lowest members
+//! priority    targets that go before unrelated ones enter, by eviction if a list is full (priority_entry.rs)
+//! arrivals    unrelated arrivals enter free slots
+//! refill      viewers that came, or whose slot became free, take targets from their own cell outwards (fill.rs)
+//! rerank      viewers whose turn it is replace farther members by nearer ones of the same class (rerank.rs)
 //! ```
-//! All leave before anybody enters, so that two who walk together over a border never lose each other for a tick. Where
-//! sight is mutual, trimming and what follows is done for all cells together (mutual.rs).
+//! All leaves come before all enters, so two objects that cross a border together never lose each other for a tick. In
+//! mutual mode, trimming and all later steps are done for all cells together (pairs/mod.rs).
 //!
-//! A cell writes its own rows only, so the passes of all cells can run side by side and come out the same in any order.
+//! A cell writes its own rows only, so the passes of all cells can run in parallel with the same result in any order.
 
 use throng_core::memory::MemoryUse;
 
@@ -28,13 +28,13 @@ use crate::views::state::cells::{OWN_CELL, RowState, TargetArrival, TargetCell, 
 use crate::views::state::object::{NONE, UNCAPPED};
 use crate::views::state::scene_state::SceneState;
 
-/// Where a search for a victim ended: beyond it, towards the farthest cell, the list has no stranger.
+/// Where a search for a member to evict ended: beyond it, towards the farthest cell, the list has no unrelated target.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EvictionCursor {
     pub(crate) row: u32,
-    /// So many cells are behind it, the farthest first.
+    /// The number of cells that were searched, the farthest first.
     pub(crate) cells: u8,
-    /// The word in its cell, and the places in it that were not looked at.
+    /// The word in its cell, and its bits that were not examined.
     pub(crate) word: u32,
     pub(crate) places: u64,
 }
@@ -43,28 +43,28 @@ pub(crate) struct EvictionCursor {
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct CellScratch {
     pub(crate) departures: Departures,
-    /// Rows, or slots, that were found.
+    /// Rows or slots that were found.
     pub(crate) hits: Vec<u32>,
-    /// Rows with a place to fill.
+    /// Rows with a slot to fill.
     pub(crate) rows_to_refill: Vec<u32>,
-    /// For each 64 rows a bit for each that has a place and lost nobody, and for each that sees all of the ordinary layer.
+    /// For each 64 rows, a bit for each that has a free slot and lost no member, and for each that sees all of the ordinary layer.
     pub(crate) open: Vec<[u64; 2]>,
     pub(crate) candidates: Vec<u64>,
-    /// Members of a list in the order of their words, and who is seen not, the nearest cells first.
+    /// Members of a list in the order of their words, and unseen targets, the nearest cells first.
     pub(crate) members: Vec<BandWord>,
     pub(crate) outsiders: Vec<BandWord>,
     /// By nearness, bits of a row, counted from its first.
     pub(crate) choices: [Vec<u32>; BAND_COUNT as usize],
-    /// By list, where the last search for a victim ended.
+    /// By list, where the last search for a member to evict ended.
     pub(crate) search_ends: [Option<EvictionCursor>; UNCAPPED],
-    /// How far, and who.
+    /// Distance and id.
     pub(crate) unrelated: Vec<(u8, u32)>,
     pub(crate) counters: ViewCounters,
-    /// What changed in this update.
+    /// The changes of this update.
     pub(crate) events: Vec<ViewEvent>,
 }
 
-/// One cell in work.
+/// The cell being updated.
 pub(crate) struct CellPass<'a> {
     pub(crate) shared: &'a SceneState,
     pub(crate) cell: &'a TargetCell,
@@ -86,7 +86,7 @@ impl<'a> CellPass<'a> {
         }
     }
 
-    /// Brings the rows of the cell up to date.
+    /// Updates the rows of the cell.
     pub(crate) fn run(&mut self) {
         let is_mutual = self.shared.ranking.mutual;
         if self.viewers.used == 0 {
@@ -121,7 +121,7 @@ impl<'a> CellPass<'a> {
         }
     }
 
-    /// Where a viewer that arrived in this update was.
+    /// The previous cell of a viewer that arrived in this update.
     pub(crate) fn previous_cell(&self, row: usize) -> Option<GridCell> {
         let movers = &self.viewers.movers;
         let found = movers.binary_search_by_key(&(row as u32), |mover| mover.0);
@@ -130,7 +130,7 @@ impl<'a> CellPass<'a> {
             .map(|nth| self.shared.moved_rows[movers[nth].1 as usize].from)
     }
 
-    /// The cells around in which somebody took or left a slot in this update, with their directions.
+    /// The cells around whose slots changed in this update, with their directions.
     #[inline]
     pub(crate) fn touched_around(&self) -> impl Iterator<Item = (usize, &'a TargetCell)> + use<'a> {
         let (shared, near) = (self.shared, self.cell.neighbours);
@@ -138,7 +138,7 @@ impl<'a> CellPass<'a> {
         touched.map(move |direction| (direction, &shared.cells[near[direction] as usize]))
     }
 
-    /// Whoever left a slot is seen where it is now, or no more.
+    /// Moves the bits of targets that left a slot, or ends their links.
     fn apply_departures(&mut self) {
         if self.viewers.rows.are_long() {
             self.apply_departures_to_long_rows();
@@ -147,7 +147,7 @@ impl<'a> CellPass<'a> {
         for (direction, near) in self.touched_around() {
             for departure in Departure::of(self.cell, direction, near) {
                 for first in (0..self.viewers.len()).step_by(64) {
-                    // Rows are looked at 64 together, since most of them do not see it.
+                    // Rows are tested 64 at once, since most of them do not see it.
                     let Departure { word, place, .. } = departure;
                     let rows = &self.viewers.rows;
                     let watching = rows.rows_with_bit(first, word as usize, place.into());
@@ -159,7 +159,7 @@ impl<'a> CellPass<'a> {
         }
     }
 
-    /// Each long row is gone through once for all who left a slot.
+    /// Reads each long row once for all targets that left a slot.
     fn apply_departures_to_long_rows(&mut self) {
         let (mut departures, cell) = (std::mem::take(&mut self.scratch.departures), self.cell);
         let around = self.touched_around();
@@ -178,7 +178,7 @@ impl<'a> CellPass<'a> {
         self.scratch.departures = departures;
     }
 
-    /// Whoever left its slot is seen by a viewer where it is now, or no more.
+    /// Moves a viewer's bit of a target that left its slot, or ends the link.
     #[inline(always)]
     fn apply_departure(&mut self, row: usize, departure: &Departure) {
         let rows = &mut self.viewers.rows;
@@ -192,7 +192,7 @@ impl<'a> CellPass<'a> {
         }
     }
 
-    /// Whoever came here sees those whom it saw where it was, if they are still in range.
+    /// Copies the rows of viewers that arrived here, for targets that are still in range.
     fn copy_rows(&mut self) {
         let shared = self.shared;
         for nth in 0..self.viewers.movers.len() {
@@ -214,11 +214,11 @@ impl<'a> CellPass<'a> {
         }
     }
 
-    /// Whoever came sees those of a word of a cell near where it was, if they are still in range.
+    /// Copies a word of an arrived viewer's old row, for targets that are still in range.
     #[inline]
     fn copy_word(&mut self, row: usize, near: &TargetCell, nth: usize, word: u64) {
         let shared = self.shared;
-        // Whoever stayed in a cell is in range with it.
+        // A target that stayed in a cell is in range of it.
         let stayed = word & !near.slots[nth].vacated;
         if let Some(to) = self.cell.grid_cell.direction_of(near.grid_cell) {
             let first = self.cell.layout[to] as usize;
@@ -240,7 +240,7 @@ impl<'a> CellPass<'a> {
         }
     }
 
-    /// Ends links of those whose traits changed that cannot be any more.
+    /// Ends links of objects with changed traits that are no longer allowed.
     fn recheck_links(&mut self) {
         let shared = self.shared;
         for (direction, near) in self.touched_around().filter(|_| shared.has_revised) {
@@ -294,7 +294,7 @@ impl<'a> CellPass<'a> {
         let state = &mut self.viewers.states[row];
         state.lowest_class[list] = state.lowest_class[list].min(class);
         state.lowest_rank[list] = 0;
-        // Somebody who was refused may go before it now.
+        // A target that was refused may go before it now.
         if state.refused_lists >> list & 1 != 0 {
             if state.refill_lists == 0 {
                 self.scratch.rows_to_refill.push(row as u32);
@@ -303,7 +303,7 @@ impl<'a> CellPass<'a> {
         }
     }
 
-    /// Who stands at a bit of the rows of this cell.
+    /// The target at a bit of the rows of this cell.
     pub(crate) fn target_at(&self, word: usize, place: usize) -> u32 {
         let first = &self.cell.layout;
         let direction = (0..first.len() - 1).rfind(|&nth| first[nth] as usize <= word);
@@ -312,7 +312,7 @@ impl<'a> CellPass<'a> {
         near.id((word - first[direction] as usize) * 64 + place)
     }
 
-    /// A viewer lost a target, whose bit is clear. If its list was full it has a place for another.
+    /// Handles the loss of a target whose bit is clear. A list that was full has a free slot then.
     #[inline]
     fn remove_link(&mut self, row: usize, target: u32, list: usize, reason: ViewLeaveReason) {
         let state = &mut self.viewers.states[row];
@@ -332,7 +332,7 @@ impl<'a> CellPass<'a> {
         });
     }
 
-    /// Evicts from lists that are above their cap.
+    /// Evicts members from lists above their cap.
     fn trim(&mut self) {
         for nth in 0..self.viewers.scheduled_rows.len() {
             let row = self.viewers.scheduled_rows[nth] as usize;
@@ -350,7 +350,7 @@ impl<'a> CellPass<'a> {
         }
     }
 
-    /// Whoever came, looks or has another cap may have places to fill.
+    /// Marks lists to refill: of viewers that arrived, scan or have another cap.
     pub(crate) fn mark_refills(&mut self) {
         const TASKS: u8 = RowState::ARRIVED | RowState::SCANS | RowState::CAPS_CHANGED;
         for nth in 0..self.viewers.scheduled_rows.len() {
@@ -360,7 +360,7 @@ impl<'a> CellPass<'a> {
                 let is_raised = state.has_task(RowState::CAPS_CHANGED);
                 for list in (0..UNCAPPED).filter(|&list| self.shared.has_list(list)) {
                     if state.has_room(list) {
-                        // Who came finds the others of whom all have to be compared by itself.
+                        // A viewer that arrived finds the others in compared lists by itself.
                         state.request_refill(list, is_raised && self.shared.is_ranked(list));
                     }
                 }
@@ -374,7 +374,7 @@ impl<'a> CellPass<'a> {
         hungry.dedup();
     }
 
-    /// Who had a full list and has a place now is to be told of, where somebody else has to agree.
+    /// Collects viewers that had a full list and have a free slot now, for links that need the other end's consent.
     fn collect_freed(&mut self) {
         for nth in 0..self.viewers.scheduled_rows.len() {
             let row = self.viewers.scheduled_rows[nth];

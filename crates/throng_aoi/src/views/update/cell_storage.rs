@@ -1,14 +1,14 @@
-//! The room of cells: made, grown before anybody comes, and given back.
+//! The memory of cells: allocated, grown before objects arrive, and freed.
 //!
-//! Slots come by words of 64, at least a quarter more than there were, and the rows around all cells that grow are laid out
-//! anew once. So a crowd that comes costs a few copies of the rows around it.
+//! Slots are allocated in words of 64, at least a quarter more than before. The rows around all growing cells are rebuilt
+//! once. So a crowd that arrives costs a few copies of the rows around it.
 //!
-//! A cell that nobody stands in gives its slots and rows back at once if it had more than a word of them. Beyond that, each
-//! cell is looked at every [`SHRINK_CHECK_TICKS`] updates, and halved at least if half of it would do with a quarter to spare; who
-//! stands in the last slots and rows gets lower ones. So what is held follows who is there, not who ever was.
+//! An empty cell with more than one word of slots frees its slots and rows at once. Apart from that, each cell is checked
+//! every [`SHRINK_CHECK_TICKS`] updates, and shrunk to half or less if that is enough with a quarter to spare; objects
+//! in the last slots and rows move to lower ones. So memory follows the current number of objects, not the past maximum.
 //!
-//! Large buffers of the update live for so many updates as well, and those of a mass move for that update only; small ones
-//! stay where somebody is, so that a crowd at rest allocates nothing.
+//! Large buffers of the update live for as many updates, and those of a mass move for that update only. Small ones
+//! stay while the cell has objects, so a crowd at rest allocates nothing.
 
 use throng_core::memory::MemoryUse;
 
@@ -22,26 +22,26 @@ use crate::views::state::rows::NEIGHBOURHOOD_CELLS;
 use crate::views::state::scene_state::SceneState;
 use crate::views::state::slot_positions::SlotPositions;
 
-/// After how many updates a cell is looked at for room that nobody needs.
+/// The interval, in updates, at which a cell is checked for unused memory.
 pub(crate) const SHRINK_CHECK_TICKS: u32 = 64;
 
-/// A buffer of the scene's update is given back when it has more bytes than these.
+/// A buffer of the scene's update is freed when it is larger than this.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What a pass over cells works with is given back when it has more bytes than these: there may be dozens.
+/// The scratch memory of a cell pass is freed when it is larger than this: there may be dozens.
 const SCRATCH_BYTES: usize = 1 << 16;
 
-/// Buffers of rows that were laid aside are given back after the update when they have more bytes than these: so much a crowd
-/// of 50,000 that walks does not need.
+/// The buffers of moved rows are freed after the update when they are larger than this, which is more than a walking crowd
+/// of 50,000 needs.
 const MOVED_ROWS_BYTES_MAX: usize = 16 << 20;
 
-/// What is enough for so many, with a quarter to spare.
+/// The capacity for a number of items, with a quarter to spare.
 const fn with_spare(count: usize) -> usize {
     count + count / 4
 }
 
 impl SceneViews {
-    /// Makes the cells that are needed, with slots for all who will come.
+    /// Allocates the cells that are needed, with slots for all arrivals.
     pub(crate) fn allocate_cells(&mut self, changed: &[u32]) {
         let mut crowded = Vec::new();
         for &id in changed {
@@ -117,7 +117,7 @@ impl SceneViews {
         index
     }
 
-    /// Lays out anew the rows around cells that have another number of words now.
+    /// Rebuilds the rows around cells whose number of words changed.
     fn rebuild_rows_around(&mut self, cells: &[u32]) {
         let around = cells
             .iter()
@@ -140,7 +140,7 @@ impl SceneViews {
         }
     }
 
-    /// Gives back the room of a cell that nobody needs, between updates.
+    /// Frees the unused memory of a cell, between updates.
     pub(crate) fn shrink_cell(&mut self, cell: usize) {
         let is_due = cell as u32 % SHRINK_CHECK_TICKS == self.update_count % SHRINK_CHECK_TICKS;
         let (target, viewers) = (&mut self.shared.cells[cell], &mut self.viewers[cell]);
@@ -165,7 +165,7 @@ impl SceneViews {
         }
     }
 
-    /// Leaves so many words of slots to a cell; who stands in another gets one of them, in all rows around too.
+    /// Shrinks a cell to this many words of slots; objects in other slots move, in all rows around too.
     fn compact_slots(&mut self, cell: usize, words: usize) {
         let mut moves = Vec::new();
         self.shared.cells[cell].compact(words, &mut moves);
@@ -184,7 +184,7 @@ impl SceneViews {
             let Some(target) = self.shared.cells.get(index as usize) else {
                 continue;
             };
-            // Where the cell lies as seen from there.
+            // The direction of the cell as seen from there.
             let first = target.layout[NEIGHBOURHOOD_CELLS - 1 - direction] as usize;
             let viewers = &mut self.viewers[index as usize];
             for row in 0..viewers.len() {
@@ -200,7 +200,7 @@ impl SceneViews {
         self.rebuild_rows_around(&[cell as u32]);
     }
 
-    /// Forgets the rows that were laid aside. After a mass move their room is given back at once.
+    /// Clears the moved rows. After a mass move their memory is freed at once.
     pub(crate) fn clear_moved_rows(&mut self) {
         self.shared.moved_rows.clear();
         self.shared.moved_words.clear();
@@ -210,7 +210,7 @@ impl SceneViews {
         drop_if_large(&mut self.shared.moved_bits, MOVED_ROWS_BYTES_MAX);
     }
 
-    /// Gives back large buffers of updates, which are empty between them.
+    /// Frees large update buffers, which are empty between updates.
     pub(crate) fn shrink_buffers(&mut self) {
         drop_if_large(&mut self.shared.moved_rows, BUFFER_BYTES);
         drop_if_large(&mut self.shared.moved_words, BUFFER_BYTES);

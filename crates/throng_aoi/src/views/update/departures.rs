@@ -1,4 +1,4 @@
-//! Who left a slot in an update, as the rows of one cell see it; and all of them by words, so that a long row is gone through
+//! Targets that left a slot in an update, as the rows of one cell see them; sorted by words, so that a long row is read only
 //! once.
 
 use throng_core::memory::MemoryUse;
@@ -6,20 +6,20 @@ use throng_core::memory::MemoryUse;
 use crate::views::state::bits::{bit, ones};
 use crate::views::state::cells::TargetCell;
 
-/// Who left a slot.
+/// A target that left a slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     pub(crate) target: u32,
     pub(crate) list: u8,
-    /// The place and the word of the bit by which it was seen.
+    /// The bit and the word by which it was seen.
     pub(crate) place: u8,
     pub(crate) word: u32,
-    /// The word and the place of the bit by which it is seen now; nothing if it is out of range.
+    /// The word and the bit by which it is seen now; nothing if it is out of range.
     pub(crate) to: Option<(u32, u8)>,
 }
 
 impl Departure {
-    /// Those who left a cell in a direction from the one whose rows are in work, by word and place.
+    /// The departures of a neighbour cell, seen from the cell being updated, by word and bit.
     #[inline]
     pub(crate) fn of<'a>(
         cell: &'a TargetCell,
@@ -40,15 +40,15 @@ impl Departure {
     }
 }
 
-/// A word of the rows in which slots were left.
+/// A word of the rows with vacated slots.
 #[derive(Clone, Copy, Debug, Default)]
 struct DepartedWord {
     slots: u64,
-    /// Where its departures begin.
+    /// The index of its first departure.
     first: u32,
 }
 
-/// All who left slots around a cell, by word.
+/// All departures around a cell, by word.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct Departures {
     all: Vec<Departure>,
@@ -57,7 +57,7 @@ pub(crate) struct Departures {
 }
 
 impl Departures {
-    /// Forgets those before, and notes these, of rows of so many words; gives how many they are.
+    /// Replaces the departures by these, for rows of this many words; returns their number.
     pub(crate) fn replace(&mut self, all: impl Iterator<Item = Departure>, words: usize) -> usize {
         self.all.clear();
         self.all.extend(all);
@@ -78,7 +78,7 @@ impl Departures {
         self.all.len()
     }
 
-    /// Lists those whom a row sees, of which these words have bits.
+    /// Lists the departures whose bits are set in these words of a row.
     #[inline]
     pub(crate) fn list_seen(
         &self,

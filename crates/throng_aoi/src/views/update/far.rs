@@ -1,10 +1,10 @@
-//! Who is seen from afar, outside caps: plain lists, ascending by id, beside the bit rows.
+//! Far targets, outside caps: plain lists, ascending by id, separate from the bit rows.
 //!
-//! Nobody has to make place for them, so a list is exactly who is allowed and in range. A viewer that crosses into another
-//! cell of a layer compares lists of cells, and a far target that comes, goes, changes or crosses one asks every viewer in
-//! range.
+//! There is no cap, so a list holds exactly the targets that are allowed and in range. A viewer that crosses into another
+//! cell of a layer compares lists of cells. A far target that arrives, leaves, changes or crosses a border checks every
+//! viewer in range.
 //!
-//! Cost: 4 bytes a link; a change of a far target is a look at every viewer of the scene. There should be few of them.
+//! Cost: 4 bytes per link; a change of a far target visits every viewer of the scene. There should be few far targets.
 
 use super::cell_pass::CellPass;
 use crate::views::events::{ViewEvent, ViewLeaveReason};
@@ -13,7 +13,7 @@ use crate::views::state::far_index::FarChange;
 use crate::views::state::object::{NONE, UNCAPPED};
 
 impl CellPass<'_> {
-    /// Far lists follow viewers that moved or were revised, and targets that changed.
+    /// Updates far lists for viewers that moved or changed, and for targets that changed.
     pub(crate) fn update_far(&mut self) {
         if self.shared.far.is_empty() && self.shared.far_changes.is_empty() {
             return;
@@ -106,7 +106,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// Why a far target cannot be seen any more.
+    /// Why a far target can no longer be seen.
     fn far_leave_reason(
         &self,
         viewer: u32,
@@ -128,7 +128,7 @@ impl CellPass<'_> {
         }
     }
 
-    /// A viewer sees a far target in range, if it may and does not yet.
+    /// Links a viewer with a far target in range, if that is allowed and not done yet.
     fn enter_far_target(&mut self, row: usize, viewer: u32, target: u32) {
         let shared = self.shared;
         let Err(place) = self.viewers.far(row).binary_search(&target) else {

@@ -1,25 +1,25 @@
-//! The View step: brings the links up to date with all that was noted since the last one.
+//! The View step: updates the links from all changes noted since the last update.
 //!
 //! ```text
-//! settle   by id: cells grow, slots and rows are taken and left, the rows of who moved are laid aside
-//! serve    the first of the queue get their look
-//! cells    side by side: pass.rs
-//! pairs    where sight is mutual: mutual.rs
-//! end      slots that were left are free, events are handed out cell by cell, room that nobody needs is given back: room.rs
+//! apply    by id: cells grow, slots and rows are taken and freed, rows of viewers that moved are stored
+//! serve    the first viewers of the queue are scheduled to scan
+//! cells    in parallel: cell_pass.rs
+//! pairs    in mutual mode: pairs/mod.rs
+//! finish   vacated slots are freed, events are emitted cell by cell, unused memory is freed: cell_storage.rs
 //! ```
-//! Settling is worked in turn and in the order of ids; cells write only to themselves. So links and events are the same for
-//! any number of threads. Cells grow before any row is laid aside, since a row is read by the layout of its cell.
+//! Changes are applied sequentially in the order of ids; cells write only to themselves. So links and events are the same for
+//! any number of threads. Cells grow before any row is stored, since a row is read by the layout of its cell.
 //!
-//! Of those who came or moved, and of those whose traits changed, at most so many look around in the same update as
-//! [`set_full_scans_max`](SceneViews::set_full_scans_max) said. The others lose whom they left, see nobody new, and wait in a
-//! first-in-first-out queue for their look.
+//! Of the viewers that arrived, moved or had their traits changed, at most
+//! [`set_full_scans_max`](SceneViews::set_full_scans_max) scan in the same update. The others lose the targets that they
+//! left, see no new ones, and wait in a first-in-first-out queue for their scan.
 //!
 //! | file | holds |
 //! |---|---|
-//! | here | the step itself, and settling |
-//! | `pass`, `departures` | the pass over one cell: who leaves; it goes on in `choose/` |
-//! | `far` | who is seen from afar, outside caps |
-//! | `room` | cells are made, grow, and give back what nobody needs |
+//! | here | the step itself, and the application of changes |
+//! | `cell_pass`, `departures` | the pass over one cell: leaves; it continues in `choose/` |
+//! | `far` | far targets, outside caps |
+//! | `cell_storage` | cells are created, grow, and free unused memory |
 
 pub mod cell_pass;
 pub mod cell_storage;
@@ -40,28 +40,29 @@ use crate::views::state::scene_state::{MovedRow, SceneState};
 use cell_pass::{CellPass, CellScratch};
 use cell_storage::SHRINK_CHECK_TICKS;
 
-/// Into so many pieces of about the same work the cells are cut at most, so that a hot spot is not one piece.
+/// The maximum number of chunks of about the same work that the cells are divided into, so that a hot spot is not one chunk.
 const CHUNKS_MAX: usize = 16;
 
-/// Less work is not worth a piece of its own: a cell counts one, and so does a viewer; one with a task counts more.
+/// The minimum work of a chunk: a cell counts one, and so does a viewer; one with a task counts more.
 const CHUNK_WORK_MIN: usize = if cfg!(test) { 8 } else { 512 };
 const TASK_WORK: usize = 16;
 
-/// Cells that one worker works on, one after the other.
+/// Cells that one worker updates in sequence.
 struct CellChunk<'a, 'b> {
     cells: &'a mut [&'b mut ViewerCell],
     scratch: &'a mut CellScratch,
 }
 
 impl SceneViews {
-    /// The View step. Appends to `events` all that changed, cell by cell and then, where sight is mutual, as pairs
-    /// agreed, of each viewer in the order in which it happened; serves at most `sight_tests_max` viewers of the queue. Of those that moved, at most so many look around at
-    /// once as [`set_full_scans_max`](Self::set_full_scans_max) said; the others leave whom they left and wait for a look.
+    /// The View step. Appends all changes to `events`, cell by cell and then, in mutual mode, in the order in which pairs
+    /// agreed; events of one viewer are in the order in which they happened. Serves at most `sight_tests_max` viewers of the
+    /// queue. Of the viewers that moved, at most [`set_full_scans_max`](Self::set_full_scans_max) scan at once; the others lose
+    /// the targets that they left and wait for a scan.
     pub fn update(&mut self, sight_tests_max: u32, events: &mut Vec<ViewEvent>) {
         self.update_with(InlineExecutor, sight_tests_max, events);
     }
 
-    /// The same with cells worked side by side. How many workers there are changes nothing but the time.
+    /// The same with cells in parallel. The number of workers changes nothing but the time.
     pub fn update_with(
         &mut self,
         spread: impl ParallelExecutor,
@@ -69,7 +70,7 @@ impl SceneViews {
         events: &mut Vec<ViewEvent>,
     ) {
         self.emit_pending_leaves(events);
-        // What is told goes where it is wanted, so that nothing of it is held here between updates.
+        // Write to the caller's buffer, so that no events stay here between updates.
         std::mem::swap(events, &mut self.scratch[0].events);
         self.update_count = self.update_count.wrapping_add(1);
         self.apply_changes();
@@ -88,7 +89,7 @@ impl SceneViews {
         self.end_update();
     }
 
-    /// Brings the rows of all cells up to date, side by side.
+    /// Updates the rows of all cells in parallel.
     fn update_cells(&mut self, spread: impl ParallelExecutor) {
         let shared = &self.shared;
         if spread.worker_count() == 1 {
@@ -137,7 +138,7 @@ impl SceneViews {
             pieces.push(CellChunk { cells, scratch });
         }
         spread.for_each_item(&mut pieces, |CellChunk { cells, scratch }| {
-            // Scratch of pieces lies side by side, and is written to all the time.
+            // The scratch memories of chunks are adjacent and written all the time, so work on a local one.
             let mut own = std::mem::take(*scratch);
             for viewers in cells.iter_mut() {
                 CellPass::new(shared, viewers, &mut own).run();
@@ -146,7 +147,7 @@ impl SceneViews {
         });
     }
 
-    /// A cell has something to do in this update.
+    /// Notes that a cell has work in this update.
     #[inline]
     pub(super) fn mark_active(&mut self, cell: u32) {
         let viewers = &mut self.viewers[cell as usize];
@@ -156,8 +157,8 @@ impl SceneViews {
         }
     }
 
-    /// Lists the cells that have anything to do, row by row of the grid: so whoever stands in one of them is looked at by
-    /// all around it within a short time.
+    /// Lists the cells with work, row by row of the grid, so that all cells around one read it within a short
+    /// time.
     fn collect_active(&mut self) {
         for nth in 0..self.touched_cells.len() {
             let around = self.shared.cells[self.touched_cells[nth] as usize].neighbours;
@@ -187,14 +188,14 @@ impl SceneViews {
         }
     }
 
-    /// Tells the leaves of removed objects, viewer by viewer in the order in which they happened.
+    /// Emits the leaves of removed objects, viewer by viewer in the order in which they happened.
     fn emit_pending_leaves(&mut self, events: &mut Vec<ViewEvent>) {
         self.pending_leaves.sort_by_key(|event| event.pair().0);
         self.counters.leaves += self.pending_leaves.len() as u64;
         events.append(&mut self.pending_leaves);
     }
 
-    /// Whoever has pending changes stands where it should from here on.
+    /// Applies pending changes: after this, every object has the right slot and row.
     fn apply_changes(&mut self) {
         let mut changed = std::mem::take(&mut self.applying);
         let ids = self.changed.ones().map(|id| id as u32);
@@ -239,7 +240,7 @@ impl SceneViews {
     fn update_slot(&mut self, object: &TrackedObject, cell: u32, from: Option<GridCell>) {
         let (id, pending, list) = (object.traits.id, object.pending, object.list());
         let everywhere = pending.target || pending.traits;
-        // Where sight is mutual it counts whether it sees, too.
+        // In mutual mode it also matters whether the object is a viewer.
         let is_role = pending.viewer && self.shared.ranking.mutual;
         if !everywhere && from.is_none() && !is_role {
             return;
@@ -332,7 +333,7 @@ impl SceneViews {
         let state = &mut viewers.states[row as usize];
         state.slot = slot;
         if pending.viewer || pending.traits {
-            // Where sight is mutual others must be able to see it in the same way.
+            // In mutual mode others must be able to see it in the same way.
             let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
             let is_seen = has_layer && !object.traits.hidden || !self.shared.ranking.mutual;
             let is_plain = object.has_default_vision() && is_seen;
@@ -369,7 +370,7 @@ impl SceneViews {
         }
     }
 
-    /// Lays the row of a viewer aside and gives it one in the cell where it is now.
+    /// Stores the row of a viewer and gives it one in its current cell.
     fn move_row(&mut self, object: &TrackedObject, cell: u32, from: GridCell) {
         let id = object.traits.id;
         let old = self.shared.location(id);
@@ -399,7 +400,7 @@ impl SceneViews {
         self.shared.locations[id as usize].row = row;
     }
 
-    /// The first of the queue get their look in this update.
+    /// Schedules scans for the first viewers of the queue.
     fn serve_queue(&mut self, sight_tests_max: u32) {
         for _ in 0..sight_tests_max {
             let Some(id) = self.queue.pop() else {
@@ -414,7 +415,7 @@ impl SceneViews {
         }
     }
 
-    /// Says who is re-ranked in this update.
+    /// Schedules the viewers that are re-ranked in this update.
     fn schedule_reranks(&mut self) {
         if self.rerank_ticks == 0 {
             return;
@@ -427,7 +428,7 @@ impl SceneViews {
                 continue;
             }
             let viewers = &mut self.viewers[place.cell as usize];
-            // Who has a place sees everybody anyway; who has none may lose somebody in this update still.
+            // A viewer with a free slot sees every target anyway; one without may still lose a member in this update.
             let state = &viewers.states[place.row as usize];
             if (0..UNCAPPED).any(|list| state.count[list] > 0 && !state.has_room(list)) {
                 viewers.rows_to_rerank.push(place.row);
@@ -439,7 +440,7 @@ impl SceneViews {
         }
     }
 
-    /// Gathers where those are who stand around a cell.
+    /// Gathers the positions around a cell.
     fn gather_positions(&mut self, cell: u32) {
         let SceneState {
             cells,
@@ -454,7 +455,7 @@ impl SceneViews {
         }
     }
 
-    /// Joins what changed, piece by piece.
+    /// Joins the changes, chunk by chunk.
     fn join_events(&mut self) {
         if let Some((first, others)) = self.scratch.split_first_mut() {
             for scratch in others {
@@ -468,7 +469,7 @@ impl SceneViews {
             self.counters = self.counters.plus(std::mem::take(&mut scratch.counters));
         }
         let mut active = std::mem::take(&mut self.active_cells);
-        // Pairs may have stirred others.
+        // Pairs may have activated others.
         active.sort_unstable();
         for &cell in &active {
             let viewers = &mut self.viewers[cell as usize];
@@ -496,7 +497,7 @@ impl SceneViews {
         }
     }
 
-    /// Queues who may gain something that only a look finds.
+    /// Queues viewers that may gain a target that only a scan finds.
     pub(super) fn enqueue_freed(&mut self) {
         self.freed.sort_unstable();
         for viewer in self.freed.drain(..) {

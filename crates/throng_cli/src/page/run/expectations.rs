@@ -18,7 +18,7 @@ pub(super) fn verdict(run: &PageRun) -> (String, &'static str) {
     }
     let expected = expectations(run);
     let of = |word: &str| expected.iter().filter(|one| one["verdict"] == word).count() as u64;
-    let (broken, unused, holds) = (of("broken"), of("not_exercised"), of("holds"));
+    let (broken, unused, holds) = (of("failed"), of("not_exercised"), of("passed"));
     match (broken, unused) {
         (0, 0) if expected.is_empty() => ("Nothing was expected of it".to_owned(), "open"),
         (0, 0) if holds == 0 => {
@@ -69,8 +69,8 @@ pub(super) fn section(run: &PageRun) -> String {
 fn row(judged: &Value) -> Vec<String> {
     let word = |name: &str| judged[name].as_str().unwrap_or_default();
     let (mark, class) = match word("verdict") {
-        "holds" => ("holds", "good"),
-        "broken" => ("broken", "bad"),
+        "passed" => ("passed", "good"),
+        "failed" => ("failed", "bad"),
         "not_exercised" => ("not exercised", "bad"),
         "slow_here" => ("slow here", "open"),
         _ => ("not judged", "open"),

@@ -2,9 +2,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `course.rs` | everything over time: the script, times, views, queues, bytes |
+//! | `timeline.rs` | everything over time: the script, times, views, queues, bytes |
 //! | `facts.rs` | what was run, on what, and how to run it again; all figures |
-//! | `judged.rs` | expectations, and by how much they hold |
+//! | `expectations.rs` | expectations, and by how much they hold |
 //! | `times.rs` | how long ticks took, and why the slowest did |
 
 mod expectations;

@@ -1,11 +1,11 @@
-//! The file formats of maps, each a pair of functions between bytes and a map; none touches the disk.
+//! The file formats of maps, each a pair of functions between bytes and a map; none accesses the disk.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `movingai` | `.map`: text, a letter a tile, as the benchmark maps of pathfinding research come |
-//! | `raw` | `.raw`: a byte a tile, 0 = free |
-//! | `tmap` | `.tmap`, packed: a bit a tile, with a version and a checksum, and what others prepared of the tiles |
-//! | `png` | `.png`: an image, a pixel a tile, dark = blocked; with the feature `png` |
+//! | `movingai` | `.map`: text, one letter per tile, the format of the benchmark maps of pathfinding research |
+//! | `raw` | `.raw`: one byte per tile, 0 = free |
+//! | `tmap` | `.tmap`, packed: one bit per tile, with a version, a checksum, and sections of prepared data |
+//! | `png` | `.png`: an image, one pixel per tile, dark = blocked; with the feature `png` |
 //! | `no_png` | the same functions in builds without that feature: an error that names it |
 //! | `patch` | `.patch`: MovingAI's lists of patterns to be written into a map |
 //!
@@ -34,7 +34,7 @@ use super::error::{MapError, SourceLocation};
 pub enum MapFormat {
     /// MovingAI text, `.map`.
     MovingAi,
-    /// A byte a tile, `.raw`.
+    /// One byte per tile, `.raw`.
     Raw,
     /// Packed bits with a checksum, `.tmap`.
     Tmap,
@@ -56,7 +56,7 @@ impl MapFormat {
         }
     }
 
-    /// The format that a file's name tells by its extension, in capitals or not.
+    /// The format of a file by the extension of its name, in upper or lower case.
     ///
     /// Errors: [`MapError::UnknownFormat`], which lists the known ones.
     pub fn of(path: impl AsRef<std::path::Path>) -> Result<Self, MapError> {
@@ -81,8 +81,8 @@ impl MapFormat {
 
 /// Reads a map from the bytes of a file.
 ///
-/// `name` stands for the file in errors; for [`MapFormat::Raw`] it may also carry the size, as in `town.300x200.raw`.
-/// Errors say where the bytes are wrong, what was found and what would be right; [`MapError::MissingFeature`] when the format is
+/// `name` identifies the file in errors; for [`MapFormat::Raw`] it may also contain the size, as in `town.300x200.raw`.
+/// Errors give the location, the value found and the value expected; [`MapError::MissingFeature`] when the format is
 /// not in this build.
 pub fn decode(format: MapFormat, name: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     match format {
@@ -93,7 +93,7 @@ pub fn decode(format: MapFormat, name: &str, bytes: &[u8]) -> Result<TileMap, Ma
     }
 }
 
-/// The same of bytes that are kept: what a `.tmap` holds besides the tiles is not copied.
+/// The same for owned bytes: the sections of a `.tmap` are not copied.
 pub(super) fn decode_owned(
     format: MapFormat,
     name: &str,
@@ -106,12 +106,12 @@ pub(super) fn decode_owned(
     tmap::decode(name, &file, || file.clone())
 }
 
-/// Writes a map as the bytes of a file. Only a [`MapFormat::Tmap`] file holds the map's [parts](TileMap::parts) as well.
+/// Writes a map as the bytes of a file. Only a [`MapFormat::Tmap`] file also holds the map's [sections](TileMap::parts).
 ///
-/// A [`MapFormat::Raw`] file of a map that is not square must carry the size in its name, which
-/// [`save`](super::save) checks.
+/// A [`MapFormat::Raw`] file of a map that is not square must have the size in its name;
+/// [`save`](super::save) checks that.
 ///
-/// Errors: [`MapError::Png`] when the encoder refuses, [`MapError::MissingFeature`] when the format is not in this build.
+/// Errors: [`MapError::Png`] when the encoder fails, [`MapError::MissingFeature`] when the format is not in this build.
 pub fn encode(format: MapFormat, map: &TileMap) -> Result<Vec<u8>, MapError> {
     match format {
         MapFormat::MovingAi => Ok(movingai::encode(map)),
@@ -121,7 +121,7 @@ pub fn encode(format: MapFormat, map: &TileMap) -> Result<Vec<u8>, MapError> {
     }
 }
 
-/// Fails when a file of this name could not be read back as this map.
+/// Fails if a file with this name could not be read back as this map.
 pub(super) fn check_name(format: MapFormat, name: &str, map: &TileMap) -> Result<(), MapError> {
     match format {
         MapFormat::Raw => raw::check_name(name, map),
@@ -214,7 +214,7 @@ mod tests {
         fn arbitrary_bytes_never_panic_a_decoder(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             for format in built() {
                 let _ = decode(format, "noise", &bytes);
-                // Behind a right beginning, so that the noise gets further than the first check.
+                // After a valid beginning, so that the noise gets past the first check.
                 let mut known = encode(format, &TileMap::new(9, 5, true).unwrap()).unwrap();
                 known.truncate(bytes.len() % known.len());
                 known.extend(&bytes);

@@ -1,4 +1,4 @@
-//! MovingAI `.map`: text with a letter a tile (Sturtevant, "Benchmarks for Grid-Based Pathfinding", 2012).
+//! MovingAI `.map`: text with one letter per tile (Sturtevant, "Benchmarks for Grid-Based Pathfinding", 2012).
 //!
 //! ```text
 //! type octile
@@ -8,17 +8,17 @@
 //! ..@G
 //! TW..
 //! ```
-//! Free are `.` and `G` (ground). Blocked are `@` and `O` (out of bounds), `T` (trees), `W` (water) and `S` (swamp),
-//! which some tools let units wade through: the benchmark's path lengths hold with swamps blocked. The three header
-//! lines come in any order, keywords in capitals or not; lines may end in CR LF; empty lines may follow the rows; a byte
-//! order mark may stand at the beginning.
+//! Free: `.` and `G` (ground). Blocked: `@` and `O` (out of bounds), `T` (trees), `W` (water) and `S` (swamp),
+//! which is passable in some tools: the path lengths of the benchmark hold with swamps blocked. The three header
+//! lines may be in any order, keywords in upper or lower case; lines may end in CR LF; empty lines may follow the rows; a byte
+//! order mark may be at the beginning.
 
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
 use crate::map::error::{MapError, SourceLocation};
 use crate::map::tiles::check_size;
 
-/// The lines of a file, without their ends, with their numbers from 1; a last line that is empty is none.
+/// The lines of a file, without their ends, with their numbers from 1; an empty last line is skipped.
 pub(super) struct MapLines<'a> {
     pub file: &'a str,
     remaining: &'a [u8],
@@ -59,7 +59,7 @@ impl<'a> MapLines<'a> {
         )
     }
 
-    /// That a header ends where something should follow.
+    /// An error for a header that ends too early.
     pub(super) fn unexpected_end(&self, expected: &str) -> MapError {
         MapError::Header {
             place: SourceLocation::text(self.file, self.number + 1, 1),
@@ -68,7 +68,7 @@ impl<'a> MapLines<'a> {
         }
     }
 
-    /// That the last line has, from a column on, something else than it should.
+    /// An error for unexpected text in the last line, from a column on.
     pub(super) fn header_error(&self, column: usize, found: &[u8], expected: &str) -> MapError {
         // A line may be as long as the file.
         let shown = String::from_utf8_lossy(&found[..found.len().min(40)]);
@@ -84,7 +84,7 @@ impl<'a> MapLines<'a> {
         }
     }
 
-    /// The whole number after the keyword of the last line, and where it stands.
+    /// The whole number after the keyword of the last line, and its location.
     pub(super) fn number_after(&self, line: &[u8]) -> Result<(u64, SourceLocation), MapError> {
         let (key, value, column) = key_and_value(line);
         let text = std::str::from_utf8(value).ok();
@@ -107,7 +107,7 @@ impl<'a> MapLines<'a> {
     }
 }
 
-/// A header line's keyword, what follows it, and the column of that, from 1.
+/// A header line's keyword, its value, and the column of the value, from 1.
 pub(super) fn key_and_value(line: &[u8]) -> (&[u8], &[u8], usize) {
     let end = line
         .iter()
@@ -137,7 +137,7 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
 
 /// Reads the rows of letters that follow a header.
 pub(super) fn rows(lines: &mut MapLines, width: u32, height: u32) -> Result<BitPlane, MapError> {
-    // What is allocated follows the text, not the header, which may promise more than the file holds.
+    // Allocate by the text, not by the header, which may promise more than the file holds.
     let mut words = Vec::new();
     for y in 0..height {
         let Some(line) = lines.next() else {
@@ -148,7 +148,7 @@ pub(super) fn rows(lines: &mut MapLines, width: u32, height: u32) -> Result<BitP
                 expected: height,
             });
         };
-        // A row's letters are looked at first: a wrong one explains a wrong length better than the length does.
+        // Check a row's letters first: a wrong letter explains a wrong length better than the length does.
         let letters = &line[..line.len().min(width as usize)];
         if let Some(column) = letters.iter().position(|letter| tile(*letter).is_none()) {
             let found = char::from(letters[column]);
@@ -180,7 +180,7 @@ pub(super) fn rows(lines: &mut MapLines, width: u32, height: u32) -> Result<BitP
     Ok(rows)
 }
 
-/// Whether a letter stands for a blocked tile; `None` when it stands for nothing.
+/// Whether a letter is a blocked tile; `None` if it is not a tile.
 fn tile(letter: u8) -> Option<bool> {
     match letter {
         b'.' | b'G' => Some(false),
@@ -189,7 +189,7 @@ fn tile(letter: u8) -> Option<bool> {
     }
 }
 
-/// Reads the lines up to `map`; returns width and height. `has_type`: the line `type octile` is not to come any more.
+/// Reads the lines up to `map`; returns width and height. With `has_type`, the line `type octile` was already read.
 pub(super) fn header(lines: &mut MapLines, mut has_type: bool) -> Result<(u32, u32), MapError> {
     let mut width: Option<(u64, SourceLocation)> = None;
     let mut height: Option<(u64, SourceLocation)> = None;
@@ -208,7 +208,7 @@ pub(super) fn header(lines: &mut MapLines, mut has_type: bool) -> Result<(u32, u
             b"width" => width.replace(lines.number_after(line)?).is_none(),
             b"map" if value.is_empty() => match (has_type, &width, &height) {
                 (true, Some((width, width_place)), Some((height, height_place))) => {
-                    // The place of the side that is worse is of more help.
+                    // Report the location of the side that is farther out of range.
                     let place = if height > width {
                         height_place
                     } else {

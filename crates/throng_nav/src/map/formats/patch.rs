@@ -11,18 +11,18 @@
 //! ..@
 //! @@.
 //! ```
-//! Letters as in `.map`. Numbers count up from 0. What is read takes memory by what the file holds, not by what its
-//! numbers say.
+//! Letters as in `.map`. Numbers count up from 0. Memory depends on the contents of the file, not on the
+//! numbers in it.
 
 use super::movingai::{MapLines, header, key_and_value, rows};
 use crate::map::TilePattern;
 use crate::map::error::MapError;
 
-/// Reads the patterns of a `.patch` file; the place of each in the list is its number. `file` stands for the file in
+/// Reads the patterns of a `.patch` file; the index in the list is the number of the pattern. `file` names the file in
 /// errors.
 ///
-/// Errors: [`MapError`] with line and column: another header, another number than the next, a letter, a row or a size
-/// that is wrong, fewer or more patterns than the header says.
+/// Errors: [`MapError`] with line and column for a wrong header, a number out of sequence, a wrong letter, row or size,
+/// and fewer or more patterns than the header states.
 pub fn decode_patches(file: &str, bytes: &[u8]) -> Result<Vec<TilePattern>, MapError> {
     let mut lines = MapLines::new(file, bytes);
     let first = "`type patch`";

@@ -1,7 +1,7 @@
-//! PNG: a pixel a tile. A pixel darker than half is blocked, and so is one more than half transparent.
+//! PNG: one pixel per tile. A pixel is blocked if it is darker than half or more than half transparent.
 //!
-//! All colour types, depths and interlacing are read, a row at a time, so that the image is never in memory whole.
-//! Written are images of one bit a pixel, white = free.
+//! All colour types, depths and interlacing are read, one row at a time, so the whole image is never in memory.
+//! Images are written with one bit per pixel, white = free.
 
 use std::io::Cursor;
 
@@ -12,7 +12,7 @@ use crate::map::bit_plane::{BitPlane, TileRun};
 use crate::map::error::{MapError, SourceLocation};
 use crate::map::tiles::check_size;
 
-/// What the decoder may allocate besides rows: palettes, colour profiles and texts, which a map has little of.
+/// The limit of the decoder's allocations apart from rows: palettes, colour profiles and texts, which are small in a map.
 const DECODER_BYTES_MAX: usize = 16 << 20;
 
 /// The first pixel and the step of each of the seven passes of an interlaced image, as (x, y, step x, step y)
@@ -211,12 +211,12 @@ mod tests {
 
     #[test]
     fn an_interlaced_image_reads_as_the_same_tiles() {
-        // 3 × 3, one bit a pixel, interlaced: the passes hold, in order, pixels
+        // 3 × 3, one bit per pixel, interlaced: the passes hold, in order, pixels
         // (0,0); none; none; (2,0); (0,2) (2,2); (1,0) (1,2); row 1.
         let bytes: &[u8] = &[
             0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0,
             0, 0, 3, 0, 0, 0, 3, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, b'I', b'D', b'A', b'T',
-            // A zlib stream with one stored block of 12 bytes: a filter byte and a byte of pixels a row.
+            // A zlib stream with one stored block of 12 bytes: per row, a filter byte and a byte of pixels.
             0x78, 0x01, 0x01, 12, 0, 0xF3, 0xFF, 0, 0x80, 0, 0x00, 0, 0x40, 0, 0x00, 0, 0x80, 0,
             0xC0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0, 0, 0, 0,
         ];

@@ -1,4 +1,4 @@
-//! Raw: a byte a tile, row after row, 0 = free, anything else blocked, and nothing else.
+//! Raw: one byte per tile, row after row, 0 = free, anything else blocked, without a header.
 //!
 //! The size is in the name, as in `town.300x200.raw` (width × height); a name without one means a square.
 
@@ -40,7 +40,7 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     Ok(TileMap::from_rows(rows))
 }
 
-/// Up to 64 bytes as bits, 1 where a byte is not 0. Eight at a time: 2 ms for 16 million, where one at a time takes 14.
+/// Up to 64 bytes as bits, 1 if a byte is not 0. Eight at a time: 2 ms for 16 million; one at a time takes 14 ms.
 fn blocked(tiles: &[u8]) -> u64 {
     /// All bits of each byte but the highest.
     const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
@@ -51,7 +51,7 @@ fn blocked(tiles: &[u8]) -> u64 {
     let mut word = 0;
     for (nth, eight) in eights.iter().enumerate() {
         let bytes = u64::from_le_bytes(*eight);
-        // The highest bit of each byte is set where any of its bits is.
+        // The highest bit of each byte is set if any of its bits is.
         let is_any = ((((bytes & LOW) + LOW) | bytes) >> 7) & LOWEST;
         word |= (is_any.wrapping_mul(GATHER) >> 56) << (8 * nth);
     }
@@ -66,7 +66,7 @@ pub(super) fn encode(map: &TileMap) -> Vec<u8> {
     (0..map.height() as i32).flat_map(tiles).collect()
 }
 
-/// Fails when the name does not say the map's size, and the map is not square either.
+/// Fails if the name does not contain the map's size, and the map is not square.
 pub(super) fn check_name(file: &str, map: &TileMap) -> Result<(), MapError> {
     let (width, height) = (u64::from(map.width()), u64::from(map.height()));
     match size_in_name(file) {
@@ -100,7 +100,7 @@ fn size_in_name(file: &str) -> Option<(u64, u64)> {
     let (width, height) = size.split_once('x')?;
     let side = |digits: &str| {
         let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
-        // A number too long to be read is too large for a map all the same.
+        // A number too long to be parsed is too large for a map anyway.
         is_number.then(|| digits.parse().unwrap_or(TILES_MAX + 1))
     };
     Some((side(width)?, side(height)?))

@@ -1,39 +1,39 @@
-//! Packed `.tmap`: a bit a tile, with a version and a checksum, and behind the tiles what others prepared of them. All
+//! Packed `.tmap`: one bit per tile, with a version and a checksum, followed by sections of prepared data. All
 //! numbers are little endian.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0–3 | `TMAP` |
-//! | 4–5 | version: 1 without parts, 2 with |
-//! | 6–7 | the number of parts; 0 in version 1 |
+//! | 4–5 | version: 1 without sections, 2 with sections |
+//! | 6–7 | the number of sections; 0 in version 1 |
 //! | 8–11 | width in tiles |
 //! | 12–15 | height in tiles |
 //! | 16–23 | checksum of bytes 0–15 and of the tiles |
-//! | 24– | the tiles, a bit each, 1 = blocked; in version 2 filled up to 8 bytes with 0 |
-//! | | in version 2, part after part: |
-//! | +0–3 | the part's tag |
+//! | 24– | the tiles, one bit each, 1 = blocked; in version 2 padded to 8 bytes with 0 |
+//! | | in version 2, section after section: |
+//! | +0–3 | the section's tag |
 //! | +4–7 | reserved, 0 |
 //! | +8–15 | the length of its bytes |
-//! | +16–23 | checksum of the 16 bytes before it and of the part's bytes |
-//! | +24– | its bytes, filled up to 8 bytes with 0 |
+//! | +16–23 | checksum of the 16 bytes before it and of the section's bytes |
+//! | +24– | its bytes, padded to 8 bytes with 0 |
 //!
 //! Tile (x, y) is bit `i % 8` of byte `24 + i / 8`, with `i = y × width + x`; spare bits of the last byte are 0. The file
-//! ends with its last part. What a part means is up to whoever wrote it: navigation keeps its sign planes and jump graph
-//! so.
+//! ends with its last section. The writer of a section defines its contents: navigation stores its sign planes and jump
+//! graph in sections.
 //!
-//! Regions are no part. A label a tile would be 16 MB of a map of 4,096² tiles, which take about as long to be read, summed and
-//! copied as regions take to be made of the bits. What would be short enough is a label for each run, and edits rely on that
-//! no label stands for two regions, so that it must be checked: a file that also has the steps from each run to the first one
-//! of its region proves it in one pass. That pass, with filling in the labels, was measured at 13 ms for a town and 24 ms for a
-//! cave, where all of building takes 18 and 31 ms; and it needs 2 to 4 MB more of file, to be read and summed. What is left is
-//! a tenth of what the map takes to load, off the tick, for a second way to the same labels.
+//! Regions are not a section. One label per tile would be 16 MB for a map of 4,096² tiles, which take about as long to read,
+//! checksum and copy as it takes to compute regions from the bits. One label per run would be short enough, but edits rely on
+//! a label never standing for two regions, so it must be checked: a file that also has the steps from each run to the first
+//! one of its region proves it in one pass. That pass, with filling in the labels, was measured at 13 ms for a town and 24 ms
+//! for a cave, where a full build takes 18 and 31 ms; and it needs 2 to 4 MB more of file, to be read and checksummed. The
+//! gain is a tenth of the load time of the map, outside the tick, for a second way to compute the same labels.
 //!
 //! The checksum of version 1 is FNV-1a in 64 bits: from 0xCBF29CE484222325, for each byte in turn, exclusive-or with the
-//! byte, then multiply by 0x100000001B3, modulo 2⁶⁴. Version 2 has tens of megabytes to check and takes words of 8 bytes
+//! byte, then multiply by 0x100000001B3, modulo 2⁶⁴. Version 2 has tens of megabytes to check and uses words of 8 bytes
 //! in four lanes: a step is exclusive-or with the word, multiply by 0x9E3779B97F4A7C15, rotate left by 29. Lane `k`
-//! begins as 0xCBF29CE484222325 + `k` and takes each word whose number modulo 4 is `k`, the filling included. The sum is
-//! the steps, from 0xCBF29CE484222325, over the two words of the 16 bytes and the four lanes. Each step of either is
-//! invertible, so that every change within a single byte shows.
+//! begins as 0xCBF29CE484222325 + `k` and takes each word whose number modulo 4 is `k`, the padding included. The checksum is
+//! these steps, from 0xCBF29CE484222325, over the two words of the 16 bytes and the four lanes. Each step of either is
+//! invertible, so every change within a single byte is detected.
 
 use std::sync::Arc;
 
@@ -44,15 +44,15 @@ use crate::map::sections::MapSection;
 use crate::map::tiles::check_size;
 
 const MAGIC: &[u8; 4] = b"TMAP";
-/// The version of a file without parts.
+/// The version of a file without sections.
 const VERSION: u16 = 1;
 const VERSION_WITH_SECTIONS: u16 = 2;
-/// Of the file, and of each part as well.
+/// The size of the header of the file and of each section.
 const HEADER_BYTES: usize = 24;
 const CHECKSUM_AT: usize = 16;
 const BASIS: u64 = 0xCBF2_9CE4_8422_2325;
 
-/// Reads a map. `file` gives the same bytes to be shared by the parts; it is asked only when there are some.
+/// Reads a map. `file` returns the same bytes for the sections to share; it is called only if there are some.
 pub(super) fn decode(
     name: &str,
     bytes: &[u8],
@@ -102,7 +102,7 @@ pub(super) fn decode(
     Ok(map.with_sections(ranges.into_iter().map(part).collect()))
 }
 
-/// What the first bytes of a file say, checked but for the sum.
+/// The contents of the file header, verified except for the checksum.
 struct Header {
     version: u16,
     section_count: u16,
@@ -111,7 +111,7 @@ struct Header {
 }
 
 impl Header {
-    /// Checks all but the content and the parts: after it all tiles are there, and in version 1 nothing else.
+    /// Verifies all but the contents and the sections: after this all tiles are there, and in version 1 nothing else.
     fn read(name: &str, bytes: &[u8]) -> Result<Self, MapError> {
         let start = &bytes[..bytes.len().min(MAGIC.len())];
         if start != MAGIC {
@@ -157,7 +157,7 @@ impl Header {
         self.width as usize * self.height as usize
     }
 
-    /// The bytes of the tiles, with their filling.
+    /// The number of bytes of the tiles, padding included.
     fn tile_bytes(&self) -> usize {
         let bytes = self.tiles().div_ceil(8);
         if self.version == VERSION {
@@ -168,7 +168,7 @@ impl Header {
     }
 }
 
-/// The parts of a file from a byte on, up to its end: their tags and where their bytes lie.
+/// The sections of a file from a byte on, up to its end: their tags and the ranges of their bytes.
 fn read_sections(
     name: &str,
     bytes: &[u8],
@@ -203,7 +203,7 @@ fn read_sections(
     Ok(parts)
 }
 
-/// Compares the sum in a header that begins at a byte of the file.
+/// Verifies the checksum in a header that begins at a byte of the file.
 fn verify_checksum(
     name: &str,
     at: usize,
@@ -242,7 +242,7 @@ fn reserved(name: &str, at: usize, found: u64) -> MapError {
     }
 }
 
-/// The number at a place of a header, which has it.
+/// The number at an offset of a header that is long enough.
 fn u64_at(header: &[u8], at: usize) -> u64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&header[at..at + 8]);
@@ -253,9 +253,9 @@ fn u32_at(header: &[u8; HEADER_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }
 
-/// Writes a map, with its parts if it has any.
+/// Writes a map, with its sections if it has any.
 ///
-/// Errors: [`MapError::Field`] when they are more than the file can count.
+/// Errors: [`MapError::Field`] when there are more sections than the file can count.
 pub(super) fn encode(map: &TileMap) -> Result<Vec<u8>, MapError> {
     let parts = map.parts();
     let Ok(part_count) = u16::try_from(parts.len()) else {
@@ -302,7 +302,7 @@ pub(super) fn encode(map: &TileMap) -> Result<Vec<u8>, MapError> {
     Ok(bytes)
 }
 
-/// The tiles as they lie in a file, and a word more.
+/// The tiles in the layout of a file, plus one word.
 fn tile_words(map: &TileMap) -> Vec<u64> {
     let (width, height) = (map.width(), map.height());
     let mut words = vec![0u64; (width as usize * height as usize).div_ceil(64) + 1];
@@ -319,7 +319,7 @@ fn tile_words(map: &TileMap) -> Vec<u64> {
     words
 }
 
-/// Writes the sum into the header that stands before what it is of.
+/// Writes the checksum into the header in front of the data.
 fn write_checksum(bytes: &mut [u8], version: u16) {
     let sum = checksum(version, &bytes[..CHECKSUM_AT], &bytes[HEADER_BYTES..]);
     bytes[CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
@@ -340,7 +340,7 @@ fn word_at(payload: &[u8], bit: usize) -> u64 {
     low >> (bit % 8) | u64::from(bytes[8]) << 1 << (63 - bit % 8)
 }
 
-/// The sum of a header's first 16 bytes and what follows the header.
+/// The checksum of a header's first 16 bytes and the data after the header.
 fn checksum(version: u16, header: &[u8], payload: &[u8]) -> u64 {
     if version == VERSION {
         let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
@@ -377,7 +377,7 @@ mod tests {
         decode("test.tmap", bytes, || Arc::new(bytes.to_vec()))
     }
 
-    /// The same with two parts, one of which needs filling.
+    /// The same with two sections, one of which needs padding.
     fn sample_with_sections() -> TileMap {
         let parts = [(*b"ABCD", 11), (*b"EFGH", 16)];
         let parts = parts.map(|(tag, length)| MapSection::new(tag, (0..length).collect()));

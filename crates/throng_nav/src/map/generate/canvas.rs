@@ -1,4 +1,4 @@
-//! What the generators share: chances, noise, a plane to draw on, and checks of recipes.
+//! Shared by the generators: chances, noise, a plane to draw on, and checks of recipes.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
@@ -13,9 +13,9 @@ pub(super) fn noise(width: u32, height: u32, blocked: Chance, rng: &mut Pcg64Mcg
     BitPlane::from_fn(width, height, |_, _| blocked.draw(rng))
 }
 
-/// Blocks all regions with fewer tiles than the given number, but for the largest.
+/// Blocks all regions with fewer tiles than the given number, except the largest.
 ///
-/// Works on the runs of the rows, so that what is built of a map is built once, of the tiles that it keeps.
+/// Works on the runs of the rows, so that the map's derived data is built only once, from the final tiles.
 pub(super) fn fill_pockets(mut rows: BitPlane, tiles_min: u64) -> BitPlane {
     let (numbers, tiles) = run_components(&rows);
     let largest = tiles.iter().copied().max().unwrap_or_default();
@@ -112,7 +112,7 @@ pub(super) fn check_range(
     }
 }
 
-/// A plane to draw on with rectangles that may lie partly or wholly outside.
+/// A plane to draw on with rectangles that may be partly or fully outside.
 pub(super) struct Canvas {
     pub(super) plane: BitPlane,
 }

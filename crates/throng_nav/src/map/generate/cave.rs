@@ -27,7 +27,7 @@ pub(super) fn generate(recipe: &CaveRecipe, rng: &mut Pcg64Mcg) -> Result<BitPla
     Ok(fill_pockets(plane, u64::MAX))
 }
 
-/// For 64 tiles from (x, y) on, whether five or more of the nine tiles around and including each are blocked.
+/// For 64 tiles from (x, y) on, whether five or more of the nine tiles around each one, itself included, are blocked.
 ///
 /// The nine are counted for all 64 at once: bit `i` of the four counter words together is the count of tile `i`.
 fn majority(plane: &BitPlane, x: i32, y: i32) -> u64 {

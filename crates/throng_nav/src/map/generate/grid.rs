@@ -1,7 +1,7 @@
 //! Mazes and rooms: a grid of square cells with walls between them, opened along a random spanning tree.
 //!
-//! The tree is a depth-first walk that turns at random. It keeps no stack: each cell remembers from where it was
-//! entered, a byte a cell.
+//! The tree is a depth-first walk that turns at random. It needs no stack: each cell stores the side through which it was
+//! entered, one byte per cell.
 
 use rand_pcg::Pcg64Mcg;
 
@@ -55,7 +55,7 @@ const SIDES: [Side; 4] = [
     Side { dx: 0, dy: -1 },
 ];
 
-/// Marks a cell that was not entered yet, and the one the walk began in.
+/// Marks a cell that was not entered yet, and the first cell of the walk.
 const NOT_VISITED: u8 = 4;
 const START: u8 = 5;
 
@@ -70,7 +70,7 @@ struct Grid {
 
 impl Grid {
     fn new(field: &'static str, width: u32, height: u32, cell: u32) -> Result<Self, MapError> {
-        // A cell and the walls around it must fit at least once.
+        // There must be room for at least one cell and the walls around it.
         let cell_max = width.min(height).saturating_sub(2);
         if cell_max == 0 {
             let narrow = if width < height {
@@ -137,7 +137,7 @@ impl Grid {
             };
             let open: arrayvec::ArrayVec<u8, 4> = (0..4).filter(is_open).collect();
             if open.is_empty() {
-                // Back to where this cell was entered from; the walk ends where it began.
+                // Back to the previous cell; the walk ends where it began.
                 let back = entered_from[cell as usize];
                 let Some(side) = SIDES.get(back as usize) else {
                     break;
@@ -160,7 +160,7 @@ impl Grid {
         })
     }
 
-    /// Opens a door somewhere in the wall behind a side of a cell.
+    /// Opens a door at a random position in the wall on one side of a cell.
     fn open_wall(&self, canvas: &mut Canvas, cell: i32, side: Side, door: i32, rng: &mut Pcg64Mcg) {
         let (x, y) = self.corner(cell);
         let at = between(0, self.cell - door, rng);

@@ -1,15 +1,15 @@
-//! Maps made from a recipe and a seed, for scenarios, tests and benches.
+//! Maps from a recipe and a seed, for scenarios, tests and benches.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `recipe` | what kind of map, and how large its parts are |
+//! | `recipe` | the kind of map and the sizes of its parts |
 //! | `canvas` | chances, noise, a plane to draw on, checks of recipes |
 //! | `town` | a walled town with streets and houses |
 //! | `cave` | rounded halls, all connected |
 //! | `grid` | mazes and rooms |
 //!
 //! Invariants: the same recipe and seed give the same tiles on every platform (`Pcg64Mcg` and integers; a share is
-//! turned into an integer once); a recipe that makes no map is an error that names the field.
+//! converted to an integer once); an invalid recipe gives an error that names the field.
 //!
 //! Cost: O(tiles); a town of 2,000 × 2,000 tiles takes about 15 ms.
 
@@ -30,15 +30,15 @@ use super::error::MapError;
 use super::rect::TileRect;
 use canvas::{Chance, check_sides, noise};
 
-/// Makes the map of a recipe; the same recipe and seed give the same tiles.
+/// Generates the map of a recipe; the same recipe and seed give the same tiles.
 ///
-/// Errors: [`MapError::Recipe`] names the first field whose value makes no map.
+/// Errors: [`MapError::Recipe`] names the first field with an invalid value.
 pub fn generate(recipe: &MapRecipe, seed: u64) -> Result<TileMap, MapError> {
     generate_tiles(recipe, seed).map(TileMap::from_rows)
 }
 
-/// What the map of a recipe would be: its tiles as a rectangle, and how many of them are free. The tiles are made and
-/// thrown away; what a map keeps beside them for searches is never built, which is most of the time and the memory.
+/// The size of the map of a recipe as a rectangle, and the number of its free tiles. The tiles are generated and
+/// discarded; the map's data for searches is never built, which saves most of the time and the memory.
 ///
 /// Errors: as [`generate`].
 pub fn measure_recipe(recipe: &MapRecipe, seed: u64) -> Result<(TileRect, u64), MapError> {
@@ -144,7 +144,7 @@ mod tests {
         for recipe in recipes().into_iter().chain([town(7, 3), town(1, 1), solid]) {
             for seed in 0..4 {
                 let map = generate(&recipe, seed).unwrap();
-                // Counted tile by tile: what the map knows of itself comes from the same runs of its rows.
+                // Counted tile by tile, because the map's own counts come from the same runs of its rows.
                 let (width, height) = (map.width() as i32, map.height() as i32);
                 let tiles = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
                 let free = tiles.filter(|&(x, y)| !map.is_blocked(x, y)).count() as u64;

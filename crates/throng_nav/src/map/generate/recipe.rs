@@ -1,24 +1,24 @@
-//! Recipes: what kind of map, and how large its parts are.
+//! Recipes: the kind of map and the sizes of its parts.
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of map to make. All sizes are in tiles, shares from 0 to 1.
+/// The kind of map to generate. All sizes are in tiles, shares from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum MapRecipe {
     /// A walled town with streets, houses, gates, a square in the middle and suburbs.
     Town(TownRecipe),
     /// A cave of rounded halls, all connected.
     Cave(CaveRecipe),
-    /// A perfect maze: exactly one way between any two places.
+    /// A perfect maze: exactly one path between any two tiles.
     Maze(MazeRecipe),
     /// A grid of rooms with doors, all connected.
     Rooms(RoomsRecipe),
-    /// Each tile blocked with the same chance, on its own.
+    /// Each tile is blocked with the same independent chance.
     Random(RandomRecipe),
 }
 
 /// A town: two avenues cross in a square in the middle of the map, a wall with gates surrounds the core, streets and
-/// alleys part blocks of houses and a few parks; outside the wall it thins out.
+/// alleys separate blocks of houses and a few parks; outside the wall it thins out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TownRecipe {
@@ -38,7 +38,7 @@ pub struct TownRecipe {
     pub core_share: f64,
     /// The thickness of the wall.
     pub wall_tiles: u32,
-    /// How many gates are open, from 0 to 4: north, south, west, east, in this order. The wall is closed elsewhere.
+    /// The number of open gates, from 0 to 4: north, south, west, east, in this order. The wall is closed elsewhere.
     pub gates: u32,
     /// The share of blocks that are parks.
     pub park_share: f64,
@@ -71,7 +71,7 @@ pub struct CaveRecipe {
     pub height_tiles: u32,
     /// The share of tiles blocked in the noise; from about 0.4 (wide halls) to 0.5 (narrow caves).
     pub fill: f64,
-    /// How often the noise is smoothed, at most 64 times.
+    /// The number of smoothing rounds, at most 64.
     pub smoothing_rounds: u32,
 }
 
@@ -136,7 +136,7 @@ impl Default for RoomsRecipe {
     }
 }
 
-/// Noise: each tile is blocked with the same chance, whatever its neighbours are; nothing connects what is cut off.
+/// Noise: each tile is blocked with the same independent chance; isolated parts are not connected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RandomRecipe {

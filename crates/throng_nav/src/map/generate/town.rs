@@ -1,11 +1,11 @@
-//! Towns: land is cut in halves by streets, then alleys, then into lots; what is public is cleared afterwards.
+//! Towns: land is divided by streets, then by alleys, then into lots; public ground is cleared afterwards.
 //!
 //! ```text
 //!  quarters between the avenues ──▶ streets ──▶ alleys ──▶ blocks ──▶ lots ──▶ houses, courtyards, gardens
 //!                                                             └──▶ parks
 //!  then, over them: the road along the wall, the wall, its towers and gates, the avenues, the square
 //! ```
-//! Invariant: the middle of the map is free; the wall is closed but for the gates; no free pocket has fewer than
+//! Invariant: the middle of the map is free; the wall is closed except for the gates; no free pocket has fewer than
 //! `POCKET_TILES` tiles.
 
 use rand_pcg::Pcg64Mcg;
@@ -16,16 +16,16 @@ use crate::map::bit_plane::{BitPlane, TileRun};
 use crate::map::error::MapError;
 use crate::map::rect::SIDE_MAX;
 
-/// A courtyard whose door a neighbour's house has walled up, and gaps between houses, are smaller than this.
+/// The size below which pockets are filled: a courtyard whose door is blocked by a neighbour's house, gaps between houses.
 const POCKET_TILES: u64 = 400;
 
-/// The sides of a lot: cut until the longer one is in this range.
+/// The sides of a lot: divided until the longer one is in this range.
 const LOT_TILES: (i32, i32) = (18, 32);
 
-/// Below this a lot is too small to build on.
+/// The minimum side of a lot for a house.
 const HOUSE_TILES_MIN: i32 = 6;
 
-/// A piece of land, in tiles.
+/// A rectangle of land, in tiles.
 #[derive(Clone, Copy)]
 struct Land {
     x: i32,
@@ -35,10 +35,10 @@ struct Land {
 }
 
 impl Land {
-    /// The two parts that are left when a road is cut across the longer side, somewhere near its middle.
+    /// The two parts that remain when a road is cut across the longer side, near its middle.
     fn cut(self, road: i32, rng: &mut Pcg64Mcg) -> [Land; 2] {
         let long = self.width.max(self.height);
-        // Uneven parts, so that the roads of neighbouring pieces do not line up.
+        // Uneven parts, so that the roads of neighbouring parts do not line up.
         let first = (long - road).max(0) * between(36, 64, rng) / 100;
         let second = first + road.min(long);
         if self.width >= self.height {
@@ -83,7 +83,7 @@ struct Octagon {
 
 impl Octagon {
     fn grown(self, by: i32) -> Self {
-        // Moving a diagonal edge out by one takes √2 along both sides together; 7/5 is near enough.
+        // Moving a diagonal edge out by one takes √2 along both sides together; 7/5 is close enough.
         let half = (self.half.0 + by, self.half.1 + by);
         Self {
             half,
@@ -201,7 +201,7 @@ impl Town<'_> {
         }
     }
 
-    /// Cuts land by streets, then by alleys, into blocks.
+    /// Divides land by streets, then by alleys, into blocks.
     fn divide_into_blocks(&mut self, land: Land) {
         let block = self.recipe.block_tiles as i32;
         let long = land.width.max(land.height);
@@ -234,7 +234,7 @@ impl Town<'_> {
         }
     }
 
-    /// Cuts a block into lots and builds on most of them: on nearly all in the core, on fewer towards the map's edge.
+    /// Divides a block into lots and builds on most of them: on nearly all in the core, on fewer towards the map's edge.
     fn build_block(&mut self, land: Land) {
         if land.width.max(land.height) > between(LOT_TILES.0, LOT_TILES.1, self.rng) {
             for part in land.cut(0, self.rng) {
@@ -250,7 +250,7 @@ impl Town<'_> {
             self.recipe.width_tiles as i32 / 2 + 1,
             self.recipe.height_tiles as i32 / 2 + 1,
         );
-        // From 0 in the middle to 100 at the edge of the map, along the axis that is farther out.
+        // From 0 in the middle to 100 at the edge of the map, along the axis with the larger value.
         let far = (dx.abs() * 100 / half_map.0)
             .max(dy.abs() * 100 / half_map.1)
             .clamp(0, 100);
@@ -339,7 +339,7 @@ impl Town<'_> {
         }
     }
 
-    /// Fills what lies in one octagon and not in another within it.
+    /// Fills the area between an outer and an inner octagon.
     fn fill_octagon_ring(&mut self, outer: Octagon, inner: Octagon, blocked: bool) {
         for y in 0..self.recipe.height_tiles as i32 {
             let (outer_x, outer_width) = outer.row(y);
@@ -361,7 +361,7 @@ impl Town<'_> {
         let (middle_x, middle_y) = self.core.middle;
         let cut = self.core.cut;
         let side = 2 * wall + 2;
-        // Towers may stick out of the wall, but not as far as to bar the road along it.
+        // Towers may project from the wall, but must not block the road along it.
         if side + wall > cut || wall > self.recipe.street_tiles as i32 {
             return;
         }

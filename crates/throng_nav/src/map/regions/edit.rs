@@ -1,21 +1,21 @@
-//! What blocked and freed tiles do to the regions.
+//! Updates the regions after tiles were blocked or freed.
 //!
 //! ```text
-//! one tile:  3 × 3 around it ──▶ its free neighbours hang together ──▶ label, size
-//!                            └─▶ they may not ──▶ as any other edit
-//! block:     label 0 ──▶ stretches beside the blocked ones ──▶ do they still meet? ──▶ floods in turn ──▶ new numbers
-//! free:      stretches freed ──▶ regions they touch ──▶ the larger keeps its number, the smaller are flooded with it
+//! one tile:  3 × 3 around it ──▶ its free neighbours are connected ──▶ label, size
+//!                            └─▶ they may not be ──▶ as any other edit
+//! block:     label 0 ──▶ runs next to the blocked ones ──▶ still connected? ──▶ alternating floods ──▶ new ids
+//! free:      freed runs ──▶ regions they touch ──▶ the largest keeps its id, the smaller ones are flooded with it
 //! both:      a region that falls below 64 tiles, or reaches them, is flooded once more
 //! ```
 //! Invariants: those of the folder hold again after each call.
 //!
 //! Cost: one tile whose 3 × 3 decides takes 15 to 40 ns. Other blocking: nothing beyond the rectangle while its
-//! surroundings still meet beside it; otherwise the floods from the pieces take turns, a run each, and end when they meet
-//! or when all pieces but one are exhausted, so that they cost (pieces × runs of the largest piece but one). Freeing: the
-//! runs of all joined regions but the largest. Both stop after 8,192 runs looked at, some 100 µs, and leave the rest
-//! (`pending.rs`): 0.1 ms for halves of an open million of tiles is all at once, the 95 ms of a comb of 2,048² tiles, where
-//! every run is a single tile, are spread over slices. The labels grow wider at once, though, a millisecond a million
-//! tiles, with the 255th large region or piece that may become one.
+//! surroundings are still connected next to it; otherwise the floods from the fragments take turns, one run each, and end when
+//! they meet or when all fragments but one are exhausted, so they cost (fragments × runs of the second largest fragment).
+//! Freeing: the runs of all joined regions but the largest. Both stop after 8,192 runs, about 100 µs, and leave the rest to
+//! `pending_splits.rs`: 0.1 ms for halves of an open map of a million tiles is done at once, the 95 ms of a comb of 2,048²
+//! tiles, where every run is a single tile, are spread over slices. The labels grow wider at once, though, one millisecond per
+//! million tiles, with the 255th large region or fragment that may become one.
 
 use super::sets::components;
 use super::small::{SMALL_TILES_MAX, SmallRegion};
@@ -23,7 +23,7 @@ use super::{BLOCKED, RegionId, Regions, SMALL, for_each_run_above_and_below};
 use crate::map::bit_plane::{BitPlane, TileRun};
 
 impl Regions {
-    /// Blocks a free tile, in `rows` as well.
+    /// Blocks a free tile, also in `rows`.
     pub(in crate::map) fn block_tile(&mut self, rows: &mut BitPlane, x: u32, y: u32) {
         let run = TileRun {
             y,
@@ -59,14 +59,14 @@ impl Regions {
         }
     }
 
-    /// Frees a blocked tile, in `rows` as well.
+    /// Frees a blocked tile, also in `rows`.
     pub(in crate::map) fn free_tile(&mut self, rows: &mut BitPlane, x: u32, y: u32) {
         let run = TileRun {
             y,
             start: x,
             end: x,
         };
-        // One large region around it, and nothing else: the tile joins it.
+        // Only one large region around it: the tile joins it.
         let mut labels = straight_neighbours(rows, x, y).map(|(x, y)| self.label(x, y));
         match labels.next() {
             Some(label) if label != SMALL && labels.all(|other| other == label) => {
@@ -79,7 +79,7 @@ impl Regions {
         }
     }
 
-    /// Blocks stretches of tiles that are free, in `rows` as well.
+    /// Blocks runs of tiles that are free, also in `rows`.
     pub(in crate::map) fn block(&mut self, rows: &mut BitPlane, blocked: &[TileRun]) {
         let small = blocked
             .iter()
@@ -88,7 +88,7 @@ impl Regions {
         for run in blocked {
             rows.set_run(*run, true);
         }
-        // The pieces of a region that may have come apart all reach the blocked tiles.
+        // The fragments of a region that may be split all touch the blocked tiles.
         let mut beside = Vec::new();
         for run in blocked {
             let label = self.label(run.start, run.y);
@@ -136,7 +136,7 @@ impl Regions {
         self.trim_free_ids();
     }
 
-    /// Frees stretches of tiles that are blocked, in `rows` as well, and joins the regions they touch.
+    /// Frees runs of tiles that are blocked, also in `rows`, and joins the regions they touch.
     pub(in crate::map) fn free(&mut self, rows: &mut BitPlane, freed: &[TileRun]) {
         let (numbers, _) = components(freed);
         let mut by_component: Vec<(u32, TileRun)> =
@@ -145,7 +145,7 @@ impl Regions {
         let mut beside = Vec::new();
         let mut runs_left = self.pending_splits.runs_per_edit_max;
         for component in by_component.chunk_by(|a, b| a.0 == b.0) {
-            // The tiles of later components are still blocked, so all runs beside this one are labelled whole.
+            // The tiles of later components are still blocked, so all runs next to this one are labelled as a whole.
             beside.clear();
             for (_, run) in component {
                 for_each_run_beside(rows, *run, |run| {
@@ -158,7 +158,7 @@ impl Regions {
             let winner = large
                 .filter(|label| *label != SMALL)
                 .max_by_key(|label| (self.sizes[*label as usize], std::cmp::Reverse(*label)));
-            // A new region of freed tiles and the small ones they join.
+            // A new region of the freed tiles and the small ones that they join.
             let label = winner.unwrap_or_else(|| {
                 self.small_count += 1;
                 self.small_count -= count_small(rows, beside.iter().map(|(_, run)| run));
@@ -166,7 +166,7 @@ impl Regions {
             });
             let losers = beside.iter().filter(|(loser, _)| *loser != label);
             for (loser, seed) in losers {
-                // Several of the runs may belong to one region, which then was flooded from the first.
+                // Several runs may belong to one region, which was then flooded from the first.
                 if self.label(seed.start, seed.y) != *loser {
                     continue;
                 }
@@ -193,8 +193,8 @@ impl Regions {
         self.trim_free_ids();
     }
 
-    /// Gives a large region that has become small the label of those. Each of its pieces holds one of the runs or, if it
-    /// is a cut, one of its seeds.
+    /// Gives a large region that has become small the label of small regions. Each of its fragments contains one of the runs or,
+    /// if it has a pending split, one of its seeds.
     pub(super) fn make_small(&mut self, rows: &BitPlane, region: u32, runs: &[TileRun]) {
         let mut runs = runs.to_vec();
         runs.extend(self.remove_split(rows, region));
@@ -208,7 +208,7 @@ impl Regions {
         self.release(region);
     }
 
-    /// Gives the tiles that hang together with those of a run of a region another label.
+    /// Gives the tiles that are connected to a run of a region another label.
     fn relabel(&mut self, rows: &BitPlane, seed: TileRun, from: u32, to: u32) {
         let mut flood = Flood::default();
         flood.claim(self, seed, to);
@@ -223,8 +223,8 @@ impl Regions {
         self.count_tiles(to, flood.tiles);
     }
 
-    /// Gives the tiles of a large region to another that freed tiles join it to. At most `runs_left` of its runs, of which
-    /// `seed` is one, are labelled anew; if it has more, its number becomes an alias.
+    /// Joins a large region into another after tiles between them were freed. At most `runs_left` of its runs, of which
+    /// `seed` is one, are relabelled; if it has more, its id becomes an alias.
     fn join(&mut self, rows: &BitPlane, seed: TileRun, from: u32, to: u32, runs_left: &mut usize) {
         let tiles = self.sizes[from as usize];
         if !self.merge_split(from, to) && *runs_left > 0 {
@@ -254,7 +254,7 @@ impl Regions {
         }
     }
 
-    /// The smallest number not in use; the labels grow wider when it does not fit.
+    /// The smallest unused id; the labels grow wider when it does not fit.
     pub(super) fn allocate_id(&mut self) -> u32 {
         self.free_ids.pop_first().unwrap_or_else(|| {
             let id = self.sizes.len() as u32;
@@ -265,7 +265,7 @@ impl Regions {
         })
     }
 
-    /// Makes the number of a region without tiles free to be taken.
+    /// Frees the id of a region without tiles.
     pub(super) fn release(&mut self, id: u32) {
         self.discard_split(id);
         self.sizes[id as usize] = 0;
@@ -273,7 +273,7 @@ impl Regions {
         self.free_ids.insert(id);
     }
 
-    /// Forgets free numbers beyond the last one in use.
+    /// Removes free ids beyond the last one in use.
     pub(super) fn trim_free_ids(&mut self) {
         let is_last = |id: &u32, count: usize| *id as usize + 1 == count;
         while self
@@ -291,7 +291,7 @@ impl Regions {
 /// A breadth-first flood of one region, run by run, that relabels what it visits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flood {
-    /// The runs visited, unless they were forgotten; those from `next` on have neighbours still to be looked at.
+    /// The visited runs, unless they were discarded; the neighbours of those from `next` on are still to be visited.
     pub(super) runs: Vec<TileRun>,
     next: usize,
     pub(super) discarded: usize,
@@ -309,7 +309,7 @@ impl Flood {
         self.runs.push(run);
     }
 
-    /// Forgets the runs that are done with, when they are more than `kept_max` and at least half.
+    /// Discards finished runs, if they are more than `kept_max` and at least half.
     pub(super) fn discard_finished(&mut self, kept_max: usize) {
         if self.next > kept_max && self.next * 2 >= self.runs.len() {
             self.runs.drain(..self.next);
@@ -318,9 +318,9 @@ impl Flood {
         }
     }
 
-    /// Looks at the neighbours of one run: those that are `new`, by the names of labels and their own, become `to`.
+    /// Visits the neighbours of one run: those that are `new`, by the names of labels and their own, become `to`.
     ///
-    /// Returns the cost: the runs looked at, and one more for every 256 tiles of the run.
+    /// Returns the cost: the runs examined, and one more for every 256 tiles of the run.
     pub(super) fn step(
         &mut self,
         regions: &mut Regions,
@@ -342,7 +342,7 @@ impl Flood {
     }
 }
 
-/// How many small regions the given runs belong to.
+/// The number of small regions that the given runs belong to.
 fn count_small<'a>(rows: &BitPlane, runs: impl IntoIterator<Item = &'a TileRun>) -> u32 {
     let id = |run: &TileRun| SmallRegion::around(rows, run.start, run.y)?.id(rows.width());
     let mut ids: Vec<RegionId> = runs.into_iter().filter_map(id).collect();
@@ -351,7 +351,7 @@ fn count_small<'a>(rows: &BitPlane, runs: impl IntoIterator<Item = &'a TileRun>)
     ids.len() as u32
 }
 
-/// The free tiles beside a tile of the map, as x and y.
+/// The free straight neighbours of a tile of the map, as x and y.
 fn straight_neighbours(
     rows: &BitPlane,
     x: u32,
@@ -360,13 +360,13 @@ fn straight_neighbours(
     let (x, y) = (x as i32, y as i32);
     let around = [(x, y - 1), (x - 1, y), (x + 1, y), (x, y + 1)];
     let free = around.map(|(x, y)| !rows.is_blocked(x, y));
-    // What is free lies in the map, so no coordinate is negative.
+    // Free tiles are on the map, so no coordinate is negative.
     (around.into_iter().zip(free))
         .filter(|(_, is_free)| *is_free)
         .map(|((x, y), _)| (x as u32, y as u32))
 }
 
-/// Calls `visit` with each run that touches a stretch of blocked tiles from any of the four sides.
+/// Calls `visit` with each run that touches a run of blocked tiles from any of the four sides.
 fn for_each_run_beside(rows: &BitPlane, stretch: TileRun, mut visit: impl FnMut(TileRun)) {
     let left = stretch.start.checked_sub(1);
     let right = Some(stretch.end + 1).filter(|x| *x < rows.width());

@@ -1,8 +1,8 @@
-//! A label a tile, in one, two or four bytes.
+//! One label per tile, in one, two or four bytes.
 
 use crate::map::bit_plane::TileRun;
 
-/// A region number a tile, in as many bytes as the largest number has needed so far.
+/// One region id per tile, in as many bytes as the largest id has needed so far.
 #[derive(Clone, Debug)]
 pub(super) enum Labels {
     U8(Vec<u8>),
@@ -29,7 +29,7 @@ impl Labels {
         }
     }
 
-    /// Replaces each label of a stretch by its entry in `names`.
+    /// Replaces each label of a run by its entry in `names`.
     pub(super) fn rename(&mut self, range: std::ops::Range<usize>, names: &[u32]) {
         match self {
             Self::U8(labels) => {

@@ -1,30 +1,30 @@
-//! Connected regions: which free tiles a walk over straight neighbours joins.
+//! Connected regions: the free tiles that are connected by straight steps.
 //!
 //! ```text
-//! build:  stretches of free tiles, row by row ──▶ union with the row above ──▶ numbers by first tile ──▶ labels
-//! ask:    label ──▶ its number; the label of all small regions ──▶ flood of at most 64 tiles ──▶ the first tile's number
-//! edit:   one tile whose 3 × 3 decides ──▶ its label; else stretches ──▶ floods (`edit.rs`)
+//! build:  runs of free tiles, row by row ──▶ union with the row above ──▶ ids by first tile ──▶ labels
+//! query:  label ──▶ its id; the label of all small regions ──▶ flood of at most 64 tiles ──▶ id from the first tile
+//! edit:   one tile whose 3 × 3 decides ──▶ its label; else runs ──▶ floods (`edit.rs`)
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `labels` | a label a tile |
+//! | `labels` | one label per tile |
 //! | `small` | regions of fewer than 64 tiles, which share one label |
-//! | `edit` | what follows the blocking and freeing of tiles |
-//! | `pending` | what an edit leaves to be done in slices |
+//! | `edit` | updates after tiles were blocked or freed |
+//! | `pending_splits` | work that an edit leaves to be done in slices |
 //! | `sets` | union-find over runs |
 //!
-//! Everything works on *runs*, maximal stretches of free tiles in a row: a flood is a breadth-first search whose nodes
-//! are runs, so that it costs a step a run and a fill of memory, not a step a tile.
+//! Everything works on *runs*, maximal sequences of free tiles in a row: a flood is a breadth-first search whose nodes
+//! are runs, so it costs one step per run and a fill of memory, not one step per tile.
 //!
-//! Invariants: label 0 means blocked, label 1 a region of fewer than 64 tiles, any other label stands for the number of a
-//! region of 64 tiles or more, by `names`: for itself, but for aliases that are still to be replaced; all tiles of a run
-//! stand for one number, and no tiles of two numbers touch; `sizes[n]` is the number of tiles of number `n`; a number from
-//! 2 and below `sizes.len()` that no tile has is in `free_ids`, unless it is an alias; the last number is in use. Numbers of large regions
-//! depend on the edits made, in their order, and on nothing else; those of small ones on the tiles alone.
+//! Invariants: label 0 means blocked, label 1 a region of fewer than 64 tiles; any other label stands, by `names`, for the id
+//! of a region of 64 tiles or more: for itself, except for aliases that are still to be replaced. All tiles of a run
+//! stand for one id, and no tiles of two ids touch. `sizes[n]` is the number of tiles of id `n`. An id from
+//! 2 and below `sizes.len()` that no tile has is in `free_ids`, unless it is an alias; the last id is in use. Ids of large
+//! regions depend only on the edits, in their order; those of small ones only on the tiles.
 //!
-//! Cost: `build` O(runs + tiles / 8); a question O(1), in a small region a flood of its tiles. Memory: a byte a tile for
+//! Cost: `build` O(runs + tiles / 8); a query O(1), in a small region a flood of its tiles. Memory: one byte per tile for
 //! up to 254 large regions, two for up to 65,534, which no map of fewer than 4.2 million tiles exceeds. Without the
-//! shared label a map of 2,048² tiles, 40 % of them blocked at random, took four bytes a tile for its 107,000 regions.
+//! shared label a map of 2,048² tiles, 40 % of them blocked at random, took four bytes per tile for its 107,000 regions.
 
 mod edit;
 mod labels;
@@ -45,11 +45,11 @@ use self::sets::DisjointSets;
 use self::small::{SMALL_TILES_MAX, SmallRegion, first_tile};
 use super::bit_plane::{BitPlane, TileRun};
 
-/// The number of a connected region.
+/// The id of a connected region.
 ///
-/// Two free tiles of a settled map have the same number exactly when a walk joins them. After a full build the regions of 64
-/// tiles and more are numbered from 2 by their first tile (by y, then x); an edit that joins regions keeps the largest's
-/// number, and numbers that fall free are taken again, the smallest first. A smaller region's number is 2³¹ + width × y
+/// Once the regions are final, two free tiles have the same id exactly when they are connected. After a full build the
+/// regions of 64 tiles and more are numbered from 2 by their first tile (by y, then x); an edit that joins regions keeps the
+/// id of the largest, and freed ids are reused, the smallest first. A smaller region's id is 2³¹ + width × y
 /// + x of its first tile, and so changes when that tile does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RegionId(pub u32);
@@ -60,7 +60,7 @@ const BLOCKED: u32 = 0;
 /// The label of all tiles in small regions.
 const SMALL: u32 = 1;
 
-/// The smallest number of a large region.
+/// The smallest id of a large region.
 const LARGE_FIRST: u32 = 2;
 
 /// The region of each tile, and the size of each region.
@@ -68,9 +68,9 @@ const LARGE_FIRST: u32 = 2;
 pub(super) struct Regions {
     width: usize,
     labels: Labels,
-    /// The number of the region that a label stands for: itself, unless it is an alias.
+    /// The region id of each label: itself, unless it is an alias.
     names: Vec<u32>,
-    /// Tiles by region number; 0 for numbers not in use, and for 0 and 1, which are none.
+    /// Tiles by region id; 0 for unused ids, and for 0 and 1, which are not ids.
     sizes: Vec<u32>,
     free_ids: BTreeSet<u32>,
     small_count: u32,
@@ -137,7 +137,7 @@ impl Regions {
         }
     }
 
-    /// Whether a walk joins two tiles of the map, each as x and y.
+    /// Whether two tiles of the map, each given as x and y, are connected.
     #[inline]
     pub(super) fn are_connected(&self, rows: &BitPlane, a: (u32, u32), b: (u32, u32)) -> bool {
         match (self.label(a.0, a.1), self.label(b.0, b.1)) {
@@ -171,7 +171,7 @@ impl Regions {
         large + u64::from(self.small_tiles)
     }
 
-    /// The largest region, the lowest number among equals. Only a map without large regions is searched for it.
+    /// The largest region, the lowest id among equals. Small regions are searched only if there are no large ones.
     pub(super) fn largest(&self, rows: &BitPlane) -> Option<(RegionId, u64)> {
         let used = (0..).zip(&self.sizes).filter(|(_, size)| **size > 0);
         let large = used.map(|(id, size)| (*size, Reverse(RegionId(id)))).max();
@@ -187,12 +187,12 @@ impl Regions {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        // A number that fell free takes about two words in the set.
+        // A freed id takes about two words in the set.
         let numbers = (self.sizes.len() + self.names.len()) * 4 + self.free_ids.len() * 16;
         self.labels.bytes() + numbers + self.pending_splits.bytes()
     }
 
-    /// The region's number that a tile's label stands for, or one of the two labels that are none.
+    /// The region id of a tile's label, or one of the two labels that are not ids.
     #[inline]
     fn label(&self, x: u32, y: u32) -> u32 {
         self.names[self.raw_label(x, y) as usize]
@@ -208,7 +208,7 @@ impl Regions {
     }
 }
 
-/// For each run, row by row, the number of its region, counted from 0 by their first tiles, and the tiles of each region.
+/// For each run, row by row, the id of its region, counted from 0 by their first tiles, and the tiles of each region.
 pub(super) fn run_components(rows: &BitPlane) -> (Vec<u32>, Vec<u32>) {
     let mut sets = DisjointSets::default();
     let mut lengths = Vec::new();
@@ -229,7 +229,7 @@ pub(super) fn run_components(rows: &BitPlane) -> (Vec<u32>, Vec<u32>) {
     (numbers, tiles)
 }
 
-/// Calls `visit` with each run that touches a stretch of tiles from above or below.
+/// Calls `visit` with each run that touches a run of tiles from above or below.
 fn for_each_run_above_and_below(rows: &BitPlane, stretch: TileRun, mut visit: impl FnMut(TileRun)) {
     let below = Some(stretch.y + 1).filter(|y| *y < rows.height());
     for y in stretch.y.checked_sub(1).into_iter().chain(below) {

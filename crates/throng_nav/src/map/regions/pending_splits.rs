@@ -1,21 +1,21 @@
-//! What an edit leaves to be done later, so that none takes more than a bounded number of steps.
+//! Work that an edit leaves for later, so that no edit takes more than a bounded number of steps.
 //!
 //! ```text
-//! a cut:   floods from the pieces ──(limit)──▶ one number still, floods go on in slices ──▶ numbers of their own
-//! a join:  flood of the smaller ───(limit)──▶ its number becomes an alias of the larger's
-//! aliases: row by row, labels that are aliases become the numbers they stand for ──▶ aliases fall free
+//! a split: floods from the fragments ──(limit)──▶ still one id, floods continue in slices ──▶ ids of their own
+//! a join:  flood of the smaller ──────(limit)──▶ its id becomes an alias of the larger's
+//! aliases: row by row, labels that are aliases become the ids they stand for ──▶ aliases are freed
 //! ```
-//! A region whose floods have not ended is a *cut*: it may be several, and is one to whoever asks. What the floods have
-//! visited has labels of their own, aliases of the region's number until the floods end. So tiles of different regions are
-//! always apart, and tiles of a region that is no cut are always connected.
+//! A region whose floods have not ended has a *pending split*: it may be several, and queries see it as one. Tiles that the
+//! floods have visited have labels of their own, which are aliases of the region's id until the floods end. So tiles of
+//! different regions are never connected, and tiles of a region without a pending split are always connected.
 //!
-//! Invariants: every piece of a cut holds one of its seeds, which are free tiles; a region under flood was not edited since
-//! the flood began: an edit throws the flood back to the seeds, and its labels stay aliases; an alias stands for a number
-//! that is none; one flood or one pass over the aliases is under way at a time, and a pass frees the aliases that were
-//! there when it began, since nothing is ever labelled with an alias but by a flood.
+//! Invariants: every fragment of a pending split contains one of its seeds, which are free tiles; a region under flood was not
+//! edited since the flood began: an edit restarts the flood from the seeds, and its labels stay aliases; an alias stands for
+//! an id that is not an alias; one flood or one pass over the aliases runs at a time, and a pass frees the aliases that
+//! existed when it began, since only a flood ever labels tiles with an alias.
 //!
-//! Cost: a look at whether there are cuts for each edit; an entry a cut, a seed a piece,
-//! and of each flood the runs at its edge, besides as many as an edit may cost.
+//! Cost: each edit checks whether there are pending splits; one entry per split, one seed per fragment,
+//! and for each flood the runs at its edge, plus as many as an edit may cost.
 
 use super::edit::Flood;
 use super::sets::DisjointSets;
@@ -23,27 +23,27 @@ use super::small::SMALL_TILES_MAX;
 use super::{Regions, SMALL};
 use crate::map::bit_plane::{BitPlane, TileRun};
 
-/// What an edit may cost in runs looked at, before it leaves the rest for later: some 100 µs.
+/// The maximum cost of an edit in runs examined, before it leaves the rest for later: about 100 µs.
 const RUNS_PER_EDIT_MAX: usize = 8_192;
 
-/// With so many aliases they go first, so that numbers stay few.
+/// With this many aliases they are processed first, so that ids stay few.
 const ALIASES_MAX: usize = 64;
 
-/// Tiles of a row that a pass over the aliases looks at for the cost of a run.
+/// Tiles of a row that a pass over the aliases processes for the cost of a run.
 const TILES_PER_RUN: usize = 32;
 
-/// The most doublings of a slice.
+/// The maximum number of doublings of a slice.
 const RESTARTS_MAX: u32 = 20;
 
-/// What is left to be done.
+/// The work left by edits.
 #[derive(Clone, Debug)]
 pub(super) struct PendingSplits {
-    /// In the order in which they are settled.
+    /// In the order in which they are finished.
     splits: Vec<PendingSplit>,
-    /// Labels that stand for another number, the oldest first.
+    /// Labels that stand for another id, the oldest first.
     aliases: Vec<u32>,
     pub(super) work: Option<RegionWork>,
-    /// What an edit may cost.
+    /// The maximum cost of an edit.
     pub(super) runs_per_edit_max: usize,
 }
 
@@ -58,13 +58,13 @@ impl Default for PendingSplits {
     }
 }
 
-/// A region that may be in pieces.
+/// A region that may be in several fragments.
 #[derive(Clone, Debug)]
 struct PendingSplit {
     region: u32,
-    /// At least a tile of every piece, as y and x.
+    /// At least one tile of every fragment, as y and x.
     seeds: Vec<(u32, u32)>,
-    /// How often an edit has thrown back the flood.
+    /// The number of times that an edit restarted the flood.
     restarts: u32,
 }
 
@@ -107,7 +107,7 @@ impl Regions {
         self.pending_splits.splits.is_empty() && self.pending_splits.aliases.is_empty()
     }
 
-    /// Goes on with what is left, for about so many runs, and returns whether nothing is.
+    /// Continues with the remaining work, for about this many runs, and returns whether none is left.
     pub(in crate::map) fn finish_splits(&mut self, rows: &BitPlane, runs_max: usize) -> bool {
         let mut runs_left = runs_max;
         while runs_left > 0 && !self.has_final_regions() {
@@ -189,7 +189,7 @@ impl Regions {
         !self.pending_splits.splits.is_empty()
     }
 
-    /// Makes a region's number an alias of another's; the tiles were counted there already.
+    /// Makes a region's id an alias of another's; the tiles were counted there already.
     pub(super) fn add_alias(&mut self, from: u32, to: u32) {
         for alias in &self.pending_splits.aliases {
             let name = &mut self.names[*alias as usize];
@@ -201,10 +201,10 @@ impl Regions {
         self.pending_splits.aliases.push(from);
     }
 
-    /// Finds out which pieces of a region are still joined and gives those that are not numbers of their own; what takes
-    /// more than `runs_left` is left for later.
+    /// Finds the fragments of a region that are still connected and gives the others ids of their own; work
+    /// beyond `runs_left` is left for later.
     ///
-    /// `seeds[i]` is a run of piece `pieces[i]`, of `count`.
+    /// `seeds[i]` is a run of fragment `pieces[i]`, of `count`.
     pub(super) fn split(
         &mut self,
         rows: &BitPlane,
@@ -235,8 +235,8 @@ impl Regions {
         }
     }
 
-    /// Keeps the seeds of a cut right when tiles of it were blocked, with these runs beside them in so many pieces that
-    /// may have come apart. Returns whether the region is a cut.
+    /// Updates the seeds of a pending split after tiles of it were blocked, with these runs next to them in as many fragments
+    /// that may be separate. Returns whether the region has a pending split.
     pub(super) fn block_in_split(
         &mut self,
         rows: &BitPlane,
@@ -258,7 +258,7 @@ impl Regions {
         true
     }
 
-    /// Lets the flood of a region begin anew, if it is under way.
+    /// Restarts the flood of a region, if it is running.
     #[inline]
     pub(super) fn restart_split(&mut self, region: u32) {
         if self.has_pending_splits()
@@ -273,8 +273,8 @@ impl Regions {
         }
     }
 
-    /// Takes what is known of the pieces of a region over to another that freed tiles join it to. Returns whether it is a
-    /// cut.
+    /// Moves the pending split of a region to another that freed tiles join it to. Returns whether there
+    /// is one.
     pub(super) fn merge_split(&mut self, from: u32, to: u32) -> bool {
         self.restart_split(from);
         self.restart_split(to);
@@ -284,7 +284,7 @@ impl Regions {
         };
         let mut cut = cuts.remove(nth);
         cut.region = to;
-        // A region that is no cut needs no seed of its own: it is joined to a piece that has one.
+        // A region without a pending split needs no seed of its own: it is joined to a fragment that has one.
         match cuts.iter_mut().find(|other| other.region == to) {
             Some(other) => {
                 other.seeds.extend(cut.seeds);
@@ -296,7 +296,7 @@ impl Regions {
         true
     }
 
-    /// Forgets that a region is a cut; returns the runs of its seeds.
+    /// Removes the pending split of a region; returns the runs of its seeds.
     pub(super) fn remove_split(&mut self, rows: &BitPlane, region: u32) -> Vec<TileRun> {
         let cuts = self.pending_splits.splits.iter();
         let seeds = cuts.filter(|cut| cut.region == region);
@@ -314,7 +314,7 @@ impl Regions {
     }
 }
 
-/// The runs that hold these free tiles, each once.
+/// The runs that contain these free tiles, each once.
 fn runs_around(rows: &BitPlane, tiles: &[(u32, u32)]) -> Vec<TileRun> {
     let mut runs: Vec<TileRun> = (tiles.iter())
         .map(|(y, x)| rows.run_around(*x, *y))
@@ -324,20 +324,20 @@ fn runs_around(rows: &BitPlane, tiles: &[(u32, u32)]) -> Vec<TileRun> {
     runs
 }
 
-/// Floods from the pieces of a region that may have come apart, which take turns until they meet or all but one are
+/// Floods from the fragments of a region that may be split, which take turns until they meet or all but one are
 /// exhausted.
 #[derive(Clone, Debug)]
 pub(super) struct RegionSplit {
     region: u32,
-    /// The labels of the pieces, ascending.
+    /// The labels of the fragments, ascending.
     ids: Vec<u32>,
     floods: Vec<Flood>,
-    /// The pieces that have met, and by set how many of its floods have runs to look at.
+    /// The fragments that have met, and for each set how many of its floods have runs left.
     sets: DisjointSets,
     active_floods: Vec<u32>,
     active_sets: usize,
     unfinished: Vec<usize>,
-    /// Whose turn it is of those.
+    /// The flood whose turn it is.
     next_flood: usize,
 }
 
@@ -349,7 +349,7 @@ impl RegionSplit {
         pieces: &[u32],
         count: u32,
     ) -> Self {
-        // Ascending, since the smallest free number is always next: the search below relies on it.
+        // Ascending, since the smallest free id is always next: the search below relies on it.
         let ids: Vec<u32> = (0..count).map(|_| regions.allocate_id()).collect();
         for id in &ids {
             regions.names[*id as usize] = region;
@@ -377,7 +377,7 @@ impl RegionSplit {
         self.active_sets <= 1
     }
 
-    /// Goes on until it is done or has cost so much; returns the cost.
+    /// Continues until it is done or has reached the cost; returns the cost.
     fn advance(&mut self, regions: &mut Regions, rows: &BitPlane, runs_max: usize) -> usize {
         let mut cost = 0;
         let mut met = Vec::new();
@@ -393,7 +393,7 @@ impl RegionSplit {
             met.clear();
             let (region, ids) = (self.region, &self.ids);
             cost += self.floods[piece].step(regions, rows, ids[piece], |_, label| {
-                // Whatever else its tiles are labelled with stands for the region.
+                // Any other label of its tiles stands for the region.
                 let other = match label {
                     _ if label == region => None,
                     _ => ids.binary_search(&label).ok(),
@@ -410,7 +410,7 @@ impl RegionSplit {
                     self.active_floods[self.sets.union(a, b)] = sum;
                 }
             }
-            // So many are not labelled anew at the end.
+            // This many are not relabelled at the end.
             let kept_max = regions
                 .pending_splits
                 .runs_per_edit_max
@@ -425,8 +425,8 @@ impl RegionSplit {
         cost
     }
 
-    /// Gives the sets that are exhausted numbers of their own. The one still at work keeps the region's, since its tiles
-    /// were not all visited.
+    /// Gives the exhausted sets ids of their own. The set still at work keeps the region's id, since not all its tiles
+    /// were visited.
     fn finish(mut self, regions: &mut Regions, rows: &BitPlane) {
         let mut tiles = vec![0; self.floods.len()];
         for (piece, flood) in self.floods.iter().enumerate() {

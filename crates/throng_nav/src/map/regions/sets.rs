@@ -1,6 +1,6 @@
-//! Which stretches of tiles hang together: union-find over runs, from row to row.
+//! Connected runs of tiles: union-find from row to row.
 //!
-//! Cost: almost O(1) an operation.
+//! Cost: almost O(1) per operation.
 
 use crate::map::bit_plane::TileRun;
 
@@ -11,7 +11,7 @@ pub(super) struct DisjointSets {
 }
 
 impl DisjointSets {
-    /// Adds members, each a set of its own; returns the first.
+    /// Adds members, each in a set of its own; returns the first.
     pub(super) fn extend_by(&mut self, count: usize) -> usize {
         let first = self.parents.len();
         self.parents.extend(first as u32..(first + count) as u32);
@@ -30,14 +30,14 @@ impl DisjointSets {
         }
     }
 
-    /// Unites two sets; returns the representative.
+    /// Merges two sets; returns the representative.
     pub(super) fn union(&mut self, a: usize, b: usize) -> usize {
         let (a, b) = (self.find(a), self.find(b));
         self.parents[a.max(b)] = a.min(b) as u32;
         a.min(b)
     }
 
-    /// Unites the runs of two neighbouring rows that touch; each row's members are numbered on from its first.
+    /// Merges the runs of two adjacent rows that touch; each row's members are numbered from its first.
     pub(super) fn join_rows(
         &mut self,
         above: &[TileRun],
@@ -64,7 +64,7 @@ impl DisjointSets {
         let mut count = 0;
         for member in 0..numbers.len() {
             let parent = numbers[member] as usize;
-            // A parent is never above its child, so a smaller one has its number already.
+            // A parent is never above its child, so a smaller one already has its number.
             numbers[member] = if parent == member {
                 count += 1;
                 count - 1
@@ -76,9 +76,9 @@ impl DisjointSets {
     }
 }
 
-/// Numbers the groups of stretches that touch from row to row, from 0 in the order of their first stretch.
+/// Numbers the groups of runs that touch from row to row, from 0 in the order of their first run.
 ///
-/// The stretches are sorted, and no two of one row touch. Returns each stretch's number and how many groups there are.
+/// The runs are sorted, and no two of one row touch. Returns each run's number and the number of groups.
 pub(super) fn components(runs: &[TileRun]) -> (Vec<u32>, u32) {
     let mut sets = DisjointSets::default();
     sets.extend_by(runs.len());

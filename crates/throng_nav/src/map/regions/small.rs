@@ -1,6 +1,6 @@
-//! Small regions, those of fewer than 64 tiles: found by a flood whenever they are asked for.
+//! Small regions, those of fewer than 64 tiles: found by a flood at each query.
 //!
-//! Cost: at most 63 runs are visited and each is looked for among those visited before, so that the worst shape takes a
+//! Cost: at most 63 runs are visited and each is compared with those visited before, so the worst shape takes a
 //! few thousand comparisons; most small regions are a handful of runs. Nothing is allocated.
 
 use arrayvec::ArrayVec;
@@ -8,10 +8,10 @@ use arrayvec::ArrayVec;
 use super::{RegionId, for_each_run_above_and_below};
 use crate::map::bit_plane::{BitPlane, TileRun};
 
-/// The most tiles of a small region.
+/// The maximum number of tiles of a small region.
 pub(super) const SMALL_TILES_MAX: u32 = 63;
 
-/// Set in the number of a small region; the other bits are its first tile. No tile's place needs more than 28 bits.
+/// Set in the id of a small region; the other bits are its first tile. No tile's index needs more than 28 bits.
 const SMALL_BIT: u32 = 1 << 31;
 
 /// All tiles of a small region.
@@ -40,18 +40,18 @@ impl SmallRegion {
         None
     }
 
-    /// Takes in a run that was not met before; once the region is too large, only its tiles are counted.
+    /// Adds a run that was not visited before; once the region is too large, only its tiles are counted.
     fn visit(&mut self, run: TileRun) {
         if self.tiles <= SMALL_TILES_MAX && !self.runs.contains(&run) {
             self.tiles += run.len();
-            // A run has a tile at least, so as many runs as tiles fit.
+            // A run has at least one tile, so there is room for as many runs as tiles.
             if self.tiles <= SMALL_TILES_MAX {
                 self.runs.push(run);
             }
         }
     }
 
-    /// The region's number, which follows from its first tile, by y, then x.
+    /// The region's id, which follows from its first tile, by y, then x.
     pub(super) fn id(&self, width: u32) -> Option<RegionId> {
         let first = self.runs.iter().min()?;
         Some(RegionId(SMALL_BIT | (first.y * width + first.start)))
@@ -64,8 +64,8 @@ impl SmallRegion {
     }
 }
 
-/// The first tile, as x and y, that the number of a small region on a map of this width stands for; `None` for the
-/// number of any other region.
+/// The first tile, as x and y, of the id of a small region on a map of this width; `None` for the
+/// id of any other region.
 pub(super) fn first_tile(region: RegionId, width: u32) -> Option<(u32, u32)> {
     let index = region.0 & !SMALL_BIT;
     (region.0 & SMALL_BIT != 0).then_some((index % width, index / width))

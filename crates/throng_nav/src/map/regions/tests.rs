@@ -1,4 +1,4 @@
-//! Regions beside a flood tile by tile, built and after random edits.
+//! Regions against a flood tile by tile, after a build and after random edits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ fn flood_all(map: &TileMap) -> Vec<u32> {
     labels
 }
 
-/// Checks every invariant of the regions against the flood tile by tile; `exact` when all numbers must agree, too.
+/// Checks every invariant of the regions against the flood tile by tile; `exact` when all ids must agree, too.
 fn check(map: &TileMap, exact: bool) -> Result<(), TestCaseError> {
     let expected = flood_all(map);
     let width = map.width();
@@ -127,7 +127,7 @@ struct EditOp {
 }
 
 impl EditOp {
-    /// The edit, pushed into the map.
+    /// The edit, moved onto the map.
     fn on(&self, map: &TileMap) -> (TileRect, TileEdit) {
         let (x, y) = (self.corner.0 % map.width(), self.corner.1 % map.height());
         let (width, height) = (
@@ -183,7 +183,7 @@ proptest! {
             let changed = map.edit(rect, &edit).unwrap();
             check(&map, false)?;
 
-            // The tiles are right, and nothing beyond the changed rectangle differs.
+            // The tiles are right, and nothing outside the changed rectangle differs.
             let rebuilt = TileMap::from_fn(map.width(), map.height(), |x, y| {
                 let tile = IVec2::new(x as i32, y as i32);
                 let old = before.is_blocked(tile.x, tile.y);
@@ -215,12 +215,12 @@ proptest! {
             prop_assert_eq!(changed, bounds);
             twin.edit(rect, &edit).unwrap();
         }
-        // Same edits, same numbers.
+        // Same edits, same ids.
         prop_assert_eq!(format!("{:?}", map.regions), format!("{:?}", twin.regions));
     }
 }
 
-/// What holds even while a map is not settled: tiles apart by the regions are, and no tile is lost.
+/// Invariants that hold even while regions are not final: tiles in different regions are not connected, and no tile is lost.
 fn check_unsettled(map: &TileMap) -> Result<(), TestCaseError> {
     let expected = flood_all(map);
     let width = map.width();
@@ -285,7 +285,7 @@ proptest! {
     }
 }
 
-/// A comb with its back on top: cut in the middle of the back, each half is far more runs than an edit may look at.
+/// A comb with its back on top: split in the middle of the back, each half has far more runs than an edit may process.
 fn comb() -> (TileMap, TileRect, [IVec2; 2]) {
     let map = TileMap::from_fn(600, 400, |x, y| y > 0 && x % 2 == 1).unwrap();
     let ends = [0, 598].map(|x| IVec2::new(x, 399));
@@ -309,13 +309,13 @@ fn large_cut_may_stay_one_region_until_splits_finish() {
         (2, 60_400 + 150)
     );
     check(&map, false).unwrap();
-    // Joined again at once; only the labels are left to be changed.
+    // Joined again at once; only the labels remain to be changed.
     map.edit(middle, &TileEdit::Free).unwrap();
     assert!(!map.has_final_regions() && map.are_connected(left, right));
     assert_eq!(map.region_count(), 1);
     assert!(map.finish_splits(usize::MAX));
     check(&map, true).unwrap();
-    // A cut that is undone before it was found out.
+    // A split that is undone before it was detected.
     let mut map = copy;
     map.edit(middle, &TileEdit::Free).unwrap();
     assert!(map.finish_splits(usize::MAX));
@@ -360,7 +360,7 @@ fn label_width_follows_the_number_of_large_regions() {
         assert_eq!((map.region_count(), bytes_a_tile(&map)), (255, bytes));
     }
     check(&map, false).unwrap();
-    // Small regions share one label, however many they are.
+    // Small regions share one label, whatever their number.
     let dotted = TileMap::from_fn(512, 512, |x, y| x % 2 + y % 2 > 0).unwrap();
     assert_eq!((dotted.region_count(), bytes_a_tile(&dotted)), (65_536, 1));
 }
@@ -424,7 +424,7 @@ fn joined_regions_take_the_id_of_the_largest() {
         (map.region_count(), map.region_size(RegionId(3))),
         (1, 59 * 4 + 1)
     );
-    // The smaller piece of a split takes the smallest number that is free.
+    // The smaller fragment of a split takes the smallest free id.
     map.edit(TileRect::new(20, 0, 1, 1), &TileEdit::Block)
         .unwrap();
     assert_eq!(map.region_count(), 2);
@@ -435,7 +435,7 @@ fn joined_regions_take_the_id_of_the_largest() {
 #[test]
 fn a_blocked_seed_of_a_cut_is_replaced() {
     let (mut map, _, [left, right]) = comb();
-    // The right piece begins at 301, where no tooth hangs, and has its seed there.
+    // The right fragment begins at 301, where there is no tooth, and has its seed there.
     for x in [300, 301] {
         map.edit(TileRect::new(x, 0, 1, 1), &TileEdit::Block)
             .unwrap();

@@ -1,4 +1,4 @@
-//! Lanes, and what waits in them: lists through one slab of nodes, of which each is kept for the next message.
+//! Queues of clients, and their waiting messages: lists through one slab of nodes, which are reused.
 
 use prefetch_index::prefetch_index;
 use smallvec::SmallVec;
@@ -11,37 +11,37 @@ use crate::inbox::quota::QuotaBucket;
 /// No node.
 const NONE: u32 = u32::MAX;
 
-/// A waiting message and the next of its lane, or a free place and the next of those.
+/// A waiting message and the next one of its queue, or a free node and the next free one.
 #[derive(Clone, Debug, MemoryUse)]
 struct QueueNode {
     message: InboundMessage,
     next: u32,
 }
 
-/// What of a client came and waits.
+/// The queue of a client.
 #[derive(Clone, Debug)]
 pub(super) struct ClientQueue {
     head: u32,
     tail: u32,
-    /// How many wait.
+    /// Number of waiting messages.
     pub waiting: u32,
-    /// How many came, modulo 65,536.
+    /// Number of messages received, modulo 65,536.
     pub received: u16,
     pub is_player: bool,
-    /// Whether the tick took notice of its connection: nothing of it is taken before.
+    /// Whether the tick has handled its connection. Before that no message is taken.
     pub is_acknowledged: bool,
-    /// Whether it stands in the ring of those for which something waits.
+    /// Whether it is in the ring of clients with waiting messages.
     pub is_scheduled: bool,
-    /// Whether it stands in the list of those of which one was refused.
+    /// Whether it is in the list of clients with a refused message.
     pub is_in_refused: bool,
     pub is_flooding: bool,
-    /// Its connection ended.
+    /// Set when its connection has ended.
     pub ended: Option<DisconnectReason>,
     pub quota: QuotaBucket,
 }
 
 impl ClientQueue {
-    /// The empty lane of a client that is not known yet.
+    /// The empty queue of an unauthenticated client.
     pub const fn new(tokens: QuotaBucket) -> Self {
         Self {
             head: NONE,
@@ -59,7 +59,7 @@ impl ClientQueue {
     }
 }
 
-/// All that waits.
+/// All waiting messages.
 #[derive(Clone, Debug, MemoryUse)]
 pub(super) struct Backlog {
     #[memory(each)]
@@ -67,7 +67,7 @@ pub(super) struct Backlog {
     free: u32,
     total: usize,
     of_unauthenticated: usize,
-    /// Messages of clients of whose connection the tick has not taken notice.
+    /// Messages of clients whose connection the tick has not handled.
     of_unknown: usize,
 }
 
@@ -96,7 +96,7 @@ impl Backlog {
         self.of_unauthenticated > 0
     }
 
-    /// So many messages of a lane wait, by what it is now.
+    /// Counts messages added to a queue, by its current state.
     pub const fn add(&mut self, lane: &ClientQueue, messages: u32) {
         self.total += messages as usize;
         if !lane.is_acknowledged {
@@ -106,7 +106,7 @@ impl Backlog {
         }
     }
 
-    /// So many of them wait no more.
+    /// Counts messages removed from a queue.
     pub const fn subtract(&mut self, lane: &ClientQueue, messages: u32) {
         self.total -= messages as usize;
         if !lane.is_acknowledged {
@@ -116,7 +116,7 @@ impl Backlog {
         }
     }
 
-    /// Holds a message against the limits of its lane and of all: `true` where the lane's oldest input gives way to it.
+    /// Checks the limits of the queue and of all queues: `true` if there is room, or if the queue's oldest input is dropped for it.
     pub fn make_room(
         &mut self,
         limits: &InboxLimits,
@@ -133,13 +133,14 @@ impl Backlog {
             (limits.unauthenticated_client_backlog_max, all, max)
         };
         let is_lane_full = waiting >= lane_max;
-        // However much others have waiting, a player's next message goes in: that is one a player more than may wait in all.
+        // A player's first waiting message is always accepted, whatever the others have waiting. So at most one message per player exceeds
+        // the total limit.
         let is_first = lane.is_player && waiting == 0;
         let is_full = !is_first && (all >= all_max || self.total >= limits.backlog_max);
         if !is_lane_full && !is_full {
             return Ok(false);
         }
-        // What it sent before is worth less than what it sends now; what others sent is none of its business.
+        // A client's older inputs are worth less than its newer ones. Messages of others are never dropped for it.
         if MessageClass::of(bytes) == MessageClass::Input && self.drop_stale(lane) {
             return Ok(true);
         }
@@ -150,7 +151,7 @@ impl Backlog {
         })
     }
 
-    /// Drops the oldest input that waits in a lane, if there is one.
+    /// Drops the oldest waiting input of a queue, if there is one.
     fn drop_stale(&mut self, lane: &mut ClientQueue) -> bool {
         let (mut before, mut at) = (NONE, lane.head);
         while at != NONE {
@@ -175,7 +176,7 @@ impl Backlog {
         false
     }
 
-    /// Puts a message at the end of its lane.
+    /// Appends a message to its queue.
     pub fn push(&mut self, lane: &mut ClientQueue, message: InboundMessage) {
         let node = QueueNode {
             message,
@@ -200,7 +201,7 @@ impl Backlog {
         self.add(lane, 1);
     }
 
-    /// Asks for the memory of a lane's oldest message.
+    /// Prefetches a queue's oldest message.
     #[inline]
     pub fn prefetch(&self, lane: &ClientQueue) {
         if lane.head != NONE {
@@ -208,7 +209,7 @@ impl Backlog {
         }
     }
 
-    /// Takes a lane's oldest message.
+    /// Takes a queue's oldest message.
     pub fn pop(&mut self, lane: &mut ClientQueue) -> Option<InboundMessage> {
         let place = lane.head;
         let node = self.nodes.get_mut(place as usize)?;
@@ -226,7 +227,7 @@ impl Backlog {
         Some(message)
     }
 
-    /// Drops all that waits in a lane, which is gone.
+    /// Drops all waiting messages of a removed queue.
     pub fn clear_client(&mut self, lane: &ClientQueue) {
         let mut at = lane.head;
         while at != NONE {
@@ -237,7 +238,7 @@ impl Backlog {
         self.subtract(lane, lane.waiting);
     }
 
-    /// The messages of a lane, oldest first.
+    /// The messages of a queue, oldest first.
     pub fn messages(&self, lane: &ClientQueue) -> impl Iterator<Item = &InboundMessage> {
         let node = |at: u32| self.nodes.get(at as usize);
         let all = std::iter::successors(node(lane.head), move |before| node(before.next));
@@ -246,7 +247,7 @@ impl Backlog {
 
     fn free_node(&mut self, place: u32) {
         let node = &mut self.nodes[place as usize];
-        // A long message gives its bytes back; the short ones, which are most, lie in the node.
+        // Frees the bytes of a long message; most are short and stored in the node.
         node.message.bytes = SmallVec::new();
         node.next = self.free;
         self.free = place;

@@ -1,4 +1,4 @@
-//! Lanes, limits and turns.
+//! Client queues, limits and turns.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn queue_with_players(limits: InboxLimits, players: u32) -> MessageQueue {
     queue
 }
 
-/// Of a kind that does not give way.
+/// A message class that is never dropped for a newer one.
 const SAY: [u8; 1] = [2];
 /// An input: a turn.
 const TURN: [u8; 2] = [4, 1];
@@ -156,7 +156,7 @@ fn unauthenticated_backlog_has_its_own_limit() {
         .filter(|&client| queue.push(ClientId(client), &SAY).is_ok());
     assert_eq!(accepted.count(), 5, "two each, five in all");
     assert!(queue.push(ClientId(1), &SAY).is_ok());
-    // Who logs in is none of them any more.
+    // A client that has logged in does not count as unauthenticated.
     queue.promote(ClientId(2));
     assert!(queue.push(ClientId(7), &SAY).is_ok());
     let order: Vec<u32> = std::iter::from_fn(|| Some(queue.pop(1)?.client.0)).collect();
@@ -209,7 +209,7 @@ fn disconnect_is_reported_after_the_last_message() {
     assert_eq!(ended.last(), Some(&(ClientId(1), DisconnectReason::Closed)));
 }
 
-/// One step of a script: client, what happens to it.
+/// One step of a script: the client and the operation.
 fn steps() -> impl Strategy<Value = Vec<(u32, u8)>> {
     prop::collection::vec((1..7_u32, 0..12_u8), 0..300)
 }
@@ -217,12 +217,12 @@ fn steps() -> impl Strategy<Value = Vec<(u32, u8)>> {
 proptest! {
     #![proptest_config(draws!())]
 
-    /// Beside a model with a list a client: nothing is lost, doubled or out of its client's order, no limit is passed, and
+    /// Compares with a model of one list per client: nothing is lost, duplicated or reordered within its client, no limit is exceeded, and
     /// no client waits for another's second message.
     #[test]
     fn accepted_messages_come_out_once_in_client_order(script in steps()) {
         let mut queue = MessageQueue::new(LIMITS);
-        // By place: the number of its client, which is not given twice, whether that is a player, and what waits.
+        // By index: the client id, which is not reused, whether it is a player, and its waiting messages.
         let mut model: BTreeMap<u32, (u32, bool, VecDeque<u8>)> = BTreeMap::new();
         let (mut stamp, mut made) = (0_u8, 0);
         for (place, step) in script {
@@ -309,7 +309,7 @@ fn an_input_after_a_stale_last_one_is_not_lost() {
         let mut queue = queue_with_players(limits, 1);
         let mut offer = |bytes: &[u8]| queue.push(ClientId(1), bytes).unwrap();
         (0..before).for_each(|_| offer(&SAY));
-        // The second and the third displace the last of the lane.
+        // The second and the third replace the last one of the queue.
         (1..4).for_each(|turn| offer(&[4, turn]));
         let taken = std::iter::from_fn(|| Some(queue.pop(1)?.bytes.to_vec()));
         let mut expected = vec![SAY.to_vec(); before as usize];

@@ -1,5 +1,5 @@
-//! What a server proves itself with to browsers that know its hash (W3C WebTransport, `serverCertificateHashes`): a certificate of its own,
-//! on the curve P-256, valid for less than two weeks.
+//! The self-signed certificate of a server for browsers that know its hash (W3C WebTransport, `serverCertificateHashes`): on the curve
+//! P-256, valid for less than two weeks.
 
 use std::io;
 
@@ -9,16 +9,16 @@ use wtransport::tls::self_signed::{SelfSignedIdentityBuilder, time};
 
 const DAY_S: u64 = 24 * 3_600;
 
-/// For clocks that are behind it is valid from before now on.
+/// The certificate is valid from before now, for clocks that are slow.
 const BACKDATED_S: u64 = DAY_S;
 
-/// How long it is valid from now on: with the time before less than two weeks.
+/// Validity from now on. Together with the time before, less than two weeks.
 const VALID_S: u64 = 12 * DAY_S;
 
-/// After how long there is another one at the latest: a hash that was told is good for as long again.
+/// Longest time until the next certificate. A hash that a page has loaded stays valid for as long again.
 pub(super) const RENEWAL_S_MAX: u64 = VALID_S / 2;
 
-/// A certificate for these names, with its key; and its SHA-256.
+/// A certificate for these names, with its key, and its SHA-256.
 pub(super) fn self_signed(names: &[String]) -> io::Result<(Identity, [u8; 32])> {
     let now_s = unix_ms() / 1_000;
     let at = |unix_s: u64| {

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use super::settings::WebTransportSettings;
 use crate::handshake::RequestBucket;
 
-/// How many buckets the networks share.
+/// Number of buckets that the networks share.
 const BUCKETS: usize = 1_024;
 
-/// One bucket for all addresses and one per large network, so that one network cannot use up the handshakes of all.
+/// One bucket for all addresses and one per large network, so that one network cannot use up all handshakes.
 pub(super) struct HandshakeLimits {
     per_s: u32,
     network_per_s: u32,
@@ -56,7 +56,7 @@ mod tests {
             network_handshakes_per_s: 20,
             ..WebTransportSettings::default()
         });
-        // 65,536 networks of 64 bits in one of 48 bits.
+        // 65,536 networks of 64 bits in one network of 48 bits.
         let hostile = |nth: u16| IpAddr::from([0x2001, 0xdb8, 0, nth, 0, 0, 0, 1]);
         let begun = |limits: &mut HandshakeLimits, now_us| {
             let each = (0..u16::MAX).filter(|&nth| limits.try_consume(now_us, hostile(nth)));
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(begun(&mut limits, 0), 20);
         assert!((0..50).all(|nth| limits.try_consume(0, IpAddr::from([192, 0, nth, 1]))));
         assert_eq!(begun(&mut limits, 1_000_000), 20);
-        // All together.
+        // All networks together.
         let more =
             (0..200).filter(|&nth| limits.try_consume(1_000_000, IpAddr::from([198, 51, nth, 1])));
         assert_eq!(more.count(), 80);

@@ -1,27 +1,28 @@
-//! The same clients over WebTransport: a QUIC connection each, in the same thread.
+//! Clients over WebTransport: one QUIC connection each, in the same thread as the WebSockets.
 //!
 //! ```text
-//! UDP ─▶ address proven ─▶ CONNECT /play ─▶ first stream: a token ─▶ admit                      the server, in its tick
-//!                                           a datagram: a packet ─▶ endpoint ─▶ ConnectionHandler::receive ─▶ Ingest
-//!                                           a datagram: a packet ◀─ endpoint ◀─ line ◀─ WebServerSink ◀─ Send
+//! UDP ─▶ address proven ─▶ CONNECT /play ─▶ first stream: a token ─▶ admission ─▶ ConnectionHandler::connect ──┐   the server, in its tick
+//!                                           a datagram: a packet ─▶ endpoint ─▶ ConnectionHandler::receive ────┴▶ Ingest
+//!                                           a datagram: a packet ◀─ endpoint ◀─ WebSendQueue ◀─ WebServerSink ◀── Send
 //! ```
-//! | file | holds |
+//!
+//! | file | contents |
 //! |---|---|
 //! | `settings` | limits |
-//! | `certificate` | what the server proves itself with |
-//! | `handshakes` | how many handshakes are begun |
+//! | `certificate` | the certificate of the server |
+//! | `handshakes` | limits of QUIC handshakes |
 //! | `session` | a client's connection |
 //!
-//! QUIC seals, and follows a client to another address; what is lost our own endpoint says again. So a datagram is a packet as of
-//! the [page of the transport](crate), unsealed.
+//! QUIC encrypts, and follows a client to another address; our own endpoint sends lost data again. So a datagram contains a packet of the
+//! [crate documentation](crate), unencrypted.
 //!
-//! Invariants: of an address that is not proven nothing is kept, and it is answered with less than it sent; who says nothing has a place
-//! among the strangers, as over TCP, and no longer than that; what waits in either direction is bounded.
+//! Invariants: the server stores nothing for an address that is not proven, and replies with less than it received. A silent connection
+//! uses a slot of the unauthenticated clients, as over TCP, for the same limited time. The queues of both directions are bounded.
 //!
-//! Absent: a window that congestion closes, as over UDP: the endpoint's budget says what is sent.
+//! Not provided: a congestion window. As over UDP, the endpoint's budget limits what is sent.
 //!
-//! Cost: for a client what QUIC keeps of a connection (28 to 30 kB in `benches/peers -- net`, where it is measured by itself) beside our endpoint;
-//! for each datagram a seal, and a copy more than over UDP. All clients share the one thread. As a whole it was not measured.
+//! Cost: per client, the memory of a QUIC connection (28 to 30 kB in `benches/peers -- net`, measured separately) and our endpoint; per
+//! datagram, one encryption and one copy more than over UDP. All clients share one thread. The total cost is not measured.
 
 mod certificate;
 mod handshakes;
@@ -47,33 +48,33 @@ use crate::web::shared::{UnauthenticatedSlot, WebShared};
 use certificate::self_signed;
 use handshakes::HandshakeLimits;
 
-/// Bytes that may be on their way to a client: more than its endpoint sends at once.
+/// Bytes in flight to a client: more than its endpoint sends at once.
 const IN_FLIGHT_BYTES: u64 = 128 << 10;
 
-/// Bytes of datagrams that wait in either direction, for the network or to be read; the oldest give way.
+/// Bytes of datagrams that wait in either direction; the oldest are dropped.
 const DATAGRAM_BUFFER_BYTES: usize = 64 << 10;
 
-/// Streams that a client may have open: its session and one for the token; HTTP/3's own, and room for some that say nothing.
+/// Streams that a client may have open: its session, one for the token, those of HTTP/3, and some that may stay unused.
 const STREAMS_MAX: u8 = 4;
 const ONE_WAY_STREAMS_MAX: u8 = 8;
 
-/// How far a client may be ahead on a stream, in bytes: longer than its token, and than what HTTP/3 says at first.
+/// How far a client may send ahead on a stream, in bytes: more than its token, and more than the first data of HTTP/3.
 const STREAM_BYTES: u32 = 16 << 10;
 
-/// After so long without anything of the other end QUIC ends a connection; those of clients end by other rules before.
+/// Idle timeout of QUIC. Connections of clients end earlier by other limits.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes that are kept of a connection that was not looked at yet, and of all of those.
+/// Bytes stored for a connection that is not accepted yet, and for all of those.
 const INCOMING_BYTES: u64 = 16 << 10;
 const INCOMING_BYTES_TOTAL: u64 = 4 << 20;
 
-/// No error, as HTTP/3 numbers it.
+/// The HTTP/3 code for no error.
 const NO_ERROR: u32 = 0x100;
 
-/// After how long another certificate is tried to be made where that failed.
+/// Pause after a certificate could not be created.
 const RETRY_PAUSE: Duration = Duration::from_secs(600);
 
-/// A socket that waits for clients, with what it proves itself by.
+/// A socket for WebTransport clients, with its certificate.
 pub(super) struct SessionListener {
     socket: UdpSocket,
     config: quinn::ServerConfig,
@@ -81,10 +82,10 @@ pub(super) struct SessionListener {
 }
 
 impl SessionListener {
-    /// Makes a certificate, which the page is told of.
+    /// Creates a certificate and publishes its hash to the page.
     ///
     /// # Errors
-    /// Where that is not possible.
+    /// If the certificate cannot be created.
     pub fn new(socket: UdpSocket, shared: &WebShared) -> io::Result<Self> {
         let address = socket.local_addr()?;
         Ok(Self {
@@ -94,7 +95,7 @@ impl SessionListener {
         })
     }
 
-    /// Begins to answer. To be called by the thread.
+    /// Starts to accept sessions. The thread has to call this.
     pub fn listen(self, shared: &Arc<WebShared>) -> io::Result<ListeningSessions> {
         let endpoint = quinn::Endpoint::new(
             quinn::EndpointConfig::default(),
@@ -114,7 +115,7 @@ impl SessionListener {
     }
 }
 
-/// The same, while it answers.
+/// A listener that accepts sessions.
 pub(super) struct ListeningSessions {
     endpoint: quinn::Endpoint,
     accepting: tokio::task::JoinHandle<()>,
@@ -122,32 +123,32 @@ pub(super) struct ListeningSessions {
 }
 
 impl ListeningSessions {
-    /// Nobody more is taken.
+    /// Stops accepting clients.
     pub fn stop_accepting(&self) {
         self.accepting.abort();
         self.renewing.abort();
         self.endpoint.set_server_config(None);
     }
 
-    /// Ends what is still open, and says so.
+    /// Closes all connections that are still open, and notifies the clients.
     pub async fn shutdown(self, patience: Duration) {
         self.endpoint.close(NO_ERROR.into(), b"");
         let _ = tokio::time::timeout(patience, self.endpoint.wait_idle()).await;
     }
 }
 
-/// Takes connections, as many of strangers as may be open, and from each address as many as may ask for anything.
+/// Accepts connections, up to the limits of unauthenticated connections and of handshakes.
 async fn accept(endpoint: quinn::Endpoint, shared: Arc<WebShared>) {
     let counters = &shared.counters;
     let mut handshakes = HandshakeLimits::new(&shared.settings.webtransport.unwrap_or_default());
     while let Some(incoming) = endpoint.accept().await {
         let from = incoming.remote_address();
         if !incoming.remote_address_validated() {
-            // It may be somebody else's address: whoever is there says so, which takes a round trip once.
+            // The address may be forged: the client has to confirm it, which takes one round trip.
             let _ = incoming.retry();
             continue;
         }
-        // A handshake costs more than a look at a token.
+        // A handshake costs more than the check of a token.
         let now_us = shared.now_us();
         let is_heard = shared.handshake().try_take_request(now_us, from)
             && handshakes.try_consume(now_us, from.ip());
@@ -162,7 +163,7 @@ async fn accept(endpoint: quinn::Endpoint, shared: Arc<WebShared>) {
     }
 }
 
-/// Proves itself by another certificate from time to time. Who is connected does not notice.
+/// Renews the certificate from time to time. Connected clients are not affected.
 async fn renew_certificate(endpoint: quinn::Endpoint, address: SocketAddr, shared: Arc<WebShared>) {
     let settings = shared.settings.webtransport.unwrap_or_default();
     let renewal = Duration::from_micros(settings.renewal_us_max());
@@ -180,7 +181,7 @@ async fn renew_certificate(endpoint: quinn::Endpoint, address: SocketAddr, share
     }
 }
 
-/// What connections begin with from now on: another certificate, which the page is told of.
+/// The configuration for new connections, with a new certificate whose hash is published to the page.
 fn new_config(address: SocketAddr, shared: &WebShared) -> io::Result<quinn::ServerConfig> {
     let (identity, hash) = self_signed(&[address.ip().to_string(), "localhost".to_owned()])?;
     let crypto = QuicServerConfig::try_from(build_default_tls_config(identity));
@@ -209,7 +210,7 @@ fn transport_config() -> quinn::TransportConfig {
     transport
 }
 
-/// Lets so much be on its way whatever is lost.
+/// A constant congestion window, independent of loss.
 #[derive(Clone, Copy, Debug)]
 struct ConstantWindow;
 

@@ -1,4 +1,4 @@
-//! A client's WebTransport session: its token, then packets until it is over.
+//! A client's WebTransport session: its token, then packets until the connection ends.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use crate::web::send_queue::QueuedPackets;
 use crate::web::settings::WebCounters;
 use crate::web::shared::{UnauthenticatedSlot, WebShared};
 
-/// After a pause of so long beyond its time, as of a machine that stood still, it was not the client who said nothing: it is not given up for
-/// as long again, in which what waits comes in.
+/// If a timer fires this late, the machine was stalled: the client is not at fault. It does not time out for the same time again, so that
+/// waiting datagrams are received first.
 const STALL_US: u64 = 500_000;
 
-/// How far datagrams may come ahead of the time that they are paid for: half as many at once as in a second.
+/// Burst of the rate limit of datagrams: half a second.
 const AHEAD_US_MAX: u64 = 500_000;
 
-/// A session with what its client showed first.
+/// A session and the token of its client.
 struct ReceivedToken {
     connection: Connection,
-    /// Where the client is told how it ends.
+    /// The stream for the close code.
     answer: SendStream,
     request: Vec<u8>,
 }
 
-/// From the handshake to the end.
+/// Runs a session from its handshake to its end.
 pub(super) async fn run_session(
     incoming: Incoming,
     place: UnauthenticatedSlot,
@@ -74,7 +74,7 @@ pub(super) async fn run_session(
     connection.close(VarInt::from_u32(NO_ERROR), b"");
 }
 
-/// A session from its handshake to the token, which is on the client's first stream; none where it asks for something else.
+/// Accepts a session up to the token, which is on the client's first stream. `None` if the client requests something else.
 async fn receive_token(incoming: Incoming) -> Result<Option<ReceivedToken>, ConnectionError> {
     let session = IncomingSessionFuture::with_quic_incoming(incoming).await?;
     if session.path() != "/play" {
@@ -96,7 +96,7 @@ async fn receive_token(incoming: Incoming) -> Result<Option<ReceivedToken>, Conn
     }))
 }
 
-/// Says that it is over and why, and waits until the client heard it: with the end of the connection goes what was not.
+/// Sends the close code, and waits until the client has received it: closing the connection discards unreceived data.
 async fn send_close(
     connection: &Connection,
     answer: &mut SendStream,
@@ -121,9 +121,9 @@ struct WebTransportClient<'c> {
     endpoint: ServerEndpoint,
     packets: QueuedPackets,
     packet: Vec<u8>,
-    /// The time up to which datagrams that came are paid for, one a rate's share of a second.
+    /// Rate limit as the time up to which received datagrams are paid for: each costs 1/rate of a second.
     quota_us: u64,
-    /// Before then it is not given up.
+    /// The client does not time out before this time.
     grace_until_us: u64,
 }
 
@@ -152,12 +152,12 @@ impl<'c> WebTransportClient<'c> {
         }
     }
 
-    /// Until it is over.
+    /// Runs until the connection ends.
     async fn run(&mut self) -> WebConnectionEnd {
         loop {
             let due_us = self.endpoint.flushed_us + self.settings.flush_us_max();
             let pause = due_us.saturating_sub(self.shared.now_us());
-            // In this order: whoever sends without end does not keep the server from speaking.
+            // In this order, so that a client that sends without pause does not block the server's packets.
             let woken = pin!(timeout(
                 Duration::from_micros(pause),
                 self.client.send_queue.filled.notified()
@@ -179,7 +179,7 @@ impl<'c> WebTransportClient<'c> {
         }
     }
 
-    /// Hands the messages over that are whole with a datagram.
+    /// Passes on the messages that a datagram completes.
     fn receive(&mut self, now_us: u64, datagram: &[u8]) -> Option<WebConnectionEnd> {
         let (shared, counters) = (self.shared, &self.shared.counters);
         WebCounters::one(&counters.datagrams_in);
@@ -205,7 +205,7 @@ impl<'c> WebTransportClient<'c> {
         }
     }
 
-    /// Sends what waits for the client, or is due anyway, unless it is over.
+    /// Sends pending packets, unless the connection has ended.
     fn send(&mut self, now_us: u64, due_us: u64) -> Option<WebConnectionEnd> {
         let (shared, counters) = (self.shared, &self.shared.counters);
         let state = self
@@ -237,7 +237,7 @@ impl<'c> WebTransportClient<'c> {
         }
         let connection = self.connection;
         self.endpoint.flush(now_us, &mut self.packet, |packet| {
-            // One that this path does not take is lost, which the endpoint notices.
+            // A datagram that this path does not carry is lost; the endpoint detects it.
             if connection.send_datagram(packet).is_ok() {
                 WebCounters::one(&counters.datagrams_out);
             }
@@ -246,7 +246,7 @@ impl<'c> WebTransportClient<'c> {
     }
 }
 
-/// What an error says of the connection.
+/// The reason that belongs to an error.
 const fn end_of_error(error: &ConnectionError) -> WebConnectionEnd {
     match error {
         ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => {

@@ -3,24 +3,24 @@
 use super::certificate::RENEWAL_S_MAX;
 use crate::endpoint::EndpointSettings;
 
-/// Limits of the connections over WebTransport, beside those of [`WebSettings`](crate::WebSettings).
+/// Limits of WebTransport connections, in addition to those of [`WebSettings`](crate::WebSettings).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebTransportSettings {
     /// Limits of each connection.
     pub endpoint: EndpointSettings,
-    /// A client to which the server says nothing is sent what is due otherwise so often, in microseconds; 1 ms to 250 ms.
+    /// How often acknowledgements and retransmissions are sent to a client without new packets, in microseconds; 1 ms to 250 ms.
     pub flush_us: u64,
-    /// Datagrams a second that are taken from a client, and half as many at once; what is more is dropped unread.
+    /// Datagrams per second of a client, with a burst of half as many; more are dropped unread.
     pub datagrams_per_s: u32,
     /// QUIC handshakes a second, of all addresses together. A handshake takes 0.3 to 1 ms of the thread that serves all browsers.
     pub handshakes_per_s: u32,
     /// QUIC handshakes a second of a large network: 24 bits of an IPv4 address, 48 bits of an IPv6 address.
     pub network_handshakes_per_s: u32,
-    /// How often the server makes itself another certificate, in microseconds; at most every six days.
+    /// How often the server renews its certificate, in microseconds; at least every six days.
     pub renewal_us: u64,
 }
 
-/// What QUIC adds to a packet, in bytes, with the longest of its heads that are usual.
+/// Bytes that QUIC adds to a packet, with its longest usual header.
 const SEALING_BYTES: u16 = 40;
 
 impl Default for WebTransportSettings {

@@ -25,14 +25,14 @@ fn packets(
     (packets, written)
 }
 
-/// A message of so many bytes, of which none begins a part.
+/// A message of so many bytes that does not start like a fragment.
 fn message(length: usize, seed: u8) -> Vec<u8> {
     (0..length)
         .map(|nth| 16 + (nth as u8).wrapping_mul(31).wrapping_add(seed) % 200)
         .collect()
 }
 
-/// Lengths around what matters: small, about a packet, and many packets.
+/// Lengths near the boundaries: small, about one packet, and many packets.
 fn lengths() -> impl Strategy<Value = usize> {
     prop_oneof![
         6 => 1..200_usize,
@@ -213,7 +213,7 @@ fn misplaced_fragments_are_errors_and_leave_no_state() {
         assert_eq!(reassembler.accept(last), Err(error));
         for (nth, packet) in second.iter().enumerate() {
             let whole: &[u8] = if nth + 1 == second.len() { &long } else { &[] };
-            // An unreliable packet says nothing about what is pending; there is none in that case.
+            // An unreliable packet does not affect the pending message; here there is none.
             assert_eq!(reassembler.accept(packet).unwrap().messages, whole);
         }
     }
@@ -283,7 +283,7 @@ proptest! {
         prop_assert_eq!(state.sequence, sequence.wrapping_add(packets.len() as u16));
     }
 
-    /// No packet but the last could have taken the first message of the next.
+    /// The first message of a packet would never have fitted into the packet before.
     #[test]
     fn packets_are_filled_before_the_next_begins(lengths in prop::collection::vec(1..600_usize, 1..60)) {
         let messages: Vec<Vec<u8>> = lengths.iter().map(|&length| message(length, 0)).collect();
@@ -295,7 +295,7 @@ proptest! {
                 continue;
             }
             while left > 0 {
-                // Messages that are cut have packets of their own.
+                // Messages that are split have packets of their own.
                 let length = next.find(|length| *length <= 592).unwrap();
                 left -= length;
             }
@@ -321,7 +321,7 @@ proptest! {
         for packet in &packets {
             accept(packet);
         }
-        // Nearly right parts get further.
+        // Nearly valid fragments pass more checks.
         for (number, epoch, total, offset, length) in parts {
             let mut packet = PacketHeader { epoch, ..HEADER }.to_bytes().to_vec();
             packet.extend([FRAGMENT, number, 0]);

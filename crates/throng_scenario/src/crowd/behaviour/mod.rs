@@ -9,9 +9,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `behave.rs` | the trait, what it is told, and the component |
+//! | `rule.rs` | the trait, what it is told, and the component |
 //! | `built_in.rs` | the behaviours that come with the crate |
-//! | `mind.rs` | what an individual remembers |
+//! | `state.rs` | what an individual remembers |
 //! | `think.rs` | the system that asks who has nothing to do |
 //!
 //! Invariant: what an individual chooses depends on what it senses and on a generator of its own, made from the seed, its id

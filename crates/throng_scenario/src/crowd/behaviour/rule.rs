@@ -35,12 +35,12 @@ use throng::world::{KindId, StateHashed};
 /// impl BehaviourRule for Guard {
 ///     const NAME: &'static str = "Guard";
 ///
-///     fn looks_for(&self) -> Option<PerceptionTarget> {
+///     fn perception_target(&self) -> Option<PerceptionTarget> {
 ///         Some(PerceptionTarget { kind: self.intruders, sight_m: self.radius_m })
 ///     }
 ///
 ///     fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
-///         Some(CrowdArea::Point(senses.nearest.unwrap_or(senses.home)))
+///         Some(CrowdArea::Point(senses.nearest_target.unwrap_or(senses.home)))
 ///     }
 /// }
 /// ```

@@ -26,9 +26,9 @@ use crate::scenario::text::ValidationError;
 /// impl CueParameters for Storm {
 ///     const NAME: &'static str = "Storm";
 ///     fn check(&self, site: &BehaviourSite<'_>) -> Result<(), ValidationError> {
-///         site.within("damage", self.damage, 0..=1000)
+///         site.check_range("damage", self.damage, 0..=1000)
 ///     }
-///     fn play(self, world: &mut World, _: &mut Pcg64Mcg) -> Result<(), String> {
+///     fn run(self, world: &mut World, _: &mut Pcg64Mcg) -> Result<(), String> {
 ///         let all = members(world, &self.tag, None);
 ///         set_attribute_of(world, &all, "health", |health| health - self.damage);
 ///         Ok(())

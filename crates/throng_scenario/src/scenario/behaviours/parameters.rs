@@ -31,7 +31,7 @@ use throng::world::{KindId, ObjectKinds};
 /// impl BehaviourRule for Square {
 ///     const NAME: &'static str = "Square";
 ///     fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
-///         let corner = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)][senses.goals as usize % 4];
+///         let corner = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)][senses.goal_count as usize % 4];
 ///         Some(CrowdArea::Point(senses.home + self.side_m * glam::Vec2::from(corner)))
 ///     }
 /// }
@@ -39,7 +39,7 @@ use throng::world::{KindId, ObjectKinds};
 /// impl BehaviourParameters for Square {
 ///     type Behaviour = Self;
 ///     fn resolve(self, site: &BehaviourSite<'_>) -> Result<Self, ValidationError> {
-///         site.within("side_m", self.side_m, 0.0..=100.0)?;
+///         site.check_range("side_m", self.side_m, 0.0..=100.0)?;
 ///         Ok(self)
 ///     }
 /// }

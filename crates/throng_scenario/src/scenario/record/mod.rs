@@ -10,7 +10,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `buckets.rs` | a series of any length in a fixed number of buckets |
-//! | `ground.rs` | where the crowd of a scene stood, and the tracks of some of it |
+//! | `scenes.rs` | where the crowd of a scene stood, and the tracks of some of it |
 //! | `recorder.rs` | all of it together, beside a run |
 //! | `sample.rs` | the figures of a tick |
 //! | `times.rs` | times by size, from which quantiles are told |

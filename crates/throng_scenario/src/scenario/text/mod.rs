@@ -5,7 +5,7 @@
 //! | `error.rs` | what is wrong with a scenario, and where in its text |
 //! | `outline.rs` | the words of a RON text, and where each field and list item stands |
 //! | `parameters.rs` | a value whose type only the name in front of it tells |
-//! | `place.rs` | the way to a value, such as `cast[2].kind`, and what is wrong there |
+//! | `value_path.rs` | the way to a value, such as `cast[2].kind`, and what is wrong there |
 //! | `suggest.rs` | the known name that is closest to an unknown one |
 //! | `syntax.rs` | from text to a scenario; what the RON reader says of broken text, in words |
 

@@ -8,16 +8,16 @@
 //! | `areas.rs` | areas |
 //! | `attributes.rs` | attributes of the scenario's own, and values of attributes |
 //! | `bounds.rs` | the single checks: ranges, lengths, names |
-//! | `choose.rs` | whom a cue is about |
+//! | `selection.rs` | whom a cue is about |
 //! | `crowds.rs` | the cast: numbers, places, behaviours |
-//! | `dead.rs` | text that does nothing |
+//! | `unused.rs` | text that does nothing |
 //! | `expect.rs` | expectations |
-//! | `fits.rs` | whether maps, grids and edits fit each other |
+//! | `map_sizes.rs` | whether maps, grids and edits fit each other |
 //! | `limits.rs` | what a scenario may ask for at most |
 //! | `names.rs` | the names that its parts may use of each other |
 //! | `problems.rs` | everything that is wrong, gathered |
 //! | `queues.rs` | queues and modes of matchmaking |
-//! | `reach.rs` | whether areas lie on their maps |
+//! | `area_bounds.rs` | whether areas lie on their maps |
 //! | `scenes.rs` | scenes |
 //! | `sessions.rs` | how clients are let in, kept and let go |
 //! | `script.rs` | cues and what they do, and the lines of clients |

@@ -13,7 +13,10 @@ pub(super) fn check_sessions(
     for (field, seconds) in [
         ("login_grace_s", settings.login_grace_s),
         ("login_timeout_s", settings.login_timeout_s),
-        ("authentication_timeout_s", settings.authentication_timeout_s),
+        (
+            "authentication_timeout_s",
+            settings.authentication_timeout_s,
+        ),
         ("loading_timeout_s", settings.loading_timeout_s),
         ("reconnect_grace_s", settings.reconnect_grace_s),
         ("idle_timeout_s", settings.idle_timeout_s),

@@ -1,0 +1,138 @@
+//! An alarm for language that a reader has to decode. It knows a short list of words; the standard is a reader who does not stumble.
+
+use std::fs;
+use std::path::Path;
+
+use crate::code_rules::{Source, assert_none, sources};
+use crate::harness::root;
+
+/// Constructions that stand for a clearer one, in documents and in what the program prints.
+const RIDDLES: [&str; 12] = [
+    "whoever",
+    "of whom",
+    "is told",
+    "are told",
+    "is asked for",
+    "are asked",
+    "bears the",
+    "befell",
+    "befalls",
+    "who waits",
+    "is heard",
+    "nobody is",
+];
+
+/// Verbs that name no operation: a function is called by what it does.
+const VERBS: [&str; 10] = [
+    "hear", "heed", "tell", "told", "stir", "lay", "befall", "embody", "lend", "bear",
+];
+
+/// Documents that quote the old language.
+const QUOTES: [&str; 3] = ["CHANGELOG.md", "docs/decisions", "docs/renames.md"];
+
+fn documents(folder: &Path, into: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.strip_prefix(root()).unwrap().to_string_lossy();
+        let name = name.replace('\\', "/");
+        let is_outside = ["target", "node_modules", ".git"]
+            .iter()
+            .any(|skipped| path.ends_with(skipped));
+        if is_outside || QUOTES.contains(&name.as_str()) {
+            continue;
+        }
+        if path.is_dir() {
+            documents(&path, into);
+        } else if name.ends_with(".md") {
+            into.push((name, fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+/// The first riddle of a text, by whole words.
+fn riddle(text: &str) -> Option<&'static str> {
+    let words: String = text
+        .to_lowercase()
+        .chars()
+        .map(|letter| {
+            if letter.is_alphanumeric() {
+                letter
+            } else {
+                ' '
+            }
+        })
+        .collect();
+    let words = format!(
+        " {} ",
+        words.split_whitespace().collect::<Vec<_>>().join(" ")
+    );
+    let mut riddles = RIDDLES.into_iter();
+    riddles.find(|riddle| words.contains(&format!(" {riddle} ")))
+}
+
+/// The string literals of a line of code.
+fn literals(line: &str) -> impl Iterator<Item = &str> {
+    line.split('"').skip(1).step_by(2)
+}
+
+#[test]
+fn documents_use_plain_english() {
+    let mut files = Vec::new();
+    documents(root(), &mut files);
+    assert!(files.len() > 20, "{} documents", files.len());
+    let faults = files.iter().flat_map(|(name, text)| {
+        // A sentence may go over the end of a line.
+        let paragraphs = text.split("\n\n");
+        paragraphs.filter_map(move |paragraph| {
+            let riddle = riddle(paragraph)?;
+            let start = paragraph.lines().next().unwrap_or_default();
+            Some(format!("{name}: `{riddle}` in the paragraph `{start}`"))
+        })
+    });
+    assert_none(faults.collect());
+}
+
+#[test]
+fn printed_text_uses_plain_english() {
+    let sources = sources();
+    let is_program = |source: &&Source| !source.path.contains("tests");
+    let faults = sources.iter().filter(is_program).flat_map(|source| {
+        source.code_without_tests().filter_map(|(line, code)| {
+            let riddle = literals(code).find_map(riddle)?;
+            Some(format!("{}:{line}: `{riddle}`", source.path))
+        })
+    });
+    assert_none(faults.collect());
+}
+
+#[test]
+fn functions_are_named_by_what_they_do() {
+    let sources = sources();
+    let faults = sources.iter().flat_map(|source| {
+        source.code_without_tests().filter_map(|(line, code)| {
+            let name = code.split_once("fn ")?.1;
+            let name = name
+                .split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+                .next()?;
+            let verb = name.split('_').next()?;
+            let is_riddle = VERBS.contains(&verb);
+            is_riddle.then(|| format!("{}:{line}: `{name}`", source.path))
+        })
+    });
+    assert_none(faults.collect());
+}
+
+#[test]
+fn planted_riddles_are_found() {
+    assert_eq!(riddle("Whoever logs in\nwaits."), Some("whoever"));
+    assert_eq!(
+        riddle("two players, of\n/// whom one is away"),
+        Some("of whom")
+    );
+    assert_eq!(riddle("The client is told"), Some("is told"));
+    assert_eq!(riddle("The server sends the position to the client."), None);
+    assert_eq!(
+        literals(r#"warn!(%error, "a client is told");"#).find_map(riddle),
+        Some("is told")
+    );
+}
