@@ -301,6 +301,7 @@ impl Server {
     /// Sets the sink that gets the packets, in place of the one before: [`Outbox::set_sink`].
     ///
     /// ```
+    /// use throng::outbox::MemorySink;
     /// use throng::prelude::*;
     /// use throng::outbox::MemorySink;
     ///
