@@ -282,7 +282,7 @@ fn module_of(type_name: &str) -> Option<String> {
         ("throng_nav", _) => "nav",
         ("throng_aoi", _) => "aoi",
         ("throng_matchmaking", _) => "matchmaking",
-        ("throng_store", _) => "directory",
+        ("throng_store", _) => "store",
         ("throng_core", "random" | "hash" | "clock") => "sim",
         ("throng_core", "ids" | "spatial" | "kinds" | "motion") => "world",
         _ => folder,
@@ -355,14 +355,7 @@ fn check_modules_account_for_resources_and_components() {
             "{module} tells of {told} bytes, and {given} go with what it has"
         );
     }
-    for module in [
-        "matchmaking",
-        "instance",
-        "directory",
-        "crowd",
-        "sync",
-        "aoi",
-    ] {
+    for module in ["matchmaking", "instance", "store", "crowd", "sync", "aoi"] {
         assert!(
             given[module] > 32_000,
             "{module} was hardly used: {given:?}"

@@ -74,17 +74,17 @@ impl PlayerStorePlugin {
         let hand_over = saves::submit_saves
             .in_set(PlayerStoreSystems::SubmitSaves)
             .ambiguous_with_all();
-        app.add_counted_message::<PlayerLookup>("directory")
-            .add_counted_message::<PlayerLookupResult>("directory");
+        app.add_counted_message::<PlayerLookup>("store")
+            .add_counted_message::<PlayerLookupResult>("store");
         app.init_resource::<PlayerStore>()
             .init_resource::<PlayerStoreSettings>()
             .init_resource::<PlayerStoreStats>()
             .add_message::<PlayerLoadFailed>()
             .add_message::<LeaseLost>()
-            .count_memory::<PlayerStore>("directory")
-            .add_counted_message::<PlayerLoaded>("directory")
-            .add_counted_message::<PlayersSaved>("directory")
-            .add_counted_message::<AtomicSaveRequest>("directory")
+            .count_memory::<PlayerStore>("store")
+            .add_counted_message::<PlayerLoaded>("store")
+            .add_counted_message::<PlayersSaved>("store")
+            .add_counted_message::<AtomicSaveRequest>("store")
             .configure_sets(
                 FixedUpdate,
                 (

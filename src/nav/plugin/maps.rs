@@ -353,6 +353,7 @@ impl MemoryUse for NavMaps {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Mutex, mpsc};
     use std::time::Duration;
@@ -426,6 +427,23 @@ mod tests {
     /// With all background threads blocked, a tick that waited for a build would wait until the test ends.
     #[test]
     fn real_time_server_does_not_wait_for_builds() {
+        // In a process of its own: the threads of other tests that wait for a build would help with these.
+        const ALONE: &str = "THRONG_TEST_ALONE";
+        if std::env::var_os(ALONE).is_some() {
+            return check_that_no_tick_waits_for_builds();
+        }
+        let test = "nav::plugin::maps::tests::real_time_server_does_not_wait_for_builds";
+        let mut alone = Command::new(std::env::current_exe().unwrap());
+        let alone = alone.args(["--exact", test, "--nocapture"]).env(ALONE, "1");
+        let alone = alone.output().unwrap();
+        let printed = String::from_utf8_lossy(&alone.stdout);
+        assert!(
+            alone.status.success() && printed.contains("1 passed"),
+            "{printed}"
+        );
+    }
+
+    fn check_that_no_tick_waits_for_builds() {
         let pool = AsyncComputeTaskPool::get_or_init(TaskPool::new);
         let held = Arc::new(AtomicUsize::new(0));
         let (open, shut) = mpsc::channel::<()>();

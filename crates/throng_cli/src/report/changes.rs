@@ -405,7 +405,7 @@ mod tests {
         for expected in [
             "Not the same scenario: `town` in A, `siege` in B",
             "hashes differ",
-            "holds in A, not exercised in B",
+            "passed in A, not exercised in B",
         ] {
             assert!(notes.contains(expected), "{notes}");
         }
