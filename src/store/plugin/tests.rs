@@ -131,7 +131,7 @@ fn stored_coins(disk: &MemoryDisk, player: u64) -> Option<(u64, u64)> {
     Some((record.count(PURSE, Encoding::Varint)?, record.tick))
 }
 
-fn told<M: Message + Clone>(app: &App) -> Vec<M> {
+fn messages_of<M: Message + Clone>(app: &App) -> Vec<M> {
     let messages = app.world().resource::<Messages<M>>();
     messages.iter_current_update_messages().cloned().collect()
 }
@@ -144,7 +144,7 @@ fn player_is_loaded_at_login_and_saved_at_logout() {
     app.update();
     assert!(purse(&mut app, 7).is_none(), "its record is not here yet");
     app.update();
-    let loaded = told::<PlayerLoaded>(&app);
+    let loaded = messages_of::<PlayerLoaded>(&app);
     assert!(loaded.len() == 1 && loaded[0].client == client && loaded[0].record.is_new());
     purse(&mut app, 7).unwrap().0 = 42;
     send(&mut app, client, ClientMessage::Logout);
@@ -166,7 +166,7 @@ fn player_is_loaded_at_login_and_saved_at_logout() {
     // And the first one does not get it meanwhile.
     log_in(&mut app, 7);
     ticks(&mut app, 2);
-    let refused = told::<PlayerLoadFailed>(&app);
+    let refused = messages_of::<PlayerLoadFailed>(&app);
     let [
         PlayerLoadFailed {
             error: PlayerStoreError::Leased { server, .. },
@@ -395,7 +395,7 @@ fn failing_store_refuses_logins_and_loses_no_save() {
     let mut refused = Vec::new();
     while refused.is_empty() {
         app.update();
-        refused = told::<PlayerLoadFailed>(&app);
+        refused = messages_of::<PlayerLoadFailed>(&app);
     }
     let PlayerStoreError::Store(error) = &refused[0].error else {
         panic!("{refused:?}");
@@ -430,7 +430,7 @@ fn invalid_store_file_is_reported_at_login_and_server_runs_on() {
     let mut app = game(NoStore);
     log_in(&mut app, 7);
     ticks(&mut app, 2);
-    let refused = told::<PlayerLoadFailed>(&app);
+    let refused = messages_of::<PlayerLoadFailed>(&app);
     let error = refused[0].error.to_string();
     assert!(
         error.contains("players.db") && error.contains("not a database"),
@@ -479,7 +479,7 @@ fn stalled_store_delays_no_tick_and_its_queues_are_bounded() {
     }
     log_in(&mut app, 3);
     app.update();
-    let refused = told::<PlayerLoadFailed>(&app);
+    let refused = messages_of::<PlayerLoadFailed>(&app);
     assert!(
         matches!(refused[0].error, PlayerStoreError::SaveBacklogFull { .. }),
         "{refused:?}"
@@ -512,7 +512,7 @@ fn close_saves_all_players_and_releases_their_leases() {
     );
     log_in_up_to(&mut other, 21);
     ticks(&mut other, 2);
-    assert_eq!(told::<PlayerLoaded>(&other).len(), 21);
+    assert_eq!(messages_of::<PlayerLoaded>(&other).len(), 21);
 }
 
 #[test]
@@ -539,7 +539,7 @@ fn lookup_returns_live_values_here_and_saved_ones_elsewhere() {
                 request_id: n,
                 result: answer,
                 ..
-            }) = told(&app).pop()
+            }) = messages_of(&app).pop()
             {
                 assert_eq!(n, number);
                 let known = answer.unwrap().record;
@@ -574,7 +574,7 @@ fn lookup_results(app: &App) -> Vec<(u64, Result<Option<u64>, PlayerStoreError>)
         });
         (answer.request_id, known)
     };
-    told(app).into_iter().map(coins).collect()
+    messages_of(app).into_iter().map(coins).collect()
 }
 
 #[test]

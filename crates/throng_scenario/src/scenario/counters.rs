@@ -47,7 +47,7 @@ const GROUPS: [CounterGroup; 18] = [
     ),
     (
         "sessions.ended.",
-        "requested disconnected replaced behind kicked banned idle flooding unproved late full drained resumed unavailable",
+        "requested disconnected replaced slow_consumer kicked banned idle flooding authentication_failed timed_out full server_stopping resumed unavailable",
         "",
     ),
     (
@@ -111,7 +111,7 @@ const PROCESS_GROUP: CounterGroup = ("memory.", "", "rss_bytes peak_rss_bytes gr
 const MODULE_GROUP: CounterGroup = (
     "memory.by_module.",
     "",
-    "aoi crowd directory ecs inbox instance map matchmaking movement nav nav_maps outbox scenario session sim sync world",
+    "aoi crowd store ecs inbox instance map matchmaking movement nav nav_maps outbox scenario session sim sync world",
 );
 
 /// The names of all figures of a run with these modes of matchmaking and these tags.
@@ -163,8 +163,27 @@ pub fn is_wall_time(name: &str) -> bool {
         || ["wall_seconds", "paths.mean_us", "paths.p99_us"].contains(&name)
 }
 
+/// Former names of counters, which scenario files may still use.
+const FORMER_NAMES: [(&str, &str); 5] = [
+    ("memory.by_module.directory", "memory.by_module.store"),
+    ("sessions.ended.behind", "sessions.ended.slow_consumer"),
+    ("sessions.ended.drained", "sessions.ended.server_stopping"),
+    ("sessions.ended.late", "sessions.ended.timed_out"),
+    (
+        "sessions.ended.unproved",
+        "sessions.ended.authentication_failed",
+    ),
+];
+
+/// The name that a counter has now.
+pub(super) fn current_name(name: &str) -> &str {
+    let former = FORMER_NAMES.iter().find(|(former, _)| *former == name);
+    former.map_or(name, |(_, current)| current)
+}
+
 /// A figure of a report in JSON; `None` when it is not known, such as the process's memory where nobody reads it.
 pub(super) fn counter_value(report: &Value, name: &str) -> Option<f64> {
+    let name = current_name(name);
     if let Some((mode, figure)) = name
         .strip_prefix(MODES)
         .and_then(|of_mode| of_mode.rsplit_once('.'))
@@ -241,6 +260,10 @@ mod tests {
         assert!(differ.is_empty(), "{differ:#?}");
         for name in &names {
             assert!(counter_value(&report, name).is_some(), "{name}");
+        }
+        for (former, current) in FORMER_NAMES {
+            assert!(names.contains(current) && !names.contains(former));
+            assert!(counter_value(&report, former).is_some(), "{former}");
         }
         assert_eq!(counter_value(&report, "ticks"), Some(30.0));
         assert_eq!(counter_value(&report, "memory.rss_bytes"), Some(7.0));

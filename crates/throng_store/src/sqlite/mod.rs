@@ -6,7 +6,7 @@
 //! | `schema` | tables and migrations |
 //! | `value` | readable values |
 //! | `file`, `errors` | identity of the open file; errors of SQLite as store errors |
-//! | `store` | the store |
+//! | `store`, `source` | the store, and its factory |
 //! | `inspect` | inspection for operators |
 //!
 //! The file is in WAL mode with full synchronisation: what was acknowledged survives a crash of the process or system, and a power failure.
@@ -17,11 +17,12 @@ mod errors;
 mod file;
 mod inspect;
 mod schema;
+mod source;
 mod store;
 #[cfg(test)]
 mod tests;
 mod value;
 
-pub use connect::SqliteSource;
 pub use inspect::{dump_store, inspect_store, migrate_store};
+pub use source::SqliteSource;
 pub use store::SqliteStore;

@@ -7,8 +7,9 @@ use rusqlite::Connection;
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
 
-use super::connect::{SqliteSource, connect};
+use super::connect::connect;
 use super::schema::{APPLICATION_ID, MIGRATIONS, VERSION};
+use super::source::SqliteSource;
 use super::store::SqliteStore;
 use super::{dump_store, inspect_store, migrate_store};
 use crate::conformance::check_store;

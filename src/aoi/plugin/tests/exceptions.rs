@@ -219,14 +219,14 @@ fn removed_object_component_ends_exceptions_in_both_directions() {
 }
 
 /// What exceptions there are, as a plain map of pairs.
-type Model = BTreeMap<(Entity, Entity), ViewException>;
+type ExceptionModel = BTreeMap<(Entity, Entity), ViewException>;
 
 fn change_exceptions(
     app: &mut App,
     random: &mut Pcg64Mcg,
     scenes: [Entity; 2],
     live: &mut Vec<Entity>,
-    model: &mut Model,
+    model: &mut ExceptionModel,
 ) {
     let scene = scenes[random.random_range(0..2usize)];
     if live.len() < 3 || live.len() < 6 && random.random_range(0..4) == 0 {
@@ -270,7 +270,7 @@ fn exceptions_match_a_model_over_random_scene_changes() {
         // In the first scene all see each other, in the second nobody sees anybody, exceptions apart.
         let scenes = [(); 2].map(|()| scene(&mut app));
         app.world_mut().entity_mut(scenes[1]).insert(NOBODY);
-        let (mut live, mut model) = (Vec::new(), Model::new());
+        let (mut live, mut model) = (Vec::new(), ExceptionModel::new());
         let mut applied = 0;
         for tick in 0..150 {
             for _ in 0..random.random_range(1..5) {

@@ -87,7 +87,7 @@ fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
     );
     // Still away: logins are refused, and the server goes on.
     log_in(&mut app, 4);
-    while told::<PlayerLoadFailed>(&app).is_empty() {
+    while messages_of::<PlayerLoadFailed>(&app).is_empty() {
         app.update();
     }
     source.set_shares(FaultShares::default());
@@ -174,7 +174,7 @@ fn duplicate_server_name_refuses_logins_until_takeover() {
     let mut second = game(disk.clone());
     log_in(&mut second, 7);
     ticks(&mut second, 2);
-    let refused = told::<PlayerLoadFailed>(&second);
+    let refused = messages_of::<PlayerLoadFailed>(&second);
     let error = refused[0].error.to_string();
     for part in [
         "in memory: server name in use",
@@ -199,7 +199,7 @@ fn duplicate_server_name_refuses_logins_until_takeover() {
     assert!(!is_live(&first, 1));
     log_in(&mut first, 9);
     ticks(&mut first, 2);
-    let error = told::<PlayerLoadFailed>(&first)[0].error.to_string();
+    let error = messages_of::<PlayerLoadFailed>(&first)[0].error.to_string();
     assert!(
         error.contains("process 2 has taken over the name `throng`"),
         "{error}"

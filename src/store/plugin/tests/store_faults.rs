@@ -105,7 +105,7 @@ fn login_error(app: &mut App, player: u64) -> Option<PlayerStoreError> {
     log_in(app, player);
     loop {
         app.update();
-        if let Some(refused) = told::<PlayerLoadFailed>(app).pop() {
+        if let Some(refused) = messages_of::<PlayerLoadFailed>(app).pop() {
             return Some(refused.error);
         }
         if purse(app, player).is_some() {
@@ -249,7 +249,7 @@ fn full_disk_is_reported_until_space_is_freed() {
     let mut refused = Vec::new();
     while refused.len() < MANY as usize {
         app.update();
-        refused.extend(told::<PlayerLoadFailed>(&app));
+        refused.extend(messages_of::<PlayerLoadFailed>(&app));
         std::thread::yield_now();
     }
     let is_full = |refused: &PlayerLoadFailed| match &refused.error {

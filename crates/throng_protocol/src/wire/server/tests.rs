@@ -20,16 +20,16 @@ fn motions() -> impl Strategy<Value = Motion> {
         )
 }
 
-type Values = Vec<(u16, Vec<u8>)>;
+type TestValues = Vec<(u16, Vec<u8>)>;
 
-fn values() -> impl Strategy<Value = Values> {
+fn values() -> impl Strategy<Value = TestValues> {
     prop::collection::vec(
         (any::<u16>(), prop::collection::vec(any::<u8>(), 0..20)),
         0..5,
     )
 }
 
-fn borrowed(values: &Values) -> SmallVec<[Attribute<'_>; 8]> {
+fn borrowed(values: &TestValues) -> SmallVec<[Attribute<'_>; 8]> {
     values
         .iter()
         .map(|(id, value)| Attribute {

@@ -92,7 +92,10 @@ fn check_counter(
         queues.chain(others.map(|mode| mode.name())),
         scenario.tags(),
     );
-    if known.iter().any(|known| known == name) {
+    if known
+        .iter()
+        .any(|known| known == counters::current_name(name))
+    {
         return Ok(());
     }
     let group = name.split('.').next().unwrap_or_default();
