@@ -21,7 +21,6 @@ pub struct AoiSettings {
     /// It limits nothing else: see `full_scans_per_tick_max` for viewers that move, and `rerank_ticks`. Leaves are never deferred.
     /// With one-way links a free slot is filled in the same tick, unless the scene has a custom ranking or the list has scenery and
     /// other objects: then a queued scan fills it, from the next tick on.
-    /// the list scenery and others: then it is filled by such a look, from the next tick on.
     #[serde(alias = "looks_per_tick_max")]
     pub scans_per_tick_max: u32,
     /// How many of the viewers that were spawned, changed their cell or whose traits changed are scanned in the same tick, per
