@@ -1,9 +1,9 @@
 //! Interest management in the tick: reads objects and positions, updates view links, emits events.
 //!
 //! ```text
-//! ObjectDespawned, ObjectSpawned, ObjectTeleported, ┐                                        ┌─▶ SceneInterest::events
-//! AffiliationChanged, ViewRerankRequest,            ├─track_objects─▶ SceneViews ─update_views─┤
-//! Changed<Position …>                               ┘                                        └─messages─▶ ViewEntered, ViewLeft ─▶ observers
+//! ObjectDespawned, ObjectSpawned, ObjectTeleported, ┐
+//! AffiliationChanged, ViewRerankRequest,            ├─track_objects─▶ SceneViews ─update_views─┬─▶ SceneInterest::events
+//! Changed<Position …>                               ┘                                          └─▶ ViewEntered, ViewLeft ─▶ observers
 //! ```
 //! | file | holds |
 //! |---|---|

@@ -34,8 +34,8 @@ pub struct LeaseLost {
     /// The player.
     pub player: PlayerId,
     /// Whether unsaved changes will still be saved, unless another server gets the player before: the lease expired because the
-    /// store could not be reached. If `false`, the lease was taken over by another server, or lost by a transfer partner, and
-    /// nothing more is saved.
+    /// store could not be reached. If `false`, another server has this player, or one that it made a transfer with, and nothing
+    /// more is saved.
     pub is_save_pending: bool,
 }
 
