@@ -1,7 +1,7 @@
 //! The statistics of the plugins as Bevy diagnostics, with the feature `diagnostics`.
 //!
-//! They show in whatever shows diagnostics: Bevy's `LogDiagnosticsPlugin`, an overlay, an inspector. What a plugin that is not
-//! there would count is left out.
+//! They appear wherever Bevy diagnostics do: `LogDiagnosticsPlugin`, an overlay, an inspector. Counters of plugins that are not
+//! added are left out.
 
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_diagnostic::{Diagnostic, DiagnosticPath, Diagnostics, RegisterDiagnostic};
@@ -21,18 +21,18 @@ pub const OBJECTS: DiagnosticPath = DiagnosticPath::const_new("throng/objects");
 pub const SESSIONS: DiagnosticPath = DiagnosticPath::const_new("throng/sessions");
 /// Links of all views: [`AoiStats::links`].
 pub const VIEW_LINKS: DiagnosticPath = DiagnosticPath::const_new("throng/view_links");
-/// Viewers that wait for a look: [`AoiStats::queued`].
+/// Viewers that are queued for a scan: [`AoiStats::queued`].
 pub const VIEWS_QUEUED: DiagnosticPath = DiagnosticPath::const_new("throng/views_queued");
-/// Path requests that wait for their answer.
+/// Path requests that are pending.
 pub const PATHS_WAITING: DiagnosticPath = DiagnosticPath::const_new("throng/paths_waiting");
-/// Messages that wait in the inbox.
+/// Messages that are queued in the inbox.
 pub const INBOX_BACKLOG: DiagnosticPath = DiagnosticPath::const_new("throng/inbox_backlog");
-/// How much is given up because ticks take too long: [`OverloadLevel::number`](crate::sim::OverloadLevel::number).
+/// The overload level: [`OverloadLevel::number`](crate::sim::OverloadLevel::number).
 pub const OVERLOAD_LEVEL: DiagnosticPath = DiagnosticPath::const_new("throng/overload_level");
-/// Bytes sent since the app began.
+/// Bytes sent since the app started.
 pub const SENT_BYTES: DiagnosticPath = DiagnosticPath::const_new("throng/sent_bytes");
 
-/// Measures after every tick; a look at each scene and seven resources. Bevy's `DiagnosticsPlugin` need not be there.
+/// Updates the diagnostics after every tick; reads each scene and seven resources. Bevy's `DiagnosticsPlugin` is not required.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TickDiagnosticsPlugin;
 

@@ -1,8 +1,8 @@
 //! **An ECS-based headless simulation server, for games in which thousands of players and NPCs share a world.**
 //!
-//! Interest management, NPC pathfinding, replication and matchmaking as [Bevy](https://bevy.org) plugins: exact,
-//! deterministic, bounded, and measured with synthetic crowds. Use the whole server ([`ThrongPlugins`], [`server::Server`]), or
-//! single plugins in an existing app.
+//! Interest management, NPC pathfinding, replication and matchmaking as [Bevy](https://bevy.org) plugins: exact, deterministic,
+//! bounded, and benchmarked under synthetic load. Use the whole server ([`ThrongPlugins`], [`server::Server`]), or single
+//! plugins in an existing app.
 //!
 //! # Where to begin
 //!
@@ -38,9 +38,9 @@
 //!
 //! ```text
 //!           ┌ First · Ingest ─▶ Think ─▶ Navigate ─▶ Move ─▶ Locate ─▶ View ─▶ Heartbeat ─▶ Replicate ─▶ Send · Last ┐
-//!  clients ─┘         inbox     crowd,   search in   walk,   grid      enter/   Match        collect,     frames to   └─▶ clients
-//!                     budget    scripts  parallel    check   cells     leave,                deltas,      a sink
-//!                                                                      caps                  packets
+//!  clients ─┘         inbox     crowd,   search in   walk,   grid      enter/  match-       collect,     packets to  └─▶ clients
+//!                     budget    scripts  parallel    check   cells     leave,  making       deltas,      a sink
+//!                                                                      caps                 packets
 //! ```
 //! The system sets are [`sim::SimSystems`].
 //!
@@ -70,7 +70,7 @@
 //! | [`guide`] | one page per task |
 #![warn(missing_docs)]
 
-// Derived code names this crate from outside and from inside alike.
+// Derived code uses the name of this crate inside it and outside.
 extern crate self as throng;
 
 /// Compiles the code of the README.
@@ -115,24 +115,24 @@ pub mod world;
 /// | plugin | job | reads | writes |
 /// |---|---|---|---|
 /// | [`SimPlugin`](sim::SimPlugin) | sets, heartbeat, tick rate | – | [`SimTick`](sim::SimTick) |
-/// | [`WorldPlugin`](world::WorldPlugin) | scenes, objects, who belongs to whom | – | [`Object`](world::Object), [`Scenes`](world::Scenes) |
+/// | [`WorldPlugin`](world::WorldPlugin) | scenes, objects, affiliations | – | [`Object`](world::Object), [`Scenes`](world::Scenes) |
 /// | [`MapPlugin`](map::MapPlugin) | obstacle maps and their edits | – | [`SceneMap`](map::SceneMap) |
 /// | [`InboxPlugin`](inbox::InboxPlugin) | bounded inbound messages | – | [`Inbox`](inbox::Inbox) |
 /// | [`SessionPlugin`](session::SessionPlugin) | clients, logins, inputs | inbox | [`Sessions`](session::Sessions), [`MoveInput`](world::MoveInput) |
 /// | [`NavPlugin`](nav::NavPlugin) | path requests | [`PathRequest`](nav::PathRequest), maps | [`NavPath`](nav::NavPath) |
 /// | [`MovementPlugin`](movement::MovementPlugin) | walkers, players' moves | paths, inputs | [`Position`](world::Position), [`Velocity`](world::Velocity), [`Heading`](world::Heading) |
-/// | [`AoiPlugin`](aoi::AoiPlugin) | who sees whom | positions, teams | [`SceneInterest`](aoi::SceneInterest), [`ViewEntered`](aoi::ViewEntered), [`ViewLeft`](aoi::ViewLeft) |
-/// | [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin) | battles out of parties | [`QueueRequest`](matchmaking::QueueRequest) | [`MatchFormed`](matchmaking::MatchFormed) |
-/// | [`InstancePlugin`](instance::InstancePlugin) | matches in scenes of their own, once a mode is hosted | [`MatchFormed`](matchmaking::MatchFormed), [`InstanceModes`](instance::InstanceModes) | [`InstancePlayerEntered`](instance::InstancePlayerEntered), [`InstancePlayerReturned`](instance::InstancePlayerReturned) |
+/// | [`AoiPlugin`](aoi::AoiPlugin) | which objects each viewer sees | positions, teams | [`SceneInterest`](aoi::SceneInterest), [`ViewEntered`](aoi::ViewEntered), [`ViewLeft`](aoi::ViewLeft) |
+/// | [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin) | matches of waiting parties | [`QueueRequest`](matchmaking::QueueRequest) | [`MatchFormed`](matchmaking::MatchFormed) |
+/// | [`InstancePlugin`](instance::InstancePlugin) | matches in separate scenes, for hosted modes | [`MatchFormed`](matchmaking::MatchFormed), [`InstanceModes`](instance::InstanceModes) | [`InstancePlayerEntered`](instance::InstancePlayerEntered), [`InstancePlayerReturned`](instance::InstancePlayerReturned) |
 /// | [`SyncPlugin`](sync::SyncPlugin) | attributes and motion to clients | views, registered attributes | outbox |
-/// | [`OutboxPlugin`](outbox::OutboxPlugin) | frames to a sink | – | [`Outbox`](outbox::Outbox) |
+/// | [`OutboxPlugin`](outbox::OutboxPlugin) | packets to a sink | – | [`Outbox`](outbox::Outbox) |
 ///
 /// Each plugin also works alone and in any order, and adds the plugins of this table that it needs. If a plugin of Bevy is missing, the
 /// app panics at startup with its name ([`sim::finish_plugin`]). Use `ThrongPlugins.build().disable::<…>()` to leave out plugins that no other
 /// one needs: [`SyncPlugin`](sync::SyncPlugin) (with sessions and the outbox), [`MovementPlugin`](movement::MovementPlugin),
 /// [`InstancePlugin`](instance::InstancePlugin) (with [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin)). For fewer than that, add
-/// single plugins. The app adds Bevy's `TaskPoolPlugin` and `TimePlugin`; [`sim::single_threaded`] makes the ticks of an app faster that
-/// runs nothing else beside them.
+/// single plugins. The app adds Bevy's `TaskPoolPlugin` and `TimePlugin`; [`sim::single_threaded`] makes ticks faster in an app
+/// that runs no other systems in parallel.
 pub struct ThrongPlugins;
 
 impl PluginGroup for ThrongPlugins {

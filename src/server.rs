@@ -1,13 +1,14 @@
-//! A server ready to run: what the program, tests, benches and examples all build, so that what is tested is what runs.
+//! A server ready to run. The program, tests, benches and examples all build it, so that tests run the code that is deployed.
 //!
 //! ```text
 //! Server::builder() ─▶ plugins, seed, rate, workers, pace ─▶ build() ─▶ step(n) ─▶ world(), state_hash()
 //!                                                              │
 //!                                  finish, clean up, one update is one tick
 //! ```
-//! Invariant: after [`ServerBuilder::build`] every step is exactly one tick, whatever the wall clock says; workers and what is
-//! timed never change a result, nor does the pace while ticks, and what is built of maps beside them, are done in time: what a
-//! server in real time gives up when they are not is the business of [`OverloadSettings`](crate::sim::OverloadSettings). What a server opens, spawns and sends is the business of whoever builds it.
+//! Invariant: after [`ServerBuilder::build`] every step is exactly one tick, whatever the wall clock says. The number of
+//! workers and the timing of sets never change a result. Nor does the pace, while ticks and background builds for maps finish
+//! in time; [`OverloadSettings`](crate::sim::OverloadSettings) defines what a real-time server reduces when they do not. The
+//! builder's caller opens scenes, spawns objects and sends data.
 //!
 //! ```
 //! use throng::prelude::*;
@@ -35,27 +36,27 @@ use crate::sim::{
     Heartbeat, LoadMeter, Overload, RandomStreams, SimTick, TimingPlugin, Workers, state_hash,
 };
 
-/// A headless server that does its ticks when it is told to.
+/// A headless server that runs ticks on request.
 pub struct Server {
     app: App,
     tick: Duration,
     pace: Pace,
-    /// Keeps step with the wall clock from the first tick in real time on.
+    /// Keeps real time, from the first real-time tick on.
     pacer: Option<Pacer>,
 }
 
-/// How fast a server does the ticks that it is told to do.
+/// How fast a server runs the requested ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
     /// One after the other, without a pause: for tests, benches and scenarios.
     #[default]
     AsFastAsPossible,
-    /// Each when it is due. A server that is late makes up for [`clock::CATCH_UP_TICKS_MAX`] ticks at once and lets the
-    /// rest slip; one whose ticks keep taking too long gives up what [`OverloadSettings`](crate::sim::OverloadSettings) says.
+    /// Each at its scheduled time. A server that is late catches up by [`clock::CATCH_UP_TICKS_MAX`] ticks at once and skips the
+    /// rest; if ticks keep taking too long, it reduces its work according to [`OverloadSettings`](crate::sim::OverloadSettings).
     RealTime,
 }
 
-/// What a [`Server`] is built with; see [`Server::builder`].
+/// The builder of a [`Server`]; see [`Server::builder`].
 pub struct ServerBuilder {
     seed: u64,
     tick_hz: f64,
@@ -92,46 +93,46 @@ impl ServerBuilder {
         self
     }
 
-    /// Ticks a second of simulated time; 20 by default. Finite and more than 0, or [`build`](Self::build) panics.
+    /// Ticks per second of simulated time; 20 by default. Must be finite and more than 0, or [`build`](Self::build) panics.
     #[must_use]
     pub const fn tick_hz(mut self, tick_hz: f64) -> Self {
         self.tick_hz = tick_hz;
         self
     }
 
-    /// On how many threads a tick's work is spread; 1 by default, and 0 counts as 1. Never changes a result. The first
-    /// server of a process makes Bevy's task pools; later ones share them, whatever their number of workers is.
+    /// The number of threads for the work of a tick; 1 by default, and 0 counts as 1. Never changes a result. The first server of a
+    /// process creates Bevy's task pools; later ones share them, whatever their number of workers is.
     #[must_use]
     pub const fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// How fast ticks follow each other; [`Pace::AsFastAsPossible`] by default. Never changes a result while ticks are done in
-    /// time, and what is built beside them for maps that open or change is, too: in real time no tick waits for it.
+    /// How fast ticks follow each other; [`Pace::AsFastAsPossible`] by default. Does not change a result while ticks finish in
+    /// time, and background builds for opened or edited maps do, too: in real time no tick waits for them.
     #[must_use]
     pub const fn pace(mut self, pace: Pace) -> Self {
         self.pace = pace;
         self
     }
 
-    /// Times every set of the tick, for [`TickTimings`](crate::sim::TickTimings).
+    /// Measures every set of the tick, for [`TickTimings`](crate::sim::TickTimings).
     #[must_use]
     pub const fn timing(mut self) -> Self {
         self.use_clock = true;
         self
     }
 
-    /// Makes it an error (a panic in the first tick) when the order of two systems of a tick is left open and could show.
-    /// For tests, and for whoever depends on the state hash; a server with plugins from elsewhere may not hold to it.
+    /// Panics in the first tick when the order of two systems of a tick is ambiguous and could affect the result. For tests, and
+    /// for users who depend on the state hash; plugins of other authors may not meet this requirement.
     #[must_use]
     pub const fn strict_order(mut self) -> Self {
         self.is_strict = true;
         self
     }
 
-    /// Adds plugins beside [`ThrongPlugins`], such as `CrowdPlugin` and the game's own. They
-    /// are added in the order of these calls.
+    /// Adds plugins in addition to [`ThrongPlugins`], such as `CrowdPlugin` and the game's own. They are added in the order of
+    /// these calls.
     #[must_use]
     pub fn plugins<M>(mut self, plugins: impl Plugins<M> + 'static) -> Self {
         self.plugins.push(Box::new(|app| {
@@ -140,15 +141,15 @@ impl ServerBuilder {
         self
     }
 
-    /// Changes the app after all plugins were added and before it starts: adds systems and resources, registers
-    /// attributes and behaviours. The calls run in their order.
+    /// Changes the app after all plugins were added and before it starts: adds systems and resources, registers attributes and
+    /// behaviours. The functions run in the order of these calls.
     #[must_use]
     pub fn configure(mut self, configure: impl FnOnce(&mut App) + 'static) -> Self {
         self.configure.push(Box::new(configure));
         self
     }
 
-    /// Builds and starts the server: plugins are finished and cleaned up, start-up systems have run, and no tick has.
+    /// Builds and starts the server: plugins are finished and cleaned up, startup systems have run, and no tick has.
     ///
     /// # Panics
     /// When [`tick_hz`](Self::tick_hz) is not finite or not more than 0.
@@ -196,7 +197,7 @@ impl ServerBuilder {
     }
 }
 
-/// Runs a schedule's systems on the calling thread, and makes an open order an error if it is to be one.
+/// Runs a schedule's systems on the calling thread, and makes ambiguous orders an error if requested.
 fn configure_schedule(app: &mut App, label: impl ScheduleLabel, is_strict: bool) {
     app.edit_schedule(label, |schedule| {
         if is_strict {
@@ -206,13 +207,13 @@ fn configure_schedule(app: &mut App, label: impl ScheduleLabel, is_strict: bool)
                 ..settings
             });
         }
-        // The sets of a tick are a chain: what can run at once is inside the systems, which spread it over the workers
-        // themselves. So systems are not handed to other threads, which costs more than it gains.
+        // The sets of a tick are a chain: parallel work is inside the systems, which use the workers themselves. So systems are not
+        // moved to other threads, which would cost more than it gains.
         schedule.set_executor(SingleThreadedExecutor::new());
     });
 }
 
-/// Lays the schedules of a tick out, by which the first one would be late otherwise.
+/// Initializes the schedules of a tick, which would delay the first one otherwise.
 fn prepare_schedules(app: &mut App) {
     let labels = [
         FixedPreUpdate.intern(),
@@ -221,7 +222,7 @@ fn prepare_schedules(app: &mut App) {
         FixedPostUpdate.intern(),
     ];
     for label in labels {
-        // What is wrong with one is told by the tick that runs it.
+        // An error in a schedule is reported by the tick that runs it.
         let _ = app
             .world_mut()
             .try_schedule_scope(label, |world, schedule| {
@@ -230,8 +231,8 @@ fn prepare_schedules(app: &mut App) {
     }
 }
 
-/// Task pools with so many threads for the tick, the calling one included, and one each for the rest. The first app of a
-/// process makes them.
+/// Creates task pools with so many threads for the tick, the calling one included, and one each for the rest. Only the first
+/// app of a process creates them.
 #[doc(hidden)]
 pub fn task_pools(workers: usize) -> TaskPoolOptions {
     let mut options = TaskPoolOptions::default();
@@ -247,13 +248,13 @@ pub fn task_pools(workers: usize) -> TaskPoolOptions {
 }
 
 impl Server {
-    /// A server with defaults, to be changed.
+    /// A builder with default settings.
     #[must_use]
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
     }
 
-    /// Does exactly `ticks` ticks, each when it is due if the server keeps [`Pace::RealTime`].
+    /// Runs exactly `ticks` ticks; with [`Pace::RealTime`] each at its scheduled time.
     pub fn step(&mut self, ticks: u64) {
         for _ in 0..ticks {
             if self.pace == Pace::RealTime {
@@ -266,7 +267,7 @@ impl Server {
         }
     }
 
-    /// From now on ticks follow each other so fast. In [`Pace::RealTime`] the next one is due at once.
+    /// Sets the pace of ticks. In [`Pace::RealTime`] the next one is due at once.
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
         self.pacer = None;
@@ -274,31 +275,30 @@ impl Server {
         meter.keeps_real_time = pace == Pace::RealTime;
     }
 
-    /// How far apart ticks are in real time: further than in simulated time while that is dilated.
+    /// The real time between two ticks: more than in simulated time while that is dilated.
     fn real_tick(&self) -> Duration {
         let percent = self.world().resource::<Overload>().time_percent();
         self.tick * 100 / u32::from(percent.max(1))
     }
 
-    /// The number of ticks done.
+    /// The number of completed ticks.
     #[must_use]
     pub fn tick(&self) -> u64 {
         self.world().resource::<SimTick>().0
     }
 
-    /// The state hash as it is now, folded to the 64 bits that are shown. Equal for equal states; O(state).
+    /// The current state hash, folded to the 64 bits that are shown. Equal for equal states; O(state).
     pub fn state_hash(&mut self) -> u64 {
         state_hash(self.world_mut()).fold()
     }
 
-    /// By how much real time the server has fallen behind for good since it began to keep [`Pace::RealTime`]; zero at other
-    /// paces.
+    /// The real time that the server has skipped since [`Pace::RealTime`] began; zero at other paces.
     #[must_use]
     pub fn time_lost(&self) -> Duration {
         self.pacer.as_ref().map_or(Duration::ZERO, Pacer::time_lost)
     }
 
-    /// Sets the sink that gets the packets, in place of the one before: [`Outbox::set_sink`].
+    /// Sets the sink that receives the packets, in place of the previous one: [`Outbox::set_sink`].
     ///
     /// ```
     /// use throng::outbox::MemorySink;
@@ -314,7 +314,7 @@ impl Server {
         outbox.set_sink(Box::new(sink));
     }
 
-    /// The world, to look at.
+    /// The world, to read.
     #[must_use]
     pub fn world(&self) -> &World {
         self.app.world()

@@ -1,19 +1,20 @@
-//! Area of interest: who sees whom in a scene, exactly, under caps.
+//! Area of interest: which objects see each other in a scene, exactly, with limits per viewer.
 //!
 //! ```text
 //! Position ──locate──▶ sticky GridCell ──update──▶ bit rows + Enter / Leave ──▶ sync
 //! ```
-//! The grid, the views and what they guarantee are `throng_aoi`, whose items are re-exported here; it knows nothing of the ECS,
-//! and an app of any kind can use it alone.
+//! The grid and the views are in the crate `throng_aoi`, which documents their guarantees. This module re-exports its items.
+//! The crate does not depend on the ECS and can be used alone.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `plugin` | components and messages of the tick |
+//! | `plugin` | components, messages and systems of the tick |
 //!
-//! Invariants, after each tick: those of [`SceneViews`]; bands are right once every viewer had its turn (`rerank_ticks`).
+//! Invariants, after each tick: those of [`SceneViews`]; distance bands are correct after every viewer was ranked again
+//! (`rerank_ticks`).
 //!
-//! Cost: that of [`SceneViews`]; bench `aoi::*`, and `throng bench aoi` beside the modules `reference` and `sets` of the feature
-//! `bench`.
+//! Cost: that of [`SceneViews`]; bench `aoi::*`, and `throng bench aoi` next to the modules `reference` and `sets` of the
+//! feature `bench`.
 
 mod plugin;
 

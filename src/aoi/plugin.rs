@@ -1,22 +1,22 @@
-//! Interest management in the tick: objects and positions in, links out, told as events.
+//! Interest management in the tick: reads objects and positions, updates view links, emits events.
 //!
 //! ```text
-//! ObjectDespawned, ObjectSpawned, ObjectTeleported, AffiliationChanged, ViewRerankRequest,     ┌─▶ SceneInterest::events
-//! Changed<Position …> ──follow──▶ SceneViews ──update_views──▶ links ───┤
-//!                                                                       └─tell─▶ ViewEntered, ViewLeft ─▶ observers
+//! ObjectDespawned, ObjectSpawned, ObjectTeleported, ┐
+//! AffiliationChanged, ViewRerankRequest,            ├─track_objects─▶ SceneViews ─update_views─┬─▶ SceneInterest::events
+//! Changed<Position …>                               ┘                                          └─▶ ViewEntered, ViewLeft ─▶ observers
 //! ```
 //! | file | holds |
 //! |---|---|
 //! | `settings` | limits and rates of the update, and its counters |
-//! | `components` | what an embedder puts on scenes and objects, rules among it |
+//! | `components` | components for scenes and objects, view rules included |
 //! | `exceptions` | objects that are shown to one viewer, or hidden from one |
 //! | `commands` | the same by commands |
-//! | `interest` | the views of a scene, their update, and what is told of it |
-//! | `bearers` | who has, or had last, each id |
-//! | `tell` | what is told: messages, and events for observers |
-//! | `views` | whom an entity sees and who sees it, for systems |
-//! | `follow` | views follow the world |
-//! | `check` | views against the world, by brute force |
+//! | `interest` | the views of a scene, their update and their events |
+//! | `entities` | the entity that has, or last had, each object id |
+//! | `messages` | messages, and events for observers |
+//! | `views` | seen objects and watchers by entity, for systems |
+//! | `track_objects` | applies changes of the world to the views |
+//! | `check` | compares views with the world, by brute force |
 
 mod check;
 mod commands;
@@ -48,7 +48,7 @@ use crate::memory::MemoryAppExt;
 use crate::sim::{CounterDelta, HashAppExt, SimSystems, WorkAppExt};
 use crate::world::{Npc, ObjectHashAppExt, Player, Scenes, WorldPlugin};
 
-/// Keeps everybody's view list right. Adds [`WorldPlugin`] when it is missing.
+/// Keeps the view list of every viewer up to date. Adds [`WorldPlugin`] when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AoiPlugin;
 

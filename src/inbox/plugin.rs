@@ -46,31 +46,31 @@ impl InboxPlugin {
     }
 }
 
-/// How many messages may wait, how many one client may send, and how much of a tick goes to them.
+/// Limits of queued messages, quotas per client, and the time of a tick for messages.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct InboxSettings {
-    /// Messages handled a tick, whatever the budget is; the rest waits for the next.
+    /// Messages handled per tick, whatever the budget is; the rest waits for the next.
     pub messages_per_tick_max: u32,
-    /// Messages that may wait; further ones are refused.
+    /// The maximum number of queued messages; further ones are refused.
     pub backlog_max: u32,
-    /// Messages of one client that may wait. A further input takes the place of the oldest input; anything else is refused.
+    /// The maximum number of queued messages of one client. A further input replaces the oldest input; anything else is refused.
     pub client_backlog_max: u32,
-    /// Messages of one client that has not logged in that may wait; further ones are refused.
+    /// The maximum number of queued messages of one client that has not logged in; further ones are refused.
     #[serde(alias = "newcomer_backlog_max")]
     pub unauthenticated_client_backlog_max: u32,
-    /// Messages of all clients that have not logged in that may wait; further ones are refused.
+    /// The maximum number of queued messages of all clients that have not logged in; further ones are refused.
     #[serde(alias = "newcomers_backlog_max")]
     pub unauthenticated_backlog_max: u32,
     /// How much one client may send.
     pub quota: ClientQuota,
-    /// How much of a tick goes to messages.
+    /// How much of a tick may be spent on messages.
     pub budget: BudgetRule,
-    /// What messages are reckoned to cost, so that a run repeats itself.
+    /// Estimated costs of messages, so that a run is reproducible.
     pub costs: MessageCosts,
-    /// Whether a clock is read in place of `costs`: for servers in real time. What is handled in which tick depends on the
-    /// machine then.
+    /// Whether a clock is read instead of `costs`: for servers in real time. Which messages a tick handles then depends on the
+    /// machine.
     #[serde(alias = "is_timed")]
     pub use_clock: bool,
 }
@@ -92,8 +92,9 @@ impl Default for InboxSettings {
 }
 
 impl InboxSettings {
-    /// The budget of the reference design, which was made for a client's frame: 20 ms, one more a tick while more than 100
-    /// wait, one less otherwise, within 20 to 40 ms; above 300 waiting everything is handled. For comparisons.
+    /// The budget of the reference design, which was made for a client's frame: 20 ms, one more per tick while more than 100
+    /// messages are queued, one less otherwise, within 20 to 40 ms; above 300 queued messages everything is handled. For
+    /// comparisons.
     #[must_use]
     pub fn reference() -> Self {
         Self {
@@ -103,7 +104,7 @@ impl InboxSettings {
         }
     }
 
-    /// The limits of the queue, in ticks of so many nanoseconds.
+    /// The limits of the queue, for ticks of so many nanoseconds.
     #[must_use]
     pub fn limits(&self, tick_ns: u64) -> InboxLimits {
         InboxLimits {
@@ -117,14 +118,14 @@ impl InboxSettings {
     }
 }
 
-/// Where what arrives waits; transports put it there by a [`TransportHandle`](crate::session::TransportHandle).
+/// The queue of received messages; transports fill it through a [`TransportHandle`](crate::session::TransportHandle).
 #[derive(Resource, Debug, Default)]
 pub struct Inbox {
     intake: Arc<Mutex<Intake>>,
 }
 
 impl Inbox {
-    /// The intake; transports wait as long as it is held, so that is moments.
+    /// Locks the intake. Hold it only for a short time, since transports wait for it.
     pub(crate) fn intake(&self) -> MutexGuard<'_, Intake> {
         lock(&self.intake)
     }
@@ -134,20 +135,20 @@ impl Inbox {
         self.intake.clone()
     }
 
-    /// How many messages wait.
+    /// The number of queued messages.
     #[must_use]
     pub fn backlog(&self) -> usize {
         self.intake().queue.len()
     }
 
-    /// What became of messages so far.
+    /// Counters of all messages so far.
     #[must_use]
     pub fn counters(&self) -> InboxCounters {
         self.intake().queue.counters()
     }
 }
 
-/// Locks the intake. Whoever panicked with it in hand left it whole between two calls, or at worst lost a message.
+/// Locks the intake. A thread that panicked while it held the lock left it valid between two calls, or at worst lost a message.
 pub(crate) fn lock(intake: &Mutex<Intake>) -> MutexGuard<'_, Intake> {
     intake.lock().unwrap_or_else(PoisonError::into_inner)
 }

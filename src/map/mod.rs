@@ -1,7 +1,7 @@
 //! Obstacle maps of scenes and their edits in the tick, on the maps of `throng_nav`.
 //!
 //! ```text
-//! edit_map ──▶ SceneMap ──▶ MapEdited ──▶ those who depend on it
+//! edit_map ──▶ SceneMap ──▶ MapEdited ──▶ modules that depend on the map
 //!                 └─ settled over the following ticks
 //! ```
 //! | file | holds |

@@ -1,4 +1,4 @@
-//! Maps of scenes: shared, edited while running, settled in slices, and whoever depends on one learns which rectangle
+//! Maps of scenes: shared, editable at run time, settled in slices. Modules that depend on a map receive the rectangle that
 //! changed.
 
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ use crate::memory::MemoryAppExt;
 use crate::sim::{HashAppExt, SimSystems};
 use crate::world::{SceneId, Scenes, SimScene, WorldPlugin};
 
-/// The cost of settling maps in a tick, as [`TileMap::finish_splits`] counts it, for the maps of all scenes together and again for
-/// all that are made of them for wide bodies: some 100 µs.
+/// The cost of settling maps in a tick, as [`TileMap::finish_splits`] counts it, for the maps of all scenes together, and again
+/// for all maps derived from them for wide bodies: about 100 µs.
 const SPLIT_RUNS_PER_TICK_MAX: usize = 8_192;
 
-/// What each of so many maps that are not settled gets of it.
+/// The part of it for each of so many maps that are not settled.
 pub(crate) fn split_runs_per_map(maps: usize) -> usize {
     (SPLIT_RUNS_PER_TICK_MAX / maps.max(1)).max(1)
 }
@@ -58,13 +58,13 @@ impl MapPlugin {
     }
 }
 
-/// A map that does not reach as far as its scene: nobody finds a path where there are no tiles.
+/// Warns of a map that is smaller than its scene: without tiles there are no paths.
 fn warn_size_mismatch(inserted: On<Insert<SceneMap>>, scenes: Query<(&SimScene, &SceneMap)>) {
     let Ok((scene, map)) = scenes.get(inserted.entity) else {
         return;
     };
     let (scene_m, map_m) = (scene.size_m(), map.size_m());
-    // Sides that are no whole number of tiles leave less than one over.
+    // If a side is not a whole number of tiles, less than one tile is missing.
     if (scene_m - map_m).cmpge(Vec2::splat(map.tile_m)).any() {
         let scene = scene.id().0;
         warn!(scene, %scene_m, %map_m, "map smaller than its scene: no paths beyond the map");
@@ -108,7 +108,7 @@ impl SceneMap {
         self.tile_m
     }
 
-    /// How many edits changed it.
+    /// The number of edits so far.
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
@@ -138,7 +138,7 @@ impl SceneMap {
         (tile.as_vec2() + 0.5) * self.tile_m
     }
 
-    /// Whether somebody can stand there.
+    /// Whether an object can stand there.
     #[must_use]
     pub fn is_free_at(&self, position: Vec2) -> bool {
         self.map.is_free(self.tile_at(position))
@@ -148,26 +148,27 @@ impl SceneMap {
 /// A scene's map was edited.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapEdited {
-    /// The scene's number.
+    /// The id of the scene.
     pub scene: SceneId,
-    /// The scene's entity.
+    /// The entity of the scene.
     pub scene_entity: Entity,
-    /// Every changed tile lies in it.
+    /// Contains every changed tile.
     pub rect: TileRect,
     /// The map's [fingerprint](TileMap::fingerprint) before the edit.
     pub before: u64,
-    /// And after it.
+    /// The fingerprint after it.
     pub after: u64,
 }
 
-/// Edits the map of a scene, and gives the rectangle that really changed; [`MapEdited`] tells those who depend on it.
+/// Edits the map of a scene, and returns the rectangle that really changed; [`MapEdited`] notifies modules that depend on the
+/// map.
 ///
-/// What the edit leaves to be [settled](TileMap::finish_splits) is, from the next tick on.
+/// Work that the edit leaves to be [settled](TileMap::finish_splits) is done from the next tick on.
 ///
 /// Cost: that of [`TileMap::edit`], and a copy of the map when another scene shares it.
 ///
 /// # Errors
-/// [`MapError`] when the rectangle is not on the map; nothing is changed then. A scene without a map changes nothing.
+/// [`MapError`] when the rectangle is not on the map; nothing is changed then. In a scene without a map nothing changes.
 pub fn edit_map(
     world: &mut World,
     scene: Entity,
@@ -197,10 +198,10 @@ pub fn edit_map(
     Ok(Some(rect))
 }
 
-/// Goes on with what edits left over of the maps, before anything of the tick reads or edits them.
+/// Continues the work that edits left, before any system of the tick reads or edits the maps.
 ///
-/// A map that is shared, or held by a build in the background, is copied first, once. Settling changes no tile and nothing
-/// that follows from the tiles, so it is no change to those who watch for changed maps.
+/// A map that is shared, or used by a background build, is copied first, once. Settling changes no tile and nothing that
+/// follows from the tiles, so it does not count as a change of the map.
 fn finish_map_splits(scenes: Res<Scenes>, mut maps: Query<&mut SceneMap>) {
     let is_settled = |map: &SceneMap| map.map.has_final_regions();
     let unsettled = maps.iter().filter(|map| !is_settled(map)).count();
@@ -217,7 +218,7 @@ fn finish_map_splits(scenes: Res<Scenes>, mut maps: Query<&mut SceneMap>) {
     }
 }
 
-/// The maps of all scenes, those that share one counted once.
+/// Memory of the maps of all scenes; a shared map counts once.
 fn map_bytes(world: &World) -> usize {
     let Some(mut maps) = world.try_query::<&SceneMap>() else {
         return 0;
@@ -293,7 +294,7 @@ mod tests {
     fn large_split_finishes_over_ticks_and_other_maps_stay_shared() {
         let mut app = App::new();
         app.add_plugins(MapPlugin);
-        // A comb: cut in the middle of its back, each half is far more than an edit looks at.
+        // A comb: cut in the middle of its back, each half has far more tiles than an edit examines.
         let comb = TileMap::from_fn(600, 400, |x, y| y > 0 && x % 2 == 1).unwrap();
         let shared = Arc::new(comb);
         let [a, b, c] = [(); 3].map(|()| {

@@ -9,23 +9,23 @@ use bevy_ecs::storage::TableId;
 
 use super::{MemoryUse, heap_bytes_of};
 
-/// Registers what a module holds, so that [`memory_by_module`] can tell it. Nothing of it costs anything in a tick but
-/// [`add_counted_message`](Self::add_counted_message), a look at a length.
+/// Registers the memory of a module for [`memory_by_module`]. It costs nothing in a tick, except
+/// [`add_counted_message`](Self::add_counted_message), which reads a length.
 pub trait MemoryAppExt {
-    /// Counts a resource's heap; what it is itself is among the components.
+    /// Counts the heap memory of a resource; the resource itself counts as a component.
     fn count_memory<R: Resource + MemoryUse>(&mut self, module: &'static str) -> &mut Self;
 
-    /// Counts the heap of a component of all entities.
+    /// Counts the heap memory of a component of all entities.
     fn count_component_memory<C: Component + MemoryUse>(
         &mut self,
         module: &'static str,
     ) -> &mut Self;
 
-    /// Adds a message, and counts those that are kept. Bevy does not tell how much room it keeps for them: each of the two lists is taken to have grown, by
-    /// doubling, to the most that there were of them in an update.
+    /// Adds a message type and counts its memory. Bevy does not expose the capacity of its buffers: each of the two buffers is
+    /// assumed to have grown, by doubling, to the maximum number of messages in an update.
     fn add_counted_message<M: Message>(&mut self, module: &'static str) -> &mut Self;
 
-    /// Counts what is not to be seen so.
+    /// Counts other memory with a function.
     fn count_memory_by(&mut self, module: &'static str, bytes: fn(&World) -> usize) -> &mut Self;
 }
 
@@ -64,7 +64,7 @@ impl MemoryAppExt for App {
                         [new, messages.len() - new]
                     })
                 },
-                // A message lies there with its number and who wrote it.
+                // A stored message has its id and its location in the source.
                 message_bytes: size_of::<(MessageId<M>, M)>(),
                 peaks: [0; 2],
             });
@@ -78,20 +78,20 @@ impl MemoryAppExt for App {
     }
 }
 
-/// The modules and how to count what they hold.
+/// The modules and their counting functions.
 #[derive(Resource, Default)]
 struct MemorySources(Vec<(&'static str, fn(&World) -> usize)>);
 
-/// How many messages there were at most in each of the two lists that take turns.
+/// The maximum number of messages in each of the two alternating buffers.
 #[derive(Resource, Default)]
 struct MessagePeaks(Vec<MessagePeak>);
 
 struct MessagePeak {
     module: &'static str,
-    /// How many are in the list that is written to now, and in the other one.
+    /// The lengths of the buffer that is written now, and of the other one.
     written: fn(&World) -> [usize; 2],
     message_bytes: usize,
-    /// Of the same two.
+    /// Of the same two buffers.
     peaks: [usize; 2],
 }
 
@@ -104,14 +104,15 @@ fn record_message_peaks(world: &mut World) {
         for peak in &mut all.0 {
             let [new, old] = (peak.written)(world);
             let [before_new, before_old] = peak.peaks;
-            // What was written to is the other list now.
+            // The buffers were swapped.
             peak.peaks = [new.max(before_old), old.max(before_new)];
         }
     });
 }
 
-/// The bytes that each module holds on the heap, `nav_maps` for what `nav` has prepared of maps, and `ecs` for what the entities and
-/// components themselves take. Without what the allocator adds. O(entities + what they own): milliseconds for thousands of objects.
+/// The bytes that each module has on the heap; `nav_maps` for the search data that `nav` prepares of maps, and `ecs` for
+/// entities and components themselves. Without the overhead of the allocator. O(entities + what they own): milliseconds for
+/// thousands of objects.
 #[must_use]
 pub fn memory_by_module(world: &World) -> BTreeMap<&'static str, usize> {
     let mut modules = BTreeMap::from([("ecs", entity_bytes(world))]);
@@ -121,7 +122,7 @@ pub fn memory_by_module(world: &World) -> BTreeMap<&'static str, usize> {
     }
     let peaks = world.get_resource::<MessagePeaks>();
     for peak in peaks.iter().flat_map(|peaks| &peaks.0) {
-        // Lists that grow by doubling, from four on.
+        // Buffers that grow by doubling, from four on.
         let room = |&most: &usize| {
             if most == 0 {
                 0
@@ -135,11 +136,11 @@ pub fn memory_by_module(world: &World) -> BTreeMap<&'static str, usize> {
     modules
 }
 
-/// What tables, sparse sets and the list of entities take: capacity times what a row of each table has, change ticks included.
+/// Memory of tables, sparse sets and the list of entities: capacity times the size of a row, change ticks included.
 fn entity_bytes(world: &World) -> usize {
-    /// When a component was added and changed.
+    /// The ticks in which a component was added and changed.
     const TICKS_BYTES: usize = 8;
-    /// Where an entity is, and when it came there.
+    /// The location of an entity, and the tick and place of its spawn.
     const LOCATION_BYTES: usize = 32;
     let column_bytes = |id| {
         let info = world.components().get_info(id);
@@ -199,7 +200,7 @@ mod tests {
             .count_component_memory::<Carried>("carriers")
             .add_counted_message::<Told>("told")
             .count_memory_by("pure", |_| 7);
-        // What is not there yet holds nothing.
+        // A resource that does not exist yet has no memory.
         assert_eq!(memory_by_module(app.world())["pure"], 7);
         app.insert_resource(Held(Vec::with_capacity(100)));
         for bytes in [10, 20] {
@@ -216,7 +217,7 @@ mod tests {
             .for_each(|count| write(&mut app, count));
         let modules = memory_by_module(app.world());
         assert_eq!((modules["pure"], modules["carriers"]), (807, 30));
-        // 50 and 30 of them, at least 32 bytes each.
+        // 50 and 30 of them, with at least 32 bytes each.
         assert!(
             modules["told"] >= (64 + 32) * size_of::<Told>(),
             "{modules:?}"

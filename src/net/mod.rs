@@ -1,5 +1,5 @@
-//! A server's world that listens: UDP, and with the features `web` and `webtransport` browsers. The transport is `throng_net`, whose page
-//! has its packets byte by byte.
+//! Listening servers: UDP, and with the features `web` and `webtransport` browsers. The transport is `throng_net`, which
+//! documents its packets byte by byte.
 //!
 //! | file | holds |
 //! |---|---|

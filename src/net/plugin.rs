@@ -1,4 +1,4 @@
-//! A server's world that listens.
+//! Listens for UDP clients.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,17 +20,17 @@ use crate::session::TransportHandle;
 use crate::sync::SyncSettings;
 use crate::wire::ClientId;
 
-/// The longest packet of the server that always fits into one of the transport's, with its head and sealing, in bytes.
+/// The longest packet of the server that always fits into a packet of the transport, with header and encryption, in bytes.
 const WIRE_PACKET_BYTES_MAX: usize = 1_150;
 
 /// Settings of a listening server.
 #[derive(Clone, Debug)]
 pub struct ListenSettings {
-    /// Number of the game and its version; [`PROTOCOL_ID`] by default.
+    /// Id of the game and its version; [`PROTOCOL_ID`] by default.
     pub protocol_id: u64,
     /// The public addresses of the server: a token must name one. If empty, the address that the server listens on.
     pub public_addresses: Vec<SocketAddr>,
-    /// Connect requests per second from one address (IPv6: a network of 64 bits), and at once after a pause.
+    /// Connect requests per second from one address (IPv6: a network of 64 bits), also as a burst after a pause.
     pub requests_per_s: u32,
     /// Used tokens. Share it between all listeners of a server, so that each token admits once.
     pub used_tokens: UsedTokens,
@@ -59,7 +59,7 @@ impl Default for ListenSettings {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// The address does not exist here, or another process uses it.
+    /// The address does not exist on this machine, or another process uses it.
     #[error("cannot listen on {address}: {source}")]
     Socket {
         /// The address.
@@ -67,7 +67,7 @@ pub enum ListenError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The address stands for all addresses of the machine, and no public address is given, which tokens could name.
+    /// The address is a wildcard for all addresses of the machine, and no public address is given that tokens could name.
     #[error(
         "{address} stands for all addresses of this machine: name the public addresses of the server, too"
     )]
@@ -132,7 +132,7 @@ impl ConnectionHandler for TransportHandle {
     }
 
     fn receive(&self, client: ClientId, message: &[u8]) {
-        // A refusal is counted where it happens, and nothing is to be done about it.
+        // A refusal is counted where it happens, and needs no reaction.
         let _ = Self::receive(self, client, message);
     }
 
@@ -172,7 +172,7 @@ pub(super) fn connection_handler(world: &mut World) -> Arc<dyn ConnectionHandler
     Arc::new(world.get_resource_or_init::<TransportHandle>().clone())
 }
 
-/// Makes the packets of the outbox no longer than this.
+/// Limits the packets of the outbox to this length.
 pub(super) fn limit_packets(world: &mut World, bytes_max: usize) {
     let mut outbox = world.get_resource_or_init::<OutboxSettings>();
     outbox.mtu_bytes = outbox.mtu_bytes.min(bytes_max);
@@ -184,7 +184,7 @@ pub(super) fn set_sink(world: &mut World, sink: impl PacketSink + 'static) {
     outbox.set_sink(Box::new(sink));
 }
 
-/// A gate for a server that was asked to listen on the first address, and listens on the second.
+/// A handshake for a server that was configured with the first address, and listens on the second.
 pub(super) fn server_handshake(
     settings: &ListenSettings,
     (address, bound): (SocketAddr, SocketAddr),

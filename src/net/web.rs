@@ -1,4 +1,4 @@
-//! A server's world that listens for browsers.
+//! Listens for browsers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,8 +15,8 @@ use crate::map::{TileMap, TileRect};
 use crate::outbox::{Outbox, PacketSink};
 use crate::wire::ClientId;
 
-/// The longest packet of the server that always fits into a datagram of WebTransport, with the head of the packet around it and what QUIC
-/// adds, in bytes.
+/// The longest packet of the server that always fits into a WebTransport datagram, with the packet header and the overhead of
+/// QUIC, in bytes.
 #[cfg(feature = "webtransport")]
 const WIRE_PACKET_BYTES_MAX: usize = 1_140;
 

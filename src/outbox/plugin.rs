@@ -16,13 +16,13 @@ use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::sim::{HashAppExt, SimSystems, SimTick, Workers};
 use crate::wire::{ClientId, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, PacketTotals};
 
-/// The most threads there may be.
+/// The maximum number of sender threads.
 const SHARDS_MAX: u32 = 64;
 
-/// The least that a ring has: the longest message and what stands beside it fit.
+/// The minimum size of a ring: the longest message and its header fit.
 const RING_BYTES_MIN: usize = 2 * MESSAGE_BYTES_MAX;
 
-/// Hands the tick's news to a [`PacketSink`].
+/// Sends the messages of a tick to a [`PacketSink`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OutboxPlugin;
 
@@ -44,23 +44,23 @@ impl OutboxPlugin {
     }
 }
 
-/// How packets are sent: by how many threads, how long, and how much may wait. A change takes effect at the next Send; one of the threads waits until they have delivered everything.
+/// How packets are sent: number of threads, packet length, limits of waiting data. A change takes effect at the next Send; a
+/// change of the threads waits until they have delivered everything.
 #[derive(Resource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct OutboxSettings {
-    /// Sender threads, each for a share of the clients; at most 64. 0 puts packets together in the tick, which is what a
-    /// deterministic run does.
+    /// Sender threads, each for a range of clients; at most 64. 0 assembles packets in the tick, as a deterministic run requires.
     #[serde(alias = "shards")]
     pub sender_threads: u32,
-    /// Bytes of each thread's ring, at least 2 MiB.
+    /// Size of each thread's ring, in bytes, at least 2 MiB.
     pub ring_bytes: usize,
-    /// Bytes of reliable messages that may wait for room in the rings, of all clients together.
+    /// The maximum size of reliable messages that wait for space in the rings, in bytes, of all clients together.
     #[serde(alias = "spill_bytes_max")]
     pub spill_queue_bytes_max: usize,
-    /// Bytes of reliable messages that may wait for one client; one for which more would is closed.
+    /// The maximum size of reliable messages that wait for one client, in bytes; a client that exceeds it is closed.
     pub spill_client_bytes_max: usize,
-    /// The longest packet, in bytes; brought between 500 and 65,507.
+    /// The longest packet, in bytes; clamped to 500 to 65,507.
     pub mtu_bytes: usize,
 }
 
@@ -91,46 +91,46 @@ impl OutboxSettings {
     }
 }
 
-/// More waited for a client than may: it gets nothing more, and its session is to be ended.
+/// A client exceeded its limit of waiting messages: it receives nothing more, and its session has to be ended.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowConsumerDetected {
-    /// The client whose session is to be ended.
+    /// The client whose session has to be ended.
     pub client: ClientId,
 }
 
-/// What leaves the server. When it is dropped, all that was accepted is delivered.
+/// Packets of the server. When it is dropped, everything that was accepted is delivered.
 #[derive(Resource)]
 pub struct Outbox {
     batch: OutgoingBatch,
-    /// Of the clients that no thread has.
+    /// For clients that no thread serves.
     assembler: Assembler,
     bandwidth_limits: BandwidthLimits,
-    /// What was sent without threads.
+    /// Totals of packets sent without threads.
     inline: PacketTotals,
     sink: SinkSource,
     threads: Option<SenderThreads>,
-    /// What was done by threads that ended since.
+    /// Counters of threads that have ended.
     ended_counters: SenderCounters,
-    /// With these settings no thread could be started: it is not tried again before they change.
+    /// Settings with which no thread could be started: not tried again until they change.
     failed_spec: Option<SenderSpec>,
 }
 
-/// Threads and what they were started with.
+/// Threads and the settings that they were started with.
 struct SenderThreads {
     senders: Senders,
     spec: SenderSpec,
-    /// The one sink of all of them, if they share one.
+    /// The sink that all of them share, if any.
     shared: Option<Arc<Mutex<Box<dyn PacketSink>>>>,
 }
 
-/// Where sinks come from.
+/// The source of sinks.
 enum SinkSource {
-    /// One for all. While threads share it, one that forgets stands here.
+    /// One for all. While threads share it, a sink that discards packets is stored here.
     One(Box<dyn PacketSink>),
     /// One for each thread.
     Each {
         make: Box<dyn FnMut(usize) -> Box<dyn PacketSink> + Send + Sync>,
-        /// For what is sent without threads.
+        /// For packets that are sent without threads.
         inline: Option<Box<dyn PacketSink>>,
     },
 }
@@ -145,7 +145,7 @@ impl SinkSource {
 }
 
 impl Default for Outbox {
-    /// An outbox whose packets are counted and forgotten.
+    /// An outbox that counts and discards its packets.
     fn default() -> Self {
         Self {
             batch: OutgoingBatch::default(),
@@ -168,16 +168,16 @@ impl Drop for Outbox {
 }
 
 impl Outbox {
-    /// Sends what comes from now on to another sink; the one before has got everything. Several threads share it behind a
-    /// lock.
+    /// Sends packets to another sink from now on; the previous one has received all earlier packets. Several threads share it
+    /// behind a lock.
     pub fn set_sink(&mut self, sink: Box<dyn PacketSink>) {
         self.stop_threads();
         self.send_deferred();
         self.sink = SinkSource::One(sink);
     }
 
-    /// Sends what comes from now on to sinks that `make` makes: one a thread, which share nothing. The number is the thread's,
-    /// from 0 on; it has the clients whose number leaves it as rest when divided by the number of threads.
+    /// Sends packets from now on to sinks that `make` creates, one per thread, without sharing. The number is that of the thread,
+    /// from 0 on; the thread serves the clients whose id modulo the number of threads is this number.
     pub fn set_sink_per_thread(
         &mut self,
         make: impl FnMut(usize) -> Box<dyn PacketSink> + Send + Sync + 'static,
@@ -188,27 +188,27 @@ impl Outbox {
         self.sink = SinkSource::Each { make, inline: None };
     }
 
-    /// The news of this tick that are not sent yet; Replicate fills them, Send sets their tick and empties them.
+    /// The messages of this tick that are not sent yet. Replicate fills the batch; Send sets its tick and empties it.
     pub const fn batch_mut(&mut self) -> &mut OutgoingBatch {
         &mut self.batch
     }
 
-    /// Models a client's line: it takes so many bytes a tick, packet headers included; `None` is any number, as at first.
-    /// What is too much waits, is dropped or closes the client as at a full ring, but the same in every run. Without threads
-    /// only, and forgotten when those start; ends with the client.
+    /// Simulates a client's connection that takes so many bytes per tick, packet headers included; `None` for no limit, as by
+    /// default. Data above the limit waits, is dropped or closes the client as with a full ring, but the same in every run. Only
+    /// without threads, and removed when those start; ends with the client.
     pub fn limit_bandwidth(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {
         if self.threads.is_none() {
             self.bandwidth_limits.set(client, bytes_per_tick);
         }
     }
 
-    /// Bytes of messages that wait for modelled lines.
+    /// Bytes of messages that wait for simulated connections.
     #[must_use]
     pub fn deferred_bytes(&self) -> usize {
         self.bandwidth_limits.pending_bytes()
     }
 
-    /// Sends what waits for modelled lines, at once.
+    /// Sends everything that waits for simulated connections.
     fn send_deferred(&mut self) {
         let sink = self.sink.inline();
         let written = self
@@ -218,14 +218,14 @@ impl Outbox {
         sink.flush();
     }
 
-    /// Waits until everything that was sent has reached the sinks, if there are threads. Not for use in a tick.
+    /// Waits until everything that was sent has reached the sinks, if there are threads. Do not call it in a tick.
     pub fn flush(&mut self) {
         if let Some(threads) = &mut self.threads {
             threads.senders.flush();
         }
     }
 
-    /// Starts and ends threads until they are as the settings say.
+    /// Starts and ends threads to match the settings.
     fn apply_settings(&mut self, settings: &OutboxSettings) {
         let spec = settings.spec();
         let running = self.threads.as_ref().map(|threads| threads.spec);
@@ -271,7 +271,7 @@ impl Outbox {
         }
     }
 
-    /// Ends the threads, after they delivered everything.
+    /// Ends the threads, after they have delivered everything.
     fn stop_threads(&mut self) {
         let Some(SenderThreads {
             mut senders,
@@ -287,7 +287,7 @@ impl Outbox {
         self.restore_sink(shared);
     }
 
-    /// The sink of all threads is that of the tick again.
+    /// Returns the shared sink of the threads to the tick.
     fn restore_sink(&mut self, shared: Option<Arc<Mutex<Box<dyn PacketSink>>>>) {
         let sink = shared.and_then(|shared| Arc::try_unwrap(shared).ok());
         if let (Some(sink), SinkSource::One(place)) = (sink, &mut self.sink) {
@@ -296,7 +296,7 @@ impl Outbox {
     }
 }
 
-/// What was sent. With threads, what they had told of when the tick last asked.
+/// Counters of sent packets. With threads: as last reported by the threads.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutboxStats {
     /// Packets handed to the sink.
@@ -305,21 +305,21 @@ pub struct OutboxStats {
     pub bytes: u64,
     /// Messages in them.
     pub messages: u64,
-    /// Messages that were dropped because they are longer than their channel takes.
+    /// Messages that were dropped because they are longer than their channel allows.
     pub too_long: u64,
-    /// Packets that the sink could not pass on.
+    /// Packets that the sink failed to send.
     pub sink_errors: u64,
-    /// How often a thread's ring, or a modelled line, did not take a tick's news at once.
+    /// How often a thread's ring, or a simulated connection, could not take the data of a tick at once.
     pub stalls: u64,
-    /// Unreliable messages that were dropped then.
+    /// Unreliable messages that were dropped as a result.
     pub dropped: u64,
-    /// Reliable messages that had to wait then.
+    /// Reliable messages that had to wait as a result.
     pub spilled: u64,
-    /// Clients that were closed because too much waited for them.
+    /// Clients that were closed because their waiting messages exceeded the limit.
     pub disconnected: u64,
-    /// Messages and lines for clients that were closed before, and messages that no ring takes.
+    /// Messages and updates for clients that were closed before, and messages that fit into no ring.
     pub refused: u64,
-    /// The most that was in a ring, in bytes.
+    /// The maximum fill of a ring, in bytes.
     pub ring_high_water_bytes: usize,
 }
 
@@ -416,7 +416,7 @@ mod tests {
     use crate::outbox::MemorySink;
     use crate::wire::CloseReason;
 
-    /// An app whose Replicate greets some clients every tick.
+    /// An app whose Replicate sends a message to some clients every tick.
     fn app(settings: OutboxSettings) -> App {
         fn write_hello(mut outbox: ResMut<Outbox>, tick: Res<SimTick>) {
             let batch = outbox.batch_mut();
@@ -446,7 +446,7 @@ mod tests {
         }
     }
 
-    /// Each client's packets.
+    /// The packets of each client.
     fn packets(sink: &MemorySink) -> BTreeMap<u32, Vec<Vec<u8>>> {
         let mut packets: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
         for (client, packet) in sink.take().packets.iter() {
@@ -487,7 +487,7 @@ mod tests {
                 (expected + 40, expected + 40)
             );
         }
-        // What is accepted is delivered when the app goes.
+        // Accepted packets are delivered when the app is dropped.
         drop(app);
         assert_eq!(
             self::packets(&sink).values().map(Vec::len).sum::<usize>(),

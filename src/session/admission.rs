@@ -1,8 +1,9 @@
-//! The login queue: authenticated players wait here for a free place. Some places are reserved for certain classes.
+//! The login queue: authenticated players wait here for a free slot. Some slots are reserved for certain classes.
 //!
 //! Invariants:
 //! - Higher classes are admitted first; within a class, in order of arrival.
-//! - Never more than `players_max` players are admitted, and no place that is reserved for a higher class is given to a lower one.
+//! - Never more than `players_max` players are admitted, and no slot that is reserved for a higher class is given to a lower
+//!   one.
 //! - The first player of the queue is admitted as soon as any player of its class could be.
 
 use std::cmp::Reverse;
@@ -12,24 +13,24 @@ use super::authentication::AdmissionClass;
 use crate::memory::MemoryUse;
 use crate::wire::ClientId;
 
-/// Where somebody stands.
+/// The position of a client in the login queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct QueueKey {
     class: Reverse<AdmissionClass>,
     nth: u64,
 }
 
-/// The line.
+/// The login queue.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct LoginQueue {
     waiting: BTreeMap<QueueKey, ClientId>,
     arrivals: u64,
-    /// Players inside, by class.
+    /// Admitted players, by class.
     inside: [u32; AdmissionClass::COUNT],
 }
 
 impl LoginQueue {
-    /// Puts a client at the end of its class.
+    /// Adds a client at the end of its class.
     pub fn push(&mut self, client: ClientId, class: AdmissionClass) -> QueueKey {
         self.arrivals += 1;
         let key = QueueKey {
@@ -40,24 +41,24 @@ impl LoginQueue {
         key
     }
 
-    /// Somebody leaves the line, if it stood there.
+    /// Removes a client from the queue, if it is there.
     pub fn remove(&mut self, key: QueueKey) {
         self.waiting.remove(&key);
     }
 
-    /// Who goes in now, if anybody: taken out of the line and not counted as inside yet.
+    /// The next client to admit, if any; it is removed from the queue and not counted as admitted yet.
     pub fn next_admissible(
         &self,
         players_max: u32,
         kept: [u32; AdmissionClass::COUNT],
     ) -> Option<(QueueKey, ClientId)> {
         let (&key, &client) = self.waiting.first_key_value()?;
-        // Of a lower class there is even less room.
+        // There is even less room for a lower class.
         self.has_room(key.class.0, players_max, kept)
             .then_some((key, client))
     }
 
-    /// Whether one more of a class may go in.
+    /// Whether one more player of a class may be admitted.
     pub fn has_room(
         &self,
         class: AdmissionClass,
@@ -72,28 +73,28 @@ impl LoginQueue {
         inside + free_of_others < u64::from(players_max)
     }
 
-    /// Somebody of a class went in.
+    /// Counts an admitted player.
     pub const fn enter(&mut self, class: AdmissionClass) {
         self.inside[class as usize] += 1;
     }
 
-    /// Somebody of a class came out.
+    /// Counts a player that left.
     pub const fn leave(&mut self, class: AdmissionClass) {
         self.inside[class as usize] -= 1;
     }
 
-    /// How many are inside.
+    /// The number of admitted players.
     #[cfg(test)]
     pub fn inside(&self) -> u32 {
         self.inside.iter().sum()
     }
 
-    /// How many stand in the line.
+    /// The number of queued clients.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The line, from its head.
+    /// The queue, from its head.
     pub fn iter(&self) -> impl Iterator<Item = ClientId> {
         self.waiting.values().copied()
     }
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn reserved_slots_are_filled_only_by_their_class() {
         let mut queue = LoginQueue::default();
-        // Ten places, of which one is kept for parties and two for staff.
+        // Ten slots, of which one is reserved for parties and two for staff.
         for _ in 0..7 {
             assert!(queue.has_room(Standard, 10, KEPT));
             queue.enter(Standard);
@@ -163,7 +164,7 @@ mod tests {
                     if queue.has_room(classes[class], players_max, kept) {
                         queue.enter(classes[class]);
                         inside[class] += 1;
-                        // Whoever is above could still take what is kept for it, unless others above took more.
+                        // A higher class could still take its reserved slots, unless other higher classes took more.
                         let free = players_max - inside.iter().sum::<u32>();
                         let owed: u32 = (class + 1..4).map(|above| kept[above].saturating_sub(inside[above])).sum();
                         prop_assert!(owed <= free);

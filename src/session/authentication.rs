@@ -10,11 +10,11 @@ use crate::inbox::VerifiedIdentity;
 use crate::wire::ClientId;
 use crate::world::PlayerId;
 
-/// Says who a client is. Asked in `Ingest`, once for each login; a look-up that takes time belongs on a thread of the
-/// authenticator's own, to which the [`LoginResponder`] is moved. Until it is answered, or
-/// [`authentication_timeout_s`](super::SessionSettings::authentication_timeout_s) is over, the client waits and nobody else does.
+/// Authenticates clients. Called in `Ingest`, once for each login. A lookup that takes time belongs on a thread of the
+/// authenticator, to which the [`LoginResponder`] is moved. Until the reply, or until
+/// [`authentication_timeout_s`](super::SessionSettings::authentication_timeout_s) has expired, only this client waits.
 pub trait Authenticator: Send + Sync {
-    /// Looks into a login, and answers it now or later. An answer that is dropped is none, and the client's time runs out.
+    /// Checks a login, and replies now or later. A dropped responder is no reply: the client's time expires.
     fn authenticate(&mut self, login: &LoginRequest<'_>, answer: LoginResponder);
 
     /// Whether a client may resume a session whose resume token it has. Called in `Ingest`, and must not block. Refuse players whom
@@ -31,67 +31,67 @@ pub trait Authenticator: Send + Sync {
     }
 }
 
-/// What a client says, and what is known of it.
+/// The login of a client, and what the server knows about the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoginRequest<'a> {
-    /// The client's number.
+    /// The client's id.
     pub client: ClientId,
-    /// Who it says it is.
+    /// The player that the client claims to be.
     pub player: PlayerId,
-    /// What is to prove it, as the game defines it; at most 512 bytes, and as hostile as any.
+    /// Proof of the claim, as the game defines it; at most 512 bytes, untrusted.
     pub credential: &'a [u8],
-    /// What its transport has proof of.
+    /// What its transport has verified.
     pub claims: VerifiedIdentity,
-    /// Where it comes from.
+    /// The address of the client.
     pub address: Option<SocketAddr>,
 }
 
 /// A client that wants to resume a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResumeAttempt {
-    /// The client's number.
+    /// The client's id.
     pub client: ClientId,
     /// The player of the session.
     pub player: PlayerId,
-    /// What the client's transport has proof of.
+    /// What the client's transport has verified.
     pub claims: VerifiedIdentity,
-    /// Where the client comes from.
+    /// The address of the client.
     pub address: Option<SocketAddr>,
 }
 
-/// In which order players go in when the server is full, and whose places are kept for them.
+/// The order of admission when the server is full; slots can be reserved for each class.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub enum AdmissionClass {
-    /// Anybody.
+    /// No special rights.
     #[default]
     #[serde(alias = "Anybody")]
     Standard,
-    /// Of a party that has somebody inside; sessions find that out by themselves.
+    /// Of a party that has an admitted member; sessions detect this themselves.
     Party,
-    /// Whom the game prefers.
+    /// Preferred by the game.
     Preferred,
-    /// Moderators, and whoever has to get in.
+    /// Moderators, and others who must always get in.
     Staff,
 }
 
 impl AdmissionClass {
-    /// How many there are.
+    /// The number of classes.
     pub const COUNT: usize = 4;
 }
 
-/// What the hook said of a client.
+/// The reply of the hook about a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LoginDecision {
     pub client: ClientId,
     pub identity: Option<(PlayerId, AdmissionClass)>,
 }
 
-/// Answers of the hook that the tick has not taken yet.
+/// Replies of the hook that the tick has not processed yet.
 pub(super) type LoginDecisions = Arc<Mutex<Vec<LoginDecision>>>;
 
-/// Answers one login, once.
+/// Replies to one login, once.
 #[derive(Debug)]
 pub struct LoginResponder {
     client: ClientId,
@@ -106,17 +106,17 @@ impl LoginResponder {
         }
     }
 
-    /// The client is this player, whoever it said it was.
+    /// Accepts the client as this player, whatever player it claimed to be.
     pub fn accept(self, player: PlayerId) {
         self.accept_as(player, AdmissionClass::Standard);
     }
 
-    /// The same, of a class.
+    /// Accepts the client as this player, with an admission class.
     pub fn accept_as(self, player: PlayerId, class: AdmissionClass) {
         self.send(Some((player, class)));
     }
 
-    /// The client is nobody: its connection is closed, and it is told why.
+    /// Refuses the client: its connection is closed, with the reason.
     pub fn refuse(self) {
         self.send(None);
     }
@@ -150,14 +150,14 @@ impl std::fmt::Debug for Authentication {
 }
 
 impl Default for Authentication {
-    /// A client is the player for which its transport vouches, and nobody otherwise.
+    /// Accepts the player that the transport has verified, and refuses all others.
     fn default() -> Self {
         Self::from_fn(|login| login.claims.player.filter(|&player| player == login.player))
     }
 }
 
 impl Authentication {
-    /// Asks this authenticator.
+    /// Uses this authenticator.
     #[must_use]
     pub fn new(hook: impl Authenticator + 'static) -> Self {
         Self {
@@ -166,7 +166,7 @@ impl Authentication {
         }
     }
 
-    /// Asks a function that knows at once: the player, or nobody.
+    /// Uses a function that replies at once: with the player, or `None` to refuse.
     #[must_use]
     pub fn from_fn(
         find: impl FnMut(&LoginRequest<'_>) -> Option<PlayerId> + Send + Sync + 'static,
@@ -186,20 +186,20 @@ impl Authentication {
         Self::new(FromFn(find))
     }
 
-    /// Asks the hook, and takes the answers that are there.
+    /// Calls the hook, and takes the replies that are available.
     pub(super) fn authenticate(&mut self, login: &LoginRequest<'_>, into: &mut Vec<LoginDecision>) {
         let answer = LoginResponder::new(login.client, self.decisions.clone());
         self.hook.authenticate(login, answer);
         self.drain_decisions(into);
     }
 
-    /// How many logins the hook was asked of and has in hand.
+    /// The number of logins whose reply is pending.
     pub(super) fn pending(&self) -> usize {
-        // Each has a share in the list into which it answers.
+        // Each pending login has a reference to the list of replies.
         Arc::strong_count(&self.decisions) - 1
     }
 
-    /// Takes the answers that are there.
+    /// Takes the replies that are available.
     pub(super) fn drain_decisions(&self, into: &mut Vec<LoginDecision>) {
         into.append(
             &mut self

@@ -1,7 +1,7 @@
 //! Client ids that a session had before it was resumed over another connection.
 //!
-//! A game may reply to a login with the id of a connection that was replaced meanwhile; the reply still reaches the session. Invariant:
-//! a session has at most [`ALIASES_MAX`] former ids, the newest ones.
+//! A game may reply to a login with the id of a connection that was replaced in the meantime; the reply still reaches the
+//! session. Invariant: a session has at most [`ALIASES_MAX`] former ids, the newest ones.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use smallvec::SmallVec;
 use crate::memory::MemoryUse;
 use crate::wire::ClientId;
 
-/// Former numbers that a session is found by, at most.
+/// The maximum number of former ids by which a session is found.
 pub(super) const ALIASES_MAX: usize = 4;
 
-/// Who had which number.
+/// The current client of each former id.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct ClientIdAliases {
     current: BTreeMap<ClientId, ClientId>,
-    /// Those of each session, oldest first.
+    /// The former ids of each session, oldest first.
     #[memory(each_value)]
     former: BTreeMap<ClientId, SmallVec<[ClientId; ALIASES_MAX]>>,
 }
 
 impl ClientIdAliases {
-    /// Who was `before` is `client` from now on. O(log sessions).
+    /// The session of `before` has the id `client` from now on. O(log sessions).
     pub fn add_alias(&mut self, before: ClientId, client: ClientId) {
         let mut former = self.former.remove(&before).unwrap_or_default();
         if former.len() == ALIASES_MAX {
@@ -36,19 +36,19 @@ impl ClientIdAliases {
         self.former.insert(client, former);
     }
 
-    /// A session is over, and with it its numbers.
+    /// Removes the former ids of an ended session.
     pub fn remove(&mut self, client: ClientId) {
         for number in self.former.remove(&client).unwrap_or_default() {
             self.current.remove(&number);
         }
     }
 
-    /// What a number stands for now: itself, unless its client came back.
+    /// The current id of a client: the id itself, unless its session was resumed.
     pub fn resolve(&self, client: ClientId) -> ClientId {
         self.current.get(&client).copied().unwrap_or(client)
     }
 
-    /// Shows all of it as words, for a hash.
+    /// Passes the state as words, for a hash.
     pub fn hash_state(&self, word: &mut impl FnMut(u64)) {
         for (former, client) in &self.current {
             word(u64::from(former.0) << 32 | u64::from(client.0));

@@ -11,7 +11,7 @@ use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::{PlayerId, SceneId};
 
 impl Sessions {
-    /// A client says who it is: the hook is to be asked. `false` where that is not for now.
+    /// Starts the login of a client: the hook has to be called. `false` if the client cannot log in now.
     pub(super) fn start_login(&mut self, client: ClientId) -> bool {
         let state = self.get(client).map(|session| session.state);
         let is_asked = state == Some(SessionState::Connecting);
@@ -23,7 +23,7 @@ impl Sessions {
         is_asked
     }
 
-    /// The hook says who a client is, or that it is nobody. `false` where nobody waits for that any more.
+    /// Applies the reply of the hook. `false` if no login is pending any more.
     pub(super) fn apply_login_decision(
         &mut self,
         client: ClientId,
@@ -56,7 +56,7 @@ impl Sessions {
                 return true;
             }
             self.end(before, LogoutReason::Replaced);
-            // Who waited for a place waits on in its class, and who had one has it: nobody is let in by that.
+            // A queued session keeps its position in its class, and an admitted one keeps its slot: no player is added.
             place = class.max(other.class);
             takes_over = other.player.map(|_| other.class);
         }
@@ -69,7 +69,7 @@ impl Sessions {
             return true;
         }
         let is_full = self.queue.len() >= self.settings.queue_max;
-        // Where nobody is let in for now, room inside makes none in the line.
+        // While no client is admitted, a free slot makes no room in the queue.
         let goes_on = self.settings.admitted_per_tick_max > 0
             && self.queue.has_room(
                 class,
@@ -93,7 +93,7 @@ impl Sessions {
         true
     }
 
-    /// Lets in who stands at the head of the line, as far as there is room and this tick allows.
+    /// Admits clients from the head of the queue, as far as slots and the limit per tick allow.
     pub(super) fn admit(&mut self, key: &mut SessionKey) {
         while !self.refuses_logins
             && let Some((line, client)) = self
@@ -111,7 +111,7 @@ impl Sessions {
                 self.queue.remove(line);
                 continue;
             };
-            // Who was let in in this tick, went and came again takes nobody else's turn.
+            // A player that was admitted in this tick, left and returned does not count again.
             let is_again = self.admitted.contains(&player);
             if !is_again && self.admitted.len() >= self.settings.admitted_per_tick_max as usize {
                 return;
@@ -122,7 +122,7 @@ impl Sessions {
         }
     }
 
-    /// A player is inside.
+    /// Admits a player.
     fn admit_player(&mut self, client: ClientId, player: PlayerId, key: &mut SessionKey) {
         let class = self.get(client).map(|session| session.class);
         self.queue.enter(class.unwrap_or_default());
@@ -150,7 +150,7 @@ impl Sessions {
         self.effects.push(SessionEffect::Notice(client, notice));
     }
 
-    /// Tells those in the line where they stand: who joined it at once, all others now and then.
+    /// Sends queued clients their positions: new ones at once, all others at intervals.
     pub(super) fn notify_queue_positions(&mut self) {
         let all = self
             .now
@@ -174,7 +174,7 @@ impl Sessions {
         }
     }
 
-    /// Who controls an object of a scene for which it has to be ready, and was not asked to be.
+    /// Clients that control an object of a scene for which they must be ready, and were not asked to load it yet.
     pub(super) fn clients_to_load(
         &self,
         scene_of: impl Fn(Entity) -> Option<SceneId>,
@@ -188,7 +188,7 @@ impl Sessions {
         }));
     }
 
-    /// A client is asked to be ready for a scene.
+    /// Asks a client to load a scene.
     pub(super) fn start_loading(
         &mut self,
         client: ClientId,
@@ -204,7 +204,7 @@ impl Sessions {
         self.effects.push(SessionEffect::Notice(client, notice));
     }
 
-    /// A client is ready for a scene; `false` where it was not asked to be.
+    /// Marks a client as ready for a scene; `false` if it was not asked to load it.
     pub(super) fn mark_ready(&mut self, client: ClientId, scene: SceneId) -> bool {
         let session = self.get(client);
         let is_asked = session.is_some_and(|session| {

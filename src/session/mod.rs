@@ -19,12 +19,12 @@
 //! | file | contents |
 //! |---|---|
 //! | `transport` | the handle for transports, and the contract for new ones |
-//! | `sessions`, `life`, `table` | the list of sessions; one session and its states; lookup by client id |
-//! | `rules`, `reasons` | limits in ticks; reasons of refusals and ends |
+//! | `sessions`, `state`, `table` | the list of sessions; one session and its states; lookup by client id |
+//! | `tick_settings`, `reasons` | limits in ticks; reasons of refusals and ends |
 //! | `admission` | the login queue |
 //! | `entering` | from a login to the world |
 //! | `stopping` | a server that stops: no new logins, then no sessions |
-//! | `returning`, `former` | resumed sessions, and the client ids that they had before |
+//! | `resume`, `client_aliases` | resumed sessions, and the client ids that they had before |
 //! | `authentication` | the authentication hook |
 //! | `token` | the token that resumes a session |
 //! | `plugin` | sessions in the tick, control, client messages |

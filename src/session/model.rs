@@ -37,16 +37,16 @@ const RULES: SessionTickSettings = SessionTickSettings {
     queue_position_ticks: 4,
 };
 
-/// All players are below: more than are inside and wait together.
+/// All player ids are below: more than can be admitted and queued together.
 const PLAYERS: u64 = 8;
 
-/// Something that happens, to the n-th client of those that it concerns.
+/// An event, for the n-th client that it applies to.
 #[derive(Clone, Copy, Debug)]
 enum LifeStep {
     Connect(bool),
     Login(usize),
     Answer(usize, Option<(u64, usize)>),
-    /// With no token, with the last, or with the one by which the session was resumed.
+    /// Without a token, with the current one, or with the one by which the session was resumed.
     Resume(usize, u64, u8),
     Control(usize, bool),
     Load(u32),
@@ -82,9 +82,9 @@ fn steps() -> impl Strategy<Value = Vec<LifeStep>> {
 struct Expected {
     client: u32,
     state: SessionState,
-    /// Who it is by the hook.
+    /// The player that the hook returned.
     known: Option<u64>,
-    /// Whether that player is inside.
+    /// Whether that player is admitted.
     is_in: bool,
     class: AdmissionClass,
     loads: bool,
@@ -93,22 +93,22 @@ struct Expected {
     since: u64,
     heard: u64,
     token: Option<ResumeToken>,
-    /// By which it was resumed, until it is heard.
+    /// The token by which it was resumed, until it sends a message.
     former: Option<ResumeToken>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct LifeModel {
     sessions: Vec<Expected>,
-    /// Class in the line, the number of its coming, client.
+    /// Class in the queue, arrival number, client.
     line: Vec<(AdmissionClass, u64, u32)>,
     came: u64,
     now: u64,
     admitted: Vec<u64>,
     resumed: u32,
-    /// Who waits to come back: client, player, what it brought.
+    /// Pending resumes: client, player, token.
     returning: Vec<(u32, u64, ResumeToken)>,
-    /// How often each rule that needs a rare case decided.
+    /// How often each rule for rare cases was used.
     reached: BTreeMap<&'static str, u32>,
 }
 
@@ -207,7 +207,7 @@ impl LifeModel {
             self.cover("queue is full");
             return self.end(client);
         }
-        // It shows only before others who wait.
+        // It makes a difference only before other queued clients.
         if place > class
             && self
                 .line
@@ -245,7 +245,7 @@ impl LifeModel {
         }
     }
 
-    /// Whose session a token is of.
+    /// The session that a token belongs to.
     fn has_token(&self, player: u64, token: ResumeToken) -> Option<u32> {
         let mut inside = self.sessions.iter().filter(|of| of.is_in);
         let of = inside.find(|of| of.known == Some(player))?;
@@ -348,7 +348,7 @@ const fn admission_class(nth: usize) -> AdmissionClass {
     }
 }
 
-/// The two beside each other, and what was told.
+/// Model and implementation side by side, and the effects.
 struct LifeRun {
     sessions: Sessions,
     model: LifeModel,
@@ -376,7 +376,7 @@ impl LifeRun {
         run
     }
 
-    /// The client that a step is about: mostly one that it concerns, else any number that was given, or was not yet.
+    /// The client of a step: mostly one that it applies to, otherwise any id that was or will be assigned.
     fn nth(&self, nth: usize, concerns: impl Fn(&Expected) -> bool) -> u32 {
         let concerned = self.model.sessions.iter().filter(|of| concerns(of));
         let concerned: Vec<u32> = concerned.map(|of| of.client).collect();
@@ -386,7 +386,7 @@ impl LifeRun {
         }
     }
 
-    /// The player that a step is about: one who has such a session, or any.
+    /// The player of a step: one with such a session, or any.
     fn nth_player(&self, nth: u64, concerns: impl Fn(&Expected) -> bool) -> u64 {
         let concerned = self.model.sessions.iter().filter(|of| concerns(of));
         let mut known = concerned.filter_map(|of| of.known);
@@ -399,7 +399,7 @@ impl LifeRun {
             LifeStep::Login(nth) => self.log_in(self.nth(nth, |of| of.state == Connecting)),
             LifeStep::Answer(nth, found) => {
                 let client = self.nth(nth, |of| of.state == Authenticating);
-                // From `PLAYERS` on it is mostly one who waits in the queue.
+                // From `PLAYERS` on it is mostly a queued player.
                 let found = found.map(|(player, class)| match player.checked_sub(PLAYERS - 1) {
                     Some(nth) if nth > 0 => (self.nth_player(nth, |of| !of.is_in), class),
                     _ => (player, class),
@@ -451,7 +451,7 @@ impl LifeRun {
         self.model.connect(self.made, loads);
     }
 
-    /// A client says who it is.
+    /// A client logs in.
     fn log_in(&mut self, client: u32) {
         let is_asked = self.sessions.start_login(ClientId(client));
         let now = self.model.now;
@@ -462,7 +462,7 @@ impl LifeRun {
         }
     }
 
-    /// The hook says who a client is.
+    /// The hook replies.
     fn answer(&mut self, client: u32, found: Option<(u64, usize)>) {
         let found = found.map(|(player, class)| (player, admission_class(class)));
         let told = found.map(|(player, class)| (PlayerId(player), class));
@@ -471,7 +471,7 @@ impl LifeRun {
         self.model.answer(client, found);
     }
 
-    /// A client brings a token, be it the right one or none.
+    /// A client sends a token, valid or not.
     fn resume(&mut self, client: u32, player: u64, token: u8) {
         let mut known = self.model.sessions.iter();
         let known = known.find(|of| of.is_in && of.known == Some(player));
@@ -525,7 +525,7 @@ impl LifeRun {
         }
     }
 
-    /// All that is controlled is in this scene.
+    /// All controlled objects are in this scene.
     fn load(&mut self, scene: u32) {
         self.scene = scene;
         let mut asked = Vec::new();
@@ -545,7 +545,7 @@ impl LifeRun {
         }
     }
 
-    /// A client says that it is ready.
+    /// A client reports that it is ready.
     fn ready(&mut self, client: u32, scene: u32) {
         let is_ready = self.sessions.mark_ready(ClientId(client), SceneId(scene));
         let now = self.model.now;
@@ -557,7 +557,7 @@ impl LifeRun {
         }
     }
 
-    /// A connection is over.
+    /// A connection is lost.
     fn drop_connection(&mut self, client: u32) {
         self.sessions.on_disconnect(ClientId(client));
         let now = self.model.now;

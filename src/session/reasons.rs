@@ -5,42 +5,42 @@ use throng_core::Variants;
 
 use crate::wire::CloseReason;
 
-/// Why a session ended, or a client was turned away.
+/// Why a session ended, or a connection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Variants)]
 #[non_exhaustive]
 pub enum LogoutReason {
-    /// The client said so.
+    /// The client logged out.
     Requested,
-    /// The connection ended, and nobody came back in time.
+    /// The connection was lost, and the session was not resumed in time.
     Disconnected,
     /// The same player logged in elsewhere.
     Replaced,
-    /// It took too little of what was sent to it.
+    /// The client reads too slowly.
     SlowConsumer,
-    /// The game threw it out.
+    /// The game kicked the client.
     Kicked,
     /// Its address is banned.
     Banned,
-    /// It did nothing for too long.
+    /// It was idle for too long.
     Idle,
-    /// It sent far more than it may.
+    /// It exceeded its message quota.
     Flooding,
-    /// It could not say who it is.
+    /// Its authentication failed.
     Refused,
     /// It took too long to log in or to load.
     TimedOut,
     /// There is no room.
     Full,
-    /// The server stops.
+    /// The server is stopping.
     Stopping,
-    /// The session goes on over another connection.
+    /// The session is resumed over another connection.
     Resumed,
-    /// What is kept of the player cannot be had, or is another server's by now.
+    /// The stored player cannot be loaded, or is now leased by another server.
     PlayerUnavailable,
 }
 
 impl LogoutReason {
-    /// What the client is told.
+    /// The reason that is sent to the client.
     #[must_use]
     pub const fn close_reason(self) -> CloseReason {
         match self {
@@ -64,10 +64,10 @@ impl LogoutReason {
 /// Why a connection was refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum AcceptError {
-    /// As many as there may be.
+    /// The maximum number of sessions is open.
     #[error("the server is full: {0} sessions are open")]
     Full(usize),
-    /// Too many connected since the last tick.
+    /// Too many new connections since the last tick.
     #[error("too many new connections in one tick ({0})")]
     TooManyPending(usize),
 }

@@ -6,21 +6,21 @@ use super::state::SessionState;
 use super::token::SessionKey;
 use crate::wire::{ClientId, SessionNotice};
 
-/// What comes of a token that a client brings.
+/// The result of a resume request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResumeResult {
-    /// The session goes on with it.
+    /// The session continues with this client.
     Resumed,
-    /// It will, or will not, in one of the next ticks: too many came back in this one.
+    /// It is decided in one of the next ticks: the limit of this tick is reached.
     Pending,
-    /// No session of this player has the token, and the client is told so.
+    /// No session of this player has the token; the client is notified.
     Refused,
-    /// It is no time to come back: the client says who it is already, or is gone.
+    /// The client cannot resume in its state: it has logged in already, or its session ended.
     InvalidState,
 }
 
 impl Sessions {
-    /// A client brings the token of a player's session. Unless it is resumed or waits, nothing is changed.
+    /// Handles a resume request. Unless the session is resumed or the request is pending, nothing changes.
     pub(super) fn resume(
         &mut self,
         client: ClientId,
@@ -56,9 +56,9 @@ impl Sessions {
         ResumeResult::Refused
     }
 
-    /// The session that a token is of, unless the transport proved that the client is somebody else than who it was when the session
-    /// began. The token told before the last counts as well while the link is lost and nothing was heard
-    /// since the last was told: it may have been lost with the link.
+    /// The session that a token belongs to, unless the transport verified another player than at the start of the session. The
+    /// previous token is accepted as well while the connection is lost and no message was received since the current token was
+    /// sent: the token may have been lost with the connection.
     fn find_by_token(&self, client: ClientId, ticket: ResumeRequest) -> Option<ClientId> {
         let before = self.client_of(ticket.player)?;
         let session = self.get(before)?;
@@ -70,7 +70,7 @@ impl Sessions {
         (is_it && !is_other && !self.is_draining).then_some(before)
     }
 
-    /// Those who waited for a tick in which fewer come back. Each has a session of its own meanwhile, so they are not more.
+    /// Handles pending resumes. Each has a session of its own, so `sessions_max` limits them.
     pub(super) fn resume_pending(&mut self, key: &mut SessionKey) {
         while self.resumed < self.settings.resumed_per_tick_max.max(1)
             && let Some((client, ticket)) = self.pending_resumes.pop_front()
@@ -89,7 +89,7 @@ impl Sessions {
         }
     }
 
-    /// One session goes on with another's client, which brought this, or logged in anew.
+    /// A session continues with the client of another session, which sent a resume token or logged in again.
     pub(super) fn take_over(
         &mut self,
         client: ClientId,
@@ -105,7 +105,7 @@ impl Sessions {
             debug_assert!(false, "only who is logged in is taken over");
             return;
         };
-        // With the token before the last comes who got nothing over the connection that it is of, the last one.
+        // A client with the previous token received nothing over the last connection, to which that token belongs.
         let received = ticket.and_then(|ticket| {
             let has_some = ticket.token == old.token;
             ticket
@@ -126,7 +126,7 @@ impl Sessions {
             session.former_token = ticket.map(|ticket| ticket.token);
             session.resumed_from = Some(before);
             session.received_bytes = received;
-            // Who still has what it was told has also what it loaded for that.
+            // A client that still has the data that it received also has what it loaded for it.
             session.loading = old
                 .loading
                 .filter(|&(_, is_ready)| is_ready && received.is_some());

@@ -1,7 +1,7 @@
 //! The list of sessions, and the states of a client from its connection to its end.
 //!
 //! ```text
-//!             Login, Resume        authenticated          place free           an object       Ready
+//!             Login, Resume        authenticated          slot free            an object       Ready
 //! Connecting ───────▶ Authenticating ───▶ Authenticated ─────────────▶ Entering ─────▶ Loading ─────▶ InWorld
 //!      │                     │             └▶ Queued ─▶┘                  ▲                               │ connection lost
 //!      └ timeout             └ timeout,       (queue position sent)       └── its object is gone          ▼
@@ -38,19 +38,19 @@ use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::PlayerId;
 
-/// What a client brings that wants to come back.
+/// The resume request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ResumeRequest {
     pub player: PlayerId,
     pub token: ResumeToken,
-    /// The bytes of the reliable class that it has of the connection before; `None` where it has nothing any more.
+    /// Bytes of the reliable class that it has received over the previous connection; `None` if it has lost all data.
     pub received_bytes: Option<u32>,
 }
 
-/// What a change means for others.
+/// An effect of a session change on other modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionEffect {
-    /// More of this client's messages may wait.
+    /// The client has logged in: its backlog limit is higher.
     Promoted(ClientId),
     LoggedIn(ClientId, PlayerId),
     ConnectionLost(ClientId, Session),
@@ -67,33 +67,33 @@ pub(super) enum SessionEffect {
 /// No deadline.
 const NEVER: u64 = u64::MAX;
 
-/// All sessions, by ascending number.
+/// All sessions, by ascending client id.
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Sessions {
     pub(super) open: SessionTable,
     pub(super) by_player: BTreeMap<PlayerId, ClientId>,
     pub(super) aliases: ClientIdAliases,
-    /// Who brought a token when as many had come back in that tick as may, oldest first.
+    /// Resume requests that exceeded the limit of their tick, oldest first.
     pub(super) pending_resumes: VecDeque<(ClientId, ResumeRequest)>,
     pub(super) queue: LoginQueue,
-    /// Whether somebody in the line was not told its place.
+    /// Whether a queued client has not received its position yet.
     pub(super) has_unnotified: bool,
-    /// Who is not known and controls nothing: those that did not say who they are, then those of whom the hook is asked, the
-    /// oldest first.
+    /// Clients that are not authenticated and control nothing: first those without a login, then those whose authentication is
+    /// pending, oldest first.
     unauthenticated: BTreeSet<(bool, ClientId)>,
     /// Sessions without a player, by address.
     by_address: BTreeMap<IpAddr, u32>,
     deadlines: BTreeSet<(u64, ClientId)>,
-    /// Who controls an object and has to be ready for its scene.
+    /// Clients that control an object and must be ready for its scene.
     pub(super) loading_clients: BTreeSet<ClientId>,
     pub(super) settings: SessionTickSettings,
     pub(super) now: u64,
-    /// Who was let in in this tick.
+    /// Players that were admitted in this tick.
     pub(super) admitted: BTreeSet<PlayerId>,
-    /// How many came back in this tick.
+    /// Sessions that were resumed in this tick.
     pub(super) resumed: u32,
     pub(super) is_draining: bool,
-    /// No new player is let in; those inside play on.
+    /// New players are not admitted; admitted players play on.
     pub(super) refuses_logins: bool,
     pub(super) effects: Vec<SessionEffect>,
 }
@@ -112,18 +112,18 @@ impl Sessions {
         self.get(client)?.player.map(|_| client)
     }
 
-    /// The number of a client's session now: another than it was where its player came back over another connection since.
+    /// The current id of a client's session: a different one if its player resumed over another connection.
     #[must_use]
     pub fn current_id(&self, client: ClientId) -> ClientId {
         self.aliases.resolve(client)
     }
 
-    /// All sessions by ascending number.
+    /// All sessions by ascending client id.
     pub fn iter(&self) -> impl Iterator<Item = (ClientId, &Session)> {
         self.open.iter()
     }
 
-    /// The sessions from one number on and below another, as far as they are given, by ascending number.
+    /// The sessions from one client id on and below another, if given, by ascending id.
     pub(crate) fn range(
         &self,
         from: Option<ClientId>,
@@ -134,37 +134,37 @@ impl Sessions {
         self.open.range((from, until))
     }
 
-    /// The sessions of clients that connected after one, or of all, by ascending number.
+    /// The sessions of clients that connected after one, or of all, by ascending id.
     pub(super) fn clients_after(&self, client: Option<ClientId>) -> impl Iterator<Item = ClientId> {
         let from = client.map_or(Bound::Unbounded, Bound::Excluded);
         self.open.ids_after(from)
     }
 
-    /// How many are open.
+    /// The number of open sessions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether none is open.
+    /// Whether no session is open.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// How many stand in the line for a place.
+    /// The length of the login queue.
     #[must_use]
     pub fn queue_len(&self) -> usize {
         self.queue.len()
     }
 
-    /// The number of a client's newest message that was handled or refused; 0 of one that is not there.
+    /// The number of a client's newest message that was handled or refused; 0 without a session.
     #[must_use]
     pub fn last_input(&self, client: ClientId) -> u16 {
         self.get(client).map_or(0, |session| session.last_input)
     }
 
-    /// How many players were let in in this tick, those not counted that had a place already.
+    /// The number of players admitted in this tick, without those that had a slot already.
     pub(super) fn admitted(&self) -> usize {
         self.admitted.len()
     }
@@ -174,13 +174,13 @@ impl Sessions {
         self.admitted.clear();
     }
 
-    /// Takes what was put down for others since the last time.
+    /// Takes the effects since the last call.
     pub(super) fn drain_effects(&mut self, into: &mut Vec<SessionEffect>) {
         into.append(&mut self.effects);
         clear_and_shrink(&mut self.effects);
     }
 
-    /// Opens the session of a client that connected, or turns it away, which is told like an end.
+    /// Opens the session of a client that connected, or refuses it, which has the same effects as an end.
     pub(super) fn open(&mut self, client: ClientId, connected: ConnectionInfo, is_banned: bool) {
         let session = Session {
             player: None,
@@ -219,7 +219,7 @@ impl Sessions {
         }
     }
 
-    /// Whether there is room for one more; who has not said who it is for a while makes it.
+    /// Whether there is room for one more session; a client that has not logged in for a while is closed to make room.
     fn make_room(&mut self, address: Option<SocketAddr>) -> bool {
         let of_address = address.and_then(|address| self.by_address.get(&network(address)));
         if of_address.is_some_and(|&count| count >= self.settings.unauthenticated_per_address_max) {
@@ -249,8 +249,8 @@ impl Sessions {
         }
     }
 
-    /// Asks for the memory that a message of this client needs, of which there is more in all than caches hold. For several
-    /// clients one behind the other: looks that wait for nothing in between wait for memory together.
+    /// Prefetches the memory that a message of this client needs; the sessions together exceed the caches. Called for several
+    /// clients in a row, so that their cache misses overlap.
     #[inline]
     pub(super) fn prefetch(&self, client: ClientId) {
         if let Some(session) = self.open.get(client) {
@@ -259,11 +259,11 @@ impl Sessions {
         }
     }
 
-    /// A client's messages up to this number were handled or refused. `None` when there is no such session.
+    /// Marks a client's messages up to this number as handled or refused. `None` when there is no such session.
     pub(super) fn acknowledge(&mut self, client: ClientId, number: u16) -> Option<&mut Session> {
         let session = self.open.get_mut(client)?;
         session.last_message_tick = self.now;
-        // Who says anything more was welcomed, and so has the token that followed.
+        // A client that sends more has been accepted, and so has the token that was sent afterwards.
         session.former_token = None;
         if !session.has_input_numbers {
             session.last_input = number;
@@ -271,7 +271,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// What of all sessions together reaches later ticks, as words, for a hash.
+    /// The state of all sessions that affects later ticks, as words, for a hash.
     pub(super) fn hash_state(&self, mut word: impl FnMut(u64)) {
         let flags = [self.has_unnotified, self.is_draining, self.refuses_logins];
         let flags = flags.iter().rev();
@@ -286,7 +286,7 @@ impl Sessions {
         self.aliases.hash_state(&mut word);
     }
 
-    /// A connection is over. Whose player controls something stays for a while, and may come back.
+    /// Handles a closed connection. If the client controls an object, the object stays for a while and the session can be resumed.
     pub(super) fn on_disconnect(&mut self, client: ClientId) {
         let Some(session) = self.get(client).copied() else {
             return;
@@ -301,7 +301,7 @@ impl Sessions {
         }
     }
 
-    /// Ends those whose time is over, and some of all when draining.
+    /// Ends sessions whose deadline has passed, and some of all when draining.
     pub(super) fn end_expired(&mut self) {
         while let Some(&(due, client)) = self.deadlines.first()
             && due <= self.now
@@ -312,7 +312,7 @@ impl Sessions {
                 continue;
             };
             if self.deadline_of(&session) > self.now {
-                // It was heard since.
+                // A message was received since.
                 self.update(client, |_| ());
                 continue;
             }
@@ -349,7 +349,7 @@ impl Sessions {
         true
     }
 
-    /// A client controls this from now on; `false` when there is no such session.
+    /// Sets the object that a client controls; `false` when there is no such session.
     pub(super) fn set_control(&mut self, client: ClientId, entity: Option<Entity>) -> bool {
         if self.open.get(client).is_none() {
             return false;
@@ -359,7 +359,7 @@ impl Sessions {
             use SessionState::{Connecting, Entering, InWorld, Loading};
             session.controlled_entity = entity;
             if entity.is_none() {
-                // For what it controls next it has to be ready anew.
+                // It must be ready again for its next object.
                 session.loading = None;
             }
             let before = session.state;
@@ -383,7 +383,7 @@ impl Sessions {
         });
     }
 
-    /// Changes a session and the lists that go by it.
+    /// Changes a session and the lists that depend on it.
     pub(super) fn update(&mut self, client: ClientId, change: impl FnOnce(&mut Session)) {
         self.remove_from_indexes(client);
         if let Some(session) = self.open.get_mut(client) {
@@ -441,12 +441,12 @@ impl Sessions {
         }
     }
 
-    /// The tick in which a session's time is over.
+    /// The tick of a session's deadline.
     fn deadline_of(&self, session: &Session) -> u64 {
         let rules = &self.settings;
         let after = |ticks: u64| session.since_tick.saturating_add(ticks);
         match session.state {
-            // Whom the game gave an object it knows.
+            // The game has given an object to this client, so it is trusted without a login.
             SessionState::Connecting if session.controlled_entity.is_some() => NEVER,
             SessionState::Connecting => after(rules.login_timeout_ticks),
             SessionState::Authenticating => after(rules.authentication_ticks),
@@ -461,7 +461,8 @@ impl Sessions {
     }
 }
 
-/// What counts as one address: of IPv6 the network of 64 bits, which is what one household has; IPv4 is the same in either form.
+/// The unit that counts as one address: for IPv6 the network of 64 bits, which is usually one household; IPv4 is the same in
+/// either form.
 fn network(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),

@@ -10,98 +10,97 @@ use crate::inbox::VerifiedIdentity;
 use crate::wire::{ClientId, ResumeToken};
 use crate::world::{PlayerId, SceneId};
 
-/// Where a session is in its life.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SessionState {
-    /// The client is connected, and has not said who it is.
+    /// The client is connected and has not logged in.
     #[default]
     Connecting,
-    /// It said so, and the hook is asked.
+    /// It has logged in, and its authentication is pending.
     Authenticating,
-    /// The hook knows it; it goes in this tick or joins the line.
+    /// It is authenticated; it is admitted or queued in this tick.
     Authenticated,
-    /// It stands in the line, and was told where.
+    /// It waits in the login queue and has received its position.
     Queued,
-    /// Its player is logged in and controls nothing yet, or nothing any more.
+    /// Its player is logged in and does not control an object (yet, or any more).
     Entering,
     /// It controls an object of a scene for which it is not ready.
     Loading,
-    /// It is told what its object sees.
+    /// It receives what its object sees.
     InWorld,
-    /// Its connection is lost; its object stays for a while, and it may come back.
+    /// Its connection is lost; its object stays for a while, and the session can be resumed.
     AwaitingReconnect,
 }
 
-/// A client's session: who plays, and which object it controls.
-// What every message reads and writes comes first, so that it takes up two lines of memory at most.
+/// A client's session: its player, and the object that it controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Session {
-    /// Who plays; `None` before the player is logged in.
+    /// The player; `None` before the login.
     pub player: Option<PlayerId>,
-    /// The object that this client controls, or watches through.
+    /// The object that this client controls or spectates.
     pub controlled_entity: Option<Entity>,
     pub(super) last_message_tick: u64,
-    /// The scene that it was told to load, and whether it is ready for it.
+    /// The scene that it was asked to load, and whether it is ready for it.
     pub(super) loading: Option<(SceneId, bool)>,
-    /// The number of its newest message that was handled or refused, modulo 65,536: packets say so, and a client that counts
-    /// what it sent knows what the server has seen. Every message that came from it counts, whatever became of it. From its
-    /// first `Input` on it is the number of the newest of those.
+    /// The number of its newest message that was handled or refused, modulo 65,536. Packets contain it, so a client that counts its
+    /// messages knows which the server has handled. Every received message counts, whatever its result. From the first `Input` on
+    /// it is the number of the newest `Input`.
     pub last_input: u16,
     pub(super) has_input_numbers: bool,
-    /// Whether packets are made for it; a client that only sends (a load generator's, say) needs none.
+    /// Whether packets are sent to it; a client that only sends, such as a load generator, needs none.
     pub receives: bool,
-    /// Where it is in its life.
+    /// Its state.
     pub state: SessionState,
     pub(super) requires_ready: bool,
-    /// The token with which it was resumed, until its client is heard.
+    /// The token with which it was resumed, until its client sends a message.
     pub(super) former_token: Option<ResumeToken>,
     pub(super) class: AdmissionClass,
-    /// Where it comes from.
+    /// The address of the client.
     pub address: Option<SocketAddr>,
-    /// What its transport has proof of.
+    /// What its transport has verified.
     pub claims: VerifiedIdentity,
-    /// The session that it goes on with, if it resumed one.
+    /// The session that it resumed, if any.
     pub resumed_from: Option<ClientId>,
-    /// The bytes of the reliable class that its client had of the connection before, by its own word; `None` where it has
-    /// nothing any more, or resumed nothing.
+    /// The bytes of the reliable class that its client received over the previous connection, as reported by the client; `None` if
+    /// it has lost all data, or resumed nothing.
     pub received_bytes: Option<u32>,
-    /// Who it is by the hook.
+    /// The player that the hook returned.
     pub(super) authenticated_as: Option<PlayerId>,
     pub(super) queue_key: Option<QueueKey>,
-    /// The place in the line that it was told.
+    /// The queue position that was sent.
     pub(super) queue_position: u32,
     pub(super) token: ResumeToken,
     pub(super) since_tick: u64,
     pub(super) deadline_tick: u64,
 }
 
-/// The bytes of a session.
+/// The size of a session, in bytes.
 pub const SESSION_BYTES: usize = size_of::<Session>();
 
 const _: () = assert!(SESSION_BYTES <= 216);
 const _: () = assert!(std::mem::offset_of!(Session, class) <= 64);
 
 impl Session {
-    /// Whether it may be told of a scene.
+    /// Whether it may receive objects of a scene.
     #[must_use]
     pub fn is_ready_for(&self, scene: SceneId) -> bool {
         self.state != SessionState::AwaitingReconnect && self.has_loaded(scene)
     }
 
-    /// Whether the client, there or away, has what it needs of a scene.
+    /// Whether the client, connected or not, has loaded a scene.
     #[must_use]
     pub fn has_loaded(&self, scene: SceneId) -> bool {
         !self.requires_ready || self.loading == Some((scene, true))
     }
 
-    /// Whether [`last_input`](Self::last_input) is a number of the client's own, of an `Input`.
+    /// Whether [`last_input`](Self::last_input) is a number that the client assigned to an `Input`.
     #[must_use]
     pub const fn has_input_numbers(&self) -> bool {
         self.has_input_numbers
     }
 
-    /// An input with a number of its own is handled; `false` where it is no newer than the last.
+    /// Accepts an input with a number of the client; `false` if it is not newer than the last.
     pub(super) fn accept_input(&mut self, seq: u16) -> bool {
         let is_first = !std::mem::replace(&mut self.has_input_numbers, true);
         let is_newer = is_first || crate::wire::is_newer(seq, self.last_input);
@@ -119,7 +118,7 @@ impl Session {
         )
     }
 
-    /// A session as words, for a hash; the object is the plugin's to say.
+    /// Passes a session as words, for a hash; the plugin adds the object.
     pub(super) fn hash_state(&self, client: ClientId, mut word: impl FnMut(u64)) {
         word(u64::from(client.0) << 16 | u64::from(self.last_input));
         word(self.player.map_or(u64::MAX, |player| player.0));

@@ -17,17 +17,17 @@ use super::state::Session;
 use crate::memory::MemoryUse;
 use crate::wire::ClientId;
 
-/// Room for so many sessions more is made at once, or for an eighth of those that there are.
+/// Capacity grows by this many sessions, or by an eighth of the current number if that is more.
 const GROW_MIN: usize = 16;
 
-/// Room for so many stays in any case.
+/// The capacity never shrinks below this.
 const CAPACITY_MIN: usize = if cfg!(test) { 8 } else { 1_024 };
 
 /// Open sessions.
 #[derive(Debug, Default)]
 pub(super) struct SessionTable {
     sessions: Slab<Session>,
-    /// The place of each. Nobody goes through them in this order.
+    /// The slot of each session. Never iterated.
     slots: HashMap<ClientId, u32, FixedState>,
     /// The same, ascending.
     in_order: BTreeMap<ClientId, u32>,
@@ -58,7 +58,7 @@ impl SessionTable {
     pub fn insert(&mut self, client: ClientId, session: Session) {
         debug_assert!(self.get(client).is_none(), "numbers are given once");
         if self.sessions.len() == self.sessions.capacity() {
-            // Doubled it would have room for as many again.
+            // Doubling would leave as much unused as used.
             let more = self.sessions.len() / 8;
             self.sessions.reserve_exact(more.max(GROW_MIN));
         }
@@ -67,7 +67,7 @@ impl SessionTable {
         self.in_order.insert(client, place);
     }
 
-    /// Takes a session out.
+    /// Removes a session.
     pub fn remove(&mut self, client: ClientId) -> Option<Session> {
         let place = self.slots.remove(&client)?;
         self.in_order.remove(&client);
@@ -78,7 +78,7 @@ impl SessionTable {
         session
     }
 
-    /// Gives back room that nobody needs. By number, so that who goes through all finds one behind the other.
+    /// Releases unused capacity. Sessions are stored in the order of ids, so that an iteration reads memory in order.
     fn compact(&mut self) {
         let room = self.len() + self.len() / 8;
         let mut sessions = Slab::with_capacity(room.max(CAPACITY_MIN));
@@ -94,7 +94,7 @@ impl SessionTable {
         self.slots.shrink_to_fit();
     }
 
-    /// Those from one number to another, ascending.
+    /// The sessions from one id to another, ascending.
     pub fn range(
         &self,
         range: (Bound<ClientId>, Bound<ClientId>),
@@ -103,12 +103,12 @@ impl SessionTable {
         places.filter_map(|(&client, &place)| Some((client, self.sessions.get(place as usize)?)))
     }
 
-    /// All of them, ascending.
+    /// All sessions, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (ClientId, &Session)> {
         self.range((Bound::Unbounded, Bound::Unbounded))
     }
 
-    /// The numbers above one, ascending.
+    /// The ids above one, ascending.
     pub fn ids_after(&self, client: Bound<ClientId>) -> impl Iterator<Item = ClientId> {
         let range = self.in_order.range((client, Bound::Unbounded));
         range.map(|(&client, _)| client)
@@ -132,7 +132,7 @@ mod tests {
     use crate::session::sessions::Sessions;
     use crate::session::tick_settings::SessionTickSettings;
 
-    /// A session as a client that connects gets it, which was heard then.
+    /// The session of a client that connects, with a message received then.
     fn session(heard: u64) -> Session {
         let mut sessions = Sessions::default();
         let rules = SessionTickSettings {

@@ -12,7 +12,7 @@ pub(super) struct SessionTickSettings {
     pub admitted_per_tick_max: u32,
     pub resumed_per_tick_max: u32,
     pub reserved_slots: [u32; AdmissionClass::COUNT],
-    /// Ticks without a login after which a session makes room for another.
+    /// Ticks without a login after which a session may be closed to make room for another.
     pub login_grace_ticks: u64,
     pub login_timeout_ticks: u64,
     pub authentication_ticks: u64,
@@ -20,6 +20,6 @@ pub(super) struct SessionTickSettings {
     pub reconnect_grace_ticks: u64,
     /// 0 for no limit.
     pub idle_ticks: u64,
-    /// Ticks between two looks at who moved up in the line.
+    /// Ticks between two updates of queue positions.
     pub queue_position_ticks: u64,
 }

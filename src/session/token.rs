@@ -14,7 +14,7 @@ use bevy_ecs::prelude::*;
 
 use crate::wire::{ClientId, ResumeToken};
 
-/// What tokens are made with. By itself it comes from the operating system's randomness.
+/// The key of tokens. By default it comes from the operating system's randomness.
 #[derive(Resource, Clone)]
 pub struct SessionKey {
     keys: [u64; 4],
@@ -34,10 +34,10 @@ impl Default for SessionKey {
 }
 
 impl SessionKey {
-    /// A key that nobody knows.
+    /// A secret random key.
     #[must_use]
     pub fn from_entropy() -> Self {
-        // The standard library seeds its maps from the system's randomness, so that nobody can foresee them.
+        // The standard library seeds its hash maps from the system's randomness, which cannot be predicted.
         let word = |nth: u64| {
             let mut hasher = RandomState::new().build_hasher();
             hasher.write_u64(nth);
@@ -49,7 +49,7 @@ impl SessionKey {
         }
     }
 
-    /// A key that everybody with the seed knows: for runs whose packets are to be the same every time, and nothing else.
+    /// A key that is known to everyone with the seed. Only for runs whose packets must be reproducible.
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
         Self {

@@ -1,14 +1,14 @@
 //! The interface between the server and transports: one handle in, one sink out.
 //!
 //! ```text
-//!  a transport, on its own threads                         the server, in its tick
-//!  ┌─────────────────────────────┐  TransportHandle   ┌──────────────────────────────┐
-//!  │ sockets, tokens, encryption │── connect ────────▶│ Ingest: sessions open, log in │
-//!  │ acknowledgements, resending │── receive ────────▶│ and end; messages are handled │
-//!  │                             │── disconnect ─────▶│ within a budget               │
+//!  a transport, on its own threads                               the server, in its tick
+//!  ┌─────────────────────────────┐     TransportHandle      ┌───────────────────────────────┐
+//!  │ sockets, tokens, encryption │── connect ──────────────▶│ Ingest: sessions open, log in │
+//!  │ acknowledgements, resending │── receive ──────────────▶│ and end; messages are handled │
+//!  │                             │── disconnect ───────────▶│ within a budget               │
 //!  │                             │◀─ PacketSink::deliver ───│ Send: packets                 │
 //!  │                             │◀─ PacketSink::close ─────│ the client is closed          │
-//!  └─────────────────────────────┘                    └──────────────────────────────┘
+//!  └─────────────────────────────┘                          └───────────────────────────────┘
 //! ```
 //! Sockets, browsers, synthetic players, captures and recordings all use this interface; there is no other. For a reproducible run, call
 //! the handle in a fixed order between ticks. `examples/loopback.rs` is a transport in less than sixty lines.
@@ -27,8 +27,8 @@
 //! [`disconnect`](TransportHandle::disconnect) once, when the connection is closed at the transport's end. Messages accepted before it are
 //! still handled. The tick sees all of this in its next `Ingest`.
 //!
-//! **Authentication.** [`VerifiedIdentity`](crate::inbox::VerifiedIdentity) contain what the transport has verified. A transport that checked a
-//! token claims the token's player. A transport that checked nothing claims nothing; then the game's
+//! **Authentication.** [`VerifiedIdentity`](crate::inbox::VerifiedIdentity) contains what the transport has verified. A transport that checked
+//! a token claims the token's player. A transport that checked nothing claims nothing; then the game's
 //! [`Authenticator`](super::Authenticator) has to authenticate the *Login*. A player id in a login proves nothing.
 //!
 //! **Output.** Packets of a client are delivered in order per channel. Those of the reliable channel must arrive once and in order. After
@@ -47,11 +47,11 @@
 //! | 65,536 connections that no tick has handled yet | `connect` is refused; a tick opens [`sessions_opened_per_tick_max`](super::SessionSettings::sessions_opened_per_tick_max) of them in order |
 //! | [`sessions_max`](super::SessionSettings::sessions_max) | a session that has not sent a login for some time is closed; if there is none, the new one is closed as `Full` |
 //! | sessions without a login from one address (IPv6: one /64 network) | the new one is closed as `Full` |
-//! | the time to log in | closed as `Late` |
+//! | the time to log in | closed as `TimedOut` |
 //! | [`CLIENT_MESSAGE_BYTES_MAX`](crate::wire::CLIENT_MESSAGE_BYTES_MAX) | the message is refused |
 //! | [`pending_logins_max`](super::SessionSettings::pending_logins_max) pending authentications | the new login is closed as `Full` |
 //! | [`admitted_per_tick_max`](super::SessionSettings::admitted_per_tick_max), [`resumed_per_tick_max`](super::SessionSettings::resumed_per_tick_max) | the login or resume waits for one of the next ticks |
-//! | [`resume_buffer_bytes_max`](crate::sync::SyncSettings::resume_buffer_bytes_max) | too many announcements for an absent client end its session as `Behind`; so does a *Resume* that names data that is no longer kept or was never sent. Everything else is sent again as snapshots |
+//! | [`resume_buffer_bytes_max`](crate::sync::SyncSettings::resume_buffer_bytes_max) | too many announcements for an absent client end its session as `SlowConsumer`; so does a *Resume* that names data that is no longer kept or was never sent. Everything else is sent again as snapshots |
 //! | a client's [`quota`](crate::inbox::ClientQuota) | the message is refused; a client that continues is closed as `Flooding` |
 //! | a client's [`client_backlog_max`](crate::inbox::InboxSettings::client_backlog_max) | a new input replaces the oldest one; any other message is refused |
 //! | [`backlog_max`](crate::inbox::InboxSettings::backlog_max) | the message is refused, unless it is the only one of a player |
@@ -70,7 +70,8 @@ use crate::inbox::{
 };
 use crate::wire::ClientId;
 
-/// What a transport calls. A resource, of which every thread may have a clone; the [module's page](self) has the contract.
+/// The interface that a transport calls. A resource that can be cloned for any thread; the [module's page](self) has the
+/// contract.
 #[derive(Resource, Clone, Debug)]
 pub struct TransportHandle {
     intake: Arc<Mutex<Intake>>,
@@ -86,52 +87,52 @@ impl FromWorld for TransportHandle {
 }
 
 impl TransportHandle {
-    /// A client connected; gives the number that stands for it from now on.
+    /// Reports a new connection and returns its client id.
     ///
     /// # Errors
-    /// [`AcceptError`] when more wait for the next tick than may. Whether there is room for the session is for that tick to
-    /// say; where there is none, the client is closed with the reason.
+    /// [`AcceptError`] when too many connections wait for the next tick. That tick decides whether there is room for the session;
+    /// if there is none, the client is closed with the reason.
     pub fn connect(&self, connected: ConnectionInfo) -> Result<ClientId, AcceptError> {
         let number = lock(&self.intake).connect(connected);
         number.map_err(AcceptError::TooManyPending)
     }
 
-    /// A message of a client came.
+    /// Passes a message of a client.
     ///
     /// # Errors
-    /// [`ReceiveError`] at one of the bounds; it is counted, and there is nothing to be done about it.
+    /// [`ReceiveError`] at one of the limits; it is counted, and the transport need not react.
     pub fn receive(&self, client: ClientId, bytes: &[u8]) -> Result<(), ReceiveError> {
         lock(&self.intake).receive(client, bytes)
     }
 
-    /// A client's connection is over. Nothing happens where it was already, or the server closed it.
+    /// Reports that a client's connection is closed. Does nothing if it is closed already, also by the server.
     pub fn disconnect(&self, client: ClientId, reason: DisconnectReason) {
         lock(&self.intake).disconnect(client, reason);
     }
 
-    /// Keeps what comes in from now on, to be taken with [`take_record`](Self::take_record) and fed to another server; or
-    /// forgets it. What is not taken is kept up to a million events; what comes after those is
-    /// [counted](Self::unrecorded) and not kept.
+    /// Starts or stops recording. Recorded events are taken with [`take_record`](Self::take_record) and can be replayed on another
+    /// server; stopping discards them. At most a million events are stored until they are taken; further ones are
+    /// [counted](Self::unrecorded) and not stored.
     pub fn set_recording(&self, is_on: bool) {
         lock(&self.intake).set_recording(is_on);
     }
 
-    /// What came in since the last time, in its order, while it was [recorded](Self::set_recording).
+    /// The events since the last call, in order, while they were [recorded](Self::set_recording).
     #[must_use]
     pub fn take_record(&self) -> Vec<TransportEvent> {
         lock(&self.intake).take_recording()
     }
 
-    /// How many events came since the recording began and were not kept. A recording that lacks any is not to be fed.
+    /// The number of events that were not stored since the recording began. A recording that lacks events must not be replayed.
     #[must_use]
     pub fn unrecorded(&self) -> u64 {
         lock(&self.intake).unrecorded()
     }
 
-    /// Feeds what another handle recorded. Numbers come out as they were where this is all that was ever fed.
+    /// Replays what another handle recorded. Client ids are the same if nothing else was ever passed to this handle.
     ///
     /// # Errors
-    /// The number that was expected and found, at the first client that gets another; what came before it has been fed.
+    /// At the first client that gets a different id: the expected id and the assigned one. Events before it were replayed.
     pub fn replay(&self, record: &[TransportEvent]) -> Result<(), (ClientId, Option<ClientId>)> {
         for event in record {
             match event {
@@ -141,7 +142,7 @@ impl TransportHandle {
                         return Err((*expected, found));
                     }
                 }
-                // What was refused then is refused again.
+                // What was refused in the recording is refused again.
                 TransportEvent::Received(client, bytes) => drop(self.receive(*client, bytes)),
                 TransportEvent::Disconnected(client, reason) => self.disconnect(*client, *reason),
             }

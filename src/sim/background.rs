@@ -1,7 +1,7 @@
 //! Background work: runs between and during ticks, on one thread of Bevy's pool.
 //!
-//! If a thread waits for a task, it takes chunks of the task, too. Otherwise background work takes no more than one thread from a
-//! real-time server.
+//! A thread that waits for a task also runs chunks of it. Otherwise background work takes at most one thread from a real-time
+//! server.
 //!
 //! Invariant: no task starts inside another one. A thread that waits for the last chunk of its task would otherwise start the next task,
 //! which may be long, with everything that its own task holds.
@@ -16,15 +16,15 @@ use throng_core::parallel::ParallelExecutor;
 use super::worker_set::WorkerSet;
 use crate::memory::{AllocationTag, with_local, with_thread_tag};
 
-/// How many threads wait for a task.
+/// The number of threads that wait for a task.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Whether this thread is in a task.
+    /// Whether this thread runs a task.
     static IS_BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Begins a task whose allocations are counted under a tag. Without threads for it the work is given back.
+/// Starts a task whose allocations are counted under a tag. Without background threads the work is returned.
 pub(crate) fn start_task<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
     tag: AllocationTag,
     work: F,
@@ -41,9 +41,9 @@ pub(crate) fn start_task<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
     }))
 }
 
-/// What a task makes. Until it is done the calling thread helps with what the pool has to do, whatever it is.
+/// The result of a task. Until it is done, the calling thread runs work of the pool, of any kind.
 pub(crate) fn wait_for<T: Send + 'static>(task: Task<T>) -> T {
-    // What is done is taken, and nothing else begun: who asks for it may keep real time.
+    // A finished task is taken at once, and no other work is started: the caller may have to keep real time.
     let pool = AsyncComputeTaskPool::try_get().filter(|_| !task.is_finished());
     let Some(pool) = pool else {
         return block_on(task);
@@ -53,7 +53,7 @@ pub(crate) fn wait_for<T: Send + 'static>(task: Task<T>) -> T {
     made.pop().expect("a scope gives what its one task made")
 }
 
-/// A thread waits as long as this is there, also where the task panics.
+/// Counts the thread as waiting while it exists, also when the task panics.
 struct WaitGuard;
 
 impl WaitGuard {
@@ -69,14 +69,14 @@ impl Drop for WaitGuard {
     }
 }
 
-/// The thread of a task, and those that [wait](wait_for) for one as a piece of work begins.
+/// The thread of a task, and the threads that [wait](wait_for) for one when a batch begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BackgroundWorkers {
     tag: AllocationTag,
 }
 
 impl BackgroundWorkers {
-    /// Those whose work counts what it allocates under a tag.
+    /// An executor that counts the allocations of its work under a tag.
     pub(crate) const fn tagged(tag: AllocationTag) -> Self {
         Self { tag }
     }
@@ -127,7 +127,7 @@ mod tests {
 
     const WORKERS: BackgroundWorkers = BackgroundWorkers::tagged(AllocationTag(0));
 
-    /// Waits until that holds; if another test has the pool's threads, it comes later.
+    /// Waits until the condition holds; it takes longer while another test uses the threads of the pool.
     fn wait_until(is_so: impl Fn() -> bool) -> bool {
         let watch = Stopwatch::start();
         while !is_so() && watch.elapsed() < Duration::from_secs(60) {

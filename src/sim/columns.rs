@@ -9,14 +9,14 @@
 use bevy_ecs::change_detection::{ContiguousComponentTicksMut, ContiguousMut, Tick};
 use bevy_ecs::prelude::*;
 
-/// One component of all rows of a table, as the query gives it.
+/// One component of all rows of a table, as a query returns it.
 pub struct TableColumn<'w, T> {
     values: &'w mut [T],
     ticks: ContiguousComponentTicksMut<'w>,
 }
 
 impl<'w, T: Component> TableColumn<'w, T> {
-    /// The column that a query gave.
+    /// The column of a query item.
     pub fn of(column: ContiguousMut<'w, T>) -> Self {
         const {
             assert!(
@@ -28,7 +28,7 @@ impl<'w, T: Component> TableColumn<'w, T> {
         Self { values, ticks }
     }
 
-    /// All of its rows.
+    /// All rows.
     pub fn rows(&mut self) -> ColumnRows<'_, T> {
         let now = self.ticks.this_run();
         ColumnRows {
@@ -53,20 +53,20 @@ impl<'a, T> ColumnRows<'a, T> {
         &self.values[row]
     }
 
-    /// When the value in a row last changed.
+    /// The tick in which the value in a row last changed.
     #[inline]
     pub fn changed_at(&self, row: usize) -> Tick {
         self.changed[row]
     }
 
-    /// The value in a row, to be changed.
+    /// The value in a row, for writing; it is marked as changed.
     #[inline]
     pub fn get_mut(&mut self, row: usize) -> &mut T {
         self.changed[row] = self.now;
         &mut self.values[row]
     }
 
-    /// Sets a row's value; one that is the same is no change.
+    /// Sets the value of a row; an equal value is no change.
     #[inline]
     pub fn set_if_neq(&mut self, row: usize, value: T)
     where
@@ -77,7 +77,7 @@ impl<'a, T> ColumnRows<'a, T> {
         }
     }
 
-    /// Takes the first rows off, so many of them.
+    /// Splits off the first rows.
     pub fn take_first(&mut self, rows: usize) -> Self {
         let (values, values_left) = std::mem::take(&mut self.values).split_at_mut(rows);
         let (changed, changed_left) = std::mem::take(&mut self.changed).split_at_mut(rows);
@@ -90,7 +90,7 @@ impl<'a, T> ColumnRows<'a, T> {
     }
 }
 
-/// Cuts a run of rows into pieces of `length`, the last of which may be shorter. `take_first` takes that many rows off it.
+/// Splits a run of rows into chunks of `length`; the last one may be shorter. `take_first` splits that many rows off.
 pub fn chunks<R>(
     rows: usize,
     length: usize,
@@ -111,7 +111,7 @@ mod tests {
     #[derive(Component)]
     struct Odd;
 
-    /// What is written by columns, in pieces, is found changed as what is written by Bevy's own means.
+    /// A value written through chunks of a column is detected as changed, like one written through Bevy's `Mut`.
     #[test]
     fn changes_are_marked_like_bevy_does() {
         const COUNT: usize = 1_000;

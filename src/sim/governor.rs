@@ -20,56 +20,56 @@ use super::overload::{
     OverloadTickSettings,
 };
 
-/// What a tick's cost is taken from.
+/// The source of a tick's cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(super::Reflect))]
 pub enum LoadMeasure {
-    /// The clock where a [`Server`](crate::server::Server) keeps real time, and nothing elsewhere.
+    /// The clock if a [`Server`](crate::server::Server) keeps real time, otherwise `Off`.
     #[default]
     Auto,
-    /// Nothing: nothing is ever given up.
+    /// None: the level stays normal.
     Off,
-    /// The clock, however fast ticks follow each other: for a loop of an embedder's own. What is given up in which tick depends
-    /// on the machine then.
+    /// The clock, at any pace: for an embedder's own loop. Which tick reduces its work then depends on the machine.
     Clock,
     /// The cost model, [`WorkCosts`]: the same in every run.
     Work,
 }
 
-/// When a server that cannot keep up gives something up, and how much. The defaults are meant for 20 to 30 ticks a second.
+/// When a server that cannot keep up reduces its work, and by how much. The defaults are meant for 20 to 30 ticks per second.
 ///
-/// Of the shares, 1 is the length of a tick. Times are counted in whole ticks.
+/// For shares, 1 is the length of a tick. Times are rounded to whole ticks.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(super::Reflect), reflect(Resource))]
 pub struct OverloadSettings {
-    /// What a tick's cost is taken from; [`LoadMeasure::Off`] switches all of it off.
+    /// The source of a tick's cost; [`LoadMeasure::Off`] disables overload control.
     pub measure: LoadMeasure,
-    /// The time that the mean of the load is about, in seconds.
+    /// The time constant of the smoothed load, in seconds.
     pub smoothing_s: f32,
-    /// The mean load from which each thing is given up, as shares of the tick.
+    /// The smoothed load at which each level is entered, as shares of the tick.
     #[serde(alias = "rise_at")]
     pub enter_at: OverloadThresholds,
-    /// The mean load below which each is taken up again, as shares of the tick; never above `enter_at`. The room between the two
-    /// has to be larger than what giving it up gains, or a server at the edge goes up and down, if no faster than `leave_after_s`.
+    /// The smoothed load below which each level is left, as shares of the tick; never above `enter_at`. The difference between the
+    /// two must exceed the load that the level saves, or a server at the threshold alternates between levels, though no faster than
+    /// `leave_after_s`.
     #[serde(alias = "fall_at")]
     pub leave_at: OverloadThresholds,
-    /// How long a level lasts at least before the next is entered, in seconds.
+    /// The minimum duration of a level before the next is entered, in seconds.
     #[serde(alias = "rise_s")]
     pub enter_after_s: f32,
-    /// How long a level lasts at least before it is left, in seconds.
+    /// The minimum duration of a level before it is left, in seconds.
     #[serde(alias = "fall_s")]
     pub leave_after_s: f32,
-    /// How often the time between two updates of the same object doubles for a client, at most 3: motions, their repetitions and
-    /// attributes. How its own object moves it is told at once all the same.
+    /// How often the time between two updates of the same object doubles for a client, at most 3: motion, its repetitions and
+    /// attributes. The motion of the client's controlled object is still sent at once.
     pub update_doublings: u8,
-    /// What is left of the budgets of what can wait, as a share: enters and looks of views, objects told to a client anew,
-    /// searches for paths. Of each at least one is left, and what waits keeps its order.
+    /// The remaining share of budgets for work that can wait: enters and scans of views, new objects for a client, path searches.
+    /// At least one item of each remains, and deferred work keeps its order.
     #[serde(alias = "deferred_share")]
     pub deferred_budget_share: f32,
-    /// The slowest pace of simulated time, as a share of real time. Ticks that take even longer slip.
+    /// The slowest rate of simulated time, as a share of real time. If ticks take even longer, the server skips ticks.
     pub time_share_min: f32,
-    /// What work is reckoned to cost where no clock is read.
+    /// Estimated costs of work, used if no clock is read.
     pub costs: WorkCosts,
 }
 
@@ -105,43 +105,44 @@ impl Default for OverloadSettings {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "reflect", derive(super::Reflect))]
 pub struct OverloadThresholds {
-    /// Of stretched updates.
+    /// For reduced updates.
     pub stretch: f32,
-    /// Of deferred enters and paths.
+    /// For deferred enters and paths.
     pub defer: f32,
-    /// Of refused logins.
+    /// For queued logins.
     pub refuse: f32,
-    /// Of dilated time.
+    /// For dilated time.
     pub dilate: f32,
 }
 
 impl OverloadThresholds {
-    /// In millionths; what is negative or no number is 0.
+    /// In millionths; a negative value or NaN is 0.
     fn loads(self) -> [u32; 4] {
         let load = |share: f32| (f64::from(share) * f64::from(LOAD_FULL)).round() as u32;
         [self.stretch, self.defer, self.refuse, self.dilate].map(load)
     }
 }
 
-/// What work is reckoned to cost where no clock is read, in nanoseconds each. Messages are reckoned by the inbox's own costs.
+/// Estimated costs of work, in nanoseconds each, used if no clock is read. Messages have their own costs in the settings of the
+/// inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(super::Reflect))]
 pub struct WorkCosts {
-    /// An object in a scene, each tick: it decides, walks and is followed.
+    /// An object in a scene, per tick: its decisions, movement and tracking.
     pub object_ns: u32,
-    /// An expansion of a search for a path.
+    /// An expansion of a path search.
     pub expansion_ns: u32,
-    /// A viewer's look round.
+    /// A scan of a viewer.
     #[serde(alias = "look_ns")]
     pub scan_ns: u32,
-    /// A link of views that begins or ends.
+    /// A view link that begins or ends.
     pub link_change_ns: u32,
-    /// An object that a client knows, each tick.
+    /// An object that a client knows, per tick.
     pub known_object_ns: u32,
     /// A message to a client.
     pub sent_message_ns: u32,
-    /// Each of its bytes.
+    /// Each byte of it.
     pub sent_byte_ns: u32,
 }
 
@@ -160,7 +161,7 @@ impl Default for WorkCosts {
 }
 
 impl OverloadSettings {
-    /// The same in ticks of so many nanoseconds; a time that is not 0 is one tick at least.
+    /// Converts the settings to ticks of so many nanoseconds; a time that is not 0 is at least one tick.
     fn to_tick_settings(&self, tick_ns: u64) -> OverloadTickSettings {
         let ticks = |seconds: f32| {
             let ticks = (f64::from(seconds) * 1e9 / tick_ns.max(1) as f64).round() as u32;
@@ -182,28 +183,28 @@ impl OverloadSettings {
     }
 }
 
-/// Beyond it a client could be told of a motion so late that it mistakes the motion's tick.
+/// With more doublings, a motion could arrive so late that a client derives the wrong tick from it.
 const UPDATE_DOUBLINGS_MAX: u8 = 3;
 
-/// A step was taken: something is given up from this tick on, or taken up again; or the pace of time changed.
+/// The overload level or the rate of simulated time changed, from this tick on.
 ///
-/// Who runs its ticks by a loop of its own and not by a [`Server`](crate::server::Server) slows that loop down to `time_percent`.
+/// An app with its own loop instead of a [`Server`](crate::server::Server) has to slow that loop down to `time_percent`.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct OverloadChanged {
     /// What changed.
     pub change: OverloadChange,
-    /// The mean load at which it did, as a share of the tick.
+    /// The smoothed load at the change, as a share of the tick.
     pub load: f32,
 }
 
-/// What was given up since the app began.
+/// Statistics of overload control since the app started.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverloadStats {
     /// Steps to a higher level.
     pub rises: u64,
     /// Steps to a lower one.
     pub falls: u64,
-    /// Ticks at each level or a higher one, by [`OverloadLevel::number`]; the first are all ticks that were governed.
+    /// Ticks at each level or a higher one, by [`OverloadLevel::number`]; the first counts all ticks with overload control.
     pub ticks: [u64; OverloadLevel::ALL.len()],
     /// The highest level that was reached.
     pub highest: OverloadLevel,
@@ -211,20 +212,20 @@ pub struct OverloadStats {
 
 type CostEstimator = Box<dyn FnMut(&World, &WorkCosts) -> u64 + Send + Sync>;
 
-/// What the last tick cost.
+/// The cost of the last tick.
 #[derive(Resource, Default)]
 pub(crate) struct LoadMeter {
     estimators: Vec<CostEstimator>,
     running: Option<Stopwatch>,
     measured_ns: Option<u64>,
-    /// Whether ticks are due at real times.
+    /// Whether ticks are scheduled in real time.
     pub(crate) keeps_real_time: bool,
 }
 
-/// Tells the governor what work costs, for runs in which no clock decides.
+/// Registers cost estimators, for runs without a clock.
 pub trait WorkAppExt {
-    /// Adds a reckoner: asked once a tick, it gives what its systems did since it was last asked, in nanoseconds. It goes by
-    /// what is the same in every run, and is only asked with [`LoadMeasure::Work`].
+    /// Adds an estimator: called once per tick, it returns the cost of the work that its systems did since the last call, in
+    /// nanoseconds. It must be the same in every run, and is called only with [`LoadMeasure::Work`].
     fn add_cost_estimator(
         &mut self,
         reckoner: impl FnMut(&World, &WorkCosts) -> u64 + Send + Sync + 'static,
@@ -242,12 +243,12 @@ impl WorkAppExt for App {
     }
 }
 
-/// By how much a counter that only grows grew since it was last looked at.
+/// The increase of a monotonic counter since the last call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CounterDelta(u64);
 
 impl CounterDelta {
-    /// Looks at the counter.
+    /// Reads the counter.
     pub const fn update(&mut self, now: u64) -> u64 {
         let grown = now.saturating_sub(self.0);
         self.0 = now;
@@ -269,7 +270,7 @@ pub(super) fn install(app: &mut App) {
         });
 }
 
-/// Takes a step where the last tick's cost asks for it.
+/// Changes the level if the cost of the last tick requires it.
 pub(super) fn update_overload(world: &mut World) {
     let measure = world.resource::<OverloadSettings>().measure;
     let meter = world.resource::<LoadMeter>();
@@ -299,7 +300,7 @@ pub(super) fn update_overload(world: &mut World) {
     }
 }
 
-/// Behind the tick: how long it took.
+/// After the tick: measures how long it took.
 pub(super) fn stop_clock(mut meter: ResMut<LoadMeter>) {
     if let Some(mut running) = meter.bypass_change_detection().running.take() {
         meter.measured_ns = Some(running.lap_ns());
@@ -353,7 +354,7 @@ mod tests {
     use super::*;
     use crate::sim::{SimPlugin, clock};
 
-    /// What the next ticks are reckoned to cost, in milliseconds.
+    /// The estimated cost of the next ticks, in milliseconds.
     #[derive(Resource, Default)]
     struct TickPrice(u64);
 
@@ -430,7 +431,7 @@ mod tests {
             enter_after_s: 0.0,
             ..OverloadSettings::default()
         });
-        // A tick that cannot but take longer than it may.
+        // A tick that always takes longer than its budget.
         app.insert_resource(Time::<Fixed>::from_duration(
             std::time::Duration::from_nanos(1),
         ));

@@ -20,7 +20,7 @@ type HashPart = Box<dyn FnMut(&mut World, &mut StateHasher) + Send + Sync>;
 #[derive(Resource, Default, MemoryUse)]
 struct HashParts(Vec<(&'static str, HashPart)>);
 
-/// Registers what belongs to the state hash.
+/// Registers parts of the state hash.
 pub trait HashAppExt {
     /// Adds a part of the state. Registering the same name again replaces the part.
     fn hash_part(
@@ -50,12 +50,12 @@ impl HashAppExt for App {
     }
 }
 
-/// The hash of all registered state as it is now. O(state).
+/// The current hash of all registered state. O(state).
 pub fn state_hash(world: &mut World) -> StateHash {
     let Some(mut parts) = world.get_resource_mut::<HashParts>() else {
         return StateHash::default();
     };
-    // Parts have the whole world, so the list is moved out and not the resource.
+    // Parts use the whole world, so the list is moved out and the resource stays.
     let mut parts = std::mem::take(&mut parts.0);
     let mut whole = StateHasher::default();
     for (name, part) in &mut parts {

@@ -1,4 +1,4 @@
-//! The warnings that a piece of work logs, for tests.
+//! Captures warnings that code logs, for tests.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 #[derive(Clone, Default)]
 struct LoggedWarnings(Arc<Mutex<Vec<String>>>);
 
-/// What the work logs as warnings in this thread, each as `message; field=value; …`.
+/// The warnings that the code logs on this thread, each as `message; field=value; …`.
 pub(crate) fn logged_warnings(work: impl FnOnce()) -> Vec<String> {
     let warnings = LoggedWarnings::default();
     tracing::subscriber::with_default(warnings.clone(), work);

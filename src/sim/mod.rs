@@ -15,7 +15,7 @@
 //! | `plugins` | what a plugin adds to the app and needs from it |
 //! | `clock` | real clocks and a manual one for tests; most of them are in `throng_core` |
 //! | `workers`, `background` | parallel work within a tick and between ticks; algorithms use it as a [`ParallelExecutor`] |
-//! | `hands` | how pool threads share a batch |
+//! | `worker_set` | how pool threads share a batch |
 //! | `columns` | component columns, split into runs of rows for these threads |
 //! | `hash` | the state hash, which games can extend |
 //! | `timing` | duration of each set |

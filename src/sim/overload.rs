@@ -1,17 +1,18 @@
 //! Overload levels: which work is reduced when ticks take too long, and in which order it is restored.
 //!
 //! ```text
-//!         enter_at.stretch      enter_at.defer       enter_at.refuse      enter_at.dilate
-//! Normal ───────────────▶ ReducedUpdates ─▶ DeferredWork ─▶ LoginsRefused ─▶ TimeDilated
-//!        ◀───────────────                  ◀─              ◀─               ◀─
-//!         leave_at.stretch      leave_at.defer       leave_at.refuse      leave_at.dilate
+//!         enter_at.stretch      enter_at.defer     enter_at.refuse    enter_at.dilate
+//! Normal ────────────────▶ ReducedUpdates ─▶ DeferredWork ─▶ QueuedLogins ─▶ TimeDilated
+//!        ◀────────────────                ◀─              ◀─              ◀─
+//!         leave_at.stretch      leave_at.defer     leave_at.refuse    leave_at.dilate
 //! ```
 //! A level includes all lower ones. The *load* is the cost of a tick divided by its budget, in millionths. The budget is the tick length
 //! in simulated time, also while time is dilated. The load is smoothed by an exponential mean in which one tick counts for at most
 //! [`LOAD_MAX`], so a single stall changes no level.
 //!
 //! Invariants:
-//! - A step goes to an adjacent level. At least `rise_ticks` lie between a step and the next one up, `fall_ticks` before one down.
+//! - A step goes to an adjacent level. At least `enter_ticks` lie between a step and the next one up, `leave_ticks` before one
+//!   down.
 //! - A constant load never alternates between levels, and a higher load never leads to a lower level.
 //! - Only integers are used: equal loads give equal levels on every machine.
 
@@ -22,13 +23,13 @@ use throng_core::Variants;
 /// The load of a tick that costs exactly its budget.
 pub const LOAD_FULL: u32 = 1_000_000;
 
-/// The most that one tick counts for: four budgets.
+/// The maximum load of one tick: four budgets.
 pub const LOAD_MAX: u32 = 4 * LOAD_FULL;
 
-/// Steps in which the pace of time changes, in percent.
+/// The step size of the rate of time, in percent.
 const TIME_PERCENT_STEP: u8 = 5;
 
-/// How far a server is from doing all that it should, each with all before it.
+/// Which work is reduced; each level includes all lower ones.
 #[derive(
     Variants,
     Clone,
@@ -45,24 +46,24 @@ const TIME_PERCENT_STEP: u8 = 5;
 )]
 #[cfg_attr(feature = "reflect", derive(super::Reflect))]
 pub enum OverloadLevel {
-    /// It does everything.
+    /// Nothing is reduced.
     #[default]
     Normal,
-    /// Clients are told of the same objects less often.
+    /// Clients receive updates of the same objects less often.
     #[serde(alias = "UpdatesStretched")]
     ReducedUpdates,
-    /// Less is begun in a tick of what can wait: who comes into view, and paths.
+    /// Fewer view enters and path searches are started per tick.
     #[serde(alias = "WorkDeferred")]
     DeferredWork,
-    /// Nobody is let in: who logs in stands in the line.
+    /// No player is admitted: logins wait in the login queue.
     #[serde(alias = "LoginsRefused")]
     QueuedLogins,
-    /// Simulated time passes more slowly than real time, and clients are told so.
+    /// Simulated time passes more slowly than real time; clients are notified.
     TimeDilated,
 }
 
 impl OverloadLevel {
-    /// Its place in [`ALL`](Self::ALL): 0 is normal.
+    /// Its index in [`ALL`](Self::ALL): 0 is normal.
     #[must_use]
     pub const fn number(self) -> usize {
         self as usize
@@ -78,46 +79,46 @@ impl OverloadLevel {
     }
 }
 
-/// When levels change, and what they do; as [`OverloadSettings`](super::OverloadSettings) says it, in ticks and integers.
+/// When levels change, and their effects: [`OverloadSettings`](super::OverloadSettings) in ticks and integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverloadTickSettings {
-    /// From which smoothed load on each level but the first is entered, in the order of the levels.
+    /// The smoothed load at which each level but the first is entered, in the order of the levels.
     pub enter_at: [u32; 4],
-    /// Below which smoothed load each is left; what is above `enter_at` counts as that.
+    /// The smoothed load below which each is left; limited to `enter_at`.
     pub leave_at: [u32; 4],
-    /// Ticks that the mean of the load is about; 0 counts as 1.
+    /// The time constant of the smoothed load, in ticks; 0 counts as 1.
     pub smoothing_ticks: u32,
-    /// Ticks that a level lasts at least before the next one is entered, and a pace of time before it changes.
+    /// The minimum number of ticks at a level before the next one is entered, and at a rate of time before it changes.
     pub enter_ticks: u32,
-    /// Ticks that a level lasts at least before it is left.
+    /// The minimum number of ticks at a level before it is left.
     pub leave_ticks: u32,
-    /// The slowest pace of time, in percent of real time; 0 counts as 1.
+    /// The slowest rate of time, in percent of real time; 0 counts as 1.
     pub time_percent_min: u8,
-    /// What levels do.
+    /// The effects of levels.
     pub effects: OverloadEffects,
 }
 
-/// How much each level gives up.
+/// How much the levels reduce.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverloadEffects {
     /// How often the time between two updates doubles.
     pub update_doublings: u8,
-    /// What is left of the budgets of what can wait, in percent; 0 counts as 1.
+    /// The remaining share of budgets for work that can wait, in percent; 0 counts as 1.
     pub deferred_percent: u8,
 }
 
-/// What was given up or taken up again.
+/// A change of the level or of the rate of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverloadChange {
-    /// The level so far.
+    /// The previous level.
     pub from: OverloadLevel,
-    /// The level from now on: the next, or the same where only the pace of time changed.
+    /// The new level: an adjacent one, or the same if only the rate of time changed.
     pub to: OverloadLevel,
-    /// How fast simulated time is to pass from now on, in percent of real time.
+    /// The new rate of simulated time, in percent of real time.
     pub time_percent: u8,
 }
 
-/// What is given up now. Whoever has a budget that a level shortens reads it here; nobody is told to.
+/// The current overload level. Modules whose budget depends on it read it here; they are not notified.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overload {
     level: OverloadLevel,
@@ -126,7 +127,7 @@ pub struct Overload {
     load: u32,
     /// Ticks since the level changed.
     level_ticks: u32,
-    /// Ticks since the pace of time changed.
+    /// Ticks since the rate of time changed.
     pace_ticks: u32,
     effects: OverloadEffects,
 }
@@ -145,7 +146,7 @@ impl Default for Overload {
 }
 
 impl Overload {
-    /// Takes what the last tick cost, in millionths of its budget. Call it once a tick. O(1).
+    /// Takes the cost of the last tick, in millionths of its budget. Call it once per tick. O(1).
     pub fn observe(&mut self, load: u32, rules: &OverloadTickSettings) -> Option<OverloadChange> {
         let (mean, ticks) = (
             i64::from(self.load),
@@ -168,7 +169,7 @@ impl Overload {
         self.change_since(from, from_percent)
     }
 
-    /// Takes up one level again, whatever the load is: for a governor that is switched off. `None` where all is normal.
+    /// Returns to the next lower level, whatever the load is: for a governor that is disabled. `None` at the normal level.
     pub fn lower_level(&mut self) -> Option<OverloadChange> {
         let (from, from_percent) = (self.level, self.time_percent);
         *self = Self {
@@ -208,7 +209,7 @@ impl Overload {
         self.level
     }
 
-    /// The pace at which ticks that cost so much are due when the one before is done.
+    /// The rate of time at which ticks of the current cost finish before the next one is due.
     fn next_pace(&self, from: OverloadLevel, rules: &OverloadTickSettings) -> u8 {
         if self.level != OverloadLevel::TimeDilated {
             return 100;
@@ -221,25 +222,25 @@ impl Overload {
         stepped.max(rules.time_percent_min.clamp(1, 100))
     }
 
-    /// How far it has come.
+    /// The current level.
     #[must_use]
     pub const fn level(&self) -> OverloadLevel {
         self.level
     }
 
-    /// The smoothed load: what a tick cost over what it may.
+    /// The smoothed load: the cost of a tick divided by its budget.
     #[must_use]
     pub fn load(&self) -> f32 {
         self.load as f32 / LOAD_FULL as f32
     }
 
-    /// How fast simulated time is to pass, in percent of real time: 100 but at the last level.
+    /// The rate of simulated time, in percent of real time: 100 except at the last level.
     #[must_use]
     pub const fn time_percent(&self) -> u8 {
         self.time_percent
     }
 
-    /// How often the time between two updates of the same object is doubled: 0 while updates are not stretched.
+    /// How often the time between two updates of the same object is doubled: 0 while updates are not reduced.
     #[must_use]
     pub fn update_doublings(&self) -> u8 {
         if self.level >= OverloadLevel::ReducedUpdates {
@@ -249,8 +250,8 @@ impl Overload {
         }
     }
 
-    /// What is left of a tick's budget for something that can wait: all of it while nothing is deferred, and else a share, but
-    /// never nothing of something, so that what waits comes to its turn.
+    /// The remaining budget of a tick for work that can wait: all of it while nothing is deferred, otherwise a share, but at least
+    /// 1 of a budget that is not 0, so that deferred work makes progress.
     #[must_use]
     pub fn deferrable_budget(&self, budget: u64) -> u64 {
         if self.level < OverloadLevel::DeferredWork {
@@ -258,23 +259,23 @@ impl Overload {
         }
         let percent = u128::from(self.effects.deferred_percent.clamp(1, 100));
         let left = u128::from(budget) * percent / 100;
-        // It is no more than the budget.
+        // It is at most the budget.
         (left as u64).max(budget.min(1))
     }
 
-    /// The same of a smaller number.
+    /// The same for a smaller integer type.
     #[must_use]
     pub fn deferrable_budget_u32(&self, budget: u32) -> u32 {
         self.deferrable_budget(u64::from(budget)) as u32
     }
 
-    /// Whether players are let in.
+    /// Whether players are admitted.
     #[must_use]
     pub fn admits_logins(&self) -> bool {
         self.level < OverloadLevel::QueuedLogins
     }
 
-    /// Shows all of the state as words.
+    /// Passes the state as words, for a hash.
     pub fn hash_state(&self, mut word: impl FnMut(u64)) {
         word((self.level.number() as u64) << 32 | u64::from(self.load));
         word(u64::from(self.level_ticks) << 32 | u64::from(self.pace_ticks));
@@ -307,7 +308,7 @@ mod tests {
         },
     };
 
-    /// A governor without any state but all that ever was: loads, and the levels and paces that it chose.
+    /// A governor that computes everything from its history: loads, and the levels and rates that it chose.
     #[derive(Default)]
     struct NaiveOverload {
         loads: Vec<u32>,
@@ -322,7 +323,7 @@ mod tests {
             })
         }
 
-        /// Ticks at the end, this one included, since something was last chosen otherwise.
+        /// The number of ticks at the end, including this one, since the choice last changed.
         fn since<T: PartialEq>(&self, of: impl Fn(&(usize, u8)) -> T, at_first: T) -> usize {
             let chosen: Vec<T> = std::iter::once(at_first)
                 .chain(self.chosen.iter().map(of))
@@ -380,7 +381,7 @@ mod tests {
         )
     }
 
-    /// Spells of the same load.
+    /// Runs of equal loads.
     fn loads() -> impl Strategy<Value = Vec<u32>> {
         let spell = (0..3_000_000_u32, 1..30_usize);
         prop::collection::vec(spell, 0..12).prop_map(|spells| {
@@ -428,7 +429,7 @@ mod tests {
 
         #[test]
         fn zero_load_returns_to_normal_in_a_bounded_time(rules in rules(), loads in loads()) {
-            // What is never to be left has a threshold of nothing.
+            // A level that is never left has a threshold of 0.
             let rules = OverloadTickSettings {
                 enter_at: rules.enter_at.map(|at| at.max(2_000)),
                 leave_at: rules.leave_at.map(|at| at.max(2_000)),
@@ -438,7 +439,8 @@ mod tests {
             for load in loads {
                 overload.observe(load, &rules);
             }
-            // The mean falls by a share of itself a tick, down to what integers do not divide; a level a dwell then.
+            // The smoothed load falls by a fraction per tick, down to the remainder of integer division; then by one level per minimum
+            // duration.
             let ticks = 20 * rules.smoothing_ticks.max(1) + 5 * (rules.leave_ticks + 1);
             for _ in 0..ticks {
                 overload.observe(0, &rules);
@@ -460,7 +462,7 @@ mod tests {
                 (overload.level(), std::cmp::Reverse(overload.time_percent()))
             };
             prop_assert!(after(less.min(more)).0 <= after(less.max(more)).0);
-            // Of two dilated ones the one with more load is the slower.
+            // At two dilated levels, the higher load gives the slower rate.
             if after(less).0 == after(more).0 {
                 prop_assert!(after(less.min(more)) <= after(less.max(more)));
             }

@@ -8,10 +8,10 @@ use bevy_time::{Fixed, Time, Virtual};
 
 use super::schedule::install_tick;
 
-/// Sets the tick rate. The sets themselves come with whatever plugin of the crate is there.
+/// Sets the tick rate. The sets are installed by every plugin of the crate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimPlugin {
-    /// Ticks a second; `None` leaves [`Time<Fixed>`] as the app has it.
+    /// Ticks per second; `None` leaves [`Time<Fixed>`] as the app configured it.
     pub tick_hz: Option<f64>,
 }
 
@@ -28,8 +28,8 @@ impl Plugin for SimPlugin {
     }
 }
 
-/// Makes a type with a function `add_to(app)` a plugin that may be added again: it adds the plugins that it needs before, by
-/// [`begin`], and looks for the clock, by [`finish`].
+/// Implements `Plugin` for a type with a function `add_to(app)`. The plugin can be added again; `start_plugin` adds the plugins
+/// that it needs first, and `finish_plugin` checks for the clock.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! sim_plugin {
@@ -54,8 +54,8 @@ macro_rules! sim_plugin {
 #[doc(hidden)]
 pub use sim_plugin;
 
-/// Begins to build the plugin `P`: lays the tick down and adds the plugins of this crate that `P` needs. Gives `false`
-/// where `P` is there already and nothing is left to build. For plugins with `is_unique() == false`.
+/// Starts building the plugin `P`: installs the tick and adds the plugins of this crate that `P` needs. Returns `false` if `P`
+/// is added already and nothing is left to build. For plugins with `is_unique() == false`.
 #[must_use]
 pub fn start_plugin<P: Plugin, M>(app: &mut App, needs: impl Plugins<M>) -> bool {
     if app.is_plugin_added::<P>() {
@@ -66,10 +66,10 @@ pub fn start_plugin<P: Plugin, M>(app: &mut App, needs: impl Plugins<M>) -> bool
     true
 }
 
-/// Ends the building of a plugin that [`start_plugin`] began.
+/// Finishes building a plugin that [`start_plugin`] started.
 ///
 /// # Panics
-/// When the app has no clock, without which no tick would ever run: the message names the plugin that brings it.
+/// When the app has no clock, without which no tick would ever run: the message names the plugin that adds it.
 pub fn finish_plugin(app: &App) {
     let world = app.world();
     let has_clock =

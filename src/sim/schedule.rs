@@ -11,31 +11,31 @@ use throng_core::hash::StateHashed;
 use super::governor;
 use super::{HashAppExt, RandomStreams, Workers};
 
-/// The steps of a tick, in their order, all within [`FixedUpdate`].
+/// The steps of a tick, in order, all within [`FixedUpdate`].
 ///
-/// `First` and `Last` hold no systems of this crate: they are hooks for an embedder's own.
+/// `First` and `Last` have no systems of this crate: they are hooks for embedders.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Variants)]
 pub enum SimSystems {
     /// Empty by default: before anything else of the tick.
     #[serde(skip)]
     First,
-    /// Inbound messages are drained; sessions come and go.
+    /// Inbound messages are drained; sessions open, resume and close.
     Ingest,
     /// Scripts and behaviours decide goals.
     Think,
-    /// Path requests are answered.
+    /// Path requests are processed.
     Navigate,
     /// Walkers follow their paths; players' moves are checked and applied.
     Move,
     /// Positions become cells of the interest grid.
     Locate,
-    /// View lists follow the cells.
+    /// View lists are updated from the cells.
     View,
     /// The [`Heartbeat`] schedule, and per-object work phased over its ticks.
     Heartbeat,
-    /// What changed is collected, and what clients must learn of it is listed for each.
+    /// Changes are collected, and the changes for each client are listed.
     Replicate,
-    /// Packets are handed over to be sent.
+    /// Packets are passed to the sink or the sender threads.
     Send,
     /// Empty by default: after everything else of the tick.
     #[serde(skip)]
@@ -47,7 +47,7 @@ impl SimSystems {
     pub const STEPS: &'static [Self] = Self::ALL.split_at(10).0.split_at(1).1;
 }
 
-/// Those who watch a tick from outside: runs after [`SimSystems::Last`] and after all timings were taken.
+/// Observers of the tick: runs after [`SimSystems::Last`] and after all timings were taken.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AfterTick;
 
@@ -55,22 +55,21 @@ pub struct AfterTick;
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Heartbeat;
 
-/// What a heartbeat does, in this order.
+/// The steps of a heartbeat, in this order.
 ///
-/// The sets stand in the [`Heartbeat`] schedule and, for an embedder's per-object work that is phased over the heartbeat's
-/// ticks, also in [`FixedUpdate`] behind it: a system there handles the objects whose id falls on [`HeartbeatPhase`].
-/// What runs in every tick is no part of it.
+/// The sets are in the [`Heartbeat`] schedule. For an embedder's per-object work that is spread over the ticks of the
+/// heartbeat, they are also in [`FixedUpdate`] after it: a system there handles the objects whose id falls on
+/// [`HeartbeatPhase`]. Work that runs in every tick is not part of it.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeartbeatSystems {
-    /// Waiting parties become matches.
+    /// Matches are formed from waiting parties.
     Match,
-    /// What is gathered once a heartbeat, behind the matches; empty by default. Replication is no part of it: it collects
-    /// changed attributes in every tick, those of the heartbeat's cadence phased by object, within
-    /// [`SimSystems::Replicate`].
+    /// Data that is collected once per heartbeat, after the matches; empty by default. Replication is not part of it: it collects
+    /// changed attributes in every tick, those of the heartbeat's cadence phased by object, within [`SimSystems::Replicate`].
     Collect,
 }
 
-/// The tick's settings that are not a plugin's own.
+/// Settings of the tick that do not belong to a plugin.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
@@ -91,12 +90,12 @@ impl Default for SimSettings {
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SimTick(pub u64);
 
-/// Which share of the objects this tick's phased heartbeat work covers: those with `id % of == phase`.
+/// The share of objects that the phased heartbeat work of this tick covers: those with `id % period == phase`.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatPhase {
-    /// From 0 to `of - 1`, one step a tick.
+    /// From 0 to `period - 1`, one step per tick.
     pub phase: u32,
-    /// Ticks a heartbeat.
+    /// Ticks per heartbeat.
     pub period: u32,
 }
 
@@ -110,19 +109,19 @@ impl Default for HeartbeatPhase {
 }
 
 impl HeartbeatPhase {
-    /// Whether the object with this id is this tick's.
+    /// Whether this tick covers the object with this id.
     #[must_use]
     pub const fn covers(self, id: u32) -> bool {
         id % self.period == self.phase
     }
 }
 
-/// Runs the systems of a tick and of the heartbeat in turn, on the thread that updates the app.
+/// Runs the systems of a tick and of the heartbeat one after the other, on the thread that updates the app.
 ///
-/// The sets are a chain, and what can run at once does so inside the systems, which spread it over the [`Workers`](super::Workers)
-/// themselves. Bevy's executor then mostly hands a system to another thread, whose caches are cold: when it was left, the
-/// replication of `throng bench sync` went from 15.5 to 11.4 ns a link and tick. Not for an app that has systems of its own to run
-/// beside the tick's.
+/// The sets are a chain, and parallel work is inside the systems, which distribute it over the [`Workers`](super::Workers)
+/// themselves. Bevy's executor then mostly moves a system to another thread, whose caches are cold: without it, the replication
+/// of `throng bench sync` went from 15.5 to 11.4 ns per link and tick. Not for an app with systems of its own that should run
+/// in parallel with those of the tick.
 pub fn single_threaded(app: &mut App) {
     fn set(schedule: &mut Schedule) {
         schedule.set_executor(SingleThreadedExecutor::new());
@@ -131,9 +130,9 @@ pub fn single_threaded(app: &mut App) {
         .edit_schedule(Heartbeat, set);
 }
 
-/// Lays down the sets, the heartbeat and what all systems share. Idempotent: only the first call does anything.
+/// Installs the sets, the heartbeat and what all systems share. Idempotent: only the first call has an effect.
 ///
-/// Adds no Bevy plugin: the app brings its own `TimePlugin`, and `TaskPoolPlugin` where work is to be spread.
+/// Adds no Bevy plugin: the app adds `TimePlugin`, and `TaskPoolPlugin` if work should run on several threads.
 pub fn install_tick(app: &mut App) {
     if app.world().contains_resource::<SimTick>() {
         return;

@@ -13,10 +13,10 @@ use super::governor::update_overload;
 use super::{AfterTick, SimSystems, install_tick};
 use crate::memory::{AllocationTag, MemoryAppExt, MemoryUse, set_tick_tag};
 
-/// Ticks whose times are kept for percentiles.
+/// Ticks whose times are stored for percentiles.
 pub const SAMPLES_MAX: usize = 1 << 16;
 
-/// Times every set of [`SimSystems`] and the whole tick into [`TickTimings`].
+/// Measures every set of [`SimSystems`] and the whole tick for [`TickTimings`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TimingPlugin;
 
@@ -46,7 +46,7 @@ impl Plugin for TimingPlugin {
     }
 }
 
-/// Figures over the ticks so far, in milliseconds.
+/// Statistics of the ticks so far, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SetTiming {
     /// Mean over the whole run.
@@ -55,11 +55,11 @@ pub struct SetTiming {
     pub p50_ms: f64,
     /// 99th percentile of the last 65,536 ticks.
     pub p99_ms: f64,
-    /// Largest of the whole run.
+    /// Maximum of the whole run.
     pub max_ms: f64,
 }
 
-/// The times of each set, and of the whole tick. Wall-clock figures: never part of the game state.
+/// The times of each set, and of the whole tick. Measured by the wall clock: never part of the game state.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
 pub struct TickTimings {
     sets: [Samples; SimSystems::ALL.len()],
@@ -69,7 +69,7 @@ pub struct TickTimings {
 }
 
 impl TickTimings {
-    /// Figures of one set.
+    /// Statistics of one set.
     #[must_use]
     pub fn set(&self, set: SimSystems) -> SetTiming {
         SimSystems::ALL
@@ -78,13 +78,13 @@ impl TickTimings {
             .map_or_else(SetTiming::default, |i| self.sets[i].timing())
     }
 
-    /// Figures of the whole tick: the sum of its sets.
+    /// Statistics of the whole tick: the sum of its sets.
     #[must_use]
     pub fn tick(&self) -> SetTiming {
         self.ticks.timing()
     }
 
-    /// How long a set took in the last tick, or the whole tick, in milliseconds; 0 before the first.
+    /// The duration of a set in the last tick, or of the whole tick, in milliseconds; 0 before the first.
     #[must_use]
     pub fn last_ms(&self, set: Option<SimSystems>) -> f64 {
         let place = set.and_then(|set| SimSystems::ALL.iter().position(|&s| s == set));
@@ -92,7 +92,7 @@ impl TickTimings {
         samples.last_ns as f64 / 1e6
     }
 
-    /// How many of the kept ticks took as long as `limit` or longer. O(1) for each of them.
+    /// How many of the stored ticks took at least `limit`. O(1) per stored tick.
     #[must_use]
     pub fn slow_ticks(&self, limit: Duration) -> usize {
         let limit_ns = u32::try_from(limit.as_nanos()).unwrap_or(u32::MAX);
@@ -103,14 +103,14 @@ impl TickTimings {
             .count()
     }
 
-    /// The times of the kept ticks in milliseconds, in their order while there are no more than 65,536.
+    /// The times of the stored ticks in milliseconds, in order while there are at most 65,536.
     #[must_use]
     pub fn recent_ticks_ms(&self) -> Vec<f64> {
         let kept = self.ticks.ring_ns.iter();
         kept.map(|&ns| f64::from(ns) / 1e6).collect()
     }
 
-    /// Forgets all samples, e.g. those of warm-up ticks.
+    /// Discards all samples, for example those of warm-up ticks.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
@@ -133,7 +133,7 @@ fn start(mut timings: ResMut<TickTimings>) {
 }
 
 impl SimSystems {
-    /// What is allocated in this set is counted under, in an app with [`TimingPlugin`].
+    /// The tag under which allocations in this set are counted, in an app with [`TimingPlugin`].
     #[must_use]
     pub fn allocation_tag(self) -> AllocationTag {
         let place = Self::ALL.iter().position(|&set| set == self);

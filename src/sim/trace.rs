@@ -9,22 +9,22 @@ use bevy_ecs::prelude::*;
 use tracing::subscriber::{NoSubscriber, with_default};
 use tracing::{Span, info_span};
 
-/// The span of the set that runs.
+/// The span of the current set.
 #[derive(Resource)]
 struct SetSpan(Span);
 
-/// Has each of the sets of the tick, which are in their order and have names, make a span.
+/// Adds a span for each set of the tick, given in order with their names.
 pub(super) fn install<S: SystemSet + Copy>(app: &mut App, sets: &[(S, &'static str)]) {
     app.insert_resource(SetSpan(Span::none()));
-    // Bevy makes the span of a system when it is added, for whatever subscriber there is then. Those of the two systems around a set
-    // would cross the set's own.
+    // Bevy creates the span of a system when it is added, for the subscriber at that time. The spans of the two systems around a
+    // set would overlap with the set's own.
     with_default(NoSubscriber::default(), || {
         for (nth, &(set, name)) in sets.iter().enumerate() {
             let enter = move |mut running: ResMut<SetSpan>| {
                 running.0 = info_span!("set", name);
                 running.0.with_subscriber(|(id, to)| to.enter(id));
             };
-            // What has the world between two sets may be in a span or in none.
+            // An exclusive system between two sets may be inside a span or outside.
             let enter = enter.before(set).ambiguous_with_all();
             match nth.checked_sub(1) {
                 Some(before) => app.add_systems(FixedUpdate, enter.after(LeaveSet(before))),
@@ -42,6 +42,6 @@ pub(super) fn install<S: SystemSet + Copy>(app: &mut App, sets: &[(S, &'static s
     });
 }
 
-/// Holds what leaves the span of the set in this place.
+/// The systems that leave the span of the set.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct LeaveSet(usize);

@@ -9,12 +9,12 @@ use bevy_tasks::futures_lite::future::yield_now;
 
 use super::clock::Stopwatch;
 
-/// So many threads at most: the calling one, and others of a pool. Without a pool everything runs inline.
+/// A maximum number of threads: the calling one, and others of a pool. Without a pool everything runs inline.
 #[derive(Clone, Copy)]
 pub(super) struct WorkerSet {
     pub(super) pool: Option<&'static TaskPool>,
     pub(super) count: usize,
-    /// Whether those that helped [look for more](AWAKE_NS) before they sleep.
+    /// Whether helper threads [poll for more work](AWAKE_NS) before they sleep.
     pub(super) stay_awake: bool,
 }
 
@@ -70,7 +70,7 @@ impl WorkerSet {
         });
     }
 
-    /// How many of so many items may be worked on at once; at least 1.
+    /// How many of so many items may be processed at once; at least 1.
     fn count_for(self, items: usize) -> usize {
         match self.pool {
             Some(_) => self.count.min(items).max(1),
@@ -78,9 +78,9 @@ impl WorkerSet {
         }
     }
 
-    /// Each hand, of which there is one at least, takes one item after another until none is left: the first, which is the calling
-    /// thread's, from the front, and others from the back. So the same thread mostly has the same items in every step of a tick, and
-    /// their memory in its caches.
+    /// Each worker takes one item after another until none is left: the first, on the calling thread, from the front, and others
+    /// from the back. So the same thread mostly processes the same items in every step of a tick, and has their memory in its
+    /// caches.
     fn run_parallel<H: Send + Default, I: DoubleEndedIterator + Send>(
         self,
         hands: &mut [H],
@@ -94,7 +94,7 @@ impl WorkerSet {
         let (own, others) = hands.split_at_mut(1);
         let helpers = others.len();
         let rest = || items.lock().unwrap_or_else(PoisonError::into_inner);
-        // The lock is not held while an item is worked on.
+        // The lock is not held while an item is processed.
         let (first, last) = (|| rest().next(), || rest().next_back());
         let mut worked = Ok(());
         pool.scope(|scope| {
@@ -108,8 +108,8 @@ impl WorkerSet {
                     *hand = own;
                 });
             }
-            // Of a thread that is still asleep nothing is expected: this one takes its part at the end, and finds nothing left.
-            // A panic waits until the scope has ended, as others work with what this function borrowed.
+            // A thread that is still asleep is not needed: this one processes all items, and the other finds none left. A panic is
+            // rethrown after the scope has ended, as other threads use what this function borrowed.
             worked = catch_unwind(AssertUnwindSafe(|| {
                 for hand in own {
                     while let Some(item) = first() {
@@ -127,15 +127,15 @@ impl WorkerSet {
     }
 }
 
-/// Chunks for each of those that run at once. More of them even out better, and each costs a scratch.
+/// Chunks per worker. More of them balance better, and each costs a scratch value.
 const CHUNKS_PER_WORKER: usize = 4;
 
-/// For how long a thread that had work looks for more before it sleeps. To wake one takes 60 to 100 µs, which is more than many steps
-/// of a tick take; between most of them lies less than this.
+/// How long a thread polls for more work before it sleeps. To wake one takes 60 to 100 µs, which is more than many steps of a
+/// tick take; between most of them there is less than this.
 const AWAKE_NS: u64 = 300_000;
 
-/// Until [`AWAKE_NS`] from now so many threads of the pool look for work and do not sleep; they give way to whoever else
-/// has some for their core. The pool is the whole process's, and so is what is known of its threads.
+/// For [`AWAKE_NS`] from now, so many threads of the pool poll for work and do not sleep; they yield to other threads on their
+/// core. The pool belongs to the whole process, and so does the state of its threads.
 fn keep_awake(pool: &'static TaskPool, threads: usize) {
     static CLOCK: LazyLock<Stopwatch> = LazyLock::new(Stopwatch::start);
     static UNTIL_NS: AtomicU64 = AtomicU64::new(0);
@@ -147,7 +147,7 @@ fn keep_awake(pool: &'static TaskPool, threads: usize) {
         let look_for_work = async move {
             while now_ns() < UNTIL_NS.load(Ordering::Relaxed) {
                 std::thread::yield_now();
-                // Whatever else the pool has to do comes first.
+                // Other tasks of the pool come first.
                 yield_now().await;
             }
             AWAKE.fetch_sub(1, Ordering::Relaxed);

@@ -6,17 +6,17 @@ use throng_core::parallel::ParallelExecutor;
 
 use super::worker_set::WorkerSet;
 
-/// How many threads work on a step of a tick: the calling one, and others of Bevy's compute pool.
+/// The number of threads that work on a step of a tick: the calling one, and others of Bevy's compute pool.
 ///
-/// 1 runs inline on the calling thread. Systems are written so that the number never changes a result: a chunk writes only
-/// to its own items, and what it gathers is joined in the order of the items.
+/// 1 runs inline on the calling thread. Systems are written so that the number never changes a result: a chunk writes only to
+/// its own items, and collected results are joined in the order of the items.
 ///
-/// Where several threads work, each has what scratch it works with on its own stack, but for the calling one, which may leave its own
-/// where it lies, as no other is beside it then: threads that write to one line of memory wait for each other. Items that are
-/// written to all the time should be as far apart.
+/// With several threads, each has its scratch data on its own stack, since threads that write to one cache line wait for each
+/// other. Only the calling thread may leave its scratch in place, as no other scratch is next to it then. Items that are
+/// written to often should be as far apart.
 ///
-/// Cost: a lock an item or chunk, and some 10 µs a step while a thread that could help is asleep. Helpers look for more work for
-/// 300 µs before they sleep, and so take that much processor time where one thread works alone.
+/// Cost: one lock per item or chunk, and about 10 µs per step while a thread that could help is asleep. Helper threads poll for
+/// more work for 300 µs before they sleep, and so take that much processor time when only one thread has work.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workers(usize);
 
@@ -33,24 +33,25 @@ impl Workers {
         Self(count.max(1))
     }
 
-    /// The same, with Bevy's pool made if there is none yet.
+    /// The same, and creates Bevy's pool if there is none yet.
     #[cfg(test)]
     pub(crate) fn with_pool(count: usize) -> Self {
         ComputeTaskPool::get_or_init(bevy_tasks::TaskPool::default);
         Self::new(count)
     }
 
-    /// How many threads there may be.
+    /// The maximum number of threads.
     #[must_use]
     pub const fn count(self) -> usize {
         self.0
     }
 
-    /// Calls `work(scratch, first, chunk)` for consecutive chunks that cover `items`; `first` is the chunk's place.
+    /// Calls `work(scratch, first, chunk)` for consecutive chunks that cover `items`; `first` is the index of the chunk's first
+    /// item.
     ///
-    /// `scratch` holds one value a chunk, made when first needed and kept for the next call. A chunk has at least
-    /// `chunk_min` items, so that little work stays on one thread. There are some chunks for each that may run at once; whoever
-    /// is done takes the next one. Without Bevy's pool everything runs inline.
+    /// `scratch` has one value per chunk, created when first needed and kept for the next call. A chunk has at least `chunk_min`
+    /// items, so that little work stays on one thread. There are several chunks per worker; a worker that is done takes the next
+    /// one. Without Bevy's pool everything runs inline.
     pub fn for_each_chunk<T: Send, S: Send + Default>(
         self,
         items: &mut [T],
@@ -62,15 +63,15 @@ impl Workers {
             .for_each_chunk(items, chunk_min, scratch, work);
     }
 
-    /// Calls `work` for every item; whoever is done takes the next one, the calling thread from the front and others from the
-    /// back. For a few items of which some may be much more work than others: the largest should come first. Without Bevy's
-    /// pool everything runs inline, in order.
+    /// Calls `work` for every item. A worker that is done takes the next one, the calling thread from the front and others from the
+    /// back. For a few items of which some may be much more work than others: the largest should come first. Without Bevy's pool
+    /// everything runs inline, in order.
     pub fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
         self.for_each_in_turn_with(items, &mut Vec::new(), |(), _, item| work(item));
     }
 
-    /// The same with `work(scratch, place, item)`: each that runs has a scratch of its own, made when first needed and kept for
-    /// the next call. Which items one has shall not show in what is made of them.
+    /// The same with `work(scratch, index, item)`: each worker has its own scratch value, created when first needed and kept for
+    /// the next call. The result must not depend on which worker processes which items.
     pub fn for_each_in_turn_with<T: Send, S: Send + Default>(
         self,
         items: &mut [T],
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn items_are_processed_in_parallel() {
         ComputeTaskPool::get_or_init(TaskPool::default);
-        // If another test has all threads, they come later.
+        // If another test uses all threads, they come later.
         let begun = AtomicUsize::new(0);
         let all_begun = |all: usize| {
             begun.fetch_add(1, Ordering::SeqCst);

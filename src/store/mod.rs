@@ -5,9 +5,10 @@
 //! [Persistent players](crate::guide::players_that_persist) has a complete example.
 //!
 //! ```text
-//!  LoggedIn ─▶ claim ─┐                           ┌▶ lease + record ─▶ PlayerLoaded ─▶ (the game spawns the player)
-//!  SaveRequest ─▶ save├▶ LeaseTable ══ requests ══▶ StoreThread ══ reports ══▶ LeaseTable ─▶ Saved
-//!  LoggedOut ▶ release┘   unsaved changes            └▶ StoreBackend: one transaction per tick    └▶ LeaseLost: the player is disconnected
+//! LoggedIn ───▶ claim ──┐                                                           ┌▶ PlayerLoaded ─▶ (the game spawns the player)
+//! SaveRequest ─▶ save ──┼▶ LeaseTable ══ requests ══▶ StoreThread ══ reports ══▶ LeaseTable ─▶ PlayersSaved
+//! LoggedOut ──▶ release ┘  unsaved changes            └▶ StoreBackend:              └▶ LeaseLost: the player is disconnected
+//!                                                        one transaction per tick
 //! ```
 //!
 //! Invariants:

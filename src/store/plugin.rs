@@ -1,17 +1,18 @@
 //! The plugin of persistent players.
 //!
 //! ```text
-//! Ingest ─▶ [attend] replies of the store, logins, logouts ─▶ PlayerLoaded · PlayerLoadFailed · LeaseLost · PlayersSaved ─▶ Think
-//! Replicate: Mark ─▶ [hasten] AtomicSaveRequest: both players are saved now ─▶ Save ─ SaveRequest ─▶ Send ─▶ [hand_over] one transaction
+//! Ingest ─▶ [Logins] replies of the store, logins, logouts ─▶ PlayerLoaded · PlayerLoadFailed · LeaseLost · PlayersSaved ─▶ Think
+//! Replicate: Mark ─▶ [MarkTransfers] AtomicSaveRequest: both players are saved now ─▶ Save ─ SaveRequest ─▶ Send
+//! Send ─▶ [SubmitSaves] all saves of the tick: one transaction ─▶ Last
 //! ```
 //! | file | contents |
 //! |---|---|
 //! | `settings`, `messages`, `stats` | settings, messages and counters |
-//! | `directory` | the resource: the ledger, the store thread, the clock |
-//! | `events` | ledger events as messages for the game |
-//! | `attend` | replies of the store, logins and logouts |
-//! | `hand_over` | the saves of a tick |
-//! | `look_up`, `elsewhere` | lookups of players, on this server and on others |
+//! | `player_store` | the resource: the lease table, the store thread, the clock |
+//! | `events` | lease events as messages for the game |
+//! | `logins` | replies of the store, logins and logouts |
+//! | `saves` | the saves of a tick |
+//! | `lookups`, `remote_players` | lookups of players, on this server and on others |
 //! | `close` | shutdown: saves all players and releases all leases |
 
 mod close;
@@ -44,20 +45,20 @@ use crate::session::SessionPlugin;
 use crate::sim::SimSystems;
 use crate::sync::{SyncPlugin, SyncSystems};
 
-/// Loads players that log in, saves what changes of them, and holds their leases. Adds [`SessionPlugin`] and [`SyncPlugin`]
-/// when they are missing. Does nothing before [`PlayerStore::open`] was given a store; then a game spawns a player on
-/// [`PlayerLoaded`] in place of [`LoggedIn`](crate::session::LoggedIn).
+/// Loads players that log in, saves their changes, and holds their leases. Adds [`SessionPlugin`] and [`SyncPlugin`] when they
+/// are missing. Does nothing until [`PlayerStore::open`] is called with a store; then a game spawns a player on
+/// [`PlayerLoaded`] instead of [`LoggedIn`](crate::session::LoggedIn).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlayerStorePlugin;
 
-/// What the directory does in a tick.
+/// The steps of the player store in a tick.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlayerStoreSystems {
-    /// Answers are taken, logins and logouts seen to: between `Ingest` and `Think`.
+    /// Handles replies, logins and logouts: between `Ingest` and `Think`.
     Logins,
-    /// Who dealt with each other is marked to be saved: between [`SyncSystems::Mark`] and [`SyncSystems::Save`].
+    /// Marks the players of transfers for this tick's save: between [`SyncSystems::Mark`] and [`SyncSystems::Save`].
     MarkTransfers,
-    /// The tick's saves are handed over: between `Send` and `Last`.
+    /// Submits the tick's saves: between `Send` and `Last`.
     SubmitSaves,
 }
 
@@ -65,12 +66,12 @@ crate::sim::sim_plugin!(PlayerStorePlugin, (SessionPlugin, SyncPlugin));
 
 impl PlayerStorePlugin {
     fn add_to(app: &mut App) {
-        // It has the world between two sets, where others only take the time.
+        // It is exclusive between two sets, where other systems only read the time.
         let attend = logins::process_logins
             .in_set(PlayerStoreSystems::Logins)
             .ambiguous_with_all();
         let hasten = saves::mark_transfers.in_set(PlayerStoreSystems::MarkTransfers);
-        // It reads requests alone, and whoever has none of its own is no concern of those beside it.
+        // It only reads requests, and does not conflict with systems that write none.
         let hand_over = saves::submit_saves
             .in_set(PlayerStoreSystems::SubmitSaves)
             .ambiguous_with_all();

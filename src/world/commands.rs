@@ -1,4 +1,4 @@
-//! What a system does to an object by commands: `commands.entity(player).teleport(to)`.
+//! Commands for objects: `commands.entity(player).teleport(to)`.
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -9,7 +9,7 @@ use super::objects::{change_scene, teleport};
 use super::parties::{PartyError, join_party, leave_party};
 
 /// Commands for an object. They are applied with the other commands of the system. A command that fails changes nothing and
-/// logs a warning with the entity and the error; it never panics, also when the entity is despawned by then.
+/// logs a warning with the entity and the error. It never panics, even if the entity was despawned in the meantime.
 ///
 /// ```
 /// use bevy_ecs::prelude::*;
@@ -72,8 +72,8 @@ pub trait ObjectEntityCommandsExt {
     /// ```
     fn join_party(&mut self, party: PartyId) -> &mut Self;
 
-    /// Removes the player of this entity from its party, as the function [`leave_party`](super::leave_party) does. Nothing
-    /// happens when the player is in no party. It fails when the entity has no [`PlayerId`].
+    /// Removes the player of this entity from its party, as the function [`leave_party`](super::leave_party) does. It does nothing
+    /// when the player is in no party. It fails when the entity has no [`PlayerId`].
     ///
     /// ```
     /// # use bevy_ecs::prelude::*;

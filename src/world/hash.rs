@@ -7,9 +7,9 @@ pub use throng_core::hash::StateHashed;
 use super::Object;
 use crate::sim::{HashAppExt, StateHasher};
 
-/// Puts components of objects into the state hash.
+/// Adds components of objects to the state hash.
 pub trait ObjectHashAppExt {
-    /// Adds a component of objects under a name of its own. O(objects that have it) whenever a hash is asked for.
+    /// Adds a component of objects under a unique name. O(objects with the component) for each hash.
     fn hash_component<T: Component + StateHashed>(&mut self, name: &'static str) -> &mut Self;
 }
 

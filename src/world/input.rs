@@ -1,16 +1,16 @@
-//! Requests of players to their objects.
+//! Input of players for their objects.
 
 use bevy_ecs::prelude::*;
 
 use super::PlayerMotion;
 
-/// A player moved the own object, or turned it. Whether it may is checked in `Move`.
+/// A player moved or turned its object. `Move` checks whether it may.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct MoveInput {
     /// The player's object.
     pub entity: Entity,
-    /// Where it goes.
+    /// The requested motion.
     pub motion: PlayerMotion,
-    /// Where it is to look, in 256ths of a turn.
+    /// The requested heading, in 256ths of a turn.
     pub heading: u8,
 }

@@ -24,7 +24,7 @@
 //! | `objects` | spawn, despawn, teleport and change of scene |
 //! | `spawning` | spawning by components and commands; required components of players and NPCs |
 //! | `commands` | commands for an object: teleport, change of scene, parties |
-//! | `unplaced` | marker of an entity whose spawn is pending |
+//! | `spawn_pending` | marker of an entity whose spawn is pending |
 //! | `registry` | registered object kinds |
 //! | `parties` | teams, parties and guilds |
 //! | `input` | requests of players to their objects |

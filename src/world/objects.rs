@@ -12,11 +12,11 @@ use super::registry::{KindId, ObjectKinds};
 use super::scene_objects::SceneObjects;
 use super::scenes::SimScene;
 
-/// What makes an entity an object of a scene. Made for an entity that is spawned with [`Object::in_scene`], and by
-/// [`spawn_object`] and [`change_scene`]; an entity has it, or it is no object.
+/// Makes an entity an object of a scene. It is added to an entity that is spawned with [`Object::in_scene`], and by
+/// [`spawn_object`] and [`change_scene`]; an entity without it is not an object.
 ///
-/// However it goes away (`despawn_object`, a plain `despawn()`, removal of the component, a closing scene), a hook gives
-/// the id back and writes [`ObjectDespawned`].
+/// However it is removed (`despawn_object`, a plain `despawn()`, removal of the component, a closing scene), a hook releases
+/// the id and writes [`ObjectDespawned`].
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, on_discard = on_object_discarded, clone_behavior = Ignore)]
 #[require(Position, Velocity, Heading, Floor)]
@@ -28,37 +28,37 @@ pub struct Object {
 }
 
 impl Object {
-    /// Its number in its scene.
+    /// Its id in its scene.
     #[must_use]
     pub const fn id(&self) -> ObjectId {
         self.reference.id
     }
 
-    /// Which bearer of that number it is.
+    /// The generation of that id.
     #[must_use]
     pub const fn generation(&self) -> Generation {
         self.reference.generation
     }
 
-    /// Its scene's number.
+    /// The id of its scene.
     #[must_use]
     pub const fn scene(&self) -> SceneId {
         self.reference.scene
     }
 
-    /// Its scene's entity.
+    /// The entity of its scene.
     #[must_use]
     pub const fn scene_entity(&self) -> Entity {
         self.scene_entity
     }
 
-    /// Its kind, to be looked up in [`ObjectKinds`].
+    /// Its kind; [`ObjectKinds`] has the details.
     #[must_use]
     pub const fn kind(&self) -> KindId {
         self.kind
     }
 
-    /// Scene, id and generation in one.
+    /// Scene, id and generation together.
     #[must_use]
     pub const fn reference(&self) -> ObjectRef {
         self.reference
@@ -71,55 +71,56 @@ impl Object {
     }
 }
 
-/// An object came into a scene.
+/// An object was added to a scene.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct ObjectSpawned {
     /// The entity of the object.
     pub entity: Entity,
-    /// Its scene, id, generation and kind from now on.
+    /// Its new scene, id, generation and kind.
     pub object: Object,
-    /// Where in its scene it came, in metres.
+    /// Its position in the scene, in metres.
     pub position: Vec2,
 }
 
 /// An object left its scene: it was despawned, or went to another scene.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectDespawned {
-    /// The entity it was, or still is after a change of scene.
+    /// The entity of the object; it still exists after a change of scene.
     pub entity: Entity,
-    /// Its scene, id, generation and kind up to now.
+    /// Its former scene, id, generation and kind.
     pub object: Object,
 }
 
-/// An object was put elsewhere in its scene.
+/// An object was teleported within its scene.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct ObjectTeleported {
     /// The entity of the object.
     pub entity: Entity,
-    /// Its scene, id, generation and kind from now on.
+    /// Its scene, id, generation and kind.
     pub object: Object,
-    /// Where it was, in metres.
+    /// Its former position, in metres.
     pub from: Vec2,
-    /// Where it is now, in metres.
+    /// Its new position, in metres.
     pub to: Vec2,
 }
 
-/// An object went to another scene: its [`ObjectDespawned`] there and [`ObjectSpawned`] here come with it.
+/// An object changed its scene. The messages [`ObjectDespawned`] for the old scene and [`ObjectSpawned`] for the new one are
+/// written as well.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectChangedScene {
     /// The entity of the object.
     pub entity: Entity,
-    /// Its scene, id, generation and kind up to now.
+    /// Its former scene, id, generation and kind.
     pub from: Object,
-    /// Its scene, id, generation and kind from now on.
+    /// Its new scene, id, generation and kind.
     pub to: Object,
 }
 
-/// Spawns an object and gives its entity; `extra` are further components of it. O(1) beside Bevy's own spawn.
+/// Spawns an object and returns its entity; `extra` are further components of it. O(1) in addition to Bevy's spawn.
 ///
 /// # Errors
-/// [`WorldError::NoSuchScene`], [`WorldError::SceneFull`], [`WorldError::NoSuchKind`], or
-/// [`WorldError::OutsideScene`] for a position that is not in the scene (not finite included). Nothing is changed then.
+/// [`WorldError::NoSuchScene`], [`WorldError::SceneFull`], [`WorldError::NoSuchKind`], or [`WorldError::OutsideScene`] for a
+/// position that is outside of the scene or not finite. Nothing is changed then.
 pub fn spawn_object(
     world: &mut World,
     scene: Entity,
@@ -137,7 +138,7 @@ pub fn spawn_object(
                 reference,
                 kind,
             };
-            // Told before: whoever hears of the components may despawn it.
+            // Written first: an observer of the components may despawn the entity.
             world.write_message(ObjectSpawned {
                 entity,
                 object,
@@ -158,7 +159,7 @@ pub fn spawn_object(
     }
 }
 
-/// Makes an entity that is there already an object, where its [`Position`] says. For [`SpawnRequest`](super::SpawnRequest).
+/// Makes an existing entity an object, at its [`Position`]. For [`SpawnRequest`](super::SpawnRequest).
 pub(super) fn make_object(
     world: &mut World,
     entity: Entity,
@@ -188,7 +189,7 @@ pub(super) fn make_object(
         reference: allocate(world, scene, entity)?,
         kind,
     };
-    // Told before: whoever hears of the component may despawn it.
+    // Written first: an observer of the component may despawn the entity.
     world.write_message(ObjectSpawned {
         entity,
         object,
@@ -198,17 +199,17 @@ pub(super) fn make_object(
     Ok(())
 }
 
-/// Despawns an object; the same as a plain `despawn()` of its entity, but for the error.
+/// Despawns an object; like a plain `despawn()` of its entity, but with an error.
 ///
 /// # Errors
-/// [`WorldError::NoSuchObject`] when the entity is no live object.
+/// [`WorldError::NoSuchObject`] when the entity is not a live object.
 pub fn despawn_object(world: &mut World, entity: Entity) -> Result<(), WorldError> {
     object_of(world, entity)?;
     world.despawn(entity);
     Ok(())
 }
 
-/// Puts an object elsewhere in its scene, at rest.
+/// Moves an object to another position in its scene, at rest.
 ///
 /// # Errors
 /// [`WorldError::NoSuchObject`], or [`WorldError::OutsideScene`]; nothing is changed then.
@@ -230,7 +231,7 @@ pub fn teleport(world: &mut World, entity: Entity, to: Vec2) -> Result<(), World
     Ok(())
 }
 
-/// Moves an object to another scene (or anew into its own), at rest, with an id of the new scene.
+/// Moves an object to another scene, or respawns it in its own, at rest, with a new id.
 ///
 /// # Errors
 /// [`WorldError::NoSuchObject`], [`WorldError::NoSuchScene`], [`WorldError::OutsideScene`],
@@ -249,7 +250,7 @@ pub fn change_scene(
         reference,
         kind: from.kind,
     };
-    // The insert replaces the old component, whose hook gives the old id back.
+    // The insert replaces the old component, whose hook releases the old id.
     world
         .entity_mut(entity)
         .insert((object, Position(to), Velocity::default()));

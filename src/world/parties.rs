@@ -1,4 +1,4 @@
-//! Players, teams, parties and guilds, and which entity belongs to which. Other modules read affiliations only from here.
+//! Players, teams, parties and guilds, and the entities that belong to them. Other modules read affiliations only from here.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use tracing::warn;
 use super::spawn_pending::SpawnPending;
 use crate::memory::MemoryUse;
 
-/// How many players a party can have.
+/// The maximum number of players in a party.
 pub const PARTY_PLAYERS_MAX: usize = 5;
 
-/// How many parties can exist at once, those without members included; further ones are refused.
+/// The maximum number of parties at once, including parties without members; further ones are refused.
 pub const PARTIES_MAX: usize = 1 << 20;
 
 /// The team, party or guild of an entity changed.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AffiliationChanged {
-    /// The entity that belongs to others now; it may be gone already.
+    /// The entity whose affiliation changed; it may be despawned already.
     pub entity: Entity,
 }
 
-/// Which entity a player controls.
+/// The object of each player.
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Players(BTreeMap<PlayerId, Entity>);
 
@@ -43,14 +43,14 @@ impl Players {
     }
 }
 
-/// Why a party could not be made or joined.
+/// Why a party could not be created or joined.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartyError {
     /// Too many parties exist.
     #[error("too many parties: at most {max} can exist at once")]
     TooMany {
-        /// How many parties can exist at once.
+        /// The maximum number of parties at once.
         max: usize,
     },
     /// The party does not exist, or has ended.
@@ -62,7 +62,7 @@ pub enum PartyError {
     /// The player is in a party already.
     #[error("player {} is already in party {}", player.0, party.0)]
     AlreadyMember {
-        /// The player that was to join.
+        /// The player that tried to join.
         player: PlayerId,
         /// The party that it is in.
         party: PartyId,
@@ -70,25 +70,25 @@ pub enum PartyError {
     /// The entity has no [`PlayerId`].
     #[error("entity {entity} has no player: it does not exist, or has no `PlayerId`")]
     NoPlayer {
-        /// The entity whose player was to join or leave a party.
+        /// The entity whose player should join or leave a party.
         entity: Entity,
     },
 }
 
-/// All parties and their members; the first member leads.
+/// All parties and their members; the first member is the leader.
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Parties {
     members: BTreeMap<PartyId, ArrayVec<PlayerId, PARTY_PLAYERS_MAX>>,
     party_of: BTreeMap<PlayerId, PartyId>,
-    /// The number of the party made last.
+    /// The id of the newest party.
     last_id: u32,
     refused: u64,
 }
 
 impl Parties {
-    /// Makes a party without members; it ends when its last member leaves. O(log parties).
+    /// Creates a party without members; it ends when its last member leaves. O(log parties).
     ///
-    /// Numbers are given anew only after all others were: four billion parties later.
+    /// Ids are used again only after all others were used: four billion parties later.
     ///
     /// # Errors
     /// [`PartyError::TooMany`] at [`PARTIES_MAX`] parties, which is counted; nothing is changed then.
@@ -96,7 +96,7 @@ impl Parties {
         self.create_with_limit(PARTIES_MAX)
     }
 
-    /// Parties that were not made, since there were [`PARTIES_MAX`].
+    /// Parties that were refused because there were [`PARTIES_MAX`].
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
@@ -107,11 +107,11 @@ impl Parties {
             self.refused += 1;
             return Err(PartyError::TooMany { max });
         }
-        // There are far more numbers than parties, so that a free one is found.
+        // There are far more ids than parties, so a free one exists.
         loop {
             self.last_id = self.last_id.wrapping_add(1);
             let id = PartyId(self.last_id);
-            // 0 stands for "no party" wherever affiliations are packed into plain words.
+            // 0 means "no party" where affiliations are packed into plain words.
             if self.last_id != 0 && !self.members.contains_key(&id) {
                 self.members.insert(id, ArrayVec::new());
                 return Ok(id);
@@ -184,7 +184,7 @@ pub fn join_party(world: &mut World, party: PartyId, player: PlayerId) -> Result
     Ok(())
 }
 
-/// Takes a player out of the party it is in, and gives that party; `None` when it is in none.
+/// Removes a player from its party and returns that party; `None` without a party.
 pub fn leave_party(world: &mut World, player: PlayerId) -> Option<PartyId> {
     let party = world.get_resource_mut::<Parties>()?.leave(player)?;
     if let Some(entity) = world
@@ -196,7 +196,7 @@ pub fn leave_party(world: &mut World, player: PlayerId) -> Option<PartyId> {
     Some(party)
 }
 
-/// Has the world follow who belongs to whom, from the first entity on that has a [`PlayerId`], a team, a party or a guild.
+/// Tracks affiliations from now on, of every entity that gets a [`PlayerId`], a team, a party or a guild.
 pub(super) fn register_affiliations(world: &mut World) {
     world.init_resource::<Players>();
     world.init_resource::<Parties>();
@@ -222,7 +222,8 @@ fn affiliation_changed(mut world: DeferredWorld, context: HookContext) {
     });
 }
 
-/// Enters a player's object on the list, with the party the player is in already; one that has no place yet when it has.
+/// Registers a player's object and gives it the player's party. An object whose spawn is pending is registered when it is
+/// spawned.
 fn on_player_inserted(mut world: DeferredWorld, context: HookContext) {
     let Some(&player) = world.get::<PlayerId>(context.entity) else {
         return;

@@ -15,7 +15,7 @@ use super::{
 use crate::memory::MemoryAppExt;
 use crate::sim::{HashAppExt, SimSystems, WorkAppExt};
 
-/// Scenes, objects and who belongs to whom. Every other plugin that needs objects adds it when it is missing.
+/// Scenes, objects and affiliations. Every other plugin that needs objects adds it when it is missing.
 ///
 /// # Panics
 /// When an entity of the app had a [`PlayerId`], [`TeamId`], [`PartyId`] or [`GuildId`] before the plugin was added.
@@ -49,8 +49,8 @@ impl WorldPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    // Who is despawned after Locate is seen to be gone only in the next tick. Replication has one generation a number for
-                    // all clients, so it has to have heard of all who are gone before a number is given out again.
+                    // The views detect an object that is despawned after Locate only in the next tick. Replication has one generation per
+                    // id for all clients, so it must have handled all despawned objects before an id is used again.
                     begin_id_release
                         .after(SimSystems::Move)
                         .before(SimSystems::Locate),
@@ -110,14 +110,14 @@ fn count_memory(app: &mut App) {
         .add_counted_message::<MoveInput>("world");
 }
 
-/// A player that was spawned has its place now.
+/// Registers a player whose spawn is complete.
 fn on_player_spawned(placed: On<Remove<SpawnPending>>, mut world: DeferredWorld) {
     let entity = placed.entity;
     let Some(&player) = world.get::<PlayerId>(entity) else {
         return;
     };
     if world.get::<Object>(entity).is_some() {
-        // Inserting the same once more enters it on the list.
+        // Inserting the same component again registers the object.
         world.commands().entity(entity).try_insert(player);
     }
 }
@@ -307,7 +307,7 @@ mod tests {
             let a = spawn(&mut app, scene).unwrap();
             let b = spawn(&mut app, scene).unwrap();
             if archetypes_differ {
-                // Moves `a` behind `b` in storage without changing what either is.
+                // Moves `a` behind `b` in storage without changing their values.
                 app.world_mut()
                     .entity_mut(a)
                     .insert(TeamId(1))

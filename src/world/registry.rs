@@ -1,4 +1,4 @@
-//! Object kinds: a registered name with class and visibility.
+//! Object kinds: a registered name with category and view range.
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -9,32 +9,32 @@ use throng_core::kinds::{ObjectCategory, ViewRange};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectKind {
-    /// What scenarios and clients call it.
+    /// Its name in scenarios and clients.
     pub name: String,
-    /// Which of a viewer's caps it counts against.
+    /// The view cap that it counts against.
     #[serde(default)]
     pub class: ObjectCategory,
-    /// How far it is seen.
+    /// Its view range.
     #[serde(default)]
     pub visibility: ViewRange,
 }
 
-/// The place of a kind in [`ObjectKinds`].
+/// The index of a kind in [`ObjectKinds`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, StateHashed)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub struct KindId(pub u16);
 
-/// The kinds that are registered from the beginning; none is ever taken off the list, so these are theirs for good.
+/// The built-in kinds. A kind is never removed, so these ids are fixed.
 impl KindId {
     /// `player`: a character that a player controls.
     pub const PLAYER: Self = Self(0);
     /// `npc`: a character that the server controls.
     pub const NPC: Self = Self(1);
-    /// `pet`: of the class of NPCs.
+    /// `pet`: counts as an NPC.
     pub const PET: Self = Self(2);
-    /// `boss`: of the class of NPCs, and seen in the whole scene.
+    /// `boss`: counts as an NPC, and is seen in the whole scene.
     pub const BOSS: Self = Self(3);
-    /// `door`: a thing, no character.
+    /// `door`: a thing, not a character.
     pub const DOOR: Self = Self(4);
 }
 
@@ -61,7 +61,7 @@ impl Default for ObjectKinds {
 }
 
 impl ObjectKinds {
-    /// Registers a kind, or changes the one of that name for objects spawned from now on. `None` when 65,536 kinds exist.
+    /// Registers a kind, or replaces the one of that name for objects spawned from now on. `None` when 65,536 kinds exist.
     pub fn register(&mut self, kind: ObjectKind) -> Option<KindId> {
         if let Some(id) = self.find(&kind.name) {
             self.0[usize::from(id.0)] = kind;
@@ -79,7 +79,7 @@ impl ObjectKinds {
         u16::try_from(place).ok().map(KindId)
     }
 
-    /// What is known of a kind.
+    /// The settings of a kind.
     #[must_use]
     pub fn get(&self, id: KindId) -> Option<&ObjectKind> {
         self.0.get(usize::from(id.0))

@@ -9,16 +9,16 @@ use throng_core::ids::{Generation, ObjectId, ObjectRef, SceneId};
 use super::error::WorldError;
 use crate::memory::MemoryUse;
 
-/// The ids of a scene: who has which.
+/// The ids of a scene and their entities.
 #[derive(Component, Debug, MemoryUse)]
 pub struct SceneObjects {
     scene: SceneId,
     slots: Vec<ObjectSlot>,
-    /// Ids that can be given out, the lowest first, so that they stay dense.
+    /// Free ids, the lowest first, so that they stay dense.
     free: BinaryHeap<Reverse<u32>>,
-    /// Given back, and their `ObjectDespawned` not yet handed over.
+    /// Released ids whose `ObjectDespawned` was not replicated yet.
     released: Vec<u32>,
-    /// Given back before the Locate of this tick, so that its Replicate tells of them.
+    /// Ids that were released before the Locate of this tick, so that its Replicate handles them.
     releasing: Vec<u32>,
     max_objects: u32,
     live: u32,
@@ -48,19 +48,19 @@ impl SceneObjects {
         }
     }
 
-    /// How many objects live in the scene.
+    /// The number of live objects in the scene.
     #[must_use]
     pub const fn len(&self) -> u32 {
         self.live
     }
 
-    /// Whether nobody lives in the scene.
+    /// Whether the scene has no live objects.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.live == 0
     }
 
-    /// How many it can hold.
+    /// The maximum number of objects.
     #[must_use]
     pub const fn max_objects(&self) -> u32 {
         self.max_objects
@@ -126,12 +126,12 @@ impl SceneObjects {
         self.live -= 1;
     }
 
-    /// Locate begins: what was given back so far is handed over in this tick's Replicate.
+    /// Called when Locate begins: ids released so far are replicated in this tick.
     pub(super) fn begin_release(&mut self) {
         self.releasing.append(&mut self.released);
     }
 
-    /// Replicate has ended: what was handed over can be given out again.
+    /// Called when Replicate has ended: ids that were replicated are free again.
     pub(super) fn finish_release(&mut self) {
         self.free.extend(self.releasing.drain(..).map(Reverse));
     }

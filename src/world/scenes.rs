@@ -1,4 +1,4 @@
-//! Scenes: opening, closing, finding.
+//! Opens, closes and finds scenes.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use super::error::WorldError;
 use super::scene_objects::SceneObjects;
 use crate::memory::MemoryUse;
 
-/// The largest `max_objects` a scene can have.
+/// The largest `max_objects` of a scene.
 pub const OBJECTS_MAX: u32 = 1 << 20;
 
-/// How many scenes may be open at once.
+/// The maximum number of open scenes.
 const SCENES_MAX: usize = 1 << 16;
 
-/// What a scene is opened with.
+/// The values that a scene is opened with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SceneSpec {
     /// Its name in scenarios and reports; need not be unique.
     pub name: String,
     /// Width and height in metres.
     pub size_m: Vec2,
-    /// How many objects it can hold, at most [`OBJECTS_MAX`].
+    /// The maximum number of objects, at most [`OBJECTS_MAX`].
     pub max_objects: u32,
 }
 
 impl SceneSpec {
-    /// A scene of this name and size, in metres, for 4,096 objects at most.
+    /// A scene of this name and size, in metres, for at most 4,096 objects.
     #[must_use]
     pub fn new(name: &str, size_m: Vec2) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Default for SceneSpec {
 
 /// An independent space with objects of its own.
 ///
-/// Made by [`open_scene`]. A plain `despawn()` of its entity closes it, objects included.
+/// Created by [`open_scene`]. A plain `despawn()` of its entity closes it and despawns its objects.
 #[derive(Component, Debug)]
 #[component(immutable, on_remove = on_scene_removed)]
 pub struct SimScene {
@@ -63,13 +63,13 @@ pub struct SimScene {
 }
 
 impl SimScene {
-    /// Its number: scenes are counted from 0 as they are opened, and no number is used again.
+    /// Its id: scenes are numbered from 0 in the order of opening, and no id is used again.
     #[must_use]
     pub const fn id(&self) -> SceneId {
         self.id
     }
 
-    /// The name that it was opened with; other scenes may bear it too.
+    /// The name that it was opened with; not necessarily unique.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -81,7 +81,7 @@ impl SimScene {
         self.size_m
     }
 
-    /// The scene itself as an object: number 0.
+    /// The scene itself as an object: id 0.
     #[must_use]
     pub const fn reference(&self) -> ObjectRef {
         ObjectRef {
@@ -111,7 +111,7 @@ impl Scenes {
         self.open.iter().map(|(&id, &entity)| (id, entity))
     }
 
-    /// How many scenes were ever opened.
+    /// The number of scenes that were ever opened.
     #[must_use]
     pub const fn opened(&self) -> u32 {
         self.opened
@@ -121,22 +121,22 @@ impl Scenes {
 /// A scene was opened.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SceneOpened {
-    /// The number that the scene has from now on; no other scene had it before.
+    /// The id of the scene; no other scene had it before.
     pub id: SceneId,
-    /// The entity that carries its [`SimScene`].
+    /// The entity that has its [`SimScene`].
     pub entity: Entity,
 }
 
-/// A scene was closed; its objects' [`ObjectDespawned`](super::ObjectDespawned) come with it.
+/// A scene was closed; an [`ObjectDespawned`](super::ObjectDespawned) is written for each of its objects.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SceneClosed {
-    /// The number that it had; no other scene will get it.
+    /// The id that it had; it is never used again.
     pub id: SceneId,
-    /// The entity it was.
+    /// The former entity of the scene.
     pub entity: Entity,
 }
 
-/// Opens a scene and gives its entity; `extra` are further components of it, such as its map.
+/// Opens a scene and returns its entity; `extra` are further components of it, such as its map.
 ///
 /// # Errors
 /// [`WorldError::InvalidScene`] for a size that is not positive and finite or a `max_objects` of 0 or above [`OBJECTS_MAX`];
@@ -173,10 +173,10 @@ pub fn open_scene(
     Ok(entity)
 }
 
-/// Closes a scene: its objects are despawned, then it is.
+/// Closes a scene: despawns its objects, then the scene.
 ///
 /// # Errors
-/// [`WorldError::NoSuchScene`] when the entity is no open scene.
+/// [`WorldError::NoSuchScene`] when the entity is not an open scene.
 pub fn close_scene(world: &mut World, scene: Entity) -> Result<(), WorldError> {
     let objects = world
         .get::<SceneObjects>(scene)
@@ -189,7 +189,7 @@ pub fn close_scene(world: &mut World, scene: Entity) -> Result<(), WorldError> {
     Ok(())
 }
 
-/// Takes a scene that goes away off the list, however it goes, and its objects with it.
+/// Removes a closed scene from the list, and despawns its objects. Runs for every kind of removal.
 fn on_scene_removed(mut world: DeferredWorld, context: HookContext) {
     let entity = context.entity;
     let Some(id) = world.get::<SimScene>(entity).map(SimScene::id) else {

@@ -21,17 +21,17 @@ use super::objects::{Object, change_scene, make_object, teleport};
 use super::registry::KindId;
 use super::spawn_pending::SpawnPending;
 
-/// A character that a player controls. On an entity that is spawned with [`Object::in_scene`] it says the kind
-/// ([`KindId::PLAYER`]), and it brings what a player cannot do without, each from the plugin whose job it is:
+/// A character that a player controls. On an entity that is spawned with [`Object::in_scene`] it sets the kind
+/// ([`KindId::PLAYER`]) and adds the components that a player needs, each registered by the plugin that owns it:
 ///
-/// | plugin | brings |
+/// | plugin | adds |
 /// |---|---|
 /// | [`WorldPlugin`](super::WorldPlugin) | with [`Object`]: `Velocity`, `Heading`, `Floor` |
 /// | [`AoiPlugin`](crate::aoi::AoiPlugin) | [`Viewer`](crate::aoi::Viewer) and [`Viewable`](crate::aoi::Viewable) |
 /// | [`MovementPlugin`](crate::movement::MovementPlugin) | [`MaxSpeed`](crate::movement::MaxSpeed) |
 ///
-/// What stands beside it in the bundle goes before what it brings. What only the game knows stands there too: the
-/// [`PlayerId`](super::PlayerId), and [`ControlledBy`](crate::session::ControlledBy) for who plays it.
+/// A component in the same bundle takes precedence over a default that it adds. Add there what only the game knows: the
+/// [`PlayerId`](super::PlayerId), and [`ControlledBy`](crate::session::ControlledBy) for the client.
 ///
 /// ```
 /// use bevy_ecs::prelude::*;
@@ -51,18 +51,18 @@ use super::spawn_pending::SpawnPending;
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Player;
 
-/// A character that the server controls. As [`Player`], with [`KindId::NPC`]: it brings
-/// [`Viewable`](crate::aoi::Viewable), [`MaxSpeed`](crate::movement::MaxSpeed) and [`Walker`](crate::movement::Walker), and needs
-/// nothing more to be seen and to go where a [`PathRequest`](crate::nav::PathRequest) says.
+/// A character that the server controls. Like [`Player`], with [`KindId::NPC`]: it adds [`Viewable`](crate::aoi::Viewable),
+/// [`MaxSpeed`](crate::movement::MaxSpeed) and [`Walker`](crate::movement::Walker). With them it is seen and follows a
+/// [`PathRequest`](crate::nav::PathRequest).
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Npc;
 
-/// An entity asks to become an object of a scene; made by [`Object::in_scene`].
+/// Requests that an entity becomes an object of a scene; created by [`Object::in_scene`].
 ///
-/// It is answered as soon as the spawn or insert has been carried out: then the entity has [`Object`], and this is removed,
-/// or [`SpawnRefused`] is written. An entity that was refused is no object, keeps what it has, and is despawned when the
-/// tick ends, so that none is left that is half an object; whoever wants to keep it removes this from it before.
+/// It is handled as soon as the spawn or insert has been applied: then the entity has [`Object`] and this is removed, or
+/// [`SpawnRefused`] is written. A refused entity is not an object, keeps its components, and is despawned at the end of the
+/// tick, so that no incomplete object remains. To keep the entity, remove this component before that.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, on_insert = on_request_inserted, on_remove = on_request_removed, clone_behavior = Ignore)]
 #[require(SpawnPending)]
@@ -72,7 +72,7 @@ pub struct SpawnRequest {
 }
 
 impl SpawnRequest {
-    /// Of this kind, whatever else the entity says of it.
+    /// Sets the kind, whatever other components say.
     #[must_use]
     pub const fn of_kind(self, kind: KindId) -> Self {
         Self {
@@ -83,8 +83,8 @@ impl SpawnRequest {
 }
 
 impl Object {
-    /// For a bundle: the entity becomes an object of a scene, where the [`Position`] beside it says, of the kind that
-    /// [`Player`] or [`Npc`] beside it say, or [`of_kind`](SpawnRequest::of_kind). O(1) beside Bevy's own spawn.
+    /// For a bundle: the entity becomes an object of a scene, at the [`Position`] in the same bundle. Its kind is that of
+    /// [`Player`] or [`Npc`] in the bundle, or of [`of_kind`](SpawnRequest::of_kind). O(1) in addition to Bevy's spawn.
     ///
     /// ```
     /// # use bevy_ecs::prelude::*;
@@ -102,22 +102,22 @@ impl Object {
     }
 }
 
-/// An entity asked for a place in a scene and got none; see [`SpawnRequest`].
+/// A spawn request was refused; see [`SpawnRequest`].
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct SpawnRefused {
-    /// The entity that asked. It is despawned when the tick ends, unless it is an object.
+    /// The entity of the request. It is despawned at the end of the tick, unless it is an object.
     pub entity: Entity,
-    /// The scene's entity, as it was asked for.
+    /// The requested scene.
     pub scene: Entity,
-    /// What stood in the way.
+    /// Why it was refused.
     pub error: WorldError,
 }
 
-/// What can be done to objects by commands. What the world functions give as an error is a [`SpawnRefused`] or a warning
-/// here, since commands are carried out when nobody waits for their answer.
+/// Commands that spawn and move objects. An error of the world function becomes a [`SpawnRefused`] or a warning, since a
+/// command returns no result.
 pub trait ObjectCommandsExt {
-    /// Spawns an object as [`spawn_object`](super::spawn_object) does; `extra` are further components of it. The same as to
-    /// spawn [`Object::in_scene`], [`Position`] and `extra`.
+    /// Spawns an object as [`spawn_object`](super::spawn_object) does; `extra` are further components of it. The same as spawning
+    /// [`Object::in_scene`], [`Position`] and `extra`.
     fn spawn_object(
         &mut self,
         scene: Entity,
@@ -126,10 +126,12 @@ pub trait ObjectCommandsExt {
         extra: impl Bundle,
     ) -> EntityCommands<'_>;
 
-    /// Puts an object elsewhere in its scene, as [`teleport`] does. Where that cannot be, it stays, and a warning says why.
+    /// Moves an object within its scene, as [`teleport`] does. On an error the object stays, and a warning with the reason is
+    /// logged.
     fn teleport(&mut self, entity: Entity, to: Vec2);
 
-    /// Moves an object to another scene, as [`change_scene`] does. Where that cannot be, it stays, and a warning says why.
+    /// Moves an object to another scene, as [`change_scene`] does. On an error the object stays, and a warning with the reason is
+    /// logged.
     fn change_scene(&mut self, entity: Entity, scene: Entity, to: Vec2);
 }
 
@@ -141,7 +143,7 @@ impl ObjectCommandsExt for Commands<'_, '_> {
         position: Vec2,
         extra: impl Bundle,
     ) -> EntityCommands<'_> {
-        // In one bundle, so that all of it is there when the object comes.
+        // In one bundle, so that all components exist when the object is spawned.
         let request = Object::in_scene(scene).of_kind(kind);
         self.spawn((request, Position(position), extra))
     }
@@ -163,7 +165,7 @@ impl ObjectCommandsExt for Commands<'_, '_> {
     }
 }
 
-/// An entity was given a request: it is answered right after the command that did it, when all components are there.
+/// Handles a spawn request right after the command that inserted it, when all components exist.
 fn on_request_inserted(mut world: DeferredWorld, context: HookContext) {
     let entity = context.entity;
     world
@@ -189,7 +191,7 @@ fn handle_request(world: &mut World, entity: Entity) {
     let kind = kind.or_else(named);
     match make_object(world, entity, scene, kind) {
         Ok(()) => {
-            // Whoever hears of the new object may have despawned it.
+            // An observer of the new object may have despawned it.
             if let Ok(mut entity) = world.get_entity_mut(entity) {
                 entity.remove::<SpawnRequest>();
             }
@@ -205,7 +207,7 @@ fn handle_request(world: &mut World, entity: Entity) {
     }
 }
 
-/// Those that got no place go with the tick; what was an object before stays one.
+/// Despawns refused entities at the end of the tick; an entity that was an object before stays one.
 pub(super) fn despawn_refused(
     refused: Query<(Entity, Has<Object>), With<SpawnRequest>>,
     mut commands: Commands,
@@ -273,7 +275,7 @@ mod tests {
 
     #[test]
     fn ids_follow_the_order_of_commands_and_not_of_entities() {
-        /// Spawns four into a scene, of which the system before gave its entities back in whatever order.
+        /// Spawns four entities into a scene after the previous system despawned its entities in any order.
         fn spawn(mut commands: Commands, scenes: Query<Entity, With<crate::world::SimScene>>) {
             for scene in &scenes {
                 commands.spawn((Npc, Object::in_scene(scene), AT));
@@ -327,7 +329,7 @@ mod tests {
         assert!(texts[1].contains("`Player` or `Npc`"), "{texts:?}");
         assert!(texts[2].contains("outside scene 0"), "{texts:?}");
         assert!(texts[3].contains(&nothing.to_string()), "{texts:?}");
-        // Commands that follow in the same tick find the entity.
+        // Commands that follow in the same tick still find the entity.
         app.world_mut().entity_mut(nowhere).insert(Npc);
         app.update();
         assert!(

@@ -1,6 +1,6 @@
-//! Checks views against the world: what they store of each object is read anew from the components, by code of its own.
+//! Checks views against the world. The expected state of each object is read again from its components, with separate code.
 //!
-//! O(objects² + links); for tests, and for the expectations of scenarios.
+//! Cost: O(objects² + links); for tests and for the expectations of scenarios.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::world::{
     SceneObjects, TeamId,
 };
 
-/// Checks the views of a scene: that they know of every object what its components say now, and of nobody else, and then
-/// all that [`SceneViews::validate`](crate::aoi::SceneViews::validate) checks. It is to be called after a tick, before
-/// anything is changed: what changed since the last View counts as a fault. A scene without views is right.
+/// Checks the views of a scene: that they contain every object with the state of its components, and no other object, and then
+/// all that [`SceneViews::validate`](crate::aoi::SceneViews::validate) checks. Call it after a tick, before anything is
+/// changed: a change since the last View counts as an error. A scene without views is valid.
 ///
 /// # Errors
-/// Says what does not hold, for whom.
+/// The invariant that does not hold, and the object.
 pub fn validate_views(world: &World, scene: Entity) -> Result<(), ViewInvariantError> {
     let (Some(interest), Some(objects)) = (
         world.get::<SceneInterest>(scene),

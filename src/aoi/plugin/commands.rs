@@ -5,9 +5,9 @@ use tracing::warn;
 
 use super::exceptions::{ViewError, clear_view_exception, hide_from, show_to};
 
-/// Commands that show an object to one viewer, or hide it from one. They are applied with the other commands of the system.
-/// A command that fails changes nothing and logs a warning with the entity, the viewer and the error; it never panics, also
-/// when one of the two is despawned by then.
+/// Commands that show an object to one viewer, or hide it from one. They are applied with the other commands of the system. A
+/// command that fails changes nothing and logs a warning with the entity, the viewer and the error. It never panics, even if
+/// one of the two entities was despawned in the meantime.
 ///
 /// ```
 /// use bevy_ecs::prelude::*;
@@ -39,7 +39,7 @@ pub trait ViewEntityCommandsExt {
     fn show_to(&mut self, viewer: Entity) -> &mut Self;
 
     /// Hides this object from a viewer, whatever the rules say, as the function [`hide_from`](super::hide_from) does. It stays
-    /// hidden when either changes the scene.
+    /// hidden when either of the two changes the scene.
     ///
     /// ```
     /// # use bevy_ecs::prelude::*;
@@ -51,8 +51,8 @@ pub trait ViewEntityCommandsExt {
     /// ```
     fn hide_from(&mut self, viewer: Entity) -> &mut Self;
 
-    /// Ends the exception of this object for a viewer, as the function [`clear_view_exception`](super::clear_view_exception)
-    /// does: the rules hold again. Nothing happens when there is none.
+    /// Ends the exception of this object for a viewer, as the function [`clear_view_exception`](super::clear_view_exception) does:
+    /// the rules apply again. Without an exception it does nothing.
     ///
     /// ```
     /// # use bevy_ecs::prelude::*;

@@ -1,4 +1,4 @@
-//! What an embedder puts on scenes and objects, and what of it is state.
+//! Components for scenes and objects, and the part of them that is in the state hash.
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
@@ -14,59 +14,58 @@ use crate::world::{ObjectRef, StateHashed};
 pub struct SceneAoiSettings {
     /// Side of a grid cell, in metres.
     pub cell_m: f32,
-    /// How far beyond its cell an object may go before the cell changes, in metres.
+    /// Distance by which an object may leave its cell before the cell changes, in metres.
     pub margin_m: f32,
-    /// Whether a link needs the other end's consent.
+    /// Whether a view link is one-way or needs both ends.
     pub view_link_mode: ViewLinkMode,
 }
 
-/// A scene's own rules: who may see whom, and who goes first when a list is full. On the scene's entity; inserted,
-/// replaced or removed at any time.
+/// A scene's own rules: which pairs may see each other, and their priority when a list is full. On the scene's entity; can be
+/// inserted, replaced or removed at any time.
 ///
-/// Both are functions of the two [`ViewTraits`](crate::aoi::ViewTraits), the viewer's first, and of nothing else: they see
-/// neither the world nor each other's answers, are called from several threads, in no order, for every pair that is
-/// compared, and must answer the same for the same traits. They are plain functions, not closures, so that nothing that
-/// changes unseen can be captured; a table that never changes may be a `static`. What they should know of an object beyond
-/// its team, party, guild, [`ViewRelations`], layers and class is put into its [`ViewTag`]: quests as bits, a phase, the patch of fog
-/// that it stands in. Whatever changes these announces itself with [`ViewRerankRequest`], and the pairs of that object are
-/// judged anew in the same tick.
+/// Both rules are functions of two [`ViewTraits`](crate::aoi::ViewTraits), the viewer's first, and of nothing else. They see
+/// neither the world nor each other's results. They are called for every pair that is compared, from several threads, in no
+/// order, and must return the same result for the same traits. They are plain functions, not closures, so that they cannot
+/// capture state that changes; a table that never changes may be a `static`. Data of an object beyond its team, party, guild,
+/// [`ViewRelations`], layers and class goes into its [`ViewTag`]: quests as bits, a phase, its area in the fog of war. When
+/// such data changes, write a [`ViewRerankRequest`]: the pairs of that object are evaluated again in the same tick.
 ///
-/// When `allows` becomes false a link ends in that tick, with [`ViewLeaveReason::Hidden`](crate::aoi::ViewLeaveReason::Hidden).
-/// When it becomes true the link begins in that tick, unless more change at once than
-/// [`full_scans_per_tick_max`](super::AoiSettings::full_scans_per_tick_max). Range, caps, layers and hiding hold beside it, and
-/// [`show_to`](super::show_to) and [`hide_from`](super::hide_from) before it.
+/// When `allows` becomes false, a link ends in that tick, with
+/// [`ViewLeaveReason::Hidden`](crate::aoi::ViewLeaveReason::Hidden). When it becomes true, the link begins in that tick, unless
+/// more objects change at once than [`full_scans_per_tick_max`](super::AoiSettings::full_scans_per_tick_max). Range, caps,
+/// layers and hiding apply as well; [`show_to`](super::show_to) and [`hide_from`](super::hide_from) take precedence.
 ///
-/// Cost: without rules a branch for each pair; with them a call. New rules judge every pair of the scene anew. With a
-/// `class` of its own a scene passes nobody over, where by default full viewers compare ties alone: expect a few times the
-/// work in a crowd.
+/// Cost: without rules, one branch per pair; with rules, one call. New rules evaluate every pair of the scene again. With a
+/// custom `class`, full viewers compare all candidates, where by default they compare related objects only: expect a few times
+/// the work in a crowd.
 ///
-/// The rules themselves are no part of the state hash; like settings they are to be the same in a replay.
+/// The rules are not part of the state hash; like settings they must be the same in a replay.
 #[derive(Component, Clone, Copy, Debug, Default)]
 pub struct ViewRules {
-    /// Whether a viewer may see a target that its layers let it see; `None` for always.
+    /// Whether a viewer may see a target that its layers let it see; `None` if always.
     pub allows: Option<ViewFilter>,
-    /// The class of a pair, from 0 to [`CLASS_MAX`](crate::aoi::CLASS_MAX); a higher one goes first and evicts a lower
-    /// one. `None` for [`by_relationship`](crate::aoi::by_relationship).
+    /// The class of a pair, from 0 to [`CLASS_MAX`](crate::aoi::CLASS_MAX); a higher class has priority and evicts a lower one.
+    /// `None` for [`by_relationship`](crate::aoi::by_relationship).
     pub class: Option<ViewPriority>,
 }
 
-/// Two words of an object that only [`ViewRules`] read; without it they are 0. Inserting, replacing or removing it writes
+/// Two words of an object that only [`ViewRules`] read; 0 without this component. Inserting, replacing or removing it writes a
 /// [`ViewRerankRequest`].
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Hash, StateHashed)]
 #[component(immutable, on_insert = write_rerank_request, on_discard = write_rerank_request)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct ViewTag(pub [u32; 2]);
 
-/// Whom an object is tied to, beside its team, party and guild, as far as the ranking of views asks. A tie ends with the
-/// object that it leads to; it says nothing of the next object of that id. Inserting, replacing or removing it writes
+/// Related objects, in addition to team, party and guild, for the ranking of views. A relation ends with the object that it
+/// names; it does not apply to the next object with that id. Inserting, replacing or removing it writes a
 /// [`ViewRerankRequest`].
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[component(immutable, on_insert = write_rerank_request, on_discard = write_rerank_request)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct ViewRelations {
-    /// Who owns it, as a player owns a pet.
+    /// The owner, for example the player who owns a pet.
     pub owner: Option<ObjectRef>,
-    /// Whom it has picked as its target, or attacks.
+    /// The object that it has selected as its target, or attacks.
     pub target: Option<ObjectRef>,
 }
 
@@ -81,12 +80,12 @@ impl StateHashed for ViewRelations {
     }
 }
 
-/// Something changed that the rules of a scene read of an object; its pairs are judged anew in this tick's View. [`ViewRelations`]
-/// and [`ViewTag`] write it by themselves, and of [`Viewer`], [`Viewable`], teams, parties and guilds the views learn
-/// without; so an embedder writes it only for a change that went past all of these.
+/// A value that the view rules of a scene read of an object has changed; its pairs are evaluated again in this tick's View.
+/// [`ViewRelations`] and [`ViewTag`] write it themselves, and changes of [`Viewer`], [`Viewable`], teams, parties and guilds
+/// are detected without it. Write it only for other changes.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewRerankRequest {
-    /// The object whose pairs may count differently.
+    /// The object whose pairs are ranked again.
     pub entity: Entity,
 }
 
@@ -100,7 +99,7 @@ fn write_rerank_request(mut world: DeferredWorld, context: HookContext) {
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Viewer {
-    /// How many of each class it sees at most.
+    /// The maximum number of objects that it sees, per class.
     pub caps: ViewCaps,
     /// A target is seen when its [`Viewable::layers`] and these share a bit.
     pub sees: u32,
@@ -132,13 +131,13 @@ impl StateHashed for Viewer {
     }
 }
 
-/// An object that can be in view lists. How far it is seen is its kind's.
+/// An object that can be in view lists. Its kind defines the range at which it is seen.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Viewable {
-    /// The layers it is in: phases, stealth, what only game masters see.
+    /// The layers it is in, for example phases, stealth, or game masters only.
     pub layers: u32,
-    /// Nobody sees it.
+    /// No viewer sees it.
     pub hidden: bool,
 }
 

@@ -1,11 +1,11 @@
-//! Who has, or had last, each id of a scene.
+//! The entity that has, or last had, each object id of a scene.
 
 use bevy_ecs::entity::Entity;
 
 use crate::memory::MemoryUse;
 use crate::world::{Generation, ObjectId};
 
-/// The bearer of each id, kept until the next one comes: what is told of those who are gone names them, too.
+/// The entity of each id, kept until the id is reused: events about despawned objects name their entities, too.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct EntityByObjectId(Vec<Option<(Entity, Generation)>>);
 

@@ -1,12 +1,12 @@
-//! Exceptions from the rules for single viewers: which objects are shown to one, or hidden from one.
+//! View exceptions: objects that are shown to one viewer, or hidden from one, whatever the rules say.
 //!
 //! ```text
 //! viewer: ViewExceptions {target: Show | Hide} ◀──▶ target: ExceptedBy {viewer}
 //! ```
-//! An exception belongs to two entities and to no scene, so a change of scene leaves it as it is; the views of a scene have
-//! those of which both objects are in it.
+//! An exception belongs to two entities and to no scene, so it survives a change of scene. The views of a scene contain the
+//! exceptions whose two objects are both in that scene.
 //!
-//! Invariant: both ends of an exception are live objects, and each stands in the component of the other.
+//! Invariant: both ends of an exception are live objects, and each is in the component of the other.
 //! Cost: O(exceptions of the object) when an object is despawned or changes the scene.
 
 use bevy_ecs::entity::{EntityIndexMap, EntityIndexSet};
@@ -21,29 +21,29 @@ use crate::aoi::ViewException;
 use crate::sim::StateHasher;
 use crate::world::{Object, ObjectRef};
 
-/// The exceptions that hold for a viewer, on its entity; made by [`show_to`] and [`hide_from`].
+/// The exceptions of a viewer, on its entity; set with [`show_to`] and [`hide_from`].
 ///
-/// They survive a change of scene of either object. An exception ends by [`clear_view_exception`], or when one of the two is
-/// despawned or is no object any more. Removing the component ends all exceptions of the viewer.
+/// They survive a change of scene of either object. An exception ends with [`clear_view_exception`], or when one of the two is
+/// despawned or is no longer an object. Removing the component ends all exceptions of the viewer.
 #[derive(Component, Debug)]
 #[component(on_discard = on_exceptions_discarded, clone_behavior = Ignore)]
 pub struct ViewExceptions(EntityIndexMap<ViewException>);
 
 impl ViewExceptions {
-    /// The exception for a target; `None` if the rules hold. O(1).
+    /// The exception for a target; `None` if the rules apply. O(1).
     #[must_use]
     pub fn get(&self, target: Entity) -> Option<ViewException> {
         self.0.get(&target).copied()
     }
 
-    /// All exceptions with their targets, in whichever scenes these are. The order is the same in every run.
+    /// All exceptions with their targets, in any scene. The order is the same in every run.
     pub fn iter(&self) -> impl Iterator<Item = (Entity, ViewException)> + '_ {
         self.0
             .iter()
             .map(|(&target, &exception)| (target, exception))
     }
 
-    /// How many there are.
+    /// The number of exceptions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -67,7 +67,7 @@ impl ExceptedBy {
     }
 }
 
-/// A viewer has no exceptions any more: their targets forget it.
+/// Removes a viewer whose exceptions were discarded from the lists of its targets.
 fn on_exceptions_discarded(mut world: DeferredWorld, context: HookContext) {
     let exceptions = world.get_mut::<ViewExceptions>(context.entity);
     let exceptions = exceptions.map(|mut exceptions| std::mem::take(&mut exceptions.0));
@@ -78,7 +78,7 @@ fn on_exceptions_discarded(mut world: DeferredWorld, context: HookContext) {
     }
 }
 
-/// An object is gone: the exceptions for it end.
+/// Ends the exceptions for an object that was removed.
 fn on_excepted_by_discarded(mut world: DeferredWorld, context: HookContext) {
     let viewers = world.get_mut::<ExceptedBy>(context.entity);
     let viewers = viewers.map(|mut viewers| std::mem::take(&mut viewers.0));
@@ -91,7 +91,7 @@ fn on_excepted_by_discarded(mut world: DeferredWorld, context: HookContext) {
     }
 }
 
-/// An entity is no object any more: exceptions of it and for it end. When it is despawned, the hooks above do the work.
+/// Ends all exceptions of and for an entity that is no longer an object. When it is despawned, the hooks above do this.
 pub(super) fn end_exceptions(removed: On<Remove<Object>>, mut world: DeferredWorld) {
     let entity = removed.entity;
     if world.get::<ViewExceptions>(entity).is_some() || world.get::<ExceptedBy>(entity).is_some() {
@@ -101,7 +101,7 @@ pub(super) fn end_exceptions(removed: On<Remove<Object>>, mut world: DeferredWor
     }
 }
 
-/// The part of the state hash that holds all exceptions. Entities differ between runs, so each end goes in as an object.
+/// The part of the state hash that holds all exceptions. Entities differ between runs, so each end is hashed as an object.
 pub(super) fn hash_exceptions() -> impl FnMut(&mut World, &mut StateHasher) {
     let mut query: Option<QueryState<(&Object, &ViewExceptions)>> = None;
     move |world, hasher| {
@@ -126,29 +126,29 @@ pub(super) fn hash_exceptions() -> impl FnMut(&mut World, &mut StateHasher) {
     }
 }
 
-/// Why there can be no such exception.
+/// Why an exception cannot be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ViewError {
-    /// One of the entities is no object of a scene.
+    /// One of the entities is not an object of a scene.
     #[error("{entity} is not a live object of a scene")]
     NoSuchObject {
-        /// The entity asked for.
+        /// The entity that is not an object.
         entity: Entity,
     },
-    /// Nobody sees itself through a view.
+    /// Viewer and target are the same object.
     #[error("object {} of scene {} cannot be shown to itself or hidden from itself", object.id, object.scene.0)]
     Itself {
-        /// The object that was named as viewer and as target.
+        /// The object that was given as viewer and as target.
         object: ObjectRef,
     },
-    /// The viewer has as many exceptions as it may have.
+    /// The viewer has the maximum number of exceptions.
     #[error(
         "viewer {} of scene {} already has {max} exceptions, the limit of `exceptions_per_viewer_max`",
         viewer.id, viewer.scene.0
     )]
     TooMany {
-        /// The viewer that can have no more of them.
+        /// The viewer at its limit.
         viewer: ObjectRef,
         /// [`AoiSettings::exceptions_per_viewer_max`].
         max: u32,
@@ -156,12 +156,12 @@ pub enum ViewError {
 }
 
 /// Shows an object to a viewer, whatever layers and [`ViewRules`](super::ViewRules) say; see [`ViewException`] for what takes
-/// precedence. It replaces the exception that the two have already, and holds from the next View on.
+/// precedence. It replaces an existing exception of the two, and applies from the next View on.
 ///
-/// The exception survives a change of scene of either object, also while they are in different scenes. It ends by
-/// [`clear_view_exception`], or when one of the two is despawned; a player who logs in again is a new object, so set it again
-/// then. A viewer has at most [`exceptions_per_viewer_max`](AoiSettings::exceptions_per_viewer_max) exceptions, those for objects
-/// in other scenes included. O(1); the next View examines all objects around the viewer again.
+/// The exception survives a change of scene of either object, also while they are in different scenes. It ends with
+/// [`clear_view_exception`], or when one of the two is despawned. A player who logs in again is a new object, so set it again
+/// then. A viewer has at most [`exceptions_per_viewer_max`](AoiSettings::exceptions_per_viewer_max) exceptions, including those
+/// for objects in other scenes. O(1); the next View examines all objects around the viewer again.
 ///
 /// In a system, use [`ViewEntityCommandsExt`](super::ViewEntityCommandsExt).
 ///
@@ -171,8 +171,8 @@ pub fn show_to(world: &mut World, object: Entity, viewer: Entity) -> Result<(), 
     set_exception(world, object, viewer, ViewException::Show)
 }
 
-/// Hides an object from one viewer, whatever the rules say; a player who is blocked, or in stealth. Otherwise as [`show_to`]:
-/// the object stays hidden through changes of scene of either, until [`clear_view_exception`] or the end of one of the two.
+/// Hides an object from one viewer, whatever the rules say; for a blocked player, or stealth. Otherwise like [`show_to`]: the
+/// object stays hidden when either changes the scene, until [`clear_view_exception`] or until one of the two is despawned.
 ///
 /// # Errors
 /// See [`ViewError`]; nothing is changed then.
@@ -180,7 +180,7 @@ pub fn hide_from(world: &mut World, object: Entity, viewer: Entity) -> Result<()
     set_exception(world, object, viewer, ViewException::Hide)
 }
 
-/// Ends the exception that two objects have, if any, in whichever scenes they are: layers and rules hold for them again.
+/// Ends the exception that two objects have, if any, in any scenes: layers and rules apply to them again.
 ///
 /// # Errors
 /// See [`ViewError`]; nothing is changed then.

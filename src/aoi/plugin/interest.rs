@@ -1,4 +1,4 @@
-//! Who sees whom in a scene, in the tick, and what is told of it.
+//! The views of a scene in the tick, and their events.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::sim::{Overload, Workers};
 use crate::world::{Generation, ObjectId, ObjectRef, SceneId, SceneObjects, SceneOpened, SimScene};
 
-/// Who sees whom in a scene; on the scene's entity from the scene's first Locate on.
+/// The views of a scene; on the scene's entity from its first Locate on.
 #[derive(Component, Debug, MemoryUse)]
 pub struct SceneInterest {
     scene: SceneId,
@@ -32,17 +32,17 @@ impl SceneInterest {
         &self.views
     }
 
-    /// All that the last View changed in this scene, for whoever keeps something of its own about links. It is all that
-    /// there is to tell: [`ViewEntered`] and [`ViewLeft`] are written from it, for those who want messages instead.
+    /// All changes of the last View in this scene, for systems that keep their own data about links. It is complete:
+    /// [`ViewEntered`] and [`ViewLeft`] are written from it, for systems that prefer messages.
     ///
-    /// In it are, of each event, the ids of viewer and target, the viewer's list, and of a leave its reason. Ids are unique
-    /// within a tick, since none is reused before its `ObjectDespawned` went through a whole Replicate:
-    /// [`object_ref`](Self::object_ref) gives the generation that each of this tick's events means, also of who is gone.
+    /// Each event has the ids of viewer and target and the viewer's list; a leave also has its reason. Ids are unique within a
+    /// tick, since an id is not reused before its `ObjectDespawned` went through a whole Replicate:
+    /// [`object_ref`](Self::object_ref) returns the generation that each of this tick's events means, also for despawned objects.
     ///
-    /// The events of one viewer stand in the order in which they happened. Events of different viewers stand in an order that
-    /// is the same on every run and with any number of workers. The leaves of those who were removed come before all else.
+    /// The events of one viewer are in the order in which they happened. Events of different viewers are in an order that is the
+    /// same in every run and with any number of workers. The leaves of removed objects come first.
     ///
-    /// It is what it was until the next View; of a scene that closes, links end without events.
+    /// The list stays as it is until the next View. When a scene closes, its links end without events.
     #[must_use]
     pub fn events(&self) -> &[ViewEvent] {
         &self.events
@@ -54,7 +54,7 @@ impl SceneInterest {
         self.scene
     }
 
-    /// The object that has, or had last, this id, as an event means it. O(1).
+    /// The object that has, or last had, this id: the one that an event means. O(1).
     #[must_use]
     pub fn object_ref(&self, id: u32) -> ObjectRef {
         ObjectRef {
@@ -64,20 +64,20 @@ impl SceneInterest {
         }
     }
 
-    /// The generation of the object that has, or had last, this id. O(1).
+    /// The generation of the object that has, or last had, this id. O(1).
     #[must_use]
     pub fn generation(&self, id: ObjectId) -> Generation {
         self.entities.generation(id)
     }
 
-    /// The entity of the object that has, or had last, this id; it may be gone, or in another scene. `None` for an id that
-    /// nobody had yet. O(1).
+    /// The entity of the object that has, or last had, this id; it may be despawned, or in another scene. `None` for an id that was
+    /// never used. O(1).
     #[must_use]
     pub fn entity(&self, id: ObjectId) -> Option<Entity> {
         self.entities.entity(id)
     }
 
-    /// An enter as it is told, with the entities of both ends.
+    /// The message for an enter, with the entities of both ends.
     pub(super) fn to_entered(&self, event: &ViewEvent) -> Option<ViewEntered> {
         let ViewEvent::Enter { priority, .. } = *event else {
             return None;
@@ -93,7 +93,7 @@ impl SceneInterest {
         })
     }
 
-    /// A leave as it is told, with the entities that both ends are, or were.
+    /// The message for a leave, with the current or last entities of both ends.
     pub(super) fn to_left(&self, event: &ViewEvent) -> Option<ViewLeft> {
         let ViewEvent::Leave { reason, .. } = *event else {
             return None;
@@ -110,7 +110,7 @@ impl SceneInterest {
         })
     }
 
-    /// The entity that an event names. Whoever is in the views was entered here before.
+    /// The entity that an event names. Every object in the views was registered here before.
     fn entity_or_placeholder(&self, id: u32) -> Entity {
         self.entity(ObjectId(id)).unwrap_or(Entity::PLACEHOLDER)
     }
@@ -119,10 +119,9 @@ impl SceneInterest {
 /// A viewer sees a target from this tick on.
 ///
 /// A message, and an event for observers on the viewer (`commands.entity(player).observe(|entered: On<ViewEntered>| …)`) or on
-/// all. Observers run within View, scene by scene and of each viewer in the order in which things happened; a viewer that
-/// nobody observes costs nothing. Messages are for bulk: they are written whether or not anybody reads them, since that
-/// cannot be known (whoever has the world may ask for [`Messages`](bevy_ecs::message::Messages) after the tick); each is 40
-/// bytes at most.
+/// all viewers. Observers run within View, scene by scene, and for each viewer in the order in which the changes happened. A
+/// viewer without observers costs nothing. Messages are for bulk. They are always written, since readers cannot be known (code
+/// with access to the world may read [`Messages`](bevy_ecs::message::Messages) after the tick); each has at most 40 bytes.
 #[derive(Message, EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewEntered {
     /// The entity that sees.
@@ -130,32 +129,32 @@ pub struct ViewEntered {
     pub viewer_entity: Entity,
     /// The entity that is seen.
     pub target_entity: Entity,
-    /// In which scene.
+    /// The scene.
     pub scene: SceneId,
     /// The object that sees, by its id in that scene.
     pub viewer: ObjectId,
     /// The object that is seen, by its id in that scene.
     pub target: ObjectId,
-    /// The class of the pair; a higher one wins.
+    /// The class of the pair; a higher one has priority.
     pub priority: u8,
 }
 
-/// A viewer sees a target no more. Every `ViewLeft` follows exactly one [`ViewEntered`] of the same pair; when a scene closes, its
-/// links end without. A message and an event, as [`ViewEntered`] is.
+/// A viewer no longer sees a target. Every `ViewLeft` follows exactly one [`ViewEntered`] of the same pair; when a scene
+/// closes, its links end without it. A message and an event, like [`ViewEntered`].
 #[derive(Message, EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewLeft {
-    /// The entity that saw. It may be gone by now; what observes it is gone with it then.
+    /// The entity that saw. It may be despawned by now, and its observers with it.
     #[event_target]
     pub viewer_entity: Entity,
-    /// The entity that was seen; it may be gone by now.
+    /// The entity that was seen; it may be despawned by now.
     pub target_entity: Entity,
-    /// In which scene.
+    /// The scene.
     pub scene: SceneId,
     /// The object that saw, by its id in that scene.
     pub viewer: ObjectId,
     /// The object that was seen, by its id in that scene.
     pub target: ObjectId,
-    /// Which bearer of that id.
+    /// The generation of the target's id.
     pub target_generation: Generation,
     /// Why the link ended.
     pub reason: ViewLeaveReason,
@@ -181,7 +180,7 @@ pub(super) fn open_grids(
             Ok(interest) => {
                 commands.entity(scene_entity).insert(interest);
             }
-            // The scene plays on without views; what is wrong with its numbers is the embedder's to mend.
+            // The scene runs without views; the embedder has to correct its settings.
             Err(error) => {
                 error!(scene = scene.id().0, name = scene.name(), %error, "scene has no views: invalid grid settings")
             }
@@ -212,7 +211,7 @@ fn new_interest(
     })
 }
 
-/// View lists follow the cells: scenes side by side.
+/// Updates the view lists from the cells, scenes in parallel.
 pub(super) fn update_views(
     settings: Res<AoiSettings>,
     (workers, overload): (Res<Workers>, Res<Overload>),

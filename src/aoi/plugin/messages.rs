@@ -1,4 +1,4 @@
-//! What View changed, told: messages for all, events for those who are observed.
+//! Emits the changes of View: messages for all, events where there are observers.
 
 use bevy_ecs::observer::CachedObservers;
 use bevy_ecs::prelude::*;
@@ -6,14 +6,14 @@ use bevy_ecs::prelude::*;
 use super::interest::{SceneInterest, ViewEntered, ViewLeft};
 use crate::world::Scenes;
 
-/// What is told of an event.
+/// The message for an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ViewMessage {
     Entered(ViewEntered),
     Left(ViewLeft),
 }
 
-/// The events of all scenes as messages, scene by scene. The one place that writes them.
+/// Writes the events of all scenes as messages, scene by scene. No other function writes them.
 pub(super) fn write_view_events(
     scenes: Res<Scenes>,
     interests: Query<&SceneInterest>,
@@ -34,8 +34,8 @@ pub(super) fn write_view_events(
     }
 }
 
-/// The same for observers, one by one, in the order in which things happened. O(1) while nobody observes either, else a
-/// look-up for each link that began or ended.
+/// Triggers observers, event by event, in the order of the events. O(1) without observers, otherwise one lookup for each link
+/// that began or ended.
 pub(super) fn trigger_view_observers(world: &mut World, mut facts: Local<Vec<ViewMessage>>) {
     facts.clear();
     {
@@ -68,7 +68,7 @@ pub(super) fn trigger_view_observers(world: &mut World, mut facts: Local<Vec<Vie
     }
 }
 
-/// Who observes such events, if anybody does.
+/// The observers of such events, if any.
 fn observers<E: Event>(world: &World) -> Option<&CachedObservers> {
     let observers = world
         .observers()

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::aoi::{RERANK_TICKS, ViewCounters, ViewLinkMode};
 
-/// What holds for scenes and viewers that say nothing else.
+/// Defaults for scenes and viewers without settings of their own.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
@@ -13,29 +13,28 @@ pub struct AoiSettings {
     /// Side of a grid cell, in metres. Nine cells should be one to two client screens: 50 m suits 150 m × 100 m. See
     /// [`cell_m_for_screen`](crate::aoi::cell_m_for_screen).
     pub cell_m: f32,
-    /// How far beyond its cell an object may go before the cell changes, in metres; at most a quarter of the cell.
+    /// Distance by which an object may leave its cell before the cell changes, in metres; at most a quarter of the cell.
     pub margin_m: f32,
-    /// Looks a tick and scene for viewers that wait in the queue; the rest waits for the next tick. Where sight is directed
-    /// these are the viewers that `full_scans_per_tick_max` put off; where it is mutual, also those who had a full list and lost
-    /// somebody.
+    /// Scans per tick and scene for queued viewers; the rest waits for the next tick. With one-way links, the queue has the viewers
+    /// that `full_scans_per_tick_max` deferred; with mutual links, also those that had a full list and lost an object.
     ///
-    /// It bounds nothing else: see `full_scans_per_tick_max` for those who move, and `rerank_ticks`. Leaving is never put off, and
-    /// where sight is directed a place that falls free is filled in the same tick, unless the scene has a ranking of its own, or
-    /// the list scenery and others: then it is filled by such a look, from the next tick on.
+    /// It limits nothing else: see `full_scans_per_tick_max` for viewers that move, and `rerank_ticks`. Leaves are never deferred.
+    /// With one-way links a free slot is filled in the same tick, unless the scene has a custom ranking or the list has scenery and
+    /// other objects: then a queued scan fills it, from the next tick on.
     #[serde(alias = "looks_per_tick_max")]
     pub scans_per_tick_max: u32,
-    /// How many of the viewers that came, changed their cell or whose traits changed look around in the same tick, in each
-    /// scene, the lower ids first. When there are more, as after a mass teleport or login, the rest waits in the queue and sees nobody new until
-    /// its look.
+    /// How many of the viewers that were spawned, changed their cell or whose traits changed are scanned in the same tick, per
+    /// scene, lower ids first. When there are more, as after a mass teleport or login, the rest is queued and sees no new objects
+    /// until its scan.
     #[serde(alias = "sweeps_per_tick_max")]
     pub full_scans_per_tick_max: u32,
-    /// Each viewer with a full list looks at distances anew every so many ticks; 0 for never. Costs as many looks a
-    /// tick as there are such viewers, divided by this.
+    /// Each viewer with a full list compares distances again every so many ticks; 0 for never. It costs as many scans per tick as
+    /// there are such viewers, divided by this.
     pub rerank_ticks: u32,
-    /// How many objects can be shown to one viewer, or hidden from it, against the rules, those in other scenes included; see
-    /// [`show_to`](super::show_to). At this limit a further one is an error and changes nothing.
+    /// How many exceptions a viewer can have, including those for objects in other scenes; see [`show_to`](super::show_to). At this
+    /// limit, another one is an error and changes nothing.
     pub exceptions_per_viewer_max: u32,
-    /// Whether a link needs the other end's consent. Read when a scene opens.
+    /// Whether a view link is one-way or needs both ends. Read when a scene opens.
     #[serde(alias = "sight")]
     pub view_link_mode: ViewLinkMode,
 }
@@ -57,20 +56,20 @@ impl Default for AoiSettings {
 /// Totals over all scenes, closed ones included.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AoiStats {
-    /// What the views of all scenes counted since they opened.
+    /// Sum of the counters of all scenes since they opened.
     pub counters: ViewCounters,
-    /// Links that there are now; a link is one direction.
+    /// Current number of links; a link is one direction.
     pub links: u64,
-    /// Viewers that wait for a look.
+    /// Viewers that are queued for a scan.
     pub queued: u64,
-    /// Entities with [`Viewer`](super::Viewer) or [`Viewable`](super::Viewable) that were no object of a scene when they got
-    /// it, and so see nobody and are seen by nobody. A warning names the first.
+    /// Entities with [`Viewer`](super::Viewer) or [`Viewable`](super::Viewable) that were not an object of a scene when they got
+    /// it. They see nothing and are not seen. A warning names the first.
     pub non_objects: u64,
-    /// Positions that were changed to one outside of their scene, or to what is no number. A warning names the first.
+    /// Positions that were set to a value outside of their scene, or to NaN. A warning names the first.
     pub outside_scene: u64,
 }
 
-/// Adds what a scene counted since the last tick.
+/// Adds the counts of a scene since the last tick.
 pub(super) fn add_since(total: &mut ViewCounters, now: ViewCounters, before: ViewCounters) {
     total.enters += now.enters - before.enters;
     total.leaves += now.leaves - before.leaves;

@@ -62,7 +62,7 @@ fn neighbours_are_linked_until_one_walks_or_teleports_away() {
     assert_eq!(changes(&app), (vec![(1, 2), (2, 1)], vec![]));
     app.world_mut().get_mut::<Position>(a).unwrap().0.x = 400.0;
     app.update();
-    // Cell by cell: the first is in another by now.
+    // Cell by cell: the first object is in another cell by now.
     assert_eq!(
         changes(&app).1,
         [
@@ -230,7 +230,7 @@ fn reference(app: &App, entity: Entity) -> ObjectRef {
     app.world().get::<Object>(entity).unwrap().reference()
 }
 
-/// Whom a viewer sees, and in which class.
+/// The objects that a viewer sees, with their class.
 fn seen_by(app: &App, scene: Entity, viewer: u32) -> Vec<(u32, u8)> {
     let interest = app.world().get::<SceneInterest>(scene).unwrap();
     let mut seen: Vec<_> = interest.views().seen_by(viewer).collect();
@@ -275,7 +275,7 @@ fn relation_to_a_target_despawned_unseen_is_dropped() {
     assert_eq!(seen_by(&app, scene, 1), [(2, UNRELATED)]);
 }
 
-/// The state hash of an object alone in its scene that has these, after a tick.
+/// The state hash of an object alone in its scene with these components, after a tick.
 fn hash_with(bundle: impl Bundle) -> StateHash {
     let mut app = app();
     let scene = scene(&mut app);
@@ -307,7 +307,7 @@ fn view_inputs_are_in_the_state_hash() {
     assert_ne!(hash_with(ViewTag([1, 0])), hash_with(ViewTag([0, 1])));
 }
 
-/// Only those with the viewer's bits; who shares the second word goes first.
+/// Only targets with the viewer's bits; a target with the same second word has priority.
 const BY_TAG: ViewRules = ViewRules {
     allows: Some(|a, b| b.tag[0] == 0 || a.tag[0] & b.tag[0] != 0),
     class: Some(|a, b| if a.tag[1] == b.tag[1] { 7 } else { 3 }),

@@ -1,4 +1,4 @@
-//! Views follow the world: who came, went, was put elsewhere, or counts differently than before.
+//! Applies changes of the world to the views: spawned, despawned and teleported objects, and changed traits.
 
 use std::collections::BTreeMap;
 
@@ -31,17 +31,17 @@ type ProfileRow = (
 );
 type ProfileItem<'w, 's> = <ProfileRow as bevy_ecs::query::QueryData>::Item<'w, 's>;
 
-/// All that the views are told of objects.
+/// What the views read of objects.
 #[derive(SystemParam)]
 pub(super) struct Profiles<'w, 's> {
     objects: Query<'w, 's, ProfileRow>,
     kinds: Res<'w, ObjectKinds>,
 }
 
-/// What the rules may read of an object.
+/// The traits of an object that rules may read.
 fn traits_of(profiled: &ProfileItem, kinds: &ObjectKinds, objects: &SceneObjects) -> ViewTraits {
     let &(object, _, viewer, viewable, team, party, guild, ties, tag) = profiled;
-    // A tie to somebody who is gone, or in another scene, ranks nobody. Ids begin at 1, so 0 says "none".
+    // A relation to an object that is despawned or in another scene does not count. Ids begin at 1, so 0 means "none".
     let id_of = |tie: Option<ObjectRef>| {
         let lives = |tie: &ObjectRef| {
             tie.scene == object.scene() && objects.resolve(tie.id, tie.generation).is_some()
@@ -56,18 +56,18 @@ fn traits_of(profiled: &ProfileItem, kinds: &ObjectKinds, objects: &SceneObjects
         tag: tag.map_or([0; 2], |tag| tag.0),
         scenery: class == Some(ObjectCategory::Thing),
         class: class.unwrap_or_default(),
-        // 0 says "none" there, so teams and guilds move up by one.
+        // 0 means "none" there, so teams and guilds are increased by one.
         team: team.map_or(0, |team| team.0.wrapping_add(1)),
         party: party.map_or(0, |party| party.0),
         guild: guild.map_or(0, |guild| guild.0.wrapping_add(1)),
         layers: viewable.map_or(0, |viewable| viewable.layers),
         sees: viewer.map_or(0, |viewer| viewer.sees),
-        // Without `Viewable` nobody sees it, not even those to whom it is shown.
+        // Without `Viewable` no viewer sees it, not even one that it is shown to.
         hidden: viewable.is_none_or(|viewable| viewable.hidden),
     }
 }
 
-/// What is to see or be seen and is no object: the first is named, all are counted.
+/// Counts entities with view components that are not objects, and names the first.
 pub(super) fn count_non_objects(
     unplaced: Query<
         (Entity, Has<Viewer>),
@@ -92,7 +92,7 @@ pub(super) fn count_non_objects(
     }
 }
 
-/// Objects that left their scene: their links, relations and exceptions in it end.
+/// Removes objects that left their scene: their links, relations and exceptions in it end.
 pub(super) fn remove_despawned(
     mut gone: MessageReader<ObjectDespawned>,
     mut moved_on: MessageReader<ObjectChangedScene>,
@@ -114,7 +114,7 @@ pub(super) fn remove_despawned(
     }
 }
 
-/// Objects that came.
+/// Inserts spawned objects.
 pub(super) fn insert_spawned(
     mut came: MessageReader<ObjectSpawned>,
     profiles: Profiles,
@@ -125,7 +125,7 @@ pub(super) fn insert_spawned(
             continue;
         };
         let object = profiled.0;
-        // A later message of this tick may have taken it elsewhere already.
+        // A later message of this tick may have moved it to another scene already.
         if object.reference() != spawned.object.reference() {
             continue;
         }
@@ -159,7 +159,7 @@ pub(super) fn insert_spawned(
     }
 }
 
-/// Objects that were put elsewhere.
+/// Applies teleports.
 pub(super) fn apply_teleports(
     mut put: MessageReader<ObjectTeleported>,
     objects: Query<(&Object, &Position)>,
@@ -175,7 +175,7 @@ pub(super) fn apply_teleports(
     }
 }
 
-/// Objects that count differently than before.
+/// Updates objects whose traits changed.
 pub(super) fn update_traits(
     mut affiliations: MessageReader<AffiliationChanged>,
     mut priority: MessageReader<ViewRerankRequest>,
@@ -208,7 +208,7 @@ pub(super) fn update_traits(
     }
 }
 
-/// Scenes whose rules are new, or no more.
+/// Applies rules that were changed or removed.
 pub(super) fn update_rules(
     mut removed: RemovedComponents<ViewRules>,
     changed: Query<Entity, Changed<ViewRules>>,
@@ -222,8 +222,8 @@ pub(super) fn update_rules(
     }
 }
 
-/// Exceptions become those of the views: of viewers whose exceptions changed or that came into a scene, and for objects that
-/// came into one.
+/// Copies exceptions to the views: of viewers whose exceptions changed or that entered a scene, and for objects that entered
+/// one.
 pub(super) fn update_exceptions(
     mut removed: RemovedComponents<ViewExceptions>,
     objects: Query<&Object>,
@@ -266,7 +266,7 @@ pub(super) fn update_exceptions(
     }
 }
 
-/// Makes these the exceptions of a viewer, and no others.
+/// Replaces the exceptions of a viewer.
 fn set_exceptions(
     interest: &mut SceneInterest,
     viewer: ObjectId,
@@ -287,8 +287,8 @@ fn set_exceptions(
     }
 }
 
-/// Positions that changed become cells. Those outside of their scene are seen in the cell of the border next to them; the first is
-/// named, all are counted.
+/// Converts changed positions to cells. A position outside of its scene counts as the nearest cell at the border; the first is
+/// named in a warning, all are counted.
 pub(super) fn locate(
     moved: Query<(&Object, &Position), Changed<Position>>,
     mut scenes: Query<(&SimScene, &mut SceneInterest)>,
@@ -306,7 +306,7 @@ pub(super) fn locate(
             continue;
         };
         for &(_, id, position) in run {
-            // True of numbers alone, not of what is none.
+            // False for NaN.
             let is_inside =
                 position.cmpge(Vec2::ZERO).all() && position.cmple(scene.size_m()).all();
             if !is_inside {

@@ -1,4 +1,4 @@
-//! Views by entity, for a game's own systems.
+//! Views by entity, for the systems of a game.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
@@ -6,7 +6,7 @@ use bevy_ecs::system::SystemParam;
 use super::interest::SceneInterest;
 use crate::world::{Object, ObjectId, SceneObjects};
 
-/// Whom does this entity see, and who sees it: as of the last View, by entity.
+/// Which objects an entity sees and which see it, as of the last View, by entity.
 ///
 /// ```
 /// use bevy_ecs::prelude::*;
@@ -25,19 +25,19 @@ use crate::world::{Object, ObjectId, SceneObjects};
 ///     }
 /// }
 /// ```
-/// Of an entity that is no object, or came since, there is nothing; who is gone since is left out. The order of the lists is
-/// that in which views keep them: not sorted, the same in every run, and so fit for decisions. Caps hold for views and not
-/// for the world: who stands next to a viewer whose list is full need not be in it.
+/// An entity that is not an object, or was spawned since the last View, has no views; objects that were despawned since are
+/// left out. The lists have the order of the views: not sorted, but the same in every run, and so safe for decisions. Caps
+/// apply to views: an object next to a viewer whose list is full need not be in it.
 ///
-/// Cost: finding the two ends is three look-ups of components, each of the list's entities one in the scene's list of ids.
-/// Whom a viewer sees is at hand; who sees a target is asked of all viewers around it.
+/// Cost: three component lookups for the two ends, and one lookup in the scene's list of ids for each entity of the result.
+/// What a viewer sees is stored; the watchers of a target are found by testing all viewers around it.
 #[derive(SystemParam)]
 pub struct Views<'w, 's> {
     objects: Query<'w, 's, &'static Object>,
     scenes: Query<'w, 's, (&'static SceneInterest, &'static SceneObjects)>,
 }
 
-/// An object as the views of its scene know it.
+/// An object and the views of its scene.
 #[derive(Clone, Copy)]
 struct SceneViewRef<'a> {
     id: u32,
@@ -46,7 +46,7 @@ struct SceneViewRef<'a> {
 }
 
 impl SceneViewRef<'_> {
-    /// The entity of another of the scene; `None` for one that is gone.
+    /// The entity of another object of the scene; `None` for one that was despawned.
     fn entity(&self, other: u32) -> Option<Entity> {
         let id = ObjectId(other);
         self.objects.resolve(id, self.interest.generation(id))
@@ -54,7 +54,7 @@ impl SceneViewRef<'_> {
 }
 
 impl Views<'_, '_> {
-    /// Whom a viewer sees. O(those).
+    /// The objects that a viewer sees. O(result).
     pub fn seen_by(&self, viewer: Entity) -> impl Iterator<Item = Entity> {
         self.resolve(viewer).into_iter().flat_map(|known| {
             let seen = known.interest.views().seen_by(known.id);
@@ -62,8 +62,8 @@ impl Views<'_, '_> {
         })
     }
 
-    /// Who sees a target. O(viewers in the nine cells around it), a load for each; of one that is seen from afar, of all from
-    /// where it is.
+    /// The viewers that see a target. O(viewers in the nine cells around it), one load each; for a target with a larger range,
+    /// O(viewers within that range).
     pub fn watchers(&self, target: Entity) -> impl Iterator<Item = Entity> {
         self.resolve(target).into_iter().flat_map(|known| {
             let watchers = known.interest.views().watchers(known.id);
@@ -81,15 +81,15 @@ impl Views<'_, '_> {
         is_here && viewer.interest.views().visible(viewer.id, target.id)
     }
 
-    /// How many see a target, those who are gone since the last View included. It costs what [`watchers`](Self::watchers)
-    /// costs.
+    /// The number of viewers of a target, including those that were despawned since the last View. It costs as much as
+    /// [`watchers`](Self::watchers).
     #[must_use]
     pub fn watchers_len(&self, target: Entity) -> usize {
         let known = self.resolve(target);
         known.map_or(0, |known| known.interest.views().watchers_len(known.id))
     }
 
-    /// The object as the views know it: one that came, or went to another scene, since the last Locate is not known yet.
+    /// The object in the views of its scene. One that was spawned, or changed the scene, since the last Locate is not known yet.
     fn resolve(&self, entity: Entity) -> Option<SceneViewRef<'_>> {
         let object = self.objects.get(entity).ok()?;
         let (interest, objects) = self.scenes.get(object.scene_entity()).ok()?;

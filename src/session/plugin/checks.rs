@@ -9,8 +9,8 @@ use crate::world::{Generation, Object, ObjectId, SceneObjects};
 /// Why a message is refused.
 pub(super) type RefusalReason = &'static str;
 
-/// The object that a client names by its number, if it is its own or in its sight. Whatever it is not shown it can neither name
-/// nor find out about: of what is not there it gets the same answer.
+/// The object that a client names by its id, if it controls or sees it. For an object that the client does not see the result
+/// is the same as for one that does not exist, so a client cannot find out about it.
 pub(super) fn named_object(
     world: &World,
     own: Entity,

@@ -20,24 +20,24 @@ use crate::session::{LogoutReason, Session, SessionState, Sessions};
 use crate::wire::{ClientId, ClientInput, ClientMessage, InputMotion, SessionNotice};
 use crate::world::{MoveInput, PlayerId, PlayerMotion, SceneId};
 
-/// A message of the game's own, sent as `User`.
+/// A custom message of the game, sent as `User`.
 pub trait ClientMessageType: Sized + Send + Sync + 'static {
-    /// Reads a message, which must fill the bytes: what a client sends is as hostile as any. `None` is counted as a bad message.
+    /// Decodes a message, which must use all bytes. The bytes are untrusted. `None` is counted as a bad message.
     fn read(bytes: &[u8]) -> Option<Self>;
 
-    /// The object that it names, if it names one: number and generation, as clients know them. It is looked up as that of an
-    /// *Interact* is: where the sender neither sees it nor controls it, the message is refused and counted, and never written.
+    /// The object that the message names, if any: id and generation, as clients know them. It is checked like the target of an
+    /// *Interact*: if the sender neither sees nor controls it, the message is refused and counted, and never written.
     fn target(&self) -> Option<(u32, u32)> {
         None
     }
 }
 
-/// Registers messages of the game's own.
+/// Registers custom messages of the game.
 pub trait ClientMessageAppExt {
-    /// `User` messages of this kind are read as a `T`, and written as [`FromClient<T>`] in `Ingest`.
+    /// Decodes `User` messages of this kind as a `T`, and writes them as [`FromClient<T>`] in `Ingest`.
     ///
     /// # Panics
-    /// At startup, where the kind has a type already.
+    /// At startup, if the kind is registered already.
     fn register_client_message<T: ClientMessageType>(&mut self, kind: u16) -> &mut Self;
 }
 
@@ -47,7 +47,7 @@ type ReadCustomMessage = Arc<
         + Sync,
 >;
 
-/// The game's own messages by kind.
+/// Custom messages by kind.
 #[derive(Resource, Default)]
 pub(super) struct CustomMessages(BTreeMap<u16, ReadCustomMessage>);
 
@@ -82,7 +82,7 @@ impl ClientMessageAppExt for App {
     }
 }
 
-/// What a batch of messages comes to, each kind in its order, before it is written for everybody.
+/// The results of a batch of messages, by kind and in order, before they are written to the world.
 #[derive(Default, MemoryUse)]
 pub(super) struct MessageBatch {
     moves: Vec<MoveInput>,
@@ -107,16 +107,16 @@ impl MessageBatch {
     }
 }
 
-/// What remains to be done about a message.
+/// What remains to be done for a message.
 pub(super) enum Handled<'a> {
     /// Nothing.
     Done,
-    /// [`handle`] it, with the world at hand and all that was said before it written.
+    /// Needs [`handle_with_world`], after the results of all earlier messages were written.
     NeedsWorld(ClientMessage<'a>),
 }
 
-/// Acts on a message if it concerns nobody but its sender and what it controls, as nearly all do; or says why not, and then
-/// nothing has changed. One look at the list of sessions.
+/// Handles a message that affects only its sender and the object that it controls, as nearly all do. On an error nothing has
+/// changed. One lookup in the list of sessions.
 pub(super) fn handle_message<'a>(
     sessions: &mut Sessions,
     tick: u64,
@@ -189,7 +189,7 @@ pub(super) fn handle_message<'a>(
 
 const NOT_LOGGED_IN: RefusalReason = "not logged in";
 
-/// Who a client is and what it controls. Between login and spawn that is nothing, and nobody's mistake.
+/// The player of a client and its controlled object. Between login and spawn there is none, which is not an error.
 fn controlled_object(session: &Session) -> Result<Option<(PlayerId, Entity)>, RefusalReason> {
     let player = session.player.ok_or(NOT_LOGGED_IN)?;
     if session.state == SessionState::Loading {
@@ -206,7 +206,7 @@ fn handle_input(
     said: &mut MessageBatch,
 ) {
     if !session.accept_input(input.seq) {
-        // On a line that delivers twice or out of order that happens to the most honest client.
+        // A network that duplicates or reorders packets causes this for correct clients, too.
         debug!(
             client = client.0,
             seq = input.seq,
@@ -233,7 +233,7 @@ fn handle_input(
     });
 }
 
-/// Acts on a message that was [heard](hear) and concerns others, too; or says why not, and then nothing has changed.
+/// Handles a message that [`handle_message`] returned because it affects more than its sender. On an error nothing has changed.
 pub(super) fn handle_with_world(
     world: &mut World,
     client: ClientId,

@@ -9,8 +9,8 @@ use crate::wire::ClientId;
 /// Commands for sessions. They are applied with the other commands of the system.
 pub trait SessionCommandsExt {
     /// Ends the session of a client, as the function [`disconnect`](super::disconnect) does: the object that it controls is
-    /// despawned, [`LoggedOut`](super::LoggedOut) is written for its player, and the client receives the reason. Nothing
-    /// happens when the session has already ended, as it may have in the same tick.
+    /// despawned, [`LoggedOut`](super::LoggedOut) is written for its player, and the client receives the reason. It does nothing
+    /// when the session has already ended, for example in the same tick.
     ///
     /// ```
     /// use bevy_ecs::prelude::*;

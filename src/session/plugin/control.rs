@@ -10,16 +10,16 @@ use crate::session::{SessionState, Sessions};
 use crate::wire::ClientId;
 use crate::world::{Object, SpawnPending};
 
-/// Which client controls this object. Spawned or inserted with an object it gives the client control of it, in place of the
-/// object that it had; where there is no such session, or no object, it is taken off again. [`control`] does the same and says
-/// whether. An object that is spawned with it for a client that has gone meanwhile goes with the tick, since nobody would ever
-/// control it.
+/// The client that controls this object. Spawned with or inserted on an object, it gives the client control of it, in place of
+/// its previous object. It is removed again if the session or the object does not exist. [`control`] does the same and returns
+/// whether it succeeded. An object that is spawned with it for a client whose session has ended in the meantime is despawned in
+/// the same tick, since no client would ever control it.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, on_insert = control_gained, on_discard = control_lost, clone_behavior = Ignore)]
 pub struct ControlledBy(ClientId);
 
 impl ControlledBy {
-    /// By this client, from the command on with which it is inserted.
+    /// Controlled by this client, from the insert command on.
     #[must_use]
     pub const fn new(client: ClientId) -> Self {
         Self(client)
@@ -32,8 +32,8 @@ impl ControlledBy {
     }
 }
 
-/// Gives a client control of an object, in place of the one it had. `false` when either does not exist. A client that came back
-/// over another connection since may be called by the number that it had ([`Sessions::current_id`]).
+/// Gives a client control of an object, in place of its previous one. `false` when either does not exist. For a client that has
+/// resumed over another connection, its former id can be used as well ([`Sessions::current_id`]).
 pub fn control(world: &mut World, client: ClientId, entity: Entity) -> bool {
     let sessions = world.get_resource::<Sessions>();
     let client = sessions.map_or(client, |sessions| sessions.current_id(client));
@@ -58,7 +58,7 @@ fn control_gained(mut world: DeferredWorld, context: HookContext) {
     }
 }
 
-/// Whether a client has another number by now, which is put in the place of the one given; what follows from that comes with it.
+/// Replaces a former client id with the current one; the insert does the rest. Returns whether it did.
 fn replace_client_id(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bool {
     let sessions = world.get_resource::<Sessions>();
     let now = sessions.map_or(client, |sessions| sessions.current_id(client));
@@ -69,7 +69,7 @@ fn replace_client_id(world: &mut DeferredWorld, entity: Entity, client: ClientId
     now != client
 }
 
-/// Who was spawned with [`ControlledBy`] and has its place is controlled from now on.
+/// Gives the client control of an object that was spawned with [`ControlledBy`], once the spawn is complete.
 pub(super) fn control_on_spawn(placed: On<Remove<SpawnPending>>, mut world: DeferredWorld) {
     let entity = placed.entity;
     let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
@@ -86,7 +86,7 @@ pub(super) fn control_on_spawn(placed: On<Remove<SpawnPending>>, mut world: Defe
     }
 }
 
-/// Objects that were spawned in this tick for clients that had gone.
+/// Objects that were spawned in this tick for clients whose session has ended.
 #[derive(Resource, Debug, Default)]
 pub(super) struct UncontrolledObjects(Vec<Entity>);
 
@@ -99,7 +99,7 @@ pub(super) fn despawn_uncontrolled(
     }
 }
 
-/// Gives a client control of an object in place of the one that it had; `false` when there is no such session or object.
+/// Gives a client control of an object in place of its previous one; `false` when the session or the object does not exist.
 fn assign_control(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bool {
     let is_object = world.get::<Object>(entity).is_some();
     let sessions = world.get_resource_mut::<Sessions>();

@@ -17,8 +17,8 @@ use crate::session::token::SessionKey;
 use crate::wire::{ClientId, SessionNotice};
 use crate::world::despawn_object;
 
-/// Ends a session; the object it controls is despawned, and [`LoggedOut`] tells of its player. Its client is told the reason.
-/// Nothing happens when there is no such session.
+/// Ends a session. The object that it controls is despawned, [`LoggedOut`] is written for its player, and its client receives
+/// the reason. It does nothing when there is no such session.
 pub fn disconnect(world: &mut World, client: ClientId, reason: LogoutReason) {
     if world.get_resource::<Sessions>().is_some() {
         end_session(world, client, reason, &mut Vec::new());
@@ -48,7 +48,7 @@ pub(super) fn with_key<R>(
     })
 }
 
-/// Tells everybody what became of sessions, in the order in which it did.
+/// Writes the effects of session changes as messages, in order.
 pub(super) fn write_effects(world: &mut World, effects: &mut Vec<SessionEffect>) {
     loop {
         world.resource_mut::<Sessions>().drain_effects(effects);
@@ -116,7 +116,7 @@ fn write_effect(world: &mut World, effect: SessionEffect) {
     }
 }
 
-/// A session is over: its lane goes, its object is despawned unless the session goes on elsewhere.
+/// Ends a session: removes its queue, and despawns its object unless the session is resumed elsewhere.
 fn write_session_end(world: &mut World, client: ClientId, session: Session, reason: LogoutReason) {
     world.resource::<Inbox>().intake().queue.close(client);
     let mut stats = world.resource_mut::<SessionStats>();
@@ -135,7 +135,7 @@ fn write_session_end(world: &mut World, client: ClientId, session: Session, reas
     if reason == LogoutReason::Resumed {
         return;
     }
-    // It may be gone already, and then there is nothing left to do.
+    // It may be despawned already; then there is nothing to do.
     let entity = session
         .controlled_entity
         .filter(|&entity| despawn_object(world, entity).is_ok());

@@ -27,10 +27,10 @@ use crate::sim::clock::Stopwatch;
 use crate::sim::{Overload, SimTick, StateHasher};
 use crate::wire::{ClientId, MessageClass};
 
-/// Messages that are taken at once, with the intake locked.
+/// Messages that are taken per lock of the intake.
 const BATCH_MAX: usize = 32;
 
-/// What is kept from tick to tick, and buffers.
+/// State that is kept between ticks, and buffers.
 #[derive(Resource, Default, MemoryUse)]
 pub(super) struct IngestState {
     budget: WorkBudget,
@@ -51,10 +51,10 @@ impl IngestState {
     }
 }
 
-/// All that came in is taken notice of, and messages are handled as far as the budget goes.
+/// Handles all connection events, and messages up to the budget.
 ///
-/// Hooks and observers run meanwhile, which may connect a client themselves. So the state is moved out and its place left with an
-/// empty one: nothing that such a call keeps there is needed afterwards.
+/// Hooks and observers run in between and may connect clients themselves. So the state is moved out, and an empty one is left
+/// in its place: what such a call stores there is not needed afterwards.
 pub(super) fn ingest(world: &mut World) {
     let mut state = std::mem::take(&mut *world.resource_mut::<IngestState>());
     ingest_with(world, &mut state);
@@ -112,13 +112,13 @@ fn begin_tick(world: &mut World) {
     }
     world.resource_mut::<Sessions>().begin_tick(tick, rules);
     let tick_ns = u64::try_from(timestep.as_nanos()).unwrap_or(u64::MAX);
-    // Clients send by real time, of which a tick has more while simulated time is dilated.
+    // Clients send by real time; a tick has more of it while simulated time is dilated.
     let real_ns = tick_ns.saturating_mul(100) / u64::from(overload.time_percent().max(1));
     let limits = world.resource::<InboxSettings>().limits(real_ns);
     world.resource::<Inbox>().intake().begin_tick(tick, limits);
 }
 
-/// Opens sessions for those who connected.
+/// Opens sessions for new connections.
 fn open_sessions(world: &mut World, state: &mut IngestState) {
     let max = world
         .resource::<SessionSettings>()
@@ -191,7 +191,7 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
     }
 }
 
-/// Acts on the messages that were taken, in their order.
+/// Handles a batch of messages, in order.
 fn handle_batch(world: &mut World, tick: u64, state: &mut IngestState) {
     let mut messages = state.batch.iter();
     let sessions = world.resource::<Sessions>();
@@ -225,13 +225,13 @@ fn handle_batch(world: &mut World, tick: u64, state: &mut IngestState) {
     state.batch.clear();
 }
 
-/// One message more was refused.
+/// Counts a refused message.
 fn count_refused(client: ClientId, reason: RefusalReason) -> u64 {
     debug!(client = client.0, reason, "client message refused");
     1
 }
 
-/// Deadlines, and the line.
+/// Applies deadlines and the login queue.
 fn finish_tick(world: &mut World, effects: &mut Vec<SessionEffect>) {
     world.resource_mut::<Sessions>().end_expired();
     with_key(world, |sessions, key| sessions.admit(key));
@@ -244,14 +244,14 @@ fn finish_tick(world: &mut World, effects: &mut Vec<SessionEffect>) {
     stats.admitted_per_tick_peak = stats.admitted_per_tick_peak.max(admitted);
 }
 
-/// Connects a client by the [`TransportHandle`] and has the world take notice of it at once, for whoever has the world: tests,
-/// tools, players in memory.
+/// Connects a client through the [`TransportHandle`] and opens its session at once. For code with access to the world: tests,
+/// tools, in-memory players.
 ///
 /// # Errors
-/// [`AcceptError`] where there is no room.
+/// [`AcceptError`] if there is no room.
 ///
 /// # Panics
-/// Where there is no [`SessionPlugin`](super::SessionPlugin).
+/// Without a [`SessionPlugin`](super::SessionPlugin).
 pub fn connect(world: &mut World, connected: ConnectionInfo) -> Result<ClientId, AcceptError> {
     let client = world.resource::<TransportHandle>().connect(connected)?;
     begin_tick(world);

@@ -8,7 +8,7 @@ use crate::session::sessions::SessionEffect;
 use crate::wire::{ClientId, SessionNotice, quantise};
 use crate::world::{Object, SceneId, SimScene};
 
-/// Clients that have something to load are asked to be ready for the scene of what they control.
+/// Asks clients that load scenes to load the scene of the object that they control.
 pub(super) fn request_loading(
     mut sessions: ResMut<Sessions>,
     objects: Query<&Object>,

@@ -14,7 +14,7 @@ use crate::session::state::{Session, SessionState};
 use crate::wire::ClientId;
 use crate::world::{Parties, PlayerId};
 
-/// A client says who it is: the hook is asked.
+/// Handles a login: calls the hook.
 pub(super) fn start_login(
     world: &mut World,
     (client, session): (ClientId, &Session),
@@ -48,7 +48,7 @@ pub(super) fn start_login(
     Ok(())
 }
 
-/// Whom the hook knows goes in, or joins the line.
+/// Admits or queues the clients that the hook accepted.
 pub(super) fn apply_login_decisions(
     world: &mut World,
     answered: &mut Vec<LoginDecision>,
@@ -75,7 +75,7 @@ pub(super) fn apply_login_decisions(
     }
 }
 
-/// Whether somebody of a player's party is inside.
+/// Whether a member of a player's party is admitted.
 fn has_party_member_inside(world: &World, player: PlayerId) -> bool {
     let (Some(parties), sessions) = (
         world.get_resource::<Parties>(),
@@ -92,7 +92,7 @@ fn has_party_member_inside(world: &World, player: PlayerId) -> bool {
     })
 }
 
-/// A client brings the token of a session.
+/// Handles a resume token.
 pub(super) fn resume(
     world: &mut World,
     client: ClientId,

@@ -7,140 +7,140 @@ use crate::session::LogoutReason;
 use crate::wire::{ChatScope, ClientId, ClientInput, SessionNotice};
 use crate::world::PlayerId;
 
-/// A player logged in; the game gives it an object and [`control`](crate::session::control) of it.
+/// A player logged in. The game spawns an object for it and gives it [`control`](crate::session::control).
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedIn {
-    /// The session by which it plays.
+    /// The session of the player.
     pub client: ClientId,
-    /// The player that plays by it from now on.
+    /// The player.
     pub player: PlayerId,
 }
 
 /// A player's session ended, and its object was despawned.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedOut {
-    /// The session that was.
+    /// The ended session.
     pub client: ClientId,
-    /// The player whose session it was.
+    /// The player of the session.
     pub player: PlayerId,
-    /// The object that it controlled, which is gone.
+    /// The object that it controlled, now despawned.
     pub entity: Option<Entity>,
-    /// What ended it.
+    /// Why it ended.
     pub reason: LogoutReason,
 }
 
-/// A player's connection is lost; its object stays, marked [`AwaitingReconnect`], until it is [`SessionResumed`] or [`LoggedOut`].
+/// A player's connection is lost. Its object stays, marked [`AwaitingReconnect`], until [`SessionResumed`] or [`LoggedOut`].
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLost {
-    /// The session whose connection it was.
+    /// The session of the connection.
     pub client: ClientId,
-    /// The player whose session it is.
+    /// The player of the session.
     pub player: PlayerId,
     /// The object that it controls, if it has one.
     pub entity: Option<Entity>,
 }
 
-/// A player's session goes on over another connection. What it controlled it controls.
+/// A player's session continues over another connection. It still controls the same object.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionResumed {
-    /// The session as it is called from now on.
+    /// The new id of the session.
     pub client: ClientId,
-    /// As it was called before.
+    /// Its previous id.
     pub previous_client: ClientId,
-    /// The player whose session it is.
+    /// The player of the session.
     pub player: PlayerId,
     /// The object that it controls.
     pub entity: Option<Entity>,
 }
 
-/// A session ended, be there a player or not: nothing more is sent to its client, which is told why.
+/// A session ended, with or without a player. Its client receives the reason and nothing more.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionClosed {
-    /// The client whose session it was.
+    /// The client of the session.
     pub client: ClientId,
-    /// Whether packets were made for it.
+    /// Whether packets were sent to it.
     pub receives: bool,
-    /// What its transport had proof of.
+    /// What its transport had verified.
     pub claims: VerifiedIdentity,
-    /// What ended it.
+    /// Why it ended.
     pub reason: LogoutReason,
 }
 
-/// A client is to be told something about its session.
+/// A notice to a client about its session.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionNoticeRequest {
-    /// Who is told.
+    /// The client.
     pub client: ClientId,
-    /// What.
+    /// The notice.
     pub notice: SessionNotice,
 }
 
-/// An object whose player's connection is lost: on it as long as it is.
+/// On an object while the connection of its player is lost.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AwaitingReconnect;
 
-/// A player's input beside its motion, which is a [`MoveInput`](crate::world::MoveInput): what it holds down, and when.
+/// Input of a player other than motion (see [`MoveInput`](crate::world::MoveInput)): pressed keys and their time.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerInput {
-    /// The session that it came by.
+    /// The session that sent it.
     pub client: ClientId,
     /// The player's object.
     pub entity: Entity,
-    /// As it came; a client says in it what it likes.
+    /// The input as received; it is not validated.
     pub input: ClientInput,
 }
 
-/// A player asks for something that the game does, or does not.
+/// A request of a player to the game, which may ignore it.
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct PlayerRequestReceived {
-    /// The session that it came by.
+    /// The session that sent it.
     pub client: ClientId,
-    /// Who asks.
+    /// The player.
     pub player: PlayerId,
     /// The object that it controls.
     pub entity: Entity,
-    /// What for.
+    /// The request.
     pub request: PlayerRequest,
 }
 
-/// What players ask for.
+/// Requests of players.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlayerRequest {
-    /// To be walked there, in metres.
+    /// Walk to this position, in metres.
     MoveTo(glam::Vec2),
-    /// To stand still.
+    /// Stop walking.
     Stop,
-    /// To be told of so many players at most.
+    /// Show at most this many players.
     ViewCap(u16),
-    /// To do something with an object, which it sees or controls: this was checked.
+    /// Interact with an object that the player sees or controls (this was checked).
     Interact {
         /// The object.
         target: Entity,
-        /// What, as the game counts it.
+        /// The action, as the game defines it.
         verb: u16,
     },
-    /// To queue for a match of this mode.
+    /// Queue for a match of this mode.
     QueueFor(u16),
-    /// To queue no more.
+    /// Leave the matchmaking queue.
     CancelQueue,
-    /// To take the match that was proposed, or not.
+    /// Accept or decline the proposed match.
     AnswerMatch(bool),
-    /// To be heard.
+    /// Send a chat message.
     Chat(ChatScope, String),
 }
 
-/// A message of the game's own, of a type that was registered with
+/// A custom message of the game, of a type that was registered with
 /// [`register_client_message`](crate::session::ClientMessageAppExt::register_client_message).
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct FromClient<T: Send + Sync + 'static> {
-    /// The session that it came by.
+    /// The session that sent it.
     pub client: ClientId,
-    /// Who sent it.
+    /// The player.
     pub player: PlayerId,
     /// The object that the player controls, if any.
     pub entity: Option<Entity>,
     /// The object that the message [names](crate::session::ClientMessageType::target), which the player sees or controls.
     pub target: Option<Entity>,
-    /// What it says.
+    /// The decoded message.
     pub message: T,
 }

@@ -7,53 +7,53 @@ use crate::session::authentication::AdmissionClass;
 use crate::session::reasons::LogoutReason;
 use crate::session::tick_settings::SessionTickSettings;
 
-/// How many sessions there may be, and how long each part of their life may take. Times are counted in whole ticks.
+/// Limits of sessions, and timeouts of their states. Times are rounded to whole ticks.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct SessionSettings {
-    /// Sessions that may be open, those without a login included. Beyond it, who has not asked to log in for
-    /// [`login_grace_s`](Self::login_grace_s) makes room; if nobody has, the new one is closed.
+    /// The maximum number of sessions, including those without a login. At the limit, a session that has not sent a login for
+    /// [`login_grace_s`](Self::login_grace_s) is closed to make room; if there is none, the new one is closed.
     pub sessions_max: u32,
-    /// Players that may be inside; further ones stand in a line.
+    /// The maximum number of admitted players; further ones wait in the login queue.
     pub players_max: u32,
-    /// Players that may stand in the line; further ones are closed.
+    /// The maximum length of the login queue; further players are closed.
     pub queue_max: u32,
-    /// Of `players_max`, the places that are kept for each class of [`AdmissionClass`], from `Anybody` on.
+    /// The slots of `players_max` that are reserved for each [`AdmissionClass`], from `Standard` on.
     #[serde(alias = "places_kept")]
     pub reserved_slots: [u32; AdmissionClass::COUNT],
-    /// Connections that a tick opens sessions for, in their order; the rest waits for the next.
+    /// Connections for which a tick opens sessions, in order; the rest waits for the next tick.
     #[serde(alias = "opened_per_tick_max")]
     pub sessions_opened_per_tick_max: u32,
-    /// Players let in a tick; the rest waits in the line, and is told so. One costs some 20 µs of the tick: an object, views, and
-    /// the first it is told of what it sees.
+    /// Players that are admitted per tick; the rest waits in the login queue and receives its position. An admission costs about 20
+    /// µs of the tick: an object, views, and the first snapshot of what it sees.
     pub admitted_per_tick_max: u32,
-    /// Sessions that go on over another connection in a tick; the rest waits for the next.
+    /// Sessions that are resumed per tick; the rest waits for the next.
     pub resumed_per_tick_max: u32,
-    /// Logins of which the hook is asked and has not said anything; further ones are closed as full.
+    /// Logins whose authentication is pending; further ones are closed as full.
     #[serde(alias = "questions_max")]
     pub pending_logins_max: u32,
     /// Sessions without a login from one address; further ones are closed.
     #[serde(alias = "newcomers_per_address_max")]
     pub unauthenticated_per_address_max: u32,
-    /// How long a client may take before it makes room for others where there is none, in seconds.
+    /// How long a client may take to log in before it is closed when the server has no room, in seconds.
     pub login_grace_s: f32,
-    /// How long a client may take to say who it is, in seconds.
+    /// How long a client may take to log in, in seconds.
     #[serde(alias = "login_s_max")]
     pub login_timeout_s: f32,
-    /// How long the hook may take to say whether that is true, in seconds.
+    /// How long the hook may take to reply, in seconds.
     #[serde(alias = "authentication_s_max")]
     pub authentication_timeout_s: f32,
-    /// How long a client may take to be ready for a scene, in seconds.
+    /// How long a client may take to become ready for a scene, in seconds.
     #[serde(alias = "loading_s_max")]
     pub loading_timeout_s: f32,
-    /// How long an object stays whose player's connection is lost, in seconds; 0 ends the session with the connection.
+    /// How long the object of a player stays after its connection was lost, in seconds; 0 ends the session with the connection.
     #[serde(alias = "keep_s")]
     pub reconnect_grace_s: f32,
-    /// How long a client in the world may send nothing, in seconds; 0 is for ever.
+    /// How long a client in the world may send nothing, in seconds; 0 for no limit.
     #[serde(alias = "idle_s_max")]
     pub idle_timeout_s: f32,
-    /// How often those in the line are told of a new place, in seconds.
+    /// Interval at which queued clients receive a changed position, in seconds.
     #[serde(alias = "place_every_s")]
     pub queue_position_interval_s: f32,
 }
@@ -82,7 +82,7 @@ impl Default for SessionSettings {
 }
 
 impl SessionSettings {
-    /// The same in ticks; a time that is not 0 is one tick at least.
+    /// Converts the settings to ticks; a time that is not 0 is at least one tick.
     pub(super) fn tick_settings(&self, tick_s: f64) -> SessionTickSettings {
         let ticks = |seconds: f32| {
             let ticks = (f64::from(seconds) / tick_s).round() as u64;
@@ -107,7 +107,7 @@ impl SessionSettings {
     }
 }
 
-/// Logins, logouts and refusals since the app began.
+/// Logins, logouts and refusals since the app started.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct SessionStats {
@@ -115,63 +115,61 @@ pub struct SessionStats {
     pub logins: u64,
     /// Players whose session ended.
     pub logouts: u64,
-    /// Connections and logins turned away: there was no room, the hook refused, the address is banned, or the session has a
-    /// player already.
+    /// Refused connections and logins: no room, refused by the hook, banned address, or the session already has a player.
     pub refused: u64,
-    /// Sessions that ended because a deadline was over.
+    /// Sessions that ended because of a timeout.
     pub timed_out: u64,
     /// Players whose connection was lost.
     pub connections_lost: u64,
-    /// Sessions that went on over another connection.
+    /// Sessions that were resumed over another connection.
     pub resumed: u64,
-    /// The most sessions that were open at once.
+    /// The maximum number of open sessions.
     pub peak: usize,
-    /// Why sessions ended, and connections were turned away.
+    /// Ended sessions and refused connections, by reason.
     pub ends: SessionEndCounts,
-    /// Places in the line that clients were told, new ones of the same client included.
+    /// Queue positions that were sent to clients, updates included.
     pub queue_notices: u64,
-    /// The most that stood in the line after a tick.
+    /// The maximum length of the login queue after a tick.
     pub queue_peak: usize,
-    /// The most players that were let in within a tick, those not counted that had a place already.
+    /// The maximum number of players admitted in one tick, without those that had a slot already.
     pub admitted_per_tick_peak: usize,
-    /// Messages that did not decode, came at a time at which they mean nothing, or were about what is none of the sender's
-    /// business.
+    /// Messages that did not decode, were not valid in the state of the session, or named an object that the sender may not name.
     pub bad_messages: u64,
-    /// Inputs that were no newer than one handled before, and were refused: they came late, or twice.
+    /// Inputs that were refused because they were not newer than one handled before: late or duplicate.
     pub late_inputs: u64,
 }
 
-/// Sessions that ended, those that never had a player included, by their [`LogoutReason`].
+/// Ended sessions, including those without a player, by their [`LogoutReason`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub struct SessionEndCounts {
-    /// The client said so.
+    /// The client logged out.
     pub requested: u64,
-    /// The connection ended, and nobody came back in time.
+    /// The connection was lost, and the session was not resumed in time.
     pub disconnected: u64,
     /// The same player logged in elsewhere.
     pub replaced: u64,
-    /// Too little was taken of what was sent.
+    /// The client reads too slowly.
     pub slow_consumer: u64,
-    /// The game threw the client out.
+    /// The game kicked the client.
     pub kicked: u64,
     /// Its address is banned.
     pub banned: u64,
-    /// It did nothing for too long.
+    /// It was idle for too long.
     pub idle: u64,
-    /// It sent far more than it may.
+    /// It exceeded its message quota.
     pub flooding: u64,
-    /// It could not say who it is.
+    /// Its authentication failed.
     pub authentication_failed: u64,
     /// It took too long to log in or to load.
     pub timed_out: u64,
     /// There was no room.
     pub full: u64,
-    /// The server stops.
+    /// The server is stopping.
     pub server_stopping: u64,
-    /// The session went on over another connection.
+    /// The session was resumed over another connection.
     pub resumed: u64,
-    /// What is kept of the player could not be had.
+    /// The stored player could not be loaded.
     pub unavailable: u64,
 }
 

@@ -29,7 +29,7 @@ fn app() -> App {
     app
 }
 
-/// A client for which its transport vouches as whoever it will say it is.
+/// A client whose transport has verified the player that it will claim.
 fn connect(app: &mut App) -> ClientId {
     connect_as(app, 7)
 }
@@ -95,7 +95,7 @@ fn login_writes_a_message_and_moves_reach_the_object() {
     assert_eq!(written::<MoveInput>(&app), [expected]);
 }
 
-/// A game as most are: whoever logs in gets an object.
+/// A typical game: every player that logs in gets an object.
 fn app_with_characters() -> (App, Entity) {
     let mut app = app();
     let spec = SceneSpec {
@@ -160,7 +160,7 @@ fn refused_spawn_takes_neither_control_nor_player_id() {
     assert_eq!(players.entity(PlayerId(7)), Some(first));
     assert!(app.world().get::<ControlledBy>(first).is_some());
 
-    // One that finds a place takes both.
+    // An object whose spawn succeeds takes both.
     let inside = (Object::in_scene(scene), Position(Vec2::ONE));
     let second = app.world_mut().spawn((again, inside)).id();
     app.update();
@@ -242,7 +242,7 @@ fn acknowledged_number_counts_refused_messages() {
         ..InboxSettings::default()
     };
     app.insert_resource(settings);
-    // From the next tick on the new limit holds.
+    // The new limit applies from the next tick on.
     app.update();
     let transport = app.world().resource::<TransportHandle>().clone();
     let offer = |bytes: &[u8]| transport.receive(client, bytes).is_ok();

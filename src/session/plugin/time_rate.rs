@@ -7,11 +7,11 @@ use crate::session::Sessions;
 use crate::sim::Overload;
 use crate::wire::{ClientId, SessionNotice};
 
-/// What was told, and to whom.
+/// The rate that was sent, and to which clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimeRateSent {
     percent: u8,
-    /// The newest client that was told it; numbers only grow.
+    /// The newest client that received it; ids only grow.
     newest: Option<ClientId>,
 }
 
@@ -24,7 +24,7 @@ impl Default for TimeRateSent {
     }
 }
 
-/// Tells everybody when the pace changes, and who comes while it is not that of real time. O(1) while it is.
+/// Notifies all clients when the rate changes, and new clients while it is not real time. O(1) in real time.
 pub(super) fn notify_time_rate(
     overload: Res<Overload>,
     sessions: Res<Sessions>,

@@ -12,8 +12,8 @@ use super::saves::{apply_transfers, submit_saves};
 use crate::sim::clock::Stopwatch;
 use crate::sync::save_all;
 
-/// Saves all that is not saved yet, gives all leases back and ends the store's thread; waits for the store so long at most.
-/// Whether all is on disk. For the end of an app, between ticks; nobody is kept from then on.
+/// Saves all unsaved changes, releases all leases and ends the store thread; waits for the store at most `within`. Returns
+/// whether everything is on disk. For the end of an app, between ticks; no player is saved afterwards.
 pub fn close_player_store(world: &mut World, within: Duration) -> bool {
     if !world.contains_resource::<PlayerStore>() {
         return true;
@@ -25,7 +25,7 @@ pub fn close_player_store(world: &mut World, within: Duration) -> bool {
     if let Some(open) = &mut directory.open {
         open.ledger.release_all();
     }
-    // With what is under way from the last tick it may take two transactions.
+    // With the requests of the last tick in flight it may take two transactions.
     submit_saves(world);
     loop {
         let now = world.resource::<Time<Fixed>>().elapsed();

@@ -1,4 +1,4 @@
-//! Writes the events of the ledger as messages for the game.
+//! Writes lease events as messages for the game.
 
 use bevy_ecs::prelude::*;
 use throng_store::{LeaseEvent, PlayerStoreError};
@@ -10,8 +10,8 @@ use super::stats::PlayerStoreStats;
 use crate::session::{LogoutReason, Sessions, disconnect};
 use crate::world::PlayerId;
 
-/// Works with the directory while it is out of the world. The work sees the world and writes resources and messages, but must
-/// not run a command, hook or observer: those may need the directory.
+/// Runs a function with the player store taken out of the world. The function may read the world and write resources and
+/// messages, but must not run a command, hook or observer: those may need the player store.
 pub(super) fn with_player_store<R>(
     world: &mut World,
     work: impl FnOnce(&mut World, &mut PlayerStore) -> R,
@@ -23,8 +23,8 @@ pub(super) fn with_player_store<R>(
     world.resource_scope(|world, mut directory: Mut<PlayerStore>| work(world, &mut directory))
 }
 
-/// Emits what happened, and gives leases back that no session needs any more. May log players out, so the directory has to be in
-/// the world.
+/// Writes events as messages, and releases leases that no session needs any more. May log players out, so the player store must
+/// be in the world.
 pub(super) fn write_events(world: &mut World, events: Vec<LeaseEvent>) {
     if events.is_empty() {
         return;
@@ -41,7 +41,7 @@ pub(super) fn write_events(world: &mut World, events: Vec<LeaseEvent>) {
     }
 }
 
-/// Emits one event; gives the player whose lease no session needs any more.
+/// Writes one event; returns the player if no session needs its lease any more.
 fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<PlayerId> {
     let mut stats = world.resource_mut::<PlayerStoreStats>();
     match event {
@@ -55,7 +55,7 @@ fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<Play
         LeaseEvent::LoadFailed(player, error) => {
             stats.refused += 1;
             match &error {
-                // Told by whoever keeps the store open.
+                // Logged by the code that keeps the store open.
                 PlayerStoreError::Store(_) => {}
                 PlayerStoreError::Leased { .. } | PlayerStoreError::TimedOut { .. } => {
                     error!(store, player = player.0, %error, "player not loaded");
@@ -73,7 +73,7 @@ fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<Play
         }
         LeaseEvent::Lost { player, is_here } => {
             stats.lost += 1;
-            // Who is not here may be on its way in again.
+            // A player that is not here may be logging in again.
             if is_here {
                 disconnect_player(world, player, false);
             } else {

@@ -12,10 +12,10 @@ use super::settings::PlayerStoreSettings;
 use crate::session::{LoggedIn, LoggedOut, Sessions};
 use crate::sync::Attributes;
 
-/// Takes answers, sees to logins and logouts, and asks for what is needed next.
+/// Takes replies, handles logins and logouts, and sends the next requests.
 ///
-/// The directory is taken out of the world only while it collects what happened. Whatever reaches the game (messages, logouts,
-/// and the hooks and observers that these run) comes after it is back.
+/// The player store is taken out of the world only while events are collected. Messages, logouts, and the hooks and observers
+/// that they run come after it is back.
 pub(super) fn process_logins(world: &mut World) {
     let happened = with_player_store(world, |world, directory| {
         let settings = world.resource::<PlayerStoreSettings>();
@@ -23,7 +23,7 @@ pub(super) fn process_logins(world: &mut World) {
             persistent_attributes(world.resource::<Attributes>())
         });
         if directory.open.is_some() {
-            // Deals since the last tick tie their players before any of them is lost.
+            // Transfers since the last tick connect their players before any of them is lost.
             apply_transfers(world, directory);
         }
         collect_events(world, directory)
@@ -32,7 +32,7 @@ pub(super) fn process_logins(world: &mut World) {
     with_player_store(world, process_lookups);
 }
 
-/// What the store is told of the attributes that are kept.
+/// The description of the persistent attributes for the store.
 fn persistent_attributes(attributes: &Attributes) -> Vec<StoredAttribute> {
     let kept = attributes.specs().filter(|spec| spec.persist);
     let kept = kept.map(|spec| StoredAttribute {
@@ -56,20 +56,20 @@ fn collect_events(world: &World, directory: &mut PlayerStore) -> Vec<LeaseEvent>
     };
     events.append(&mut open.refused_transfers);
     let now_ms = open.now_ms(world.resource::<Time<Fixed>>().elapsed());
-    // All who left first: who logs in anew leaves before it comes.
+    // All logouts first: a player that logs in again logs out before.
     for gone in logouts.read(world.resource::<Messages<LoggedOut>>()) {
         open.ledger.release(gone.player);
     }
     let sessions = world.resource::<Sessions>();
     for &LoggedIn { client, player } in logins.read(world.resource::<Messages<LoggedIn>>()) {
-        // It may have gone in the same tick.
+        // Its session may have ended in the same tick.
         if sessions.client_of(player) == Some(client)
             && let Err(error) = open.ledger.claim(player, now_ms)
         {
             events.push(LeaseEvent::LoadFailed(player, error));
         }
     }
-    // Behind those: what came for a session that was replaced in this tick is not for the new one.
+    // After the logins: a reply for a session that was replaced in this tick is not for the new one.
     open.receive_replies(now_ms, &mut events);
     open.ledger.expire(now_ms, |event| events.push(event));
     open.request_leases(now_ms, &mut events);

@@ -11,8 +11,8 @@ use super::player_store::OpenPlayerStore;
 use crate::sync::full_save_request;
 use crate::world::{PlayerId, Players};
 
-/// Takes what other servers told, answers what can be answered now, and tells other servers what they are to be told. The store
-/// is asked for the rest at the end of the tick.
+/// Takes messages of other servers, replies to lookups where possible, and sends messages to other servers. The remaining
+/// lookups go to the store at the end of the tick.
 pub(super) fn run_lookups(
     world: &mut World,
     open: Option<&mut OpenPlayerStore>,
@@ -59,7 +59,7 @@ pub(super) fn run_lookups(
     }
 }
 
-/// What is to be kept of a player who is here, as it is now; `None` when it has no object yet.
+/// The current persistent state of a player on this server; `None` while it has no object.
 fn record_from_components(world: &World, player: PlayerId) -> Option<CachedPlayer> {
     let entity = world.resource::<Players>().entity(player)?;
     let request = full_save_request(world, entity)?;

@@ -1,4 +1,4 @@
-//! Messages of the directory: requests and facts.
+//! Messages of the player store: requests and facts.
 
 use bevy_ecs::prelude::*;
 use throng_store::{CachedPlayer, PlayerRecord, PlayerStoreError};
@@ -6,64 +6,65 @@ use throng_store::{CachedPlayer, PlayerRecord, PlayerStoreError};
 use crate::wire::ClientId;
 use crate::world::PlayerId;
 
-/// A player that logged in is this server's, and this is what is kept of it: the game spawns its object now. Follows
+/// A player that logged in is leased by this server, and its record was loaded: the game spawns its object now. Follows
 /// [`LoggedIn`](crate::session::LoggedIn) in the same tick at the earliest.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PlayerLoaded {
-    /// The session by which it plays.
+    /// The session of the player.
     pub client: ClientId,
-    /// What is kept of it; [`is_new`](PlayerRecord::is_new) when that is nothing.
+    /// The stored record; [`is_new`](PlayerRecord::is_new) if there is none.
     pub record: PlayerRecord,
 }
 
-/// The record of a player that logged in cannot be had. Its session was ended.
+/// The record of a player that logged in could not be loaded. Its session was ended.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PlayerLoadFailed {
-    /// The session that was.
+    /// The ended session.
     pub client: ClientId,
-    /// Who is refused.
+    /// The player.
     pub player: PlayerId,
     /// Why.
     pub error: PlayerStoreError,
 }
 
-/// A player is not this server's any more. If it was here, its session was ended and its object despawned; it may also have
-/// left before, with its last values still to be saved.
+/// This server has lost the lease of a player. If the player was here, its session was ended and its object despawned; it may
+/// also have left before, with its last changes still unsaved.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseLost {
-    /// Who is gone.
+    /// The player.
     pub player: PlayerId,
-    /// Whether what was not saved of it is still going to be, unless another server has it by then: its lease ran out, for the
-    /// store could not be reached. Else another server has it, or somebody that it dealt with, and nothing more is saved.
+    /// Whether unsaved changes will still be saved, unless another server gets the player before: the lease expired because the
+    /// store could not be reached. If `false`, another server has this player, or one that it made a transfer with, and nothing
+    /// more is saved.
     pub is_save_pending: bool,
 }
 
 /// A transaction is on disk.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PlayersSaved {
-    /// The tick whose saves it ended with: all of this and of earlier ticks are on disk now.
+    /// The newest tick in the transaction: all saves of this and of earlier ticks are on disk.
     pub tick: u64,
-    /// The players that were saved, with their revisions now.
+    /// The players that were saved, with their new revisions.
     pub revisions: Vec<(PlayerId, u64)>,
 }
 
-/// Two players dealt with each other: items or money changed hands. Written in the tick in which the game changes their
-/// components, before [`SyncSystems::Mark`](crate::sync::SyncSystems::Mark). Both are saved in this tick's transaction, or
-/// neither is; [`PlayersSaved`] of this tick says that they are.
+/// Two players made a transfer: items or money changed hands. Write it in the tick in which the game changes their components,
+/// before [`SyncSystems::Mark`](crate::sync::SyncSystems::Mark). Both are saved in this tick's transaction, or neither is;
+/// [`PlayersSaved`] of this tick confirms it.
 ///
-/// Both must be here: check [`PlayerStore::is_live`](super::PlayerStore::is_live) before components change. If one is not, the deal is
-/// refused: neither is saved, and the other one, whose components have changed, is logged out ([`LeaseLost`]). All that is exchanged has to be in attributes that
-/// are persistent.
+/// Both must be here: check [`PlayerStore::is_live`](super::PlayerStore::is_live) before components change. If one is not, the
+/// transfer is refused: neither is saved, and the other one, whose components have changed, is logged out ([`LeaseLost`]).
+/// Everything that is transferred must be in persistent attributes.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicSaveRequest {
-    /// Who dealt.
+    /// The players of the transfer.
     pub players: [PlayerId; 2],
 }
 
-/// Somebody wants to know of a player, here or elsewhere. Answered by [`PlayerLookupResult`], from the next tick on, within
-/// [`load_timeout_ms`](crate::store::CacheSettings::load_timeout_ms).
+/// Requests the data of a player, on this server or elsewhere. The reply is a [`PlayerLookupResult`], from the next tick on,
+/// within [`load_timeout_ms`](crate::store::CacheSettings::load_timeout_ms).
 ///
-/// "Show me that player", of whom another server saved a name, a level, power, a guild and gear:
+/// An example that shows a player whose name, level, power, guild and gear were saved by another server:
 ///
 /// ```
 /// use std::time::Duration;
@@ -149,20 +150,20 @@ pub struct AtomicSaveRequest {
 /// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerLookup {
-    /// Of whom.
+    /// The player.
     pub player: PlayerId,
-    /// A number of the asker's own, by which it knows the answer.
+    /// An id that the caller chooses; the reply contains it.
     pub request_id: u64,
 }
 
-/// What is known of a player that a [`PlayerLookup`] named: of one who is here what its components say now, of others what
-/// the store had [`ttl_ms`](crate::store::CacheSettings::ttl_ms) ago at the earliest.
+/// The result of a [`PlayerLookup`]. For a player on this server: the current values of its components. For others: what the
+/// store had, at most [`ttl_ms`](crate::store::CacheSettings::ttl_ms) ago.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PlayerLookupResult {
-    /// Of whom.
+    /// The player.
     pub player: PlayerId,
-    /// The asker's number.
+    /// The id of the lookup.
     pub request_id: u64,
-    /// What is known; the error when it could not be had in time.
+    /// The data, or the error if it could not be loaded in time.
     pub result: Result<CachedPlayer, PlayerStoreError>,
 }

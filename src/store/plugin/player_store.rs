@@ -23,10 +23,10 @@ use crate::sim::clock::{Stopwatch, unix_ms};
 use crate::sync::SaveRequest;
 use crate::world::PlayerId;
 
-/// How long a deterministic run waits for an answer before it counts as none.
+/// How long a deterministic run waits for a reply before it counts as failed.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The way to the store.
+/// Players that persist: the leases of this server, and the connection to its store.
 #[derive(Resource, Default, MemoryUse)]
 pub struct PlayerStore {
     #[memory(skip)]
@@ -42,11 +42,11 @@ pub struct PlayerStore {
 }
 
 impl PlayerStore {
-    /// Keeps players in a store from the next tick on. The store is opened on its own thread; that it cannot be is logged, and
-    /// told to whoever logs in. To know at once, open the source first.
+    /// Saves players in a store from the next tick on. The store is opened on its own thread; an error is logged, and logins fail
+    /// with it. To get the error at once, open the source first.
     ///
     /// # Errors
-    /// [`PlayerStoreError::AlreadyOpen`] when there is one: what it has not saved must not be forgotten.
+    /// [`PlayerStoreError::AlreadyOpen`] when there is a store already: its unsaved changes must not be lost.
     pub fn open(&mut self, source: impl StoreFactory + 'static) -> Result<(), PlayerStoreError> {
         if self.has_store() {
             return Err(PlayerStoreError::AlreadyOpen);
@@ -55,47 +55,48 @@ impl PlayerStore {
         Ok(())
     }
 
-    /// Whether there is a store, open or not yet.
+    /// Whether there is a store, opened or still opening.
     #[must_use]
     pub const fn has_store(&self) -> bool {
         self.source.is_some() || self.open.is_some()
     }
 
-    /// Whether a player is here: its record came, it did not leave, and its lease is this server's as far as is known.
+    /// Whether a player is live on this server: its record was loaded, it has not left, and its lease is this server's as far as is
+    /// known.
     #[must_use]
     pub fn is_live(&self, player: PlayerId) -> bool {
         let open = self.open.as_ref();
         open.is_some_and(|open| open.ledger.is_live(player))
     }
 
-    /// How many players are here. O(players).
+    /// The number of live players. O(players).
     #[must_use]
     pub fn live_count(&self) -> usize {
         let open = self.open.as_ref();
         open.map_or(0, |open| open.ledger.live_players().count())
     }
 
-    /// Joins the other servers of the same store: from the next tick on they tell each other what they save of players that they
-    /// know of. Until the directory is [closed](super::close_player_store).
+    /// Connects to the other servers of the same store: from the next tick on they notify each other of saves of players that they
+    /// have looked up. Until the player store is [closed](super::close_player_store).
     pub fn join(&mut self, peers: impl Peers + 'static) {
         self.peers = Some(Box::new(peers));
     }
 
-    /// What went between this server and others; `None` when it did not join any, or no store is open.
+    /// Counters of messages between this server and others; `None` without [`join`](Self::join) or without an open store.
     #[must_use]
     pub fn peer_stats(&self) -> Option<PeerStats> {
         let followers = self.open.as_ref()?.remote.subscribers.as_ref();
         followers.map(SaveSubscribers::stats)
     }
 
-    /// What became of looks at players elsewhere; `None` without a store that is open.
+    /// Counters of lookups of players on other servers; `None` without an open store.
     #[must_use]
     pub fn cache_stats(&self) -> Option<CacheStats> {
         let open = self.open.as_ref();
         open.map(|open| open.remote.cache.stats())
     }
 
-    /// How many players wait to be saved.
+    /// The number of players with unsaved changes.
     #[must_use]
     pub fn unsaved(&self) -> usize {
         self.open.as_ref().map_or(0, |open| open.ledger.unsaved())
@@ -108,7 +109,7 @@ impl PlayerStore {
         self.open.as_ref().is_some_and(|open| open.is_failing)
     }
 
-    /// Tells other servers the last of what they are to be told, and ends the store's thread.
+    /// Sends the last messages to other servers, and ends the store thread.
     pub(super) fn close(&mut self) {
         if let (Some(open), Some(mut peers)) = (&mut self.open, self.peers.take()) {
             open.remote.send(&mut *peers);
@@ -155,31 +156,31 @@ impl PlayerStore {
     }
 }
 
-/// A store that is used.
+/// An opened store.
 #[derive(MemoryUse)]
 pub(super) struct OpenPlayerStore {
-    /// Which it is, for who reads the log.
+    /// The name of the store, for the log.
     pub store: String,
     pub ledger: LeaseTable,
-    /// What came of deals that were refused, and is emitted at the end of the tick.
+    /// Events of refused transfers, to be written at the end of the tick.
     pub refused_transfers: Vec<LeaseEvent>,
-    /// The attributes that the store was told of.
+    /// The attributes that the store was opened with.
     persistent: BTreeSet<u16>,
-    /// Those that were registered too late for that.
+    /// Attributes that were registered after the store was opened.
     unregistered: BTreeSet<u16>,
-    /// The lock is never waited for: only one thread has the resource, and this says so to the compiler.
+    /// The lock is never contended: only one thread has the resource, and the lock makes it `Sync`.
     #[memory(skip)]
     thread: Mutex<StoreThread>,
     reply_mode: StoreReplyMode,
     opened_ms: u64,
     clock: Stopwatch,
-    /// Whether the store failed last.
+    /// Whether the last request to the store failed.
     is_failing: bool,
     pub remote: RemotePlayers,
 }
 
 impl OpenPlayerStore {
-    /// Whether the store knows an attribute; tells once of each that it does not.
+    /// Whether the store knows an attribute; logs each unknown one once.
     pub fn has_attribute(&mut self, attribute: u16) -> bool {
         let is_kept = self.persistent.contains(&attribute);
         if !is_kept && self.unregistered.insert(attribute) {
@@ -191,8 +192,8 @@ impl OpenPlayerStore {
         is_kept
     }
 
-    /// The time by which this server counts its own leases and waits, in milliseconds: it runs as the monotonic clock does, or in a
-    /// deterministic run as the simulation. What other servers go by is the clock of the store.
+    /// The time for this server's leases and timeouts, in milliseconds: monotonic clock, or simulated time in a deterministic run.
+    /// Other servers use the clock of the store.
     pub fn now_ms(&self, simulated: Duration) -> u64 {
         let elapsed = match self.reply_mode {
             StoreReplyMode::WhenReady => self.clock.elapsed(),
@@ -202,7 +203,7 @@ impl OpenPlayerStore {
         self.opened_ms.saturating_add(elapsed_ms)
     }
 
-    /// Takes what the store answered by now, and all that it was asked if the run is to be deterministic.
+    /// Takes the available replies; in a deterministic run waits for the replies to all requests.
     pub fn receive_replies(&mut self, now_ms: u64, events: &mut Vec<LeaseEvent>) {
         let waits = self.reply_mode == StoreReplyMode::NextTick;
         loop {
@@ -212,7 +213,7 @@ impl OpenPlayerStore {
             } else {
                 Duration::ZERO
             }) else {
-                // One that does not answer is not waited for again before it does.
+                // A store that does not reply is not awaited again until it does.
                 self.is_failing |= is_awaited;
                 return;
             };
@@ -220,7 +221,7 @@ impl OpenPlayerStore {
         }
     }
 
-    /// Takes an answer that comes within a time; whether one did.
+    /// Takes a reply that arrives within a time; returns whether one did.
     pub fn receive_within(
         &mut self,
         time: Duration,
@@ -242,7 +243,7 @@ impl OpenPlayerStore {
         self.ledger.has_pending_request()
     }
 
-    /// Whether other servers were told all that they are to be.
+    /// Whether all messages to other servers were sent.
     pub fn is_published(&self) -> bool {
         if !self.remote.is_published() {
             return false;
@@ -250,8 +251,8 @@ impl OpenPlayerStore {
         true
     }
 
-    /// Asks the store for players who are looked for, and for those of whom other servers are to be told. Behind the saves of a
-    /// tick, so that these are in what is read.
+    /// Requests from the store the players of lookups, and those that other servers must be notified of. After the saves of a tick,
+    /// so that the read includes them.
     pub fn request_lookups(&mut self, now_ms: u64) {
         let players = self.remote.next_request(now_ms, &self.ledger);
         if !players.is_empty() {
@@ -294,7 +295,7 @@ impl OpenPlayerStore {
         }
     }
 
-    /// Asks the store for leases, and to let them last.
+    /// Requests leases from the store, and renews them.
     pub fn request_leases(&mut self, now_ms: u64, events: &mut Vec<LeaseEvent>) {
         let mut orders = Vec::new();
         self.ledger
@@ -304,7 +305,7 @@ impl OpenPlayerStore {
             .for_each(|order| self.send_request(order, now_ms, events));
     }
 
-    /// Asks the store to save all that is not saved.
+    /// Requests that the store saves all unsaved changes.
     pub fn request_save(&mut self, now_ms: u64, events: &mut Vec<LeaseEvent>) {
         if let Some(order) = self.ledger.next_save_request() {
             self.send_request(order, now_ms, events);
@@ -317,8 +318,8 @@ impl OpenPlayerStore {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         if let Err(order) = thread.send(order) {
-            // It outlives panics, so that this is a fault of this program. What is to be saved waits until the players are logged
-            // out, since no lease is renewed.
+            // The thread survives panics, so this is a bug of this program. Unsaved changes wait until the players are logged out, since
+            // no lease is renewed.
             error!("store thread ended: players will not be saved and are logged out");
             let failed = order.into_failure(thread_ended_error());
             let report = failed.unwrap_or_else(|| StoreReply::SaveFailed(thread_ended_error()));

@@ -12,14 +12,14 @@ use super::settings::PlayerStoreSettings;
 use crate::memory::MemoryUse;
 use crate::world::PlayerId;
 
-/// The cache, who follows players of this server, and what is to be told.
+/// The cache, the servers that subscribe to players of this server, and outgoing messages.
 #[derive(MemoryUse)]
 pub(super) struct RemotePlayers {
     pub cache: PlayerCache,
     pub results: Vec<PlayerLookupResult>,
     /// `None` without other servers.
     pub subscribers: Option<SaveSubscribers>,
-    /// What other servers are to be told; without a name all of them.
+    /// Messages to other servers; without a name to all of them.
     outgoing: Vec<(Option<Arc<str>>, PeerMessage)>,
     #[memory(skip)]
     server: Arc<str>,
@@ -41,8 +41,8 @@ impl RemotePlayers {
         }
     }
 
-    /// Somebody looks at a player who has no object here. While something of it may be unsaved here, and while it is here without
-    /// an object, nothing is told that was known before.
+    /// Looks up a player without an object on this server. While it may have unsaved changes here, or is here without an object,
+    /// older cached data is not used.
     pub fn lookup(&mut self, player: PlayerId, number: u64, now_ms: u64, ledger: &LeaseTable) {
         let answer = if ledger.is_live(player) || ledger.is_unsaved(player) {
             let waits = self.cache.lookup_in_store(player, number, now_ms);
@@ -57,7 +57,7 @@ impl RemotePlayers {
         }));
     }
 
-    /// Tells those who waited too long.
+    /// Replies to lookups that timed out.
     pub fn expire(&mut self, now_ms: u64) {
         let Self {
             cache,
@@ -73,8 +73,8 @@ impl RemotePlayers {
         });
     }
 
-    /// Whom the store is to be asked for now: for those who look, and for other servers. Who has something unsaved here is asked
-    /// for when it is saved.
+    /// The players to request from the store now: for lookups and for other servers. A player with unsaved changes here is
+    /// requested when they are saved.
     pub fn next_request(&mut self, now_ms: u64, ledger: &LeaseTable) -> Vec<PlayerId> {
         if self.cache.is_request_pending() {
             return Vec::new();
@@ -87,7 +87,7 @@ impl RemotePlayers {
         self.cache.next_request(now_ms, may_ask, &due)
     }
 
-    /// Takes the store's answer.
+    /// Takes a reply of the store.
     pub fn on_reply(
         &mut self,
         players: &[PlayerId],
@@ -134,8 +134,8 @@ impl RemotePlayers {
         }
     }
 
-    /// Players of this server were saved, went or were lost: what was known of them from before is not served any more, and
-    /// others are told.
+    /// Players of this server were saved, left or were lost: their older cached data is not used any more, and other servers are
+    /// notified.
     pub fn on_event(&mut self, event: &LeaseEvent, now_ms: u64, ledger: &LeaseTable) {
         match event {
             LeaseEvent::Saved {
@@ -162,7 +162,7 @@ impl RemotePlayers {
         }
     }
 
-    /// Takes what other servers told.
+    /// Takes messages of other servers.
     pub fn receive(&mut self, peers: &mut dyn Peers, now_ms: u64, ledger: &LeaseTable) {
         let settings = &self.peers;
         let followers = self
@@ -191,7 +191,7 @@ impl RemotePlayers {
         }
     }
 
-    /// Tells other servers what they are to be told.
+    /// Sends messages to other servers.
     pub fn send(&mut self, peers: &mut dyn Peers) {
         for (server, message) in self.outgoing.drain(..) {
             match server {
@@ -201,7 +201,7 @@ impl RemotePlayers {
         }
     }
 
-    /// Whether other servers were told all that they are to be, as far as it was saved.
+    /// Whether all messages to other servers were sent, as far as the changes were saved.
     pub fn is_published(&self) -> bool {
         self.subscribers
             .as_ref()

@@ -1,4 +1,4 @@
-//! Hands the saves of a tick to the store thread.
+//! Submits the saves of a tick to the store thread.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -13,12 +13,12 @@ use crate::sim::SimTick;
 use crate::sync::{DirtyMasks, MaskSlot, SaveRequest};
 use crate::world::Players;
 
-/// Marks those who dealt with each other to be saved in this tick, together.
+/// Marks the players of transfers to be saved in this tick, in one transaction.
 pub(super) fn mark_transfers(world: &mut World) {
     with_player_store(world, apply_transfers);
 }
 
-/// Ties the players of all deals that were told since the last time.
+/// Connects the players of all transfers since the last call.
 pub(super) fn apply_transfers(world: &mut World, directory: &mut PlayerStore) {
     let PlayerStore {
         open, transfers, ..
@@ -56,7 +56,7 @@ pub(super) fn apply_transfers(world: &mut World, directory: &mut PlayerStore) {
     }
 }
 
-/// Hands all saves of the tick over, as one transaction.
+/// Submits all saves of the tick as one transaction.
 pub(super) fn submit_saves(world: &mut World) {
     let happened = with_player_store(world, request_saves);
     write_events(world, happened);
@@ -67,7 +67,7 @@ fn request_saves(world: &mut World, directory: &mut PlayerStore) -> Vec<LeaseEve
     let requests = saves.read(world.resource::<Messages<SaveRequest>>());
     let mut events = Vec::new();
     let Some(open) = open else {
-        // Read, so that what was before the store was opened is not saved later.
+        // Read, so that requests from before the store was opened are not saved later.
         requests.for_each(drop);
         return events;
     };
@@ -75,7 +75,7 @@ fn request_saves(world: &mut World, directory: &mut PlayerStore) -> Vec<LeaseEve
     let mut not_ours = 0;
     let mut changes = Vec::new();
     for request in requests {
-        // Objects without a player are not kept.
+        // Objects without a player are not saved.
         let Some(player) = request.player else {
             continue;
         };

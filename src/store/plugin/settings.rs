@@ -1,46 +1,47 @@
-//! Settings of the directory.
+//! Settings of the player store.
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use throng_store::{CacheSettings, LeaseTableSettings, PeerSettings};
 
-/// When answers of the store are taken.
+/// When replies of the store are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoreReplyMode {
-    /// In the first tick that finds them there. No tick waits. For real time.
+    /// In the first tick after they arrive. No tick waits. For real time.
     #[default]
     WhenReady,
-    /// In the tick after the one that asked, which waits for them before it begins: so what happens does not depend on how
-    /// fast the store is. For deterministic runs; a store that fails is not waited for. The server then counts its leases in
-    /// the time of the simulation: one that is slower than the clock may lose them to other servers.
+    /// In the tick after the request, which waits for them before it begins, so the result does not depend on the speed of the
+    /// store. For deterministic runs; a failing store is not awaited. The server then counts its leases in simulated time: a server
+    /// that runs slower than the clock may lose them to other servers.
     NextTick,
 }
 
-/// How players are kept. Read when the store is opened, in the first tick that has one.
+/// How players are stored. Read when the store is opened, in the first tick that has one.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "DirectorySettings", deny_unknown_fields, default)]
 pub struct PlayerStoreSettings {
-    /// The server's name, by which it holds leases. Two servers that run at the same time need two names: the second one refuses
-    /// logins and waits until the first one stops, or crashed [`lease_ms`](LeaseTableSettings::lease_ms) ago. A server that stopped
-    /// in order is followed at once.
+    /// The server's name, which owns its leases. Two servers that run at the same time need two names: the second one refuses
+    /// logins and waits until the first one stops, or until [`lease_ms`](LeaseTableSettings::lease_ms) after it crashed. If the
+    /// first server shuts down in order, the second one continues at once.
     pub server: String,
-    /// Whether the name and all its players are taken from a server that is alive.
+    /// Whether to take over the name and all its players from a server that still runs.
     pub take_over: bool,
-    /// When answers of the store are taken.
+    /// When replies of the store are taken.
     #[serde(alias = "answers")]
     pub reply_mode: StoreReplyMode,
-    /// Limits and times.
+    /// Limits and times of leases and saves.
     #[serde(alias = "ledger")]
     pub leases: LeaseTableSettings,
-    /// What is remembered of players elsewhere.
+    /// Settings of the cache of players on other servers.
     pub cache: CacheSettings,
-    /// Limits of what goes between servers.
+    /// Limits of messages between servers.
     pub peers: PeerSettings,
 }
 
 impl PlayerStoreSettings {
-    /// Takes the server's name and all its players from a server that is alive: that one logs them out and gets no others.
+    /// Takes over the server's name and all its players from a server that still runs: that one logs them out and accepts no
+    /// others.
     #[must_use]
     pub const fn take_over(mut self) -> Self {
         self.take_over = true;

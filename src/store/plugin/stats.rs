@@ -1,28 +1,28 @@
-//! Counters of the directory.
+//! Counters of the player store.
 
 use bevy_ecs::prelude::*;
 
-/// What happened since the app began.
+/// Counters since the app started.
 #[derive(Resource, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlayerStoreStats {
-    /// Players whose record came.
+    /// Players whose record was loaded.
     pub loaded: u64,
     /// Players that were refused.
     pub refused: u64,
-    /// Players that were another server's all at once.
+    /// Players whose lease was taken over by another server.
     pub lost: u64,
-    /// Players whose lease ran out.
+    /// Players whose lease expired.
     pub expired: u64,
     /// Transactions that were acknowledged.
     pub transactions: u64,
     /// Players in them.
     pub players_saved: u64,
-    /// Requests to save somebody who is not this server's: these are not saved.
+    /// Save requests for players that this server does not lease; they are not saved.
     pub unleased_saves: u64,
-    /// Deals between players of whom one is not this server's.
+    /// Transfers with a player that this server does not lease.
     pub transfers_refused: u64,
-    /// Attempts that the store failed.
+    /// Failed requests to the store.
     pub failures: u64,
-    /// The most players that waited to be saved at once.
+    /// The maximum number of players with unsaved changes.
     pub unsaved_peak: usize,
 }

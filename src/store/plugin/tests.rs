@@ -1,4 +1,4 @@
-//! Players that log in, change and log out, with a store that works and with one that fails.
+//! Players that log in, change and log out, with a working store and with a failing one.
 
 mod outage;
 mod peers;
@@ -28,14 +28,14 @@ use crate::world::{Object, Player, PlayerId, Players, Position, SceneSpec, open_
 #[derive(Component)]
 struct Purse(u32);
 
-/// The game gives nobody a purse who comes.
+/// Disables the game's default purse for new players.
 #[derive(Resource)]
 struct Forgetful;
 
 const PURSE: u16 = 2;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A game whose players have a purse, in a scene; a store's answers come in the next tick.
+/// A game whose players have a purse, in a scene; replies of the store arrive in the next tick.
 fn game(source: impl StoreFactory + 'static) -> App {
     game_with(
         source,
@@ -51,7 +51,7 @@ fn game_with(source: impl StoreFactory + 'static, settings: PlayerStoreSettings)
     app.add_plugins((bevy_time::TimePlugin, PlayerStorePlugin));
     let purse = AttributeSpec::new("purse", PURSE, Encoding::Varint).to(Audience::OWNER);
     app.replicate_field(purse.persistent(), |purse: &Purse| purse.0);
-    // Nobody's turn comes by itself.
+    // Periodic saves are disabled.
     app.insert_resource(SyncSettings {
         save_every_ticks: 1_000_000,
         ..SyncSettings::default()
@@ -92,7 +92,7 @@ fn log_in(app: &mut App, player: u64) -> ClientId {
     client
 }
 
-/// Players 1 to so many.
+/// Logs in players 1 to `last`.
 fn log_in_up_to(app: &mut App, last: u64) {
     for player in 1..=last {
         log_in(app, player);
@@ -115,7 +115,7 @@ fn purse(app: &mut App, player: u64) -> Option<Mut<'_, Purse>> {
     app.world_mut().get_mut::<Purse>(entity)
 }
 
-/// One gives the other so many coins, and says so.
+/// Transfers coins between two players and writes the request.
 fn transfer(app: &mut App, from: u64, to: u64, coins: u32) {
     purse(app, from).unwrap().0 -= coins;
     purse(app, to).unwrap().0 += coins;
@@ -123,7 +123,7 @@ fn transfer(app: &mut App, from: u64, to: u64, coins: u32) {
     app.world_mut().write_message(AtomicSaveRequest { players });
 }
 
-/// What the disk has of a player: its coins and the tick.
+/// The stored coins of a player and the tick.
 fn stored_coins(disk: &MemoryDisk, player: u64) -> Option<(u64, u64)> {
     let mut store = disk.clone().open().unwrap();
     let looked = store.lookup(&[PlayerId(player)]).unwrap().pop();
@@ -151,7 +151,7 @@ fn player_is_loaded_at_login_and_saved_at_logout() {
     ticks(&mut app, 2);
     assert_eq!(stored_coins(&disk, 7).map(|(coins, _)| coins), Some(42));
     assert!(!app.world().resource::<PlayerStore>().is_live(PlayerId(7)));
-    // Its lease was given back, so that another server has it at once.
+    // Its lease was released, so another server gets it at once.
     let mut other = game_with(
         disk.clone(),
         PlayerStoreSettings {
@@ -163,7 +163,7 @@ fn player_is_loaded_at_login_and_saved_at_logout() {
     log_in(&mut other, 7);
     ticks(&mut other, 2);
     assert_eq!(purse(&mut other, 7).map(|purse| purse.0), Some(42));
-    // And the first one does not get it meanwhile.
+    // And the first one does not get it in the meantime.
     log_in(&mut app, 7);
     ticks(&mut app, 2);
     let refused = messages_of::<PlayerLoadFailed>(&app);
@@ -224,7 +224,7 @@ fn value_restored_after_a_transfer_is_saved() {
     });
     transfer(&mut app, 1, 2, 30);
     app.update();
-    // Before clients were told: to them nothing has changed.
+    // Before clients are notified: for them nothing has changed.
     purse(&mut app, 1).unwrap().0 = 100;
     ticks(&mut app, 60);
     assert_eq!(stored_coins(&disk, 1).map(|(coins, _)| coins), Some(100));
@@ -266,7 +266,7 @@ fn stored_attributes_stay_unless_the_game_removes_them() {
         assert_eq!(coins(), Some(42), "{stays}");
         assert!(close_player_store(app.world_mut(), MINUTE));
     }
-    // It is given one and loses it before anybody looked.
+    // A component that is added and removed before any system reads it.
     let mut app = game(disk.clone());
     log_in(&mut app, 7);
     ticks(&mut app, 2);
@@ -289,7 +289,7 @@ fn removals_are_saved_when_a_player_loses_its_object() {
         let players = app.world().resource::<Players>();
         players.entity(PlayerId(player)).unwrap()
     });
-    // In the very tick in which it is taken, without a word to anybody else; and the third one's loss.
+    // In the same tick in which the coins are taken, with no other message; and the removal on the third one.
     for (player, object) in (1..).zip(objects) {
         purse(&mut app, player).unwrap().0 = 40 + player as u32;
         let mut object = app.world_mut().entity_mut(object);
@@ -317,7 +317,7 @@ fn transfer_is_saved_in_one_transaction_in_its_tick() {
     );
     assert_eq!((one.0, other.0, one.1), (70, 130, other.1));
     assert_eq!(stored_coins(&disk, 3), None);
-    // One of them goes in the very tick in which they deal.
+    // One of them leaves in the same tick as the transfer.
     transfer(&mut app, 2, 3, 130);
     let gone = app
         .world()
@@ -341,7 +341,7 @@ fn fenced_player_and_its_trade_partner_are_not_saved() {
     ticks(&mut app, 3);
     transfer(&mut app, 1, 2, 10);
     ticks(&mut app, 2);
-    // Another server takes one of them, as if this one's clock had stood still.
+    // Another server takes one of the leases, as if the clock of this server had stopped.
     let mut store = disk.clone().open().unwrap();
     let thief = store
         .register_server("thief", RegistrationTerms::default())
@@ -446,7 +446,7 @@ fn is_live(app: &App, player: u64) -> bool {
         .is_live(PlayerId(player))
 }
 
-/// A store whose saves wait at a gate.
+/// A store whose saves wait for a lock.
 fn gated_source(disk: &MemoryDisk, gate: &Arc<Mutex<()>>) -> HookedSource {
     let gate = gate.clone();
     HookedSource::new(disk.clone(), move |saving| {
@@ -473,7 +473,7 @@ fn stalled_store_delays_no_tick_and_its_queues_are_bounded() {
     let closed = gate.lock().unwrap();
     for _ in 0..100 {
         transfer(&mut app, 1, 2, 1);
-        // With a tick that waited for the store this would never end.
+        // If the tick waited for the store, this would never end.
         app.update();
         assert!(app.world().resource::<PlayerStore>().unsaved() <= 4);
     }
@@ -497,7 +497,7 @@ fn close_saves_all_players_and_releases_their_leases() {
     log_in_up_to(&mut app, 20);
     ticks(&mut app, 2);
     purse(&mut app, 20).unwrap().0 = 5;
-    // One more is on its way in.
+    // One more logs in.
     log_in(&mut app, 21);
     app.update();
     assert!(close_player_store(app.world_mut(), MINUTE));
@@ -565,7 +565,7 @@ fn request_lookup(app: &mut App, player: u64, number: u64) {
     app.world_mut().write_message(request);
 }
 
-/// The answers of this tick: the number, and the coins where there is such a player.
+/// The lookup results of this tick: id, and the coins if the player exists.
 fn lookup_results(app: &App) -> Vec<(u64, Result<Option<u64>, PlayerStoreError>)> {
     let coins = |answer: PlayerLookupResult| {
         let known = answer.result.map(|known| {

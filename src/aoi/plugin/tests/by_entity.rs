@@ -1,4 +1,4 @@
-//! Views by entity: messages, observers, queries; and what is no object.
+//! Views by entity: messages, observers, queries; and entities that are not objects.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use bevy_ecs::system::RunSystemOnce;
 use super::*;
 use crate::world::{Npc, Player, SceneObjects};
 
-/// What observers were told: who began to see whom, and who ended.
+/// The events that observers received: enters and leaves.
 #[derive(Resource, Default)]
 struct Observed(Vec<(Entity, Entity, bool)>);
 
@@ -112,7 +112,7 @@ fn views_by_entity_match_views_by_id() {
         .collect();
     let far = player(&mut app, there, 100.0);
     app.update();
-    // One is gone and one is new since the last View.
+    // One was despawned and one spawned since the last View.
     app.world_mut().despawn(all[3]);
     let new = player(&mut app, here, 101.0);
     let links = |views: Views, all: Query<Entity, With<Object>>| {

@@ -1,4 +1,4 @@
-//! Exceptions of single viewers: they last while both objects live, in whichever scenes these are.
+//! Exceptions of single viewers: they last while both objects live, in any scenes.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::aoi::ViewException::{Hide, Show};
 use crate::sim::logged_warnings;
 
-/// Nobody sees anybody, so that only exceptions show an object.
+/// No pair is allowed, so that only exceptions show an object.
 const NOBODY: ViewRules = ViewRules {
     allows: Some(|_, _| false),
     class: None,
@@ -267,7 +267,7 @@ fn exceptions_match_a_model_over_random_scene_changes() {
     for seed in 0..12 {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut app = app();
-        // In the first scene all see each other, in the second nobody sees anybody, exceptions apart.
+        // In the first scene all objects see each other, in the second none do, apart from exceptions.
         let scenes = [(); 2].map(|()| scene(&mut app));
         app.world_mut().entity_mut(scenes[1]).insert(NOBODY);
         let (mut live, mut model) = (Vec::new(), ExceptionModel::new());

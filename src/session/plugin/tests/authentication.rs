@@ -1,4 +1,4 @@
-//! Unauthenticated clients become nobody's player and harm no one.
+//! Unauthenticated clients never become a player and harm no other client.
 
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +31,7 @@ fn unauthenticated_claim_is_refused_and_its_player_unaffected() {
     control(app.world_mut(), victim, entity);
     let liar = unknown(&mut app);
     send(&mut app, liar, ClientMessage::login(7));
-    // Nor may who is somebody be somebody else.
+    // An authenticated client cannot become another player either.
     let other = connect_as(&mut app, 8);
     send(&mut app, other, ClientMessage::login(7));
     app.update();
@@ -48,7 +48,7 @@ fn unauthenticated_claim_is_refused_and_its_player_unaffected() {
     assert_eq!(stats(&app).refused, 2);
 }
 
-/// Keeps what it is asked, to be answered whenever.
+/// Stores its logins, to be replied to later.
 #[derive(Clone, Default)]
 struct Later(Arc<Mutex<Vec<(Vec<u8>, LoginResponder)>>>);
 
@@ -145,7 +145,7 @@ fn sessions_without_login_time_out_and_make_room() {
         .iter()
         .filter(|&&client| state(&app, client).is_some());
     assert_eq!(left.count(), 30);
-    // And in the end they are gone by themselves; who plays is not.
+    // In the end they time out; a client that plays does not.
     (0..640).for_each(|_| app.update());
     assert_eq!(app.world().resource::<Sessions>().len(), 20);
 }
@@ -171,7 +171,7 @@ fn one_address_cannot_take_all_sessions() {
 #[test]
 fn unauthenticated_flood_delays_no_player_message() {
     let mut app = app();
-    // Work for a few hundred messages a tick.
+    // Costs that allow a few hundred messages per tick.
     app.insert_resource(InboxSettings {
         messages_per_tick_max: 400,
         ..InboxSettings::default()

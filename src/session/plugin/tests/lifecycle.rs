@@ -25,7 +25,7 @@ pub(super) fn state(app: &App, client: ClientId) -> Option<SessionState> {
     sessions.get(client).map(|session| session.state)
 }
 
-/// What a client was told in the last tick.
+/// The notices to a client in the last tick.
 fn notices(app: &App, client: ClientId) -> Vec<SessionNotice> {
     let told = written::<SessionNoticeRequest>(app).into_iter();
     told.filter(|told| told.client == client)
@@ -58,7 +58,7 @@ pub(super) fn controls(app: &App, client: ClientId) -> Option<Entity> {
         .controlled_entity
 }
 
-/// A client of which its transport knows nothing.
+/// A client of which its transport has verified nothing.
 pub(super) fn connect_as_is(app: &mut App) -> ClientId {
     connect_client(app.world_mut(), ConnectionInfo::unknown().without_loading()).unwrap()
 }
@@ -75,7 +75,7 @@ fn lost_connection_keeps_the_object_and_token_resumes_once() {
     assert_eq!(written::<ConnectionLost>(&app).len(), 1);
     assert!(written::<LoggedOut>(&app).is_empty());
 
-    // A wrong token, another's name, and a token without a login of its own are nothing.
+    // A wrong token and another player's id are refused, and a refused token is no login.
     let resume = |player, token| ClientMessage::Resume {
         player,
         token,
@@ -106,7 +106,7 @@ fn lost_connection_keeps_the_object_and_token_resumes_once() {
     let new = token(&app, second);
     assert_ne!(new, old);
 
-    // The token was used; the new one holds, also while the old connection seems to be there.
+    // The token was used; the new one is valid, also while the old connection seems to be open.
     let third = connect_as(&mut app, 7);
     send(&mut app, third, resume(7, old));
     app.update();
@@ -160,7 +160,7 @@ fn session_without_grace_ends_after_its_last_messages() {
         written::<LoggedOut>(&app)[0].reason,
         LogoutReason::Disconnected
     );
-    // Who says that it goes is not taken for lost.
+    // A client that logs out does not count as lost.
     let second = log_in(&mut app, 8);
     send(&mut app, second, ClientMessage::Logout);
     drop_connection(&mut app, second);
@@ -237,7 +237,7 @@ fn loading_client_receives_no_scene_data_until_ready() {
     assert!(
         matches!(asked[..], [SessionNotice::Welcome { .. }, SessionNotice::Loading { scene, .. }] if scene == id.0)
     );
-    // For another scene, and before it is ready, nothing is done.
+    // A `Ready` for another scene, and input before the client is ready, have no effect.
     send(&mut app, client, ClientMessage::Ready { scene: id.0 + 1 });
     send(&mut app, client, ClientMessage::Face { heading: 3 });
     app.update();
@@ -273,7 +273,7 @@ fn new_object_in_the_same_scene_requires_ready_again() {
     let ready = ClientMessage::Ready { scene: id };
     send(&mut app, client, ready);
     app.update();
-    // It dies, and its next life begins where the last one was.
+    // Its object is despawned, and the next one is spawned in the same scene.
     let entity = controls(&app, client).unwrap();
     app.world_mut().despawn(entity);
     app.update();
@@ -347,7 +347,7 @@ fn drained_server_refuses_logins_and_closes_all_with_a_reason() {
     assert_eq!(objects(&mut app), 0);
     let ends = app.world().resource::<SessionStats>().ends;
     assert!(ends.server_stopping >= 3, "{ends:?}");
-    // It was not for good.
+    // The drain can be undone.
     app.world_mut().resource_mut::<Sessions>().reopen();
     let back = log_in(&mut app, 1);
     assert_eq!(state(&app, back), Some(SessionState::InWorld));
@@ -379,7 +379,7 @@ fn server_that_refuses_logins_keeps_its_players() {
         assert!(is_told, "{client:?} of {ended:?}");
     }
     assert_eq!(state(&app, inside), Some(SessionState::InWorld));
-    // A player inside may come over another connection.
+    // An admitted player may log in over another connection.
     let again = connect_as(&mut app, 1);
     send(&mut app, again, ClientMessage::login(1));
     (0..4).for_each(|_| app.update());

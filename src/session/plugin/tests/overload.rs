@@ -9,11 +9,11 @@ use crate::sim::{
 };
 use crate::wire::SessionNotice;
 
-/// The share of a tick that ticks are reckoned to take, in percent.
+/// The estimated share of a tick that ticks take, in percent.
 #[derive(Resource, Default)]
 struct TickPercent(u64);
 
-/// A level a tick, up and down.
+/// One level per tick, up and down.
 fn app_with_overload(change: impl FnOnce(&mut SessionSettings)) -> App {
     let (mut app, _) = app_with_characters();
     let mut settings = SessionSettings::default();
@@ -84,7 +84,7 @@ fn logins_under_overload_are_queued_and_admitted_in_order() {
         notices(&app, second),
         [SessionNotice::Queued { position: 2 }]
     );
-    // There is room inside, and none in the line.
+    // There is a free slot, but no room in the queue.
     let third = send_login(&mut app, 4);
     assert_eq!(state(&app, third), None);
     let closed = written::<SessionClosed>(&app);
@@ -111,7 +111,7 @@ fn time_rate_is_sent_to_all_clients_including_later_ones() {
     let mut app = app_with_overload(|_| ());
     let client = send_login(&mut app, 1);
     assert_eq!(run_at_load(&mut app, 100), OverloadLevel::TimeDilated);
-    // A little more than this, with what sessions themselves do.
+    // A little more than this, with the cost of sessions themselves.
     app.world_mut().resource_mut::<TickPercent>().0 = 190;
     app.update();
     let half = SessionNotice::TimeRate { percent: 50 };
@@ -148,7 +148,7 @@ fn steady_sender_is_not_flooding_while_time_is_dilated() {
         let transport = app.world().resource::<TransportHandle>().clone();
         let ping = ClientMessage::Face { heading: 1 }.to_bytes();
         for _ in 0..100 {
-            // At a quarter of the pace four times as many come within a tick.
+            // At a quarter of real time, four times as many messages arrive within a tick.
             for _ in 0..4 {
                 let _ = transport.receive(client, &ping);
             }
@@ -161,7 +161,7 @@ fn steady_sender_is_not_flooding_while_time_is_dilated() {
         refused(u64::from(LOAD_FULL)),
         (0, Some(SessionState::InWorld))
     );
-    // At the pace of real time that is a flood.
+    // In real time that is a flood.
     let (count, session) = refused(0);
     assert!(count > 50 && session.is_none());
 }

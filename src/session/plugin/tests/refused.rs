@@ -16,7 +16,7 @@ fn bad_messages(app: &App) -> u64 {
     counted(app)[0]
 }
 
-/// Sends a message and gives by how many those refused are more after a tick.
+/// Sends a message and returns by how much the counters of refused messages grow in a tick.
 fn refused(app: &mut App, client: ClientId, message: ClientMessage) -> u64 {
     let before = bad_messages(app);
     send(app, client, message);
@@ -45,7 +45,7 @@ fn duplicate_or_outdated_inputs_change_nothing() {
     let (mut app, _) = app_with_characters();
     let (client, _) = logged_in(&mut app, 7);
     let number = |app: &App| inputs(app, client);
-    // The first may have any number.
+    // The first input may have any number.
     let script = [
         (65_530, true),
         (65_530, false),
@@ -103,7 +103,7 @@ fn login_while_loading_and_second_ready_are_refused() {
     assert_eq!(session(&app), before);
 }
 
-/// A message of a game that names an object.
+/// A custom message that names an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Heal(u8);
 
@@ -180,7 +180,7 @@ fn objects_out_of_sight_cannot_be_named() {
             })
             .collect();
         assert_eq!(targets, Vec::from_iter(target));
-        // The same holds of what a game's own messages name.
+        // The same applies to objects that custom messages name.
         let Some(byte) = u8::try_from(id).ok().filter(|_| generation == 0) else {
             continue;
         };
@@ -224,7 +224,7 @@ fn client_moves_only_its_own_object() {
     let moved = written::<MoveInput>(&app);
     assert!(moved.iter().all(|input| input.entity == other));
     assert!(app.world().get_entity(other).is_err());
-    // What it controlled is not its any more, and what another controls was never.
+    // It no longer controls its former object, and never controlled that of another client.
     let session = app.world().resource::<Sessions>().get(first).unwrap();
     assert_eq!(session.controlled_entity, Some(object));
     assert!(app.world().get_entity(scene).is_ok());

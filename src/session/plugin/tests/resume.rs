@@ -37,13 +37,13 @@ fn object_for_a_former_client_id_goes_to_the_resumed_client() {
     assert_eq!(state(&app, first), Some(SessionState::AwaitingReconnect));
     let second = resume(&mut app, 7, of_first);
     assert_eq!(state(&app, second), Some(SessionState::Entering));
-    // The game answers the login, which came by the former number.
+    // The game replies to the login, which was sent under the former id.
     let entity = object(&mut app);
     assert!(control(app.world_mut(), first, entity));
     assert_eq!(controls(&app, second), Some(entity));
     let by = app.world().get::<ControlledBy>(entity).unwrap();
     assert_eq!(by.client(), second);
-    // Also where the number comes with the object.
+    // Also if the id is spawned with the object.
     let scene = app.world().get::<Object>(entity).unwrap().scene_entity();
     let place = (Object::in_scene(scene), Position(Vec2::ONE));
     let own = (Player, PlayerId(7), ControlledBy::new(first));
@@ -52,7 +52,7 @@ fn object_for_a_former_client_id_goes_to_the_resumed_client() {
     assert_eq!(controls(&app, second), Some(next));
     let by = app.world().get::<ControlledBy>(next).unwrap();
     assert_eq!(by.client(), second);
-    // With the session its numbers are over.
+    // The former ids end with the session.
     disconnect(app.world_mut(), second, LogoutReason::Kicked);
     let late = object(&mut app);
     assert!(!control(app.world_mut(), first, late));
@@ -67,7 +67,7 @@ fn reconnect_marker_is_only_on_the_controlled_object() {
     drop_connection(&mut app, first);
     let is_marked = |app: &App, entity| app.world().get::<AwaitingReconnect>(entity).is_some();
     assert!(is_marked(&app, entity));
-    // The game puts it into another object meanwhile.
+    // The game gives it another object in the meantime.
     let other = spawn_object(app.world_mut(), scene, KindId(0), Vec2::ONE, ()).unwrap();
     assert!(control(app.world_mut(), first, other));
     app.update();
@@ -91,11 +91,11 @@ fn previous_token_is_valid_until_the_new_one_is_confirmed() {
     drop_connection(&mut app, first);
     let second = resume(&mut app, 7, old);
     let new = token(&app, second);
-    // As long as the link is there, the token that was used is nothing, and the client is told so.
+    // While the connection is open, a used token is refused, and the client is notified.
     let third = resume(&mut app, 7, old);
     assert_eq!(state(&app, third), Some(SessionState::Connecting));
     assert!(was_refused(&app, third));
-    // The welcome did not get through.
+    // The welcome message was lost.
     drop_connection(&mut app, second);
     let fourth = resume(&mut app, 7, old);
     assert_eq!(state(&app, fourth), Some(SessionState::InWorld));
@@ -103,7 +103,7 @@ fn previous_token_is_valid_until_the_new_one_is_confirmed() {
         was_refused_after(&mut app, 7, new),
         "nobody knows that one any more"
     );
-    // Here it did, since the client says something.
+    // Here it was received, since the client sends a message.
     send(&mut app, fourth, ClientMessage::Stop);
     app.update();
     drop_connection(&mut app, fourth);
@@ -150,7 +150,7 @@ fn repeated_login_takes_no_other_admission() {
         admitted_per_tick_max,
         ..SessionSettings::default()
     });
-    // One that takes its own place three times, and one that goes in between.
+    // A session that resumes itself three times, and one that ends in between.
     for leaves in [false, true, true, false] {
         let client = connect_as(&mut app, 1);
         send(&mut app, client, ClientMessage::login(1));
@@ -187,7 +187,7 @@ fn pending_logins_are_limited() {
     assert_eq!(app.world().resource::<Sessions>().len(), 3);
 }
 
-/// Two apps that differ in one thing have two hashes.
+/// Two apps that differ in one value have different hashes.
 fn assert_hashed(what: &str, differ: impl Fn(&mut App, bool)) {
     let hashes = [false, true].map(|other| {
         let (mut app, _) = settings(|settings| settings.players_max = 1);
@@ -263,7 +263,7 @@ fn resume_as_another_verified_player_is_refused() {
         send(app, client, resume);
         app.update();
     };
-    // Its connect token says that it is player 9; it learned the resume token of player 7.
+    // Its connect token is for player 9; it knows the resume token of player 7.
     let thief = connect_as(&mut app, 9);
     resume_as(&mut app, thief);
     assert!(was_refused(&app, thief));

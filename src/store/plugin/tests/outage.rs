@@ -1,10 +1,10 @@
-//! A store that is unreachable for longer than a lease, and leases that another server takes over: players are logged out with the
-//! reason, and game code that reacts to it can access the directory.
+//! A store that is unreachable for longer than a lease, and leases that another server takes over: players are logged out with
+//! the reason, and game code that reacts to it can access the player store.
 
 use super::*;
 use crate::session::{LoggedOut, LogoutReason};
 
-/// Players whose object went while the directory was there to be asked, and whether it still had them as live.
+/// Players whose object was despawned while the player store was available, and whether they still counted as live.
 #[derive(Resource, Default)]
 struct ObservedRemovals(Vec<(u64, bool)>);
 
@@ -12,7 +12,8 @@ struct ObservedRemovals(Vec<(u64, bool)>);
 #[derive(Resource, Default)]
 struct Logouts(Vec<(u64, LogoutReason)>);
 
-/// A game that asks the directory about each player whose purse goes, as trades do, and ends another session by a command.
+/// A game that queries the player store for each player whose purse is removed, as a trade does, and ends another session by a
+/// command.
 fn observed_game(source: impl StoreFactory + 'static) -> App {
     let mut app = game(source);
     app.init_resource::<ObservedRemovals>()
@@ -85,13 +86,13 @@ fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
             .collect::<Vec<_>>(),
         [1, 2, 3]
     );
-    // Still away: logins are refused, and the server goes on.
+    // Still unreachable: logins are refused, and the server continues.
     log_in(&mut app, 4);
     while messages_of::<PlayerLoadFailed>(&app).is_empty() {
         app.update();
     }
     source.set_shares(FaultShares::default());
-    // The retry waits for its turn by the time of the store's own thread.
+    // The retry waits by the time of the store thread.
     let back = |app: &mut App, player| {
         while purse(app, player).is_none() {
             let is_known = app
@@ -149,7 +150,7 @@ fn refused_transfer_saves_neither_side() {
     ticks(&mut app, 2);
     let before = stored_coins(&disk, 2);
     assert_eq!(before.map(|(coins, _)| coins), Some(99));
-    // The giver is not here: its coins are not taken from what is kept of it.
+    // The giver is not here: its stored coins do not change.
     purse(&mut app, 2).unwrap().0 += 50;
     let players = [PlayerId(9), PlayerId(2)];
     app.world_mut().write_message(AtomicSaveRequest { players });
@@ -159,7 +160,7 @@ fn refused_transfer_saves_neither_side() {
         app.world().resource::<PlayerStoreStats>().transfers_refused,
         1
     );
-    // Nor is it saved when it goes, or at the end.
+    // Nor is it saved when it leaves, or at the end.
     assert!(purse(&mut app, 2).is_none() && purse(&mut app, 3).is_some());
     assert!(close_player_store(app.world_mut(), MINUTE));
     assert_eq!(stored_coins(&disk, 2), before);
@@ -184,7 +185,7 @@ fn duplicate_server_name_refuses_logins_until_takeover() {
         assert!(error.contains(part), "{error}");
     }
     assert!(is_live(&first, 1), "nothing happened to the first one");
-    // It never had the name, and its end does not free it.
+    // It never owned the name, so its end does not release it.
     drop(second);
     let settings = PlayerStoreSettings {
         reply_mode: StoreReplyMode::NextTick,

@@ -14,7 +14,7 @@ const PLAYERS: u64 = 5;
 const HOUR_MS: u64 = 3_600_000;
 const DEADLINE_MS: u64 = 200;
 
-/// What was to be so and is not.
+/// The error is a violated expectation.
 type PeersChecked = Result<(), String>;
 
 fn server(name: &str, disk: &MemoryDisk, peers: impl Peers + 'static, ttl_ms: u64) -> App {
@@ -38,7 +38,7 @@ fn server(name: &str, disk: &MemoryDisk, peers: impl Peers + 'static, ttl_ms: u6
     app
 }
 
-/// Takes records for newer than all before them, whatever they are: the fault that the trial is there to find.
+/// Accepts every record as newer than all before it: the fault that the test has to find.
 #[derive(Debug)]
 struct TrustingPeers<P> {
     peers: P,
@@ -66,22 +66,22 @@ impl<P: Peers> Peers for TrustingPeers<P> {
     }
 }
 
-/// Some servers, and what is true of players.
+/// Servers, and the true state of players.
 struct PeerTrial {
     hub: PeerHub,
     apps: Vec<App>,
     disk: MemoryDisk,
     random: Pcg64Mcg,
     ttl_ms: u64,
-    /// By player: when the disk had how many coins.
+    /// By player: the coins on the disk, with the time of each change.
     kept: BTreeMap<u64, Vec<(u64, u64)>>,
-    /// Where players were sent to, and when.
+    /// The server of each player, and since when.
     sent_to: BTreeMap<u64, (usize, ClientId, u32)>,
     tick: u32,
     number: u64,
-    /// Looks that wait: the server, the player, and since when.
+    /// Pending lookups: the server, the player, and since when.
     waiting: BTreeMap<u64, (usize, u64, u64)>,
-    /// The most coins that a server showed of a player.
+    /// The most coins of a player that a server returned.
     shown: BTreeMap<(usize, u64), u64>,
 }
 
@@ -112,7 +112,7 @@ impl PeerTrial {
         }
     }
 
-    /// The time of all servers, which are stepped in turn.
+    /// The time of all servers, which are stepped one after the other.
     fn now_ms(&self) -> u64 {
         let time = self.apps[0].world().resource::<Time<Fixed>>();
         time.elapsed().as_millis() as u64
@@ -130,7 +130,7 @@ impl PeerTrial {
         self.waiting.insert(self.number, look);
     }
 
-    /// Some come, some go, some become richer, some are looked at.
+    /// Some players log in, some log out, some get coins, some are looked up.
     fn change_players(&mut self) {
         for player in 1..=PLAYERS {
             let at = (0..self.apps.len()).find(|&nth| purse(&mut self.apps[nth], player).is_some());
@@ -180,7 +180,7 @@ impl PeerTrial {
         }
     }
 
-    /// An answer came: once, with what the disk had not longer ago than it may be, and with no less than was shown before.
+    /// Checks a reply: only one per lookup, not older than allowed, and with no fewer coins than returned before.
     fn check(&mut self, number: u64, coins: Result<Option<u64>, PlayerStoreError>) -> PeersChecked {
         let Some((server, player, _)) = self.waiting.remove(&number) else {
             return Err(format!("look {number} was answered before"));
@@ -216,12 +216,12 @@ impl PeerTrial {
         Ok(())
     }
 
-    /// Everybody goes, what is under way arrives; then all servers show what the disk has.
+    /// All players log out and pending messages arrive; then all servers return the state of the disk.
     fn converge(&mut self) -> PeersChecked {
         for &(nth, client, _) in self.sent_to.values() {
             let mut bytes = Vec::new();
             ClientMessage::Logout.encode(&mut bytes);
-            // One that was refused is gone already.
+            // A refused session has ended already.
             let transport = self.apps[nth].world().resource::<TransportHandle>();
             let _ = transport.receive(client, &bytes);
         }
@@ -256,7 +256,7 @@ const LOSSES: PeerFaults = PeerFaults {
     delayed: 0.5,
 };
 
-/// Nothing is lost, and all else goes wrong.
+/// No message is lost; all other faults occur.
 const DISORDER: PeerFaults = PeerFaults {
     dropped: 0.0,
     duplicated: 0.3,
@@ -264,7 +264,7 @@ const DISORDER: PeerFaults = PeerFaults {
     delayed: 0.6,
 };
 
-/// Servers that refresh what they know and lose messages; then servers that learn by messages alone.
+/// Servers that refresh their cache and lose messages; then servers that rely on messages alone.
 fn trial(seed: u64, trusts: bool) -> PeersChecked {
     let mut refreshing = PeerTrial::new(seed, 400, LOSSES, trusts);
     refreshing.run(150)?;

@@ -17,7 +17,7 @@ use crate::store::{
     dump_store,
 };
 
-/// What is logged as an error in this thread.
+/// Errors that are logged on this thread.
 #[derive(Clone, Default)]
 struct LoggedErrors(Arc<Mutex<Vec<String>>>);
 
@@ -51,14 +51,14 @@ impl Subscriber for LoggedErrors {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// The errors that are logged in this thread meanwhile.
+/// The errors that the code logs on this thread.
 fn errors_logged(work: impl FnOnce()) -> Vec<String> {
     let errors = LoggedErrors::default();
     tracing::subscriber::with_default(errors.clone(), work);
     std::mem::take(&mut *errors.0.lock().unwrap())
 }
 
-/// Overwrites a file with what is made of its content, which is given back.
+/// Overwrites a file with changed content and returns the old content.
 fn overwrite(path: &Path, change: impl FnOnce(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let before = fs::read(path).unwrap();
     fs::write(path, change(&before)).unwrap();
@@ -91,7 +91,7 @@ impl StoreFactory for FileOnDisk {
     }
 }
 
-/// As [`game`], but no tick waits for the store, as in real time.
+/// Like [`game`], but no tick waits for the store, as in real time.
 fn live_game(source: impl StoreFactory + 'static, ledger: LeaseTableSettings) -> App {
     let settings = PlayerStoreSettings {
         leases: ledger,
@@ -100,7 +100,7 @@ fn live_game(source: impl StoreFactory + 'static, ledger: LeaseTableSettings) ->
     game_with(source, settings)
 }
 
-/// Why a player who logs in is refused, or `None` once it is in.
+/// Why the login of a player is refused, or `None` once it is admitted.
 fn login_error(app: &mut App, player: u64) -> Option<PlayerStoreError> {
     log_in(app, player);
     loop {
@@ -115,7 +115,7 @@ fn login_error(app: &mut App, player: u64) -> Option<PlayerStoreError> {
     }
 }
 
-/// The purse of a player by the file itself.
+/// The purse of a player, read from the file.
 fn coins_in_file(path: &Path, player: u64) -> Option<String> {
     let mut found = None;
     let read = dump_store(path, |row| {
@@ -137,7 +137,7 @@ fn write_player_file(path: &Path) {
     assert!(close_player_store(app.world_mut(), MINUTE));
 }
 
-/// What a file's fault is to everybody: `spoil` brings it about, and what that gives undoes it.
+/// Checks the effects of a fault in the file: `spoil` causes it, and the function that it returns removes it.
 fn check_fault<M: FnOnce()>(
     name: &str,
     fault: StoreErrorKind,
@@ -148,7 +148,7 @@ fn check_fault<M: FnOnce()>(
     write_player_file(&path);
     let file = FileOnDisk::new(&path);
     let mend = spoil(path.clone(), file.clone());
-    // The store's own thread logs what its supervisor does.
+    // The store thread logs what its supervisor does.
     let mut supervisor = StoreSupervisor::new(Box::new(file.clone()), "b".to_owned(), Vec::new());
     let players = vec![PlayerId(7)];
     let logged = errors_logged(|| {
@@ -312,7 +312,7 @@ fn late_store_reply_is_logged_and_its_lease_is_released() {
     };
     let mut app = live_game(gated_source(&disk, &gate), ledger);
     assert_eq!(login_error(&mut app, 1), None);
-    // The store is busy with a save for longer than whoever comes waits.
+    // The store is busy with a save for longer than the timeout of a login.
     let closed = gate.lock().unwrap();
     purse(&mut app, 1).unwrap().0 = 1;
     let players = [PlayerId(1); 2];
@@ -333,7 +333,7 @@ fn late_store_reply_is_logged_and_its_lease_is_released() {
     assert!(logged.len() == 1 && is_named, "{logged:?}");
     ticks(&mut app, 10);
     drop(closed);
-    // Its lease came, and went back.
+    // Its lease was acquired and released.
     let other = PlayerStoreSettings {
         server: "other".to_owned(),
         ..PlayerStoreSettings::default()
@@ -356,7 +356,7 @@ fn lease_of_a_dead_server_is_free_after_expiry() {
     dead.world_mut()
         .write_message(AtomicSaveRequest { players });
     ticks(&mut dead, 2);
-    // Without a word.
+    // Without a shutdown.
     drop(dead);
     let mut app = game_with(
         disk.clone(),
@@ -401,7 +401,7 @@ fn lease_of_a_dead_server_is_free_after_expiry() {
             is_granted
         );
     }
-    // Who begins anew under a name frees what it had.
+    // A server that starts again under a name releases the leases of that name.
     store.unregister_server(&heir).unwrap();
     store
         .register_server("heir", RegistrationTerms::default())
