@@ -1,8 +1,8 @@
-//! Addresses of other machines, which may have names.
+//! Addresses of other machines, as host names or IP addresses.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// `HOST:PORT`, an IP address or a name that is looked up now.
+/// `HOST:PORT`: an IP address, or a name that is resolved now.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     if !text.contains(':') {
         return Err("expected HOST:PORT, such as 203.0.113.5:7000".to_owned());
@@ -11,7 +11,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         format!("{error}; expected HOST:PORT, such as 203.0.113.5:7000 or [2001:db8::5]:7000")
     })?;
     let found: Vec<SocketAddr> = found.collect();
-    // Of a name that means both ways most servers listen on the older one alone.
+    // Prefers IPv4 for a name with both, because most servers listen on IPv4 only.
     let chosen = found.iter().find(|address| address.is_ipv4());
     let chosen = chosen.or(found.first()).copied();
     chosen.ok_or_else(|| "the name has no address".to_owned())

@@ -81,25 +81,25 @@ a lost input as one without a reply.
 Exit codes: 0 all clients were admitted, stayed connected and recovered, and
 equal the server as far as they were compared; 1 otherwise.";
 
-/// Between two looks at the sockets.
+/// Time between two polls of the sockets.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How long at most those are waited for who have something to get over when the time is up.
+/// Maximum wait for clients in the middle of a fault when the time is up.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long those who rest are compared again at most, until they hold what the server holds.
+/// Maximum time of repeated comparisons after all clients stopped, until they have the server's state.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// For how long a token lets in, in seconds.
+/// Validity of a token, in seconds.
 const TOKEN_S: u64 = 60;
 
-/// Mirrors that are asked about before the sockets are looked at again.
+/// Mirrors compared between two polls of the sockets.
 const COMPARE_BATCH: usize = 32;
 
-/// Up to how many differences are shown.
+/// Maximum number of differences shown.
 const SHOWN_MAX: usize = 5;
 
-/// How late packets came, in tenths of a millisecond; later ones count as the last.
+/// Histogram of packet delays, in tenths of a millisecond; longer ones count in the last bin.
 const LATENESS_MAX: usize = 20_000;
 
 fn number_within(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
@@ -125,21 +125,21 @@ fn per_second(text: &str) -> Result<f64, String> {
     number_within(text, 0.1..=10_000.0)
 }
 
-/// One of them.
+/// A client.
 struct BotPlayer {
     client: UdpClient,
     bot: BotClient,
     next_input_at: Duration,
-    /// Why it is not connected any more.
+    /// Why it is disconnected.
     end: Option<String>,
     was_open: bool,
-    /// What it has to get over.
+    /// The fault from which it recovers.
     fault: Option<ClientFault>,
-    /// Of those connections that it had before.
+    /// Counters of its former connections.
     previous_totals: ConnectionTotals,
 }
 
-/// What is counted of a connection, and outlives it.
+/// Counters of a connection, kept after its end.
 #[derive(Clone, Copy, Debug, Default)]
 struct ConnectionTotals {
     bytes_in: u64,
@@ -147,15 +147,15 @@ struct ConnectionTotals {
     corrections: u64,
 }
 
-/// How late reliable packets came.
+/// Delays of reliable packets.
 struct Lateness {
     counts: Vec<u64>,
-    /// The earliest that the tick 0 can have been, in microseconds of this process, by what came in this second and in the one before: the
-    /// server's ticks may slip.
+    /// The earliest possible start of tick 0, in microseconds of this process, by packets of this second and of the one before:
+    /// the server's ticks may slip.
     zero_us: [f64; 2],
     second: u64,
     tick: u64,
-    /// Of those that came while it was not known how early they can come.
+    /// Delays of packets before the earliest arrival was known.
     is_counting: bool,
 }
 
@@ -193,7 +193,7 @@ impl Lateness {
         }
     }
 
-    /// So late, in milliseconds, came this share of them at most; none before the first.
+    /// The delay in milliseconds within which this share of them arrived; none before the first.
     fn ms(&self, share: f64) -> Option<f64> {
         let all: u64 = self.counts.iter().sum();
         if all == 0 {
@@ -208,7 +208,7 @@ impl Lateness {
     }
 }
 
-/// What the mirrors came to.
+/// The result of the mirrors.
 #[derive(Default)]
 struct MirrorCheckResult {
     same: u64,
@@ -217,7 +217,7 @@ struct MirrorCheckResult {
     shown: Vec<String>,
 }
 
-/// All of them.
+/// All clients.
 struct BotClients {
     bots: Vec<BotPlayer>,
     lateness: Lateness,
@@ -226,7 +226,7 @@ struct BotClients {
 }
 
 impl ClientCommand {
-    /// Walks, and says how it was.
+    /// Runs the clients, and prints the result.
     pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let key = self.key.read(&[self.connect])?;
         listen_for_interrupt();
@@ -302,7 +302,7 @@ impl ClientCommand {
         })
     }
 
-    /// Has everything befall players that is to by now, so long after all were there.
+    /// Starts the faults that are scheduled up to this time after all clients connected.
     fn inject_faults(
         &self,
         company: &mut BotClients,
@@ -364,7 +364,7 @@ impl ClientCommand {
 }
 
 impl BotPlayer {
-    /// All that is counted of it up to now.
+    /// All its counters so far.
     fn totals(&self) -> ConnectionTotals {
         let totals = self.client.totals();
         ConnectionTotals {
@@ -374,7 +374,7 @@ impl BotPlayer {
         }
     }
 
-    /// What it has got over, if it has just now.
+    /// The fault from which it has just recovered.
     fn take_recovered_fault(&mut self) -> Option<ClientFault> {
         let is_over = match self.fault? {
             ClientFault::Rebind => !self.client.connection().is_migrating(),
@@ -394,7 +394,7 @@ impl BotPlayer {
 }
 
 impl BotClients {
-    /// Who is well and has nothing to get over.
+    /// Connected clients without a pending fault.
     fn fault_candidates(&self) -> impl Iterator<Item = usize> {
         let is_idle = |it: &BotPlayer| {
             it.fault.is_none() && it.is_healthy() && it.bot.mirror().controlled_object().is_some()
@@ -403,13 +403,13 @@ impl BotClients {
         all.filter_map(move |(nth, it)| is_idle(it).then_some(nth))
     }
 
-    /// Inputs that the server is not known to have handled.
+    /// Inputs without an acknowledgement of the server.
     fn unacknowledged_inputs(&self) -> usize {
         let all = self.bots.iter();
         all.map(|it| it.bot.unhandled_inputs()).sum()
     }
 
-    /// Takes what came, and has those act whose time it is.
+    /// Receives packets, and runs the scheduled clients.
     fn poll(&mut self, step: Duration) {
         let Self {
             bots: visitors,
@@ -440,7 +440,7 @@ impl BotClients {
                 *acts_at = (*acts_at + step).max(now);
                 if matches!(client.connection().is_open(), Ok(true)) {
                     *was_open = true;
-                    // Where more waits than may, the connection will end.
+                    // If too much is pending, the connection will end.
                     rambler.update(|message| {
                         let _ = client.send(message);
                     });
@@ -452,7 +452,7 @@ impl BotClients {
         }
     }
 
-    /// Has everybody rest, and asks for each whether what it holds is true.
+    /// Stops all clients, and compares the mirror of each with the server.
     fn compare_mirrors(
         &mut self,
         truth: SocketAddr,
@@ -468,7 +468,7 @@ impl BotClients {
         let mut left: Vec<usize> = (0..self.bots.len()).collect();
         let mut found = MirrorCheckResult::default();
         loop {
-            // A while for whatever is under way.
+            // Waits for packets in flight.
             for _ in 0..100 {
                 self.poll(step);
                 pacer.wait();
@@ -505,7 +505,7 @@ impl BotClients {
     fn to_json(&self) -> Value {
         let all = &self.bots;
         let count = |is: fn(&BotPlayer) -> bool| all.iter().filter(|it| is(it)).count();
-        // Of the others nothing is known.
+        // The state of the others is unknown.
         let heard = all.iter().filter(|it| it.was_open);
         let endpoints = heard.map(|it| it.client.connection().endpoint());
         let mean = |of: &dyn Fn(&throng::net::ReliableEndpoint) -> f64| {

@@ -1,5 +1,5 @@
-//! What befalls the players of `throng client`: another port, as a phone has that changes its network, and a crash, after which
-//! they come back with a new token before the server could have missed them.
+//! Faults of the players of `throng client`: another port, as for a phone that changes its network, and a crash, after which the
+//! player reconnects with a new token before the server could have timed it out.
 
 use std::time::Duration;
 
@@ -7,29 +7,29 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde_json::{Value, json};
 
-/// The share of the time in which anything befalls anybody, so that it is over at the end.
+/// The share of the run in which faults start, so that all are over at the end.
 const FAULT_TIME_SHARE: f64 = 0.9;
 
-/// What befalls a player.
+/// A fault of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientFault {
-    /// It goes on from another port.
+    /// It continues from another port.
     Rebind,
-    /// It crashes, and starts anew.
+    /// It crashes and restarts.
     Restart,
 }
 
-/// What is to befall whom, and what came of it.
+/// The scheduled faults and their results.
 pub(super) struct ClientFaultPlan {
     /// The next at the end.
     schedule: Vec<(Duration, ClientFault)>,
     random: Pcg64Mcg,
-    /// How many were asked for, befell somebody and were got over; by [`ClientFault`].
+    /// Number of requested, started and recovered faults; by [`ClientFault`].
     counts: [[u64; 3]; 2],
 }
 
 impl ClientFaultPlan {
-    /// So many in this time, at times that are the same for the same seed.
+    /// This many faults in this time, at times that depend on the seed only.
     pub fn new([rebinds, restarts]: [u32; 2], within: Duration, seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut due = Vec::new();
@@ -50,8 +50,8 @@ impl ClientFaultPlan {
         }
     }
 
-    /// What befalls whom by now, so long after the beginning: one of those that have nothing else to get over. `None` when nothing
-    /// is due or there is nobody; then it is due later.
+    /// The next scheduled fault up to this time after the start, and its client: one without another fault. `None` if nothing is
+    /// scheduled or no client is available; then it stays scheduled.
     pub fn next(&mut self, now: Duration, idle: &[usize]) -> Option<(usize, ClientFault)> {
         let &(at, mishap) = self.schedule.last()?;
         if at > now || idle.is_empty() {
@@ -62,23 +62,23 @@ impl ClientFaultPlan {
         Some((idle[self.random.random_range(0..idle.len())], mishap))
     }
 
-    /// Whether something is due.
+    /// Whether a fault is scheduled.
     pub fn is_due(&self, now: Duration) -> bool {
         self.schedule.last().is_some_and(|&(at, _)| at <= now)
     }
 
-    /// Somebody got over it.
+    /// Records a recovery.
     pub const fn record_recovery(&mut self, mishap: ClientFault) {
         self.counts[mishap as usize][2] += 1;
     }
 
-    /// Whether all have befallen somebody who got over it.
+    /// Whether all faults started and all clients recovered.
     pub fn is_finished(&self) -> bool {
         let mut counts = self.counts.iter();
         counts.all(|[asked, _, survived]| asked == survived)
     }
 
-    /// What came of one kind.
+    /// The result of one kind.
     pub fn to_json(&self, mishap: ClientFault) -> Value {
         let [asked, befell, survived] = self.counts[mishap as usize];
         json!({ "asked": asked, "begun": befell, "survived": survived })

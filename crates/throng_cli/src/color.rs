@@ -1,4 +1,4 @@
-//! Colours of what goes to stdout: only on a terminal, and only where the user wants them.
+//! Colours on stdout: only on a terminal, and only if the user wants them.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -7,14 +7,14 @@ use clap::builder::styling::{AnsiColor, Style};
 
 use super::error::no_color;
 
-/// A line that says that something is broken, red where stdout is a terminal and `NO_COLOR` is not set.
+/// A failure line, red if stdout is a terminal and `NO_COLOR` is not set.
 pub(super) fn failure_text(line: &str) -> String {
     static IS_COLORED: OnceLock<bool> = OnceLock::new();
     let is_colored = IS_COLORED.get_or_init(|| wants_color(std::io::stdout().is_terminal()));
     painted(AnsiColor::Red.on_default().bold(), line, *is_colored)
 }
 
-/// Whether a stream that is a terminal or not is to have colours.
+/// Whether a stream, a terminal or not, gets colours.
 fn wants_color(is_terminal: bool) -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     is_terminal && !no_color() && !is_dumb

@@ -1,4 +1,4 @@
-//! `throng db`: a store of players, for its operator.
+//! `throng db`: maintenance of a player store.
 
 use std::path::{Path, PathBuf};
 
@@ -70,7 +70,7 @@ impl From<StoreError> for CliError {
 }
 
 impl Db {
-    /// Does what is asked for.
+    /// Runs the subcommand.
     pub(super) fn run(self) -> Result<CliStatus, CliError> {
         match self.action {
             DbAction::Migrate { store } => {

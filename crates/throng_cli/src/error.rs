@@ -1,4 +1,4 @@
-//! The one way in which errors are shown: what is wrong, `file:line:column`, the line, and what would be right.
+//! The common format of errors: the message, `file:line:column`, the line, and the fix.
 //!
 //! ```text
 //! error: unknown field `view_capp`, did you mean `view_cap`?
@@ -8,8 +8,8 @@
 //!    |                                   ^^^^^^^^^
 //!    = help: …
 //! ```
-//! A long line is shown around the wrong words only; its control characters are shown as spaces, so that the carets stand below
-//! the wrong words, and those of names and messages by their number: no file can steer the terminal.
+//! Only the part of a long line around the wrong words is shown. Its control characters are shown as spaces, so that the carets
+//! stay below the wrong words; those of names and messages are shown as escapes, so that no file can control the terminal.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
@@ -54,7 +54,7 @@ impl CliError {
         }
     }
 
-    /// A file that was to be new could not be written.
+    /// A new file could not be written.
     pub(super) fn not_written(file: &Path, error: &io::Error) -> Self {
         let why = match error.kind() {
             io::ErrorKind::AlreadyExists => "there is one already, which stays as it is".to_owned(),
@@ -63,7 +63,7 @@ impl CliError {
         Self::new(format!("could not write {}: {why}", file.display()))
     }
 
-    /// An error at a line and column of a file. The line is read from the file once more, up to a limit.
+    /// An error at a line and column of a file. The line is read from the file again, up to a limit.
     fn in_file(message: &str, file: &str, (line, column): (u32, u32)) -> Self {
         // The message begins with the place, which is shown below it.
         let place = format!("{file}:{line}:{column}: ");
@@ -134,7 +134,7 @@ impl From<ScenError> for CliError {
     }
 }
 
-/// A message that names a file, with the name on one line whatever is in it.
+/// A message with a file name, which is always on one line.
 fn message_with_file(message: &str, file: &str) -> String {
     if file.is_empty() {
         return message.to_owned();
@@ -155,13 +155,13 @@ fn line_of_file(file: &str, line: usize) -> Option<String> {
     )
 }
 
-/// Shows errors on stderr.
+/// Prints errors on stderr.
 #[derive(Clone, Copy, Debug)]
 pub struct Printer {
     color: bool,
 }
 
-/// Characters of a source line that are shown at most, so that they fit 80 columns with the line's number.
+/// Maximum number of characters of a source line, so that they fit 80 columns with the line's number.
 const WIDTH_MAX: usize = 72;
 
 impl Printer {
@@ -180,15 +180,15 @@ impl Printer {
         self.color
     }
 
-    /// Shows an error.
+    /// Prints an error.
     pub fn error(&self, failure: &CliError) {
-        // Nobody is left to tell when stderr is closed.
+        // A closed stderr leaves no way to report.
         let _ = std::io::stderr()
             .lock()
             .write_all(self.render(failure).as_bytes());
     }
 
-    /// Shows what is allowed and probably not meant.
+    /// Prints a warning.
     pub fn warning(&self, doubt: &CliError) {
         let yellow = AnsiColor::Yellow.on_default().bold();
         let text = self.render_as("warning:", yellow, doubt);

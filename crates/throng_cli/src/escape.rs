@@ -1,7 +1,6 @@
-//! Names and texts from outside, made fit to be shown: no file can steer the terminal.
+//! Escapes names and texts from outside, so that no file can control the terminal.
 
-/// The text in one line, with its control characters, and those that turn the direction of writing, as escapes such as
-/// `\u{1b}`.
+/// The text in one line, with its control characters, and those that change the writing direction, as escapes such as `\u{1b}`.
 pub(super) fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -14,7 +13,7 @@ pub(super) fn escaped(text: &str) -> String {
     shown
 }
 
-/// Whether a character acts on what is around it in place of being seen.
+/// Whether a character acts on its surroundings instead of being printed.
 pub(super) fn is_control(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,4 +1,4 @@
-//! Images that the program writes: PNG, row by row, so that memory does not grow with the image.
+//! Writes images: PNG, row by row, so that memory does not grow with the image.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -45,7 +45,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Fails unless a file's name is that of an image.
+/// Fails unless a file name has the extension of an image.
 pub(super) fn check_name(output: &Path) -> Result<(), CliError> {
     let is_png = output
         .extension()

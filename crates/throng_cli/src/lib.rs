@@ -1,4 +1,4 @@
-//! The command line: one file a subcommand.
+//! The command line: one file per subcommand.
 //!
 //! ```text
 //! arguments ──▶ [`Arguments`] ──▶ subcommand ──▶ stdout: data
@@ -7,40 +7,40 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `address.rs` | addresses of other machines, which may have names |
-//! | `network_args.rs` | flags of simulated links |
+//! | `address.rs` | addresses of other machines |
+//! | `network_args.rs` | flags of simulated network conditions |
 //! | `bench/` | `throng bench`: systems and the whole tick under load |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
 //! | `client.rs` | `throng client`: synthetic players from another process |
-//! | `color.rs` | what is broken, in red on a terminal |
-//! | `db.rs` | `throng db`: a store of players, for its operator |
-//! | `escape.rs` | names from outside, made fit to be shown |
-//! | `error.rs` | the one way in which errors are shown |
-//! | `image.rs` | pictures |
-//! | `machine.rs` | what figures were measured on, and when |
+//! | `color.rs` | failures in red on a terminal |
+//! | `db.rs` | `throng db`: maintenance of a player store |
+//! | `escape.rs` | escapes for names from outside |
+//! | `error.rs` | the common format of errors |
+//! | `image.rs` | PNG images |
+//! | `machine.rs` | the machine, build and time of a measurement |
 //! | `manual.rs` | `throng completions`, `throng man` |
 //! | `map/` | `throng map`: info, convert, prepare, render, generate |
-//! | `client_faults.rs` | what befalls synthetic players of another process |
-//! | `outputs.rs` | the files that a run writes, and which they may not be |
-//! | `page/` | pages that show what a run or a bench found |
+//! | `client_faults.rs` | faults of synthetic players of another process |
+//! | `outputs.rs` | checks of output files |
+//! | `page/` | HTML pages of runs and benches |
 //! | `path/` | `throng path`: the algorithms, timed and compared |
 //! | `picture/` | maps with marks and a legend |
-//! | `relay.rs` | `throng relay`: a bad link, as a process between clients and a server |
-//! | `report/` | `throng report`: what a run or a bench found as a page, and two of them side by side |
-//! | `run/` | `throng run`: plays a scenario |
-//! | `scenario.rs` | `throng scenario`: the built-in ones, and a new one to begin with |
+//! | `relay.rs` | `throng relay`: simulated network conditions, as a process between clients and a server |
+//! | `report/` | `throng report`: the results of a run or a bench as a page, and comparisons |
+//! | `run/` | `throng run`: runs a scenario |
+//! | `scenario.rs` | `throng scenario`: the built-in ones, and a template |
 //! | `secret_file.rs` | files with keys and tokens |
-//! | `serve/` | `throng serve`: a scenario to which players come over the network |
+//! | `serve/` | `throng serve`: runs a scenario for players from the network |
 //! | `set.rs` | values for parameters of scenarios |
-//! | `store.rs` | the store that a run keeps its players in |
-//! | `token.rs` | `throng token`: keys, and tokens by which players connect |
-//! | `mirror_check.rs` | what a client holds beside what the server holds |
-//! | `terminal.rs` | what all subcommands share: how they end, and how they meet a terminal |
+//! | `store.rs` | the player store of a run |
+//! | `token.rs` | `throng token`: keys and connect tokens |
+//! | `mirror_check.rs` | comparison of a client's mirror with the server |
+//! | `terminal.rs` | common parts of subcommands: exit status, signals and terminal output |
 //!
-//! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold or was not exercised or a cue could not
-//! do what it says, 2 bad usage or bad input, 130 and 143 interrupted by SIGINT and SIGTERM.
+//! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold or was not exercised or a cue could not do its
+//! action, 2 bad usage or bad input, 130 and 143 interrupted by SIGINT and SIGTERM.
 //!
-//! Invariant: bad input is told through a [`Printer`], with its place when it has one; it never panics.
+//! Invariant: bad input is reported through a [`Printer`], with its place if it has one; it never panics.
 
 mod address;
 mod bench;
@@ -176,7 +176,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Runs the program on the arguments of the process and gives its exit code.
+/// Runs the program on the arguments of the process and returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     let printer = Printer::for_stderr();
@@ -263,7 +263,7 @@ fn add_tip(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Whether a name is that of a scenario rather than of a subcommand.
+/// Whether a name is that of a scenario instead of a subcommand.
 fn is_scenario(name: &str) -> bool {
     let extension = std::path::Path::new(name).extension();
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("ron"))
@@ -278,16 +278,16 @@ fn whole_number(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
-/// Whoever reads along: the log, and Tracy in a program that is built for it.
+/// Sets up tracing: the log, and Tracy in a build that has it.
 fn install_log(output: Output) {
     let subscriber = tracing_subscriber::registry().with(log_layer(output));
     #[cfg(feature = "tracy")]
     let subscriber = subscriber.with(tracing_tracy::TracyLayer::default());
-    // A log that is there already, as in a test, stays.
+    // An existing log, as in a test, stays.
     let _ = subscriber.try_init();
 }
 
-/// The log goes to stderr. `RUST_LOG` rules over `-q` and `-v`.
+/// The log goes to stderr. `RUST_LOG` overrides `-q` and `-v`.
 fn log_layer<S: Subscriber + for<'span> LookupSpan<'span>>(output: Output) -> impl Layer<S> {
     let level = match (output.quiet, output.verbose) {
         (true, _) => LevelFilter::ERROR,

@@ -1,4 +1,4 @@
-//! What figures were measured on, and when.
+//! The machine, build and time of a measurement.
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,16 +19,16 @@ pub(crate) struct Machine {
     pub cores: usize,
     pub os: String,
     pub memory_bytes: Option<u64>,
-    /// The threads that systems were told to use.
+    /// The number of threads given to the systems.
     pub threads: usize,
     /// When the measurement began, in UTC: `2026-05-04T13:02:01Z`.
     pub date: String,
-    /// How many threads of all programs ran or waited on average in the minute before.
+    /// The load average of the minute before.
     pub load_average: Option<f64>,
 }
 
 impl Machine {
-    /// This machine, now.
+    /// The current machine.
     pub(super) fn current(threads: usize) -> Self {
         Self {
             throng: env!("CARGO_PKG_VERSION").to_owned(),
@@ -47,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// A few lines for a person.
+    /// A few lines of text.
     pub(super) fn lines(&self) -> Vec<String> {
         let load = self
             .load_average
@@ -68,7 +68,7 @@ impl Machine {
         ]
     }
 
-    /// What of another measurement's machine and build is not the same here, a sentence each.
+    /// Differences to another measurement's machine and build, a sentence each.
     pub(super) fn differences(&self, other: &Self) -> Vec<String> {
         let texts = [
             ("CPU", &self.cpu, &other.cpu),
@@ -100,7 +100,7 @@ impl Machine {
     }
 }
 
-/// How many threads ran or waited on average in the last minute, where the system tells.
+/// The load average of the last minute, if the system provides it.
 fn load_average() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// A tick allocates little, but what it does allocate comes from many threads, and a long run must not fragment.
+/// A tick allocates little, but from many threads, and a long run must not fragment.
 #[cfg(not(feature = "count-alloc"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

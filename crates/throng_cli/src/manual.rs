@@ -1,4 +1,4 @@
-//! `throng completions` and `throng man`: what shells and `man` need to know of the command line, made from the command line itself.
+//! `throng completions` and `throng man`: shell completions and man pages, generated from the command line.
 
 use std::path::PathBuf;
 

@@ -1,11 +1,11 @@
-//! What `throng run --memory` prints: who holds how much.
+//! The output of `throng run --memory`: memory by module.
 
 use std::fmt::Write;
 
 use throng_scenario::{LeakSummary, LeakedAllocations, MemorySummary};
 
-/// Modules by size, each also by object, player and link of the run's end, of which there are `per`; then what else the process has
-/// grown by. 80 columns.
+/// Modules by size, each also per object, player and link at the end of the run, whose numbers are in `per`; then the other
+/// growth of the process. 80 columns.
 pub(super) fn memory_table(memory: &MemorySummary, per: [u64; 3]) -> String {
     let whole = memory.grown_bytes.or(memory.allocated_bytes);
     let mut text = format!(
@@ -64,7 +64,7 @@ fn by_size(memory: &MemorySummary) -> Vec<(&'static str, u64)> {
     modules
 }
 
-/// What a run did not give back, by function. 80 columns but for names and callers.
+/// Memory that a run leaked, by function. 80 columns, except for names and callers.
 pub(super) fn leak_lines(leaks: &LeakSummary) -> String {
     let mut text = format!(
         "\nstill allocated after all players left: {:.0} kB; the largest:",

@@ -1,12 +1,12 @@
-//! What a client holds beside what the server holds: asked over a connection of its own, on loopback, for tests.
+//! Comparison of a client's mirror with the server: over a separate loopback connection, for tests.
 //!
-//! A client sends its mirror as the packet that would make one like it; the server makes it, and compares that with its world. A
-//! question is a line; that about a mirror has so many bytes behind it as it says. The answer is a line.
+//! A client sends its mirror as the packet that would create an equal one; the server creates it, and compares it with its world.
+//! A request is a line; the request about a mirror is followed by the given number of bytes. The reply is a line.
 //!
-//! | question | answer |
+//! | request | reply |
 //! |---|---|
-//! | `rest` | `resting`, once the crowds were told to stand still, for good |
-//! | `mirror PLAYER BYTES` | `same`, `differs: ` and in what, or `away` where the player has no session |
+//! | `rest` | `resting`, once all crowds stand still, for good |
+//! | `mirror PLAYER BYTES` | `same`, `differs: ` and the difference, or `away` if the player has no session |
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -26,13 +26,13 @@ use throng::wire::{
 };
 use throng::world::PlayerId;
 
-/// Questions that wait for the next tick, at most.
+/// Maximum number of requests pending for the next tick.
 const REQUESTS_MAX: usize = 64;
 
-/// How long either end waits for the other.
+/// Timeout of each end.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A question, and where its answer goes.
+/// A request, and the channel of its reply.
 struct MirrorCheckRequest {
     query: MirrorCheckQuery,
     reply: SyncSender<String>,
@@ -50,7 +50,7 @@ pub(super) struct MirrorCheckServer {
 }
 
 impl MirrorCheckServer {
-    /// Answers questions that come to an address of this machine from now on.
+    /// Answers requests at a loopback address from now on.
     pub fn listen(address: SocketAddr) -> Result<Self, CliError> {
         let named =
             |what: &dyn std::fmt::Display| CliError::new(format!("--truth {address}: {what}"));
@@ -63,7 +63,7 @@ impl MirrorCheckServer {
         let address = listener.local_addr().map_err(|error| named(&error))?;
         let (ask, asked) = sync_channel(REQUESTS_MAX);
         thread::spawn(move || {
-            // One after the other: whoever asks is a test.
+            // One after the other: the only clients are tests.
             for stream in listener.incoming().flatten() {
                 if let Err(error) = serve_connection(&stream, &ask) {
                     tracing::debug!(%error, "mirror check reply not sent");
@@ -76,7 +76,7 @@ impl MirrorCheckServer {
         })
     }
 
-    /// Answers what was asked since the last tick. Whether somebody asked that the world comes to rest.
+    /// Answers requests since the last tick. Returns whether a request asked the world to come to rest.
     pub fn handle_requests(&self, world: &World) -> bool {
         let mut rests = false;
         for MirrorCheckRequest {
@@ -91,7 +91,7 @@ impl MirrorCheckServer {
                 }
                 MirrorCheckQuery::Mirror(player, packet) => compare_packet(world, player, &packet),
             };
-            // Nobody waits for it any more, where it cannot be sent.
+            // If the reply cannot be sent, the requester is gone.
             let _ = answer.try_send(text);
         }
         rests
@@ -110,7 +110,7 @@ fn compare_packet(world: &World, player: PlayerId, packet: &[u8]) -> String {
     }
 }
 
-/// Hears questions until there are no more, and has them answered in their order.
+/// Reads requests until there are no more, and replies in their order.
 fn serve_connection(stream: &TcpStream, ask: &SyncSender<MirrorCheckRequest>) -> io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
@@ -119,7 +119,7 @@ fn serve_connection(stream: &TcpStream, ask: &SyncSender<MirrorCheckRequest>) ->
         let (answer, answered) = sync_channel(REQUESTS_MAX);
         scope.spawn(move || {
             for text in answered {
-                // Whoever asked is gone, and the next question ends it.
+                // The requester is gone, and the next request ends the loop.
                 let _: io::Result<()> = writeln!(&*stream, "{text}");
             }
         });
@@ -139,7 +139,7 @@ fn serve_connection(stream: &TcpStream, ask: &SyncSender<MirrorCheckRequest>) ->
     })
 }
 
-/// The next question; none at the end.
+/// The next request; none at the end.
 fn read_query(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<MirrorCheckQuery>> {
     let mut line = String::new();
     if reader.by_ref().take(100).read_line(&mut line)? == 0 {
@@ -177,16 +177,16 @@ impl MirrorCheckClient {
         })
     }
 
-    /// Asks that the world comes to rest.
+    /// Requests that the world comes to rest.
     pub fn request_halt(&mut self) -> io::Result<String> {
         self.stream.get_mut().write_all(b"rest\n")?;
         self.read_reply()
     }
 
-    /// What the server says of what players hold, in their order.
+    /// The server's replies about the mirrors of players, in their order.
     pub fn compare(&mut self, held: &[(u64, &Mirror)]) -> io::Result<Vec<String>> {
         let mut answers = Vec::with_capacity(held.len());
-        // No more than it takes without an answer.
+        // At most as many as the server accepts without a reply being read.
         for some in held.chunks(REQUESTS_MAX / 2) {
             let mut questions = Vec::new();
             for (player, mirror) in some {
@@ -209,7 +209,7 @@ impl MirrorCheckClient {
     }
 }
 
-/// The packet that makes a mirror like this one.
+/// The packet that creates a mirror equal to this one.
 fn mirror_packet(mirror: &Mirror) -> Vec<u8> {
     let header = PacketHeader {
         channel: Channel::Reliable,

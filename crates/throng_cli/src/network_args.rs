@@ -1,4 +1,4 @@
-//! Flags of a simulated link, which are the same wherever there is one.
+//! Flags of simulated network conditions, shared by several subcommands.
 
 use super::whole_number;
 use throng_net::conditioner::{LossModel, NetworkConditioner};
@@ -24,7 +24,7 @@ pub(super) struct NetworkArgs {
 }
 
 impl NetworkArgs {
-    /// What it does; none where it does nothing.
+    /// The conditions; none if they have no effect.
     pub fn conditioner(self) -> Option<NetworkConditioner> {
         if self.loss == 0.0 && self.delay_ms == 0 && self.jitter_ms == 0 {
             return None;

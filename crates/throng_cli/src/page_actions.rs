@@ -1,23 +1,23 @@
-//! What pages ask to be done in a scenario that is served: cues, as its script has them.
+//! Actions that pages request in a served scenario: cues, as in its script.
 
 use ron::extensions::Extensions;
 
 use throng_inspect::{ActionPreset, Inspector};
 use throng_scenario::{LoadedScenario, Scenario, ScenarioRun};
 
-/// Proposals of each sort, at most.
+/// Maximum number of presets of each sort.
 const PRESETS_MAX: usize = 32;
 
-/// How many come when a crowd is spawned.
+/// Size of a crowd spawned by a preset.
 const SPAWN_COUNT: u32 = 50;
 
-/// The longest name of a proposal, in characters.
+/// Maximum length of a preset's label, in characters.
 const NAME_MAX: usize = 60;
 
-/// What a page proposes: the cues of the script, and crowds like those of the cast.
+/// The presets of a page: the cues of the script, and crowds like those of the cast.
 pub(super) fn action_presets(loaded: &LoadedScenario) -> Vec<ActionPreset> {
     let Scenario { script, cast, .. } = &loaded.scenario;
-    // As scenarios are written: without the brackets that their reader needs not.
+    // In the format of scenarios, without optional brackets.
     let options = ron::Options::default()
         .with_default_extension(Extensions::UNWRAP_NEWTYPES)
         .with_default_extension(Extensions::UNWRAP_VARIANT_NEWTYPES)
@@ -56,7 +56,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Hands what pages asked for to the scenario, and tells them what came of what they asked before. Between two ticks.
+/// Passes the actions that pages requested to the scenario, and sends them the outcomes of earlier ones. Runs between two ticks.
 pub(super) fn run_page_actions(playing: &mut ScenarioRun) {
     let outcomes = playing.take_action_results();
     let tick = playing.tick();

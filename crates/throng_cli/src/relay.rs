@@ -1,11 +1,11 @@
-//! `throng relay`: a bad link, as a process between clients and a server.
+//! `throng relay`: simulated network conditions, as a process between clients and a server.
 //!
 //! ```text
 //! clients ──▶ front socket ──▶ up ──▶ a socket a client ──▶ server
 //!         ◀──              ◀── down ◀──                 ◀──
 //! ```
-//! To the server each client is an address of its own, and one that changes its port is a new one, as through a router. What is carried is
-//! not looked at, so clients of any kind may be behind it.
+//! To the server each client has its own address, and one that changes its port is a new one, as through a router. Datagrams are
+//! not parsed, so any kind of client works.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -56,22 +56,22 @@ they are sent at the same times.
 
 Exit codes: 0 stopped as requested; 2 no socket.";
 
-/// Between two looks at what arrives.
+/// Time between two polls of the sockets.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Clients at once; of more nothing is passed on.
+/// Maximum number of clients; datagrams of further ones are dropped.
 const CLIENTS_MAX: usize = 16_384;
 
-/// Datagrams under way, in each direction of a client; more are lost.
+/// Datagrams in flight, in each direction of a client; further ones are dropped.
 const IN_FLIGHT_MAX: usize = 4_096;
 
-/// A client of which nothing was heard for so long is forgotten.
+/// Idle time after which a client is removed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Longer than any datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_536;
 
-/// What came to one end, and what of it got to the other.
+/// Datagrams received at one end, and those delivered to the other.
 #[derive(Clone, Copy, Debug, Default)]
 struct ForwardedCounts {
     datagrams: u64,
@@ -79,7 +79,7 @@ struct ForwardedCounts {
     arrived: u64,
 }
 
-/// A client, with a socket that is its own towards the server.
+/// A client, with its own socket towards the server.
 struct RelayedClient {
     socket: UdpSocket,
     /// Up and down.
@@ -89,7 +89,7 @@ struct RelayedClient {
     reader: JoinHandle<()>,
 }
 
-/// All that is passed on.
+/// All relay state.
 struct RelayState {
     front: UdpSocket,
     to: SocketAddr,
@@ -100,7 +100,7 @@ struct RelayState {
     client_count: u64,
     /// Up and down.
     forwarded: [ForwardedCounts; 2],
-    /// Datagrams of clients for whom there was no room.
+    /// Datagrams of clients beyond the limit.
     refused: u64,
 }
 
@@ -108,7 +108,7 @@ const UP: usize = 0;
 const DOWN: usize = 1;
 
 impl Relay {
-    /// Passes packets on, and says how many.
+    /// Relays packets, and prints counters.
     pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let failed = |error: io::Error| {
             CliError::new(format!(
@@ -156,7 +156,7 @@ impl Relay {
     }
 }
 
-/// Passes on what comes, until it is time.
+/// Relays packets until the time is up.
 async fn forward(lines: Rc<RefCell<RelayState>>, until: Option<Duration>) -> io::Result<()> {
     let front = lines.borrow().front.try_clone()?;
     let front = read(front, {
@@ -171,7 +171,7 @@ async fn forward(lines: Rc<RefCell<RelayState>>, until: Option<Duration>) -> io:
     Ok(())
 }
 
-/// Has what comes to a socket taken, from now on.
+/// Starts to receive from a socket.
 fn read(
     socket: UdpSocket,
     mut take: impl FnMut(SocketAddr, &[u8]) + 'static,
@@ -182,7 +182,7 @@ fn read(
         loop {
             match socket.recv_from(&mut buffer).await {
                 Ok((length, from)) => take(from, &buffer[..length]),
-                // Nobody is at the other end, for now.
+                // The other end is unreachable for now.
                 Err(error) => {
                     tracing::debug!(%error, "datagram receive failed");
                     tokio::time::sleep(POLL_INTERVAL).await;
@@ -199,7 +199,7 @@ fn socket_at(address: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 impl RelayedClient {
-    /// Of a client, to the server.
+    /// From a client to the server.
     fn open(lines: &Rc<RefCell<RelayState>>, client: SocketAddr) -> io::Result<Self> {
         let RelayState {
             to,
@@ -234,7 +234,7 @@ impl RelayedClient {
 }
 
 impl RelayState {
-    /// Takes what a client sent; whoever was not heard before gets a line.
+    /// Handles a datagram of a client; a new client gets a socket.
     fn receive_from_client(lines: &Rc<RefCell<Self>>, from: SocketAddr, datagram: &[u8]) {
         let (is_known, count) = {
             let lines = lines.borrow();
@@ -260,7 +260,7 @@ impl RelayState {
         u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Sends a datagram of a client, or for it, on its way.
+    /// Queues a datagram from or to a client.
     fn send(&mut self, client: SocketAddr, way: usize, datagram: &[u8]) {
         let now_us = self.now_us();
         let Some(line) = self.clients_by_address.get_mut(&client) else {
@@ -275,7 +275,7 @@ impl RelayState {
         }
     }
 
-    /// Hands over what arrives by now, and forgets who is gone.
+    /// Delivers scheduled datagrams, and removes idle clients.
     fn deliver(&mut self) {
         let now_us = self.now_us();
         let now = Duration::from_micros(now_us);
@@ -290,7 +290,7 @@ impl RelayState {
                 paths: [up, down],
                 ..
             } = line;
-            // What the system does not take is lost like anything else.
+            // Datagrams refused by the system are lost like others.
             while up.receive(now_us, |_, datagram| {
                 passed[UP].arrived += u64::from(socket.send(datagram).is_ok());
             }) {}

@@ -1,4 +1,4 @@
-//! `throng scenario`: the built-in scenarios, shown and copied, and a new one to begin with.
+//! `throng scenario`: the built-in scenarios, listed and copied, and a template.
 
 use std::fs::File;
 use std::io::Write;
@@ -38,7 +38,7 @@ enum ScenarioAction {
 }
 
 impl Scenarios {
-    /// Lists, shows or writes.
+    /// Lists, prints or writes.
     pub(super) fn run(self) -> Result<CliStatus, CliError> {
         match self.action {
             ScenarioAction::List => list()?,

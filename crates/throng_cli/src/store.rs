@@ -1,4 +1,4 @@
-//! The store that a run keeps its players in.
+//! The player store of a run.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -55,7 +55,7 @@ pub(super) struct RunStore {
 }
 
 impl RunStore {
-    /// The files that belong to the store, which nothing else may write.
+    /// The files of the store, which no other output may overwrite.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let path = self.store.as_deref().filter(|url| !is_postgres(url));
         let path = path.map(path_of);
@@ -63,9 +63,8 @@ impl RunStore {
         path.map_or_else(Vec::new, |path| of(path).to_vec())
     }
 
-    /// Has a run keep its players. Opens the store once, so that what is wrong with it is told before the run begins, and adds
-    /// its output to the `files` that are emptied then. What is given back says, after the run, whether players could not be
-    /// saved.
+    /// Adds a player store to a run. Opens the store once, so that its errors are reported before the run begins, and adds its
+    /// output to the `files` that are emptied then. The result reports, after the run, whether players could not be saved.
     pub(super) fn add_to(
         &self,
         options: &mut RunOptions,
@@ -121,7 +120,7 @@ fn is_postgres(address: &str) -> bool {
     address.starts_with("postgres:") || address.starts_with("postgresql:")
 }
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Debug)]
 pub(super) enum StoreAddress {
     /// In a file.
@@ -132,7 +131,7 @@ pub(super) enum StoreAddress {
 }
 
 impl StoreAddress {
-    /// What an address means that the command line has under this name.
+    /// The store address of this command line value.
     pub(super) fn parse(address: &str, name: &str) -> Result<Self, CliError> {
         if is_postgres(address) {
             server(address, name)
@@ -172,7 +171,7 @@ fn path_of(url: &str) -> &str {
     url.strip_prefix("sqlite:").unwrap_or(url)
 }
 
-/// A line a transaction, in one write: the file has whole lines whenever the process ends, but for the last one.
+/// A line per transaction, in one write: the file has whole lines whenever the process ends, except for the last one.
 fn log_acknowledged(log: &Mutex<BufWriter<File>>, mut saved: MessageReader<PlayersSaved>) {
     let Ok(mut log) = log.lock() else {
         return;

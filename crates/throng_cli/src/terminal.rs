@@ -1,4 +1,4 @@
-//! What all subcommands share: how they end, and how they meet a terminal.
+//! Common parts of subcommands: exit status, signals and terminal output.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub enum CliStatus {
     Failed,
     /// Stopped by a signal, with what there was so far; the exit code is 128 and the signal's number.
     Interrupted(u8),
-    /// Bad usage or bad input, which has been told.
+    /// Bad usage or bad input, which has been reported.
     InvalidInput,
 }
 
@@ -35,7 +35,7 @@ impl From<CliStatus> for ExitCode {
     }
 }
 
-/// Writes a line of data to stdout. That nobody reads it any more, as behind `| head`, is no error.
+/// Writes a line of data to stdout. A closed stdout, as with `| head`, is no error.
 pub(super) fn print(line: &str) -> Result<(), CliError> {
     match writeln!(std::io::stdout().lock(), "{line}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CliError::new(format!(
@@ -45,29 +45,29 @@ pub(super) fn print(line: &str) -> Result<(), CliError> {
     }
 }
 
-/// Writes a line of what is wrong to stderr.
+/// Writes an error line to stderr.
 pub(super) fn print_failure(line: &str) {
-    // Nobody is left to tell when stderr is closed.
+    // A closed stderr leaves no way to report.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// Set by Ctrl-C and by a request to terminate: what runs ends after its tick or its query, with what it has.
+/// Set by Ctrl-C and by a request to terminate: the command ends after its tick or its query, with its results so far.
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// The exit code of the signal that came last; 0 before the first.
 static INTERRUPT_CODE: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// The exit code of a shell for what Ctrl-C ended.
+/// The exit code of a shell after Ctrl-C.
 const SIGINT_CODE: u8 = 130;
 
-/// The signals that ask to end, with their exit codes.
+/// The signals that request the end, with their exit codes.
 const SIGNALS: [(i32, u8); 2] = [(SIGINT, SIGINT_CODE), (SIGTERM, 143)];
 
-/// From now on Ctrl-C and a request to terminate only ask to end; the second of them ends the program at once.
+/// From now on Ctrl-C and a request to terminate only request the end; the second of them ends the program at once.
 pub(super) fn listen_for_interrupt() {
     for (signal, code) in SIGNALS {
-        // Where signals cannot be had, they end the program as ever. The order matters: the first signal is to find the
-        // flag unset.
+        // Without signal handlers, signals end the program as usual. The order matters: the first signal must find the flag
+        // unset.
         let _ = flag::register_conditional_shutdown(signal, code.into(), INTERRUPTED.clone())
             .and_then(|_| flag::register_usize(signal, INTERRUPT_CODE.clone(), code.into()))
             .and_then(|_| flag::register(signal, INTERRUPTED.clone()));
@@ -78,7 +78,7 @@ pub(super) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// How what was interrupted ends.
+/// The status of an interrupted command.
 pub(super) fn interrupted_status() -> CliStatus {
     let code = u8::try_from(INTERRUPT_CODE.load(Ordering::Relaxed));
     CliStatus::Interrupted(code.ok().filter(|&code| code > 0).unwrap_or(SIGINT_CODE))
@@ -95,8 +95,8 @@ pub(super) fn threads(count: usize) -> String {
 /// The widest line that is printed.
 pub(super) const WIDTH: usize = 80;
 
-/// A line in lines of at most 80 columns, of which all but the first are set in; one that fits stays as it is. A word that is
-/// longer than a line stays whole.
+/// Wraps a line at 80 columns, with an indent from the second line on; a line that fits stays as it is. A word that is longer
+/// than a line stays whole.
 pub(super) fn wrapped(line: &str, indent: usize) -> String {
     if line.chars().count() <= WIDTH {
         return line.to_owned();

@@ -1,4 +1,4 @@
-//! `throng token`: keys of servers, and tokens by which players connect.
+//! `throng token`: keys of servers, and connect tokens.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -73,7 +73,7 @@ impl KeyFile {
     }
 }
 
-/// A token for one player, from now on.
+/// A token for one player, valid from now on.
 pub(super) fn issue(
     player: u64,
     servers: Vec<SocketAddr>,
@@ -90,7 +90,7 @@ pub(super) fn issue(
 }
 
 impl TokenCommand {
-    /// Prints a token, or makes a key.
+    /// Prints a token, or writes a key.
     pub(super) fn run(self) -> Result<CliStatus, CliError> {
         if let Some(path) = &self.new_key {
             let key = SecretKey::random().map_err(|error| CliError::new(error.to_string()))?;
@@ -105,7 +105,7 @@ impl TokenCommand {
     }
 }
 
-/// Writes a key where there is no file yet, so that none is lost; on Unix only its owner reads it.
+/// Writes a key to a new file only, so that none is overwritten; on Unix only its owner can read it.
 fn write_key(path: &Path, digits: &str) -> Result<(), CliError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);

@@ -1,4 +1,4 @@
-//! `--trace`: what every set and system of the first ticks took, as a file that Perfetto and Chrome show.
+//! `--trace`: the times of every set and system in the first ticks, as a file for Perfetto and Chrome.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -19,11 +19,11 @@ use tracing_subscriber::registry::LookupSpan;
 use super::outputs::{open, truncate};
 use super::{CliError, Output, log_layer};
 
-/// Ticks that are traced: what they make is bounded, and as much as a viewer shows with ease.
+/// Number of traced ticks: their data is bounded, and small enough for a viewer.
 pub(super) const TRACE_TICKS_MAX: u64 = 1_000;
 
-/// A trace on its way to its file. Outlives what it is of: spans are closed with the app that has them, and the subscriber that
-/// made them must be this thread's still.
+/// A trace and its file. It outlives the traced app: spans are closed with the app that has them, while the subscriber that
+/// created them must still be this thread's.
 pub(super) struct RunTrace {
     /// Until the file ends.
     file: Option<FlushGuard>,
@@ -33,7 +33,7 @@ pub(super) struct RunTrace {
 }
 
 impl RunTrace {
-    /// Begins one of what this thread does from now on: before the app is built, whose systems have their spans from then.
+    /// Starts a trace of this thread: before the app is built, whose systems get their spans then.
     pub fn start(path: &Path, output: Output) -> Result<Self, CliError> {
         let (file, _) = open(path)?;
         truncate(std::slice::from_ref(&file))?;
@@ -69,14 +69,14 @@ impl RunTrace {
         })
     }
 
-    /// Ends the file with the last tick that is traced.
+    /// Ends the file with the last traced tick.
     pub fn after_tick(&mut self, tick: u64) {
         if tick >= TRACE_TICKS_MAX {
             self.file = None;
         }
     }
 
-    /// Ends the file, and tells what could not be written.
+    /// Ends the file, and reports write errors.
     pub fn finish(&mut self) -> Result<(), CliError> {
         self.file = None;
         let error = self.error.get();
@@ -87,12 +87,12 @@ impl RunTrace {
     }
 }
 
-/// What a trace shows: sets, systems and schedules, and the log; no look at whether a system is to run.
+/// The filter of a trace: sets, systems and schedules, and the log; not the run conditions.
 fn is_traced(of: &Metadata) -> bool {
     *of.level() <= LevelFilter::INFO && of.name() != "check_conditions"
 }
 
-/// A file of which the first error is kept, and to which nothing is written after it.
+/// A file that keeps its first error, and accepts no writes after it.
 struct FirstErrorFile {
     file: File,
     error: Arc<OnceLock<io::Error>>,
@@ -103,7 +103,7 @@ impl Write for FirstErrorFile {
         if self.error.get().is_none()
             && let Err(error) = self.file.write_all(bytes)
         {
-            // Whoever writes to it would panic of an error.
+            // The writer would panic on an error.
             let _ = self.error.set(error);
         }
         Ok(bytes.len())
@@ -114,7 +114,7 @@ impl Write for FirstErrorFile {
     }
 }
 
-/// The field `name` of a span, which tells one system or set from another.
+/// The field `name` of a span, which identifies a system or set.
 struct SpanName(String);
 
 /// Keeps the names of spans.

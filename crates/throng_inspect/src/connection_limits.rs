@@ -1,9 +1,9 @@
-//! Limits of open connections: in all and per peer, and a reserve for probes.
+//! Limits on open connections: in all and per peer, with a reserve for probes.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// The most open connections of one peer.
+/// Maximum number of open connections per peer.
 pub const CONNECTIONS_PER_PEER_MAX: usize = 48;
 
 /// Connections beyond the limits, for probes only; a new one closes the oldest.
@@ -19,7 +19,7 @@ pub(super) struct PeerConnectionLimits {
 }
 
 impl PeerConnectionLimits {
-    /// No connection is open.
+    /// Whether no connection is open.
     pub fn new(all_max: usize, of_peer_max: usize) -> Self {
         Self {
             open_max: all_max,

@@ -1,20 +1,20 @@
-//! What is measured, and the text in which Prometheus reads it (its text format, version 0.0.4).
+//! Metric families and their Prometheus text format, version 0.0.4.
 //!
-//! Invariants: a name stands once, with its help and type in front of its samples; no two samples of it have the same labels; a
-//! text is UTF-8, its lines end in a line feed each.
+//! Invariants: a name appears once, with its help and type before its samples; no two samples of a name have the same labels; the
+//! text is UTF-8, and each line ends with a line feed.
 
 use std::fmt::Write as _;
 
-/// What the numbers of a family are.
+/// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricType {
-    /// Grows, or begins anew with the process.
+    /// Only grows; restarts at 0 with the process.
     Counter,
     /// Goes up and down.
     Gauge,
-    /// How many values were at most so large, for several sizes; their sum and their number.
+    /// Cumulative counts of values for several upper bounds, with the sum and the number of values.
     Histogram,
-    /// The sum of values, and their number.
+    /// The sum of values and their number.
     Summary,
 }
 
@@ -29,10 +29,10 @@ impl MetricType {
     }
 }
 
-/// One number.
+/// One sample.
 #[derive(Clone, Debug, PartialEq)]
 struct MetricSample {
-    /// What stands behind the family's name: `_bucket`, `_sum`, `_count`, or nothing.
+    /// The suffix of the family's name: `_bucket`, `_sum`, `_count`, or nothing.
     suffix: &'static str,
     labels: Vec<(&'static str, String)>,
     value: f64,
@@ -48,8 +48,8 @@ pub struct MetricFamily {
 }
 
 impl MetricFamily {
-    /// A family without samples. Its name is of letters, digits and underscores, with the unit last, and `_total` behind it
-    /// where it counts.
+    /// A family without samples. Its name consists of letters, digits and underscores, ends with the unit, and for counters with
+    /// `_total` after that.
     #[must_use]
     pub const fn new(name: &'static str, kind: MetricType, help: &'static str) -> Self {
         Self {
@@ -66,14 +66,14 @@ impl MetricFamily {
         self.name
     }
 
-    /// Adds a number without labels.
+    /// Adds a sample without labels.
     #[must_use]
     pub fn value(mut self, value: f64) -> Self {
         self.push("", Vec::new(), value);
         self
     }
 
-    /// Adds numbers, each with its value of a label.
+    /// Adds samples, each with its value of a label.
     #[must_use]
     pub fn by_label<L: Into<String>>(
         mut self,
@@ -86,7 +86,7 @@ impl MetricFamily {
         self
     }
 
-    /// Adds a histogram: how many values were at most so large, for ascending sizes, and the sum and number of all.
+    /// Adds a histogram: cumulative counts for ascending upper bounds, and the sum and number of all values.
     #[must_use]
     pub fn histogram(mut self, buckets: &[(f64, u64)], sum: f64, count: u64) -> Self {
         for &(most, below) in buckets {
@@ -98,7 +98,7 @@ impl MetricFamily {
         self
     }
 
-    /// Adds the sum and the number of some values with their labels.
+    /// Adds the sum and the number of values with their labels.
     #[must_use]
     pub fn summary<L: Into<String>>(
         mut self,
@@ -122,14 +122,14 @@ impl MetricFamily {
     }
 }
 
-/// The text of all families, one behind the other. O(samples).
+/// The text of all families in order. O(samples).
 #[must_use]
 pub fn exposition<'a>(families: impl IntoIterator<Item = &'a MetricFamily>) -> String {
     let mut text = String::new();
     for family in families {
         let MetricFamily { name, help, .. } = family;
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
-        // To write to a string never fails.
+        // Writing to a string never fails.
         let _ = writeln!(text, "# HELP {name} {help}");
         let _ = writeln!(text, "# TYPE {name} {}", family.kind.as_str());
         for sample in &family.samples {
@@ -149,7 +149,7 @@ pub fn exposition<'a>(families: impl IntoIterator<Item = &'a MetricFamily>) -> S
     text
 }
 
-/// As the format has it.
+/// Formats a number as the text format requires.
 fn format_number(value: f64) -> String {
     if value.is_nan() {
         "NaN".to_owned()

@@ -1,4 +1,4 @@
-//! What a page draws, as bytes: the crowd as dots, and the map behind it.
+//! Binary frames for pages: the crowd as dots, and the map behind it.
 //!
 //! All numbers are little endian.
 //!
@@ -7,23 +7,23 @@
 //!       u32 id × count · u16 x × count · u16 y × count · u8 kind × count · u8 team × count
 //! map:  u32 2 · u32 scene · u32 width · u32 height · f32 metres a pixel · u8 blocked × width × height
 //! ```
-//! Positions are shares of the scene's size in 65,535ths. A team is 0 for none, else one more than its number modulo 255. A pixel
-//! says how much of it is blocked: 255 all.
+//! Positions are fractions of the scene's size in 65,535ths. A team is 0 for none, otherwise 1 plus its number modulo 255. A
+//! pixel is the blocked share of its area: 255 is all.
 
 use glam::Vec2;
 
 use throng::map::TileMap;
 
-/// Bytes in front of the dots: a multiple of four, so that what follows can be read as it lies.
+/// Bytes of the header of a frame: a multiple of four, so that the arrays behind it are aligned.
 pub const DOTS_HEAD_BYTES: usize = 32;
 
-/// Bytes of a dot.
+/// Bytes per dot.
 pub const DOT_BYTES: usize = 10;
 
-/// Pixels of a map's longer side, at most.
+/// Maximum number of pixels of a map's longer side.
 const MAP_SIDE_MAX: u32 = 1_024;
 
-/// Tiles that are looked at along each side of a pixel, at most.
+/// Maximum number of tiles sampled along each side of a pixel.
 const SAMPLES_MAX: u32 = 4;
 
 /// An object as a dot.
@@ -31,11 +31,11 @@ const SAMPLES_MAX: u32 = 4;
 pub struct Dot {
     /// Its number in its scene.
     pub id: u32,
-    /// Where it is, in metres.
+    /// Its position, in metres.
     pub at: Vec2,
-    /// The number of its kind; what is beyond 255 shows as that.
+    /// The number of its kind; clamped to 255 in the frame.
     pub kind: u8,
-    /// As in the frame.
+    /// The team as encoded in the frame.
     pub team: u8,
 }
 
@@ -50,7 +50,7 @@ pub fn dots_frame(scene: u32, tick: u64, size_m: Vec2, dots: &[Dot]) -> Vec<u8> 
     bytes.extend(size_m.y.to_le_bytes());
     bytes.extend((dots.len() as u32).to_le_bytes());
     bytes.extend(0u32.to_le_bytes());
-    // What is no number, or lies outside, becomes the nearest that can be shown.
+    // NaN and positions outside are clamped to the nearest valid value.
     let share = |at: f32, size: f32| (at / size.max(f32::MIN_POSITIVE) * 65_535.0).round() as u16;
     for dot in dots {
         bytes.extend_from_slice(&dot.id.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Values by cells of a scene, and the bytes in which a page is told them.
+//! Values per cell of a scene, and their binary frame for pages.
 //!
 //! All numbers are little endian.
 //!
@@ -10,7 +10,7 @@ use glam::Vec2;
 
 use super::protocol::HeatOf;
 
-/// Cells along a side, at most: where a scene has more, four and four become one.
+/// Maximum number of cells along a side: in larger scenes, blocks of four cells are merged.
 const SIDE_MAX: f32 = 128.0;
 
 /// A value for each cell of a scene.
@@ -24,7 +24,7 @@ pub(super) struct HeatGrid {
 }
 
 impl HeatGrid {
-    /// Zeros. Sizes that make no sense count as one cell.
+    /// All zeros. Invalid sizes count as one cell.
     pub fn new(size_m: Vec2, cell_m: f32) -> Self {
         let size_m = size_m.max(Vec2::splat(f32::MIN_POSITIVE));
         let mut cell_m = cell_m;
@@ -43,15 +43,15 @@ impl HeatGrid {
         }
     }
 
-    /// Adds to the cell of a place; what lies outside counts for the nearest one.
+    /// Adds to the cell of a position; positions outside count for the nearest cell.
     pub fn add(&mut self, at_m: Vec2, value: f32) {
-        // The cast saturates, and takes what is no number for 0.
+        // The cast saturates, and turns NaN into 0.
         let along = |at: f32, sides: u32| ((at / self.cell_m) as u32).min(sides - 1);
         let (x, y) = (along(at_m.x, self.columns), along(at_m.y, self.rows));
         self.values[(y * self.columns + x) as usize] += value;
     }
 
-    /// Leaves a part of all values.
+    /// Multiplies all values by a factor.
     pub fn fade(&mut self, kept: f32) {
         self.values.iter_mut().for_each(|value| *value *= kept);
     }

@@ -1,53 +1,52 @@
-//! A running server to look at: metrics for Prometheus, whether it is ready, and a page.
+//! Inspection of a running server: Prometheus metrics, readiness, and a live page.
 //!
 //! ```text
-//!           ┌─ wishes: "metrics", "scene 3" ◀─┐             ┌──▶ /metrics, /healthz, /readyz
-//! the tick ─┤                                 ├─ a thread ──┤
-//!           └─▶ news: numbers, dots, answers ─┘             └──▶ /, /live (WebSocket)
+//!           ┌─ requests: "metrics", "scene 3" ◀────┐            ┌──▶ /metrics, /healthz, /readyz
+//! the tick ─┤                                      ├─ a thread ─┤
+//!           └─▶ updates: numbers, dots, replies ───┘            └──▶ /, /live (WebSocket)
 //! ```
 //! | file | holds |
 //! |---|---|
 //! | `exposition` | families of metrics, and Prometheus' text of them |
-//! | `ticks` | how long ticks took: by size, for a minute, and why the slow ones did |
-//! | `traffic` | what thread and tick tell each other, and what is counted of it |
-//! | `heat` | values by cells, and their bytes |
-//! | `frames` | the crowd and the map as bytes, for a page |
-//! | `why` | why a viewer sees another object, or does not |
-//! | `waiting` | why a party waits for a match |
-//! | `places` | how many connections a peer may open |
-//! | `routes` | who may ask for what |
+//! | `ticks` | tick times: histogram, the last minute, and the causes of slow ticks |
+//! | `protocol` | the messages between tick and thread, and their counters |
+//! | `heat` | values per cell, and their binary frame |
+//! | `frames` | the crowd and the map as binary frames for a page |
+//! | `visibility_reason` | why a viewer sees another object, or does not |
+//! | `wait_reason` | why a party waits for a match |
+//! | `connection_limits` | how many connections a peer may open |
+//! | `routes` | which requests are allowed |
 //! | `server/` | the thread: sockets, requests, pages |
-//! | `plugin` | the tick's end: what is gathered, and when |
+//! | `plugin` | the systems at the tick's end: what is gathered, and when |
 //!
-//! [`InspectPlugin`] notes how long ticks take, and writes a line about slow ones; [`open_inspector`] opens the addresses.
+//! [`InspectPlugin`] records tick times and logs slow ticks; [`open_inspector`] opens the addresses.
 //!
-//! Invariants: the tick waits for nothing here. It reads wishes and leaves news in channels of a fixed length; news for which
-//! there is no room is dropped and counted. Numbers are gathered when somebody asked for them, at most [`METRIC_UPDATES_PER_S`]
-//! times a second, and by nobody who asks more often; what memory modules hold, which takes milliseconds, every
-//! [`MEMORY_INTERVAL_S`] seconds. At most [`CONNECTIONS_MAX`] connections are open at an address, each for
-//! [`CONNECTION_S_MAX`] seconds, and [`CONNECTIONS_PER_PEER_MAX`] of one peer. Beyond that only `/healthz` and `/readyz` are
-//! answered, from a reserve in which a new connection replaces the oldest. Nothing here is game state.
+//! Invariants: the tick waits for nothing here. It reads requests and sends updates through channels of a fixed length; an update
+//! without room is dropped and counted. Metrics are gathered on request, at most [`METRIC_UPDATES_PER_S`] times a second; the
+//! memory of modules, which takes milliseconds, is gathered every [`MEMORY_INTERVAL_S`] seconds. At most [`CONNECTIONS_MAX`]
+//! connections are open at an address, each for [`CONNECTION_S_MAX`] seconds, and [`CONNECTIONS_PER_PEER_MAX`] of one peer.
+//! Beyond that only `/healthz` and `/readyz` are answered, from a reserve in which a new connection replaces the oldest. Nothing
+//! here is game state.
 //!
-//! The page is plain HTML, CSS and JavaScript under `page`, in the binary as it is written: types are said in JSDoc, nothing
-//! is built, no framework is used, and nothing is fetched from elsewhere. It is told the crowd of its scene ten times a second,
-//! as bytes; figures twice, and what there is to say of the object that it looks at five times, as JSON. Whose reasons to wait for a
-//! match it shows, and which heat of cells, it says: what nobody asks for is not computed. A page that does not read what it is
-//! told is closed.
+//! The page is plain HTML, CSS and JavaScript under `page`, embedded in the binary as it is: types are in JSDoc, there is no
+//! build step and no framework, and nothing is fetched from other servers. The page receives the crowd of its scene ten times a
+//! second, as binary frames; figures twice, and the selected object five times, as JSON. It requests wait reasons and heat maps
+//! explicitly; what is not requested is not computed. A page that reads too slowly is closed.
 //!
-//! A page only looks, unless [`InspectSettings::action_presets`] says otherwise: then it may ask for something to be done. What it asks for is a
-//! text, kept in a bounded queue until whoever opened the server takes it between two ticks, and checks it. Where a run does not keep
-//! real time, [`InspectSettings::pace`] lets pages pause it, do single ticks and set its speed, by the same way; [`refresh_pages`] shows
-//! them a world that stands still.
+//! A page is read-only, unless [`InspectSettings::action_presets`] enables actions. An action is a text in a bounded queue; the
+//! code that opened the server takes it between two ticks, and checks it. If a run does not keep real time,
+//! [`InspectSettings::pace`] lets pages pause it, do single ticks and set its speed in the same way; [`refresh_pages`] updates
+//! the pages while the world is paused.
 //!
-//! Where browsers walk in, too (`net::listen_web`), a page opens the one that does, and hands on to it, window to window,
-//! the frames of dots that it gets itself, as long as it is asked to: the server tells them to nobody else.
+//! With a browser client (`net::listen_web`), a page can open the client's page, and forwards the frames of dots to it, window to
+//! window, on request; the server sends them to no other page.
 //!
-//! A page and its figures are for operators. A page that listens beyond this machine asks for a token; what listens on
-//! it asks that the browser's page came from there, so that no page from elsewhere can look over its shoulder. Metrics ask for no
-//! token: whoever reaches their address reads them.
+//! A page and its figures are for operators. A page that is open beyond this machine requires a token; a page on this machine
+//! requires that the browser's page came from it, so that no page of another site can read it. Metrics require no token: everyone
+//! who reaches their address can read them.
 #![warn(missing_docs)]
 
-/// What the README shows compiles.
+/// Compiles the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct InspectReadme;

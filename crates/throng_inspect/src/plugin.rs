@@ -1,16 +1,16 @@
-//! The tick's end: what is noted, gathered and handed to the thread that serves it.
+//! The systems at the tick's end: what is recorded, gathered and sent to the server thread.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `note` | how long each tick took, and a line about slow ones |
-//! | `gather` | the server's numbers, as metrics |
-//! | `inspector` | opening the addresses, and answering what is asked |
-//! | `pages` | which page is told what, and when |
+//! | `slow_ticks` | tick times, and a log message about slow ticks |
+//! | `metrics` | the server's numbers, as metrics |
+//! | `inspector` | opening the addresses, and replying to requests |
+//! | `pages` | which page receives what, and when |
 //! | `summary` | figures of the whole server, for pages |
-//! | `picked` | one object: what it is, its way, whom it sees and why |
-//! | `waits` | who waits longest for a match, and why |
+//! | `selected` | one object: its state, its path, its view and the reasons |
+//! | `waits` | the parties that wait longest for a match, and why |
 //! | `health` | whether players can play |
-//! | `heats` | what cells cost |
+//! | `heatmap` | costs per cell |
 
 mod health;
 mod heatmap;
@@ -35,9 +35,8 @@ pub use inspector::{
 use super::ticks::TickHistory;
 use throng::sim::{self, AfterTick};
 
-/// Notes how long ticks take where [`TimingPlugin`](throng::sim::TimingPlugin) times them, writes a warning about slow ones (at
-/// most one a second), and answers whoever looks at the server once [`open_inspector`] was called. Without that it costs a few
-/// additions a tick.
+/// Records tick times if [`TimingPlugin`](throng::sim::TimingPlugin) measures them, logs a warning about slow ticks (at most one
+/// a second), and replies to requests once [`open_inspector`] was called. Without that it costs a few additions per tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InspectPlugin;
 
@@ -55,7 +54,7 @@ impl Plugin for InspectPlugin {
 #[derive(Resource, Debug, Default)]
 pub(super) struct RecordedTicks {
     pub history: TickHistory,
-    /// The last tick that was noted.
+    /// The last recorded tick.
     pub tick: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What the tick and the thread that serves pages tell each other, and what is counted of it.
+//! The messages between the tick and the thread that serves pages, and their counters.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,129 +8,129 @@ use serde::{Deserialize, Serialize};
 use super::exposition::MetricFamily;
 use throng::map::TileMap;
 
-/// Connections that are open at a time at an address, at most.
+/// Maximum number of open connections per address.
 pub const CONNECTIONS_MAX: usize = 64;
 
-/// How long a connection may take for its request and answer, in seconds.
+/// Maximum time of a connection for its request and reply, in seconds.
 pub const CONNECTION_S_MAX: u64 = 10;
 
-/// Wishes that wait for the tick, at most.
+/// Maximum number of requests pending for the tick.
 pub(super) const REQUESTS_MAX: usize = 256;
 
-/// News that wait for the thread, at most.
+/// Maximum number of updates pending for the thread.
 pub(super) const REPLIES_MAX: usize = 64;
 
-/// Pages that are open at a time, at most.
+/// Maximum number of open pages.
 pub const PAGES_MAX: usize = 16;
 
-/// What a page wants to be shown. What it does not say it does not want.
+/// What a page wants to show. Missing fields are not shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct PageQuery {
-    /// The scene; the first one without it.
+    /// The scene; without it, the first one.
     pub scene: Option<u32>,
-    /// The number of the object that is looked at.
+    /// The number of the selected object.
     pub picked: Option<u32>,
-    /// The number of another, of which is asked why the first sees it or not.
+    /// The number of another object, to explain why the selected one sees it or not.
     pub other: Option<u32>,
-    /// Whether it shows the parties that wait longest for a match.
+    /// Whether it shows the longest-waiting parties.
     pub waits: bool,
-    /// The heat of cells that it shows, beside that of the dots, which it counts by itself.
+    /// The heat map that it shows; the heat of the dots is counted by the page itself.
     pub heat: Option<HeatOf>,
 }
 
-/// What a page asks to be done.
+/// An action requested by a page.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageAction {
-    /// As a script has it.
+    /// The action as written in a script.
     pub cue: String,
 }
 
-/// What a page asks of the pace of a run.
+/// A pace request of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaceRequest {
-    /// No more ticks for now.
+    /// Pause.
     Pause,
-    /// Ticks again, at the speed that there was.
+    /// Resume at the former speed.
     Go,
-    /// One tick, and then none.
+    /// Do one tick, then pause.
     Step,
     /// Simulated time in per cent of real time; 0 is as fast as possible.
     Speed(u32),
 }
 
-/// How a run goes on.
+/// The pace of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RunPace {
-    /// Whether ticks are done only one by one, when a page asks for it.
+    /// Whether the run is paused and does single ticks on request.
     pub is_paused: bool,
-    /// Simulated time in per cent of real time, when it is not; 0 is as fast as possible.
+    /// Simulated time in per cent of real time while it is not paused; 0 is as fast as possible.
     pub speed_percent: u32,
 }
 
-/// What of the pace a page asks for.
+/// The pace request of a page's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PagePaceRequest {
     pub pace: PaceRequest,
 }
 
-/// What a page may propose to whoever looks at it.
+/// An action preset that a page may show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ActionPreset {
-    /// What it is called.
+    /// Its label.
     pub name: String,
-    /// What is asked for. In it `{at}` stands for the place that is clicked on, `x, y` in metres, and `{scene}` for the name of the
-    /// scene that is shown.
+    /// The action. `{at}` stands for the clicked position, `x, y` in metres, and `{scene}` for the name of the scene that is
+    /// shown.
     pub text: String,
 }
 
-/// What is counted by cells of a scene.
+/// The quantity counted per cell of a scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HeatOf {
-    /// How many the viewers of a cell see in all.
+    /// The number of view links of the viewers in a cell.
     Links = 1,
-    /// Nodes that were searched for paths that begin there, those of the last seconds.
+    /// Nodes searched for paths that begin in the cell, in the last seconds.
     Nodes = 2,
 }
 
-/// What the thread asks of the tick.
+/// Requests of the thread to the tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum InspectRequest {
-    /// Numbers.
+    /// Metrics.
     Metrics,
-    /// A page is open.
+    /// A page was opened.
     Opened(u64),
-    /// What it wants to be shown.
+    /// What a page wants to show.
     Query(u64, PageQuery),
-    /// What a page wants to be done.
+    /// An action of a page.
     Action(String),
-    /// How it wants the run to go on.
+    /// A pace request of a page.
     Pace(PaceRequest),
-    /// It is open no more.
+    /// A page was closed.
     Closed(u64),
 }
 
-/// What the tick answers.
+/// Replies and updates of the tick.
 pub(super) enum InspectReply {
-    /// Numbers as they were after a tick.
+    /// Metrics after a tick.
     Metrics(Vec<MetricFamily>),
-    /// For these pages.
+    /// An update for these pages.
     Pages(Vec<u64>, PageUpdate),
 }
 
-/// What a page is told.
+/// An update of a page.
 pub(super) enum PageUpdate {
-    /// JSON, which is told once, before all else.
+    /// JSON that is sent once, before all other updates.
     Hello(String),
     /// JSON.
     Text(String),
     /// The bytes of a frame.
     Frame(Vec<u8>),
-    /// The map of a scene, to be drawn first.
+    /// The map of a scene, to be encoded by the thread.
     Map {
         /// The number of the scene.
         scene: u32,
@@ -141,14 +141,14 @@ pub(super) enum PageUpdate {
     },
 }
 
-/// What both ends may look at at any time.
+/// State that both threads can read at any time.
 #[derive(Debug, Default)]
 pub(super) struct InspectStatus {
-    /// The last tick that is done.
+    /// The last finished tick.
     pub tick: AtomicU64,
-    /// Whether the server lets nobody in any more.
+    /// Whether the server refuses logins.
     pub is_draining: AtomicBool,
-    /// Whether it was asked to stop.
+    /// Whether a stop was requested.
     pub is_stopping: AtomicBool,
     /// Why players cannot play, if they cannot.
     not_ready_reason: Mutex<Option<String>>,
@@ -177,13 +177,13 @@ impl InspectStatus {
 
 macro_rules! inspect_counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What happened at the addresses at which the server is looked at.
+        /// Counters of the inspector's addresses.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct InspectStats {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        /// The same, as both ends count it.
+        /// The same, as shared atomic counters.
         #[derive(Debug, Default)]
         pub(super) struct InspectCounters {
             $(pub $name: AtomicU64,)*
@@ -203,25 +203,25 @@ macro_rules! inspect_counters {
 inspect_counters! {
     /// Connections that are open now.
     connections,
-    /// Connections that were taken.
+    /// Accepted connections.
     accepted,
-    /// Connections for which there was no place: only probes are answered there.
+    /// Connections beyond the limit: only probes are answered there.
     refused,
-    /// Connections that were closed since they took too long, or made no sense.
+    /// Connections closed because they timed out or were malformed.
     broken,
-    /// Requests that were let through; that what they ask for is not there yet may be their answer.
+    /// Accepted requests, including those whose data is not available yet.
     answered,
-    /// Requests that were turned away: no such page, another method, a wrong token, another page's.
+    /// Refused requests: unknown page, other method, wrong token, page of another site.
     denied,
     /// Pages that are open now.
     pages,
-    /// Pages that were closed since they read too slowly.
+    /// Pages closed because they read too slowly.
     pages_slow,
-    /// Messages of pages that made no sense.
+    /// Malformed messages of pages.
     junk,
-    /// News of the tick for which there was no room.
+    /// Updates of the tick that were dropped for lack of room.
     dropped,
-    /// Nanoseconds that ticks spent on what is here.
+    /// Nanoseconds that ticks spent in this crate.
     spent_ns,
 }
 
@@ -231,7 +231,7 @@ impl InspectCounters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts one less.
+    /// Decrements a counter.
     pub fn decrement(counter: &AtomicU64) {
         counter.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,23 +1,23 @@
-//! Who may ask for what.
+//! Which requests are allowed.
 
 use throng_net::http::{is_cross_site, is_loopback};
 
-/// What an address answers.
+/// What an address serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct InspectAccess {
-    /// Numbers, and whether the server is up and ready.
+    /// Metrics, liveness and readiness.
     pub metrics: bool,
-    /// The page and what it shows.
+    /// The page and its live data.
     pub page: bool,
     /// Whether only this machine reaches it.
     pub is_local: bool,
-    /// Whether only probes are answered, since too many connections are open.
+    /// Whether only probes are answered, because too many connections are open.
     pub is_probe_only: bool,
-    /// What whoever opens a page has to know, if it is to be known.
+    /// The token of the page, if it has one.
     pub token: Option<String>,
 }
 
-/// Where the files of the page are.
+/// The paths of the page's files.
 pub(super) const PAGE_PATHS: [&str; 6] = [
     "/",
     "/page.css",
@@ -27,37 +27,37 @@ pub(super) const PAGE_PATHS: [&str; 6] = [
     "/ticks.js",
 ];
 
-/// What is asked for.
+/// A requested route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InspectRoute {
-    /// Numbers.
+    /// Metrics.
     Metrics,
-    /// Whether ticks go on.
+    /// Liveness: whether ticks go on.
     Health,
-    /// Whether players may come.
+    /// Readiness: whether players can play.
     Ready,
-    /// A file of the page, by its place in [`PAGE_PATHS`].
+    /// A file of the page, by its index in [`PAGE_PATHS`].
     Page(usize),
-    /// What it shows.
+    /// The live data.
     Live,
 }
 
-/// Why it is not answered.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteDenied {
-    /// There is no such thing.
+    /// The path does not exist.
     Unknown,
     /// Too many connections are open for anything but probes.
     Busy,
-    /// Only to read is allowed.
+    /// The method is not a read.
     Method,
-    /// The token is missing or another one.
+    /// The token is missing or wrong.
     Token,
-    /// Another site's page asks, or by a name that is not this machine's.
+    /// The request comes from another site's page, or uses a host name that is not this machine's.
     ForeignOrigin,
 }
 
-/// The head of a request, as far as it matters.
+/// The head of a request, as far as it is used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestHead<'a> {
     pub method: &'a str,
@@ -68,7 +68,7 @@ pub(super) struct RequestHead<'a> {
 }
 
 impl InspectAccess {
-    /// What a request asks for, if it may.
+    /// The route of a request, if it is allowed.
     pub fn route(&self, head: RequestHead) -> Result<InspectRoute, RouteDenied> {
         let route = match head.path {
             "/healthz" => InspectRoute::Health,
@@ -88,16 +88,16 @@ impl InspectAccess {
         if route == InspectRoute::Live {
             self.check_access(head)?;
         }
-        // A browser says by which name it came. One that somebody made point to this machine is no name of it.
+        // A browser sends the host name that it used. A foreign name that points to this machine (DNS rebinding) is refused.
         if route == InspectRoute::Metrics && self.is_local && !head.host.is_none_or(is_loopback) {
             return Err(RouteDenied::ForeignOrigin);
         }
         Ok(route)
     }
 
-    /// Whether a page may be shown what happens.
+    /// Whether a page may receive live data.
     fn check_access(&self, head: RequestHead) -> Result<(), RouteDenied> {
-        // A page of another site runs in the operator's browser and can reach what that reaches.
+        // A page of another site runs in the operator's browser and can reach everything that the browser can.
         if is_cross_site(head.host, head.origin) {
             return Err(RouteDenied::ForeignOrigin);
         }
@@ -111,7 +111,7 @@ impl InspectAccess {
                     return Err(RouteDenied::Token);
                 }
             }
-            // A name that somebody made point to this machine is no name of it.
+            // A foreign name that points to this machine is refused.
             None if !head.host.is_some_and(is_loopback) => return Err(RouteDenied::ForeignOrigin),
             None => {}
         }
@@ -119,7 +119,7 @@ impl InspectAccess {
     }
 }
 
-/// Compares in a time that does not depend on where they differ.
+/// Compares in constant time.
 fn constant_time_eq(one: &str, other: &str) -> bool {
     let differing = one.bytes().zip(other.bytes());
     let differing = differing.fold(0, |differs, (one, other)| differs | (one ^ other));

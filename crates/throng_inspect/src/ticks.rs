@@ -1,6 +1,6 @@
-//! How long ticks took: counted by size, kept for a minute, and explained where they were slow.
+//! Tick times: a histogram, the last minute, and the causes of slow ticks.
 //!
-//! Cost: some additions a tick; nothing is allocated once the minute is full. Bounded: [`TICK_HISTORY_MAX`] ticks and
+//! Cost: some additions per tick; no allocation once the minute is full. Bounded: [`TICK_HISTORY_MAX`] ticks and
 //! [`SLOW_TICK_HISTORY_MAX`] slow ones.
 
 use std::collections::VecDeque;
@@ -8,38 +8,38 @@ use std::collections::VecDeque;
 /// Sets of a tick.
 pub const SETS: usize = 11;
 
-/// Ticks that are kept, at most: a minute at twenty a second.
+/// Maximum number of kept ticks: a minute at twenty a second.
 pub const TICK_HISTORY_MAX: usize = 1_200;
 
-/// Slow ticks that are kept: the newest.
+/// Maximum number of kept slow ticks: the newest.
 pub const SLOW_TICK_HISTORY_MAX: usize = 64;
 
-/// The sizes by which ticks are counted, in seconds. Ticks of 50 ms are late at twenty a second.
+/// The upper bounds of the histogram, in seconds. Ticks of 50 ms are late at twenty a second.
 pub const TICK_BUCKETS_S: [f64; 14] = [
     0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 1.0,
 ];
 
-/// What a tick may have been busy with.
+/// The work counters of a tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TickWork {
-    /// Messages of clients that were handled.
+    /// Client messages handled.
     pub messages: u64,
-    /// Players that logged in.
+    /// Players logged in.
     pub logins: u64,
-    /// Requests for paths that were answered.
+    /// Path requests answered.
     pub paths: u64,
-    /// Nodes that their searches expanded.
+    /// Nodes expanded by path searches.
     pub nodes: u64,
-    /// Links between viewers and objects that began or ended.
+    /// View links that began or ended.
     pub links: u64,
-    /// Objects that clients were told of anew.
+    /// Objects newly sent to clients.
     pub snapshots: u64,
     /// Bytes of messages to clients.
     pub bytes: u64,
 }
 
 impl TickWork {
-    /// What was done between two readings of totals.
+    /// The work between two readings of totals.
     #[must_use]
     pub const fn since(self, before: Self) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl TimedTick {
         self.sets_ms.iter().sum()
     }
 
-    /// The places of the sets by their time, longest first, without those that took none.
+    /// The indices of the sets by time, longest first, without sets that took none.
     pub fn longest(&self) -> impl Iterator<Item = (usize, f32)> {
         let mut sets: Vec<_> = self.sets_ms.into_iter().enumerate().collect();
         sets.sort_by(|one, other| other.1.total_cmp(&one.1));
@@ -78,21 +78,21 @@ impl TimedTick {
     }
 }
 
-/// A tick that took too long, and what it did.
+/// A slow tick and its work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SlowTick {
-    /// How long it took, by set.
+    /// Its time by set.
     pub times: TimedTick,
-    /// What was done in it.
+    /// Its work.
     pub work: TickWork,
-    /// Slow ticks since the last that was told of in the log, this one included, if it is to be told of now.
+    /// Slow ticks since the last one that was logged, this one included, if it has to be logged now.
     pub unlogged: u64,
 }
 
 /// The ticks so far.
 #[derive(Clone, Debug)]
 pub struct TickHistory {
-    /// Ticks of each size that were not of a smaller one; those above the last size in the last place.
+    /// Number of ticks per bucket; those above the last bound in the last entry.
     counts: [u64; TICK_BUCKETS_S.len() + 1],
     sets_s: [f64; SETS],
     recent: VecDeque<TimedTick>,
@@ -119,8 +119,8 @@ impl Default for TickHistory {
 }
 
 impl TickHistory {
-    /// Counts a tick, with the totals of what was done so far. Gives it when it took longer than `limit_ms` and none was given
-    /// for `told_apart` ticks: then it is to be told of.
+    /// Counts a tick, with the totals of the work so far. Returns it if it took longer than `limit_ms` and none was returned in
+    /// the last `told_apart` ticks: then it has to be logged.
     pub fn record(
         &mut self,
         times: TimedTick,
@@ -163,7 +163,7 @@ impl TickHistory {
         is_told.then_some(slow)
     }
 
-    /// How many ticks took at most each of [`TICK_BUCKETS_S`], and how many there were.
+    /// The cumulative number of ticks for each bound of [`TICK_BUCKETS_S`], and the number of all ticks.
     #[must_use]
     pub fn buckets(&self) -> (Vec<(f64, u64)>, u64) {
         let mut below = 0;
@@ -177,7 +177,7 @@ impl TickHistory {
         (buckets, self.counts.iter().sum())
     }
 
-    /// Seconds that each set took in all, in their order.
+    /// Total seconds of each set, in their order.
     #[must_use]
     pub const fn sets_s(&self) -> [f64; SETS] {
         self.sets_s

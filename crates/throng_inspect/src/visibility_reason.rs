@@ -3,73 +3,73 @@
 use throng::aoi::{SceneViews, ViewException, ViewFilter, ViewTraits};
 use throng::world::{ObjectCategory, ViewRange};
 
-/// What decides.
+/// The deciding reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum VisibilityReason {
-    /// One of the two is not there.
+    /// One of the two does not exist.
     Absent,
-    /// The viewer keeps no list.
+    /// The viewer has no view.
     NotAViewer,
-    /// It is the same object: always known.
+    /// It is the viewer itself: always known.
     SameObject,
-    /// It is in the list.
+    /// It is in the view.
     Seen {
-        /// Whether it was shown to this viewer by name.
+        /// Whether it was shown to this viewer explicitly.
         is_shown: bool,
         /// The class of the pair.
         class: u8,
-        /// Whether the scene has a ranking of its own, of whose classes nothing is known here.
+        /// Whether the scene has a custom ranking, whose classes are unknown here.
         is_own_ranking: bool,
     },
-    /// It is no object that can be seen.
+    /// It is not viewable.
     NotViewable,
-    /// It was hidden from this viewer by name.
+    /// It was hidden from this viewer explicitly.
     HiddenByException,
-    /// It hides from everybody.
+    /// It is hidden from all viewers.
     Hidden,
-    /// No layer is seen by the one that the other is in.
+    /// The viewer does not see the layer of the target.
     Layers,
     /// The scene's rules do not allow it.
     Rules,
-    /// The two can only see each other, and the other may not see the viewer.
+    /// The two see each other only mutually, and the target may not see the viewer.
     OneSided,
-    /// It is too far away.
+    /// It is out of range.
     OutOfRange {
-        /// How many grid cells lie between their cells, along the longer axis.
+        /// Number of grid cells between their cells, along the longer axis.
         cells: u16,
-        /// How many may.
+        /// Maximum number of grid cells.
         cells_max: u16,
     },
-    /// The list is full of those whom it does not go before.
+    /// The view is full of objects of equal or higher rank.
     ViewCapReached {
-        /// How many of its class the list has.
+        /// Number of objects of its class in the view.
         found: usize,
-        /// How many it may have.
+        /// Maximum number of objects of its class.
         cap: u16,
     },
-    /// The two can only see each other, and the other's list is full of those who go before the viewer.
+    /// The two see each other only mutually, and the target's view is full of objects that rank above the viewer.
     OtherCapReached {
-        /// How many of the viewer's class that list has.
+        /// Number of objects of the viewer's class in the target's view.
         found: usize,
-        /// How many it may have.
+        /// Maximum number of objects of the viewer's class.
         cap: u16,
     },
-    /// There is room, and the viewer's turn to look comes.
+    /// There is room, and the viewer's scan is pending.
     ScanPending,
 }
 
-/// What a scene says of the pair, beside its views.
+/// Rules of the scene for the pair, in addition to its views.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PairRules {
-    /// Its own filter.
+    /// The scene's filter.
     pub filter: Option<ViewFilter>,
-    /// How far the target is seen.
+    /// The view range of the target.
     pub visibility: Option<ViewRange>,
-    /// Whether the scene has a ranking of its own.
+    /// Whether the scene has a custom ranking.
     pub has_custom_ranking: bool,
 }
 
-/// Why the viewer sees the target or not, in the order in which the views ask. O(nine cells and the viewer's exceptions).
+/// Why the viewer sees the target or not, in the order in which the views check. O(nine cells and the viewer's exceptions).
 #[must_use]
 pub fn explain_visibility(
     views: &SceneViews,
@@ -131,7 +131,7 @@ fn exception(views: &SceneViews, viewer: u32, target: u32) -> Option<ViewExcepti
     found.map(|(_, exception)| exception)
 }
 
-/// Why one may not see another, wherever they stand, if it may not.
+/// Why the viewer may not see the target at any position, if it may not.
 fn forbidden(
     views: &SceneViews,
     rules: PairRules,
@@ -152,14 +152,14 @@ fn forbidden(
     }
 }
 
-/// How many of a class a viewer sees and may see, if it may see no more.
+/// Current and maximum number of objects of a class in a view, if the view is full for it.
 fn cap_reached(views: &SceneViews, viewer: u32, class: ObjectCategory) -> Option<(usize, u16)> {
     let cap = views.caps(viewer)?.by_class()[class.index()];
     let found = views.list_len(viewer, class);
     (found >= usize::from(cap)).then_some((found, cap))
 }
 
-/// What lists of a class of objects are called.
+/// The plural name of a class of objects.
 const fn category_plural(class: ObjectCategory) -> &'static str {
     match class {
         ObjectCategory::Player => "players",
@@ -169,13 +169,13 @@ const fn category_plural(class: ObjectCategory) -> &'static str {
 }
 
 impl VisibilityReason {
-    /// Whether it is seen.
+    /// Whether the target is seen.
     #[must_use]
     pub const fn is_seen(self) -> bool {
         matches!(self, Self::Seen { .. } | Self::SameObject)
     }
 
-    /// The reason for a person, about a target of this class.
+    /// The reason as a sentence, for a target of this class.
     #[must_use]
     pub fn describe(self, class: ObjectCategory) -> String {
         match self {
@@ -220,7 +220,7 @@ impl VisibilityReason {
     }
 }
 
-/// What the classes of the default ranking are.
+/// The names of the classes of the default ranking.
 const fn class_text(class: u8) -> &'static str {
     match class {
         0 => "scenery",
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use throng::aoi::{ViewCaps, ViewLinkMode, ViewProfile};
 
-    /// One of a scene.
+    /// An object of a scene.
     #[derive(Clone, Copy, Debug)]
     struct Seen {
         x: f32,
@@ -275,7 +275,7 @@ mod tests {
         cap: None,
     };
 
-    /// A scene of these, by id, in cells of 10 m, after an update.
+    /// A scene with these objects, by id, in cells of 10 m, after an update.
     fn scene(
         sight: ViewLinkMode,
         all: &[Seen],
@@ -356,7 +356,7 @@ mod tests {
             },
         ];
         let (show, hide) = (ViewException::Show, ViewException::Hide);
-        // Who hides from everybody hides from those whom it is shown to as well.
+        // An object hidden from all is also hidden from viewers to which it is shown.
         let exceptions = [(0, 2, show), (0, 5, hide), (0, 11, show)];
         let views = scene(ViewLinkMode::Directed, &all, &exceptions, Some(no_tags));
         let seen = |is_shown, class| VisibilityReason::Seen {
@@ -496,7 +496,7 @@ mod tests {
                         | VisibilityReason::ScanPending
                 );
                 prop_assert_eq!(could, views.could_see(viewer, target), "{:?}", reason);
-                // With looks enough nobody waits who could be let in, but for pairs, whose ends take turns.
+                // With enough scans only mutual pairs wait, because their ends take turns.
                 let waits = reason == VisibilityReason::ScanPending && !views.is_pair(viewer, target);
                 prop_assert!(!waits, "{viewer} waits for {target}");
             }

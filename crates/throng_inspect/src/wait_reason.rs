@@ -1,8 +1,8 @@
-//! Why a party waits for a match, in words.
+//! Why a party waits for a match, as text.
 
 use throng::matchmaking::WaitReason;
 
-/// A sentence for a person, behind "it waits: ". A tick lasts `tick_s` seconds.
+/// A sentence that continues "it waits: ". A tick lasts `tick_s` seconds.
 #[must_use]
 pub fn describe_wait(reason: WaitReason, tick_s: f64) -> String {
     let opens = |ticks: u64| match ticks {

@@ -1,24 +1,24 @@
 //! Scenarios for the simulation server [`throng`], the synthetic crowds that play them, and a test rig.
 //!
-//! A scenario is what a run is made of, written down in a file:
+//! A scenario is the complete description of a run, in a file:
 //!
 //! ```text
 //! file or built-in ──▶ [`load`] ──▶ [`Scenario`] ──▶ [`validate()`] ─▶ the runner
 //!                        │                              │
 //!                        └──── [`ScenarioError`]: file, line, column, what was found, what would be right
 //!
-//! played:  cues ──▶ what could not be done, with its line ─┐
-//!          every tick is watched ──────────────────────────┴─▶ [`Report`]: figures, and a [`Verdict`] an expectation
+//! run:     cues ──▶ faults, each with its line ──┐
+//!          checks in every tick ─────────────────┴─▶ [`Report`]: figures, and a [`Verdict`] per expectation
 //! ```
-//! A scenario is a cast list and a script in RON: scenes, crowds, queues, cues at given times, and expectations that are
-//! judged at the end. Everything but the name has a default, unknown fields are refused, units stand in the names. It may
-//! include other scenarios, and have parameters that are given values when it is played.
+//! A scenario is a cast list and a script in RON: scenes, crowds, queues, cues at given times, and expectations that are judged
+//! at the end. Everything but the name has a default, unknown fields are refused, and field names contain units. It may include
+//! other scenarios, and have parameters that get values at the start of a run.
 //!
-//! A run that says ok is ok. An expectation with nothing to judge (no client, no path, no match) is not exercised, which
-//! is no pass. A cue that could not do what it says is a fault that fails the run, unless the scenario expects
-//! [`ScriptFaultsAllowed`](Expectation::ScriptFaultsAllowed). Wall time is judged where somebody asks for it
-//! ([`TimingChecks`]), and never that of the first second. A run that is interrupted judges nothing and says so. Before a
-//! run, [`LoadedScenario::review`] lists all that is wrong, and warns of text that does nothing.
+//! A passed run means that everything was checked. An expectation with nothing to judge (no client, no path, no match) is not
+//! exercised, which is no pass. A cue that could not do its action is a fault that fails the run, unless the scenario expects
+//! [`ScriptFaultsAllowed`](Expectation::ScriptFaultsAllowed). Wall time is judged only on request ([`TimingChecks`]), and never
+//! that of the first second. An interrupted run judges nothing and reports the interruption. Before a run,
+//! [`LoadedScenario::review`] lists all errors, and warns of text without effect.
 //!
 //!
 //! ```
@@ -37,22 +37,21 @@
 //! |---|---|
 //! | `scenario` | scenarios: reading, validation, play, report; all at the root of the crate |
 //! | [`crowd`] | synthetic players and NPCs |
-//! | [`testing`] | a server without sockets or a wall clock, stepped by hand |
+//! | [`testing`] | a server without sockets or a wall clock, stepped manually |
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `bench` | the loads to measure a tick and its replication with, in [`crowd`] and `walking_server` |
-//! | `leak-track` | [`NoLeaks`](Expectation::NoLeaks): what is allocated and never freed |
+//! | `bench` | the loads for benchmarks of the tick and its replication, in [`crowd`] and `walking_server` |
+//! | `leak-track` | [`NoLeaks`](Expectation::NoLeaks): memory that is allocated and never freed |
 //!
-//! Invariants: no text, however broken, panics or allocates more than a small multiple of its size, or of
-//! [`SCENARIO_BYTES_MAX`] where it includes files or has parameters; a scenario that
-//! passed [`validate()`] names only scenes, kinds, tags, modes and attributes that exist, and every number in it is finite
-//! and within a limit of [`limits`].
+//! Invariants: no text, however broken, panics or allocates more than a small multiple of its size, or of [`SCENARIO_BYTES_MAX`]
+//! if it includes files or has parameters; a scenario that passed [`validate()`] names only scenes, kinds, tags, modes and
+//! attributes that exist, and every number in it is finite and within a limit of [`limits`].
 //!
 //! Cost: O(text) to read; O(cues × log names + scenes²) to validate.
 #![warn(missing_docs)]
 
-/// What the README shows compiles.
+/// Compiles the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ScenarioReadme;

@@ -1,7 +1,7 @@
-//! The test rig: a whole server without sockets or a wall clock, stepped by hand.
+//! The test rig: a whole server without sockets or a wall clock, stepped manually.
 //!
-//! It wraps the [`Server`] that the program and embedders run, and adds what only a test needs: a scene and a crowd in a line,
-//! what was sent, and an error for systems whose order is left open.
+//! It wraps the [`Server`] that the program and embedders run, and adds what only tests need: a scene and a crowd in one call,
+//! recorded packets, and an error for systems with ambiguous order.
 //!
 //! ```
 //! use throng_scenario::testing::TestServer;
@@ -27,15 +27,15 @@ use throng::wire::ClientId;
 use throng::world::ObjectKinds;
 use throng::world::{SceneSpec, open_scene};
 
-/// A [`Server`] with synthetic crowds and strict order, which keeps what it sent.
+/// A [`Server`] with synthetic crowds and strict system order, which can record its packets.
 pub struct TestServer {
     server: Server,
-    /// What was sent in the last [`step`](Self::step).
+    /// The packets of the last [`step`](Self::step).
     sent: MemorySink,
     scene: Option<Entity>,
 }
 
-/// What a [`TestServer`] is built with.
+/// The builder of a [`TestServer`].
 pub struct TestServerBuilder {
     server: ServerBuilder,
     map: Option<(TileMap, f32)>,
@@ -69,13 +69,13 @@ impl TestServerBuilder {
         self.with(|server| server.tick_hz(tick_hz))
     }
 
-    /// On how many threads a tick's work is spread; 1 by default. Never changes a result.
+    /// The number of threads for a tick's work; 1 by default. It never changes a result.
     #[must_use]
     pub fn workers(self, workers: usize) -> Self {
         self.with(|server| server.workers(workers))
     }
 
-    /// Times every set of the tick.
+    /// Measures the time of every set of the tick.
     #[must_use]
     pub fn timing(self) -> Self {
         self.with(ServerBuilder::timing)
@@ -88,14 +88,14 @@ impl TestServerBuilder {
         }
     }
 
-    /// Opens a scene with this map and tiles of so many metres.
+    /// Opens a scene with this map and this tile size in metres.
     #[must_use]
     pub fn map(mut self, map: TileMap, tile_m: f32) -> Self {
         self.map = Some((map, tile_m));
         self
     }
 
-    /// Adds so many wandering synthetic players that receive packets, in a scene of its own when there is no map.
+    /// Adds this number of wandering synthetic players that receive packets, in a scene of its own when there is no map.
     #[must_use]
     pub const fn crowd(mut self, players: u32) -> Self {
         self.crowd = players;
@@ -139,24 +139,24 @@ impl TestServerBuilder {
 }
 
 impl TestServer {
-    /// A server with defaults, to be changed.
+    /// The builder of a server with defaults.
     #[must_use]
     pub fn builder() -> TestServerBuilder {
         TestServerBuilder::default()
     }
 
-    /// Does exactly `ticks` ticks.
+    /// Runs exactly `ticks` ticks.
     pub fn step(&mut self, ticks: u64) {
         self.sent.delivered().clear();
         self.server.step(ticks);
     }
 
-    /// Keeps what is sent, for [`sent_to`](Self::sent_to); the mirrors of synthetic clients get nothing from then on.
+    /// Records sent packets, for [`sent_to`](Self::sent_to); the mirrors of synthetic clients get nothing from then on.
     pub fn record_sent(&mut self) {
         self.server.set_sink(self.sent.clone());
     }
 
-    /// The frames that a client was sent in the last [`step`](Self::step), after [`record_sent`](Self::record_sent).
+    /// The frames sent to a client in the last [`step`](Self::step), after [`record_sent`](Self::record_sent).
     #[must_use]
     pub fn sent_to(&self, client: ClientId) -> Vec<Vec<u8>> {
         let kept = self.sent.delivered();
@@ -176,7 +176,7 @@ impl TestServer {
         self.world().resource::<R>()
     }
 
-    /// The state hash as it is now, folded to the 64 bits that are shown.
+    /// The current state hash, folded to 64 bits.
     pub fn state_hash(&mut self) -> u64 {
         self.server.state_hash()
     }
@@ -193,13 +193,13 @@ impl TestServer {
         self.scene
     }
 
-    /// The server's world, to look at between ticks.
+    /// Read access to the server's world between ticks.
     #[must_use]
     pub fn world(&self) -> &World {
         self.server.world()
     }
 
-    /// The world, to change between ticks.
+    /// Write access to the world between ticks.
     pub fn world_mut(&mut self) -> &mut World {
         self.server.world_mut()
     }

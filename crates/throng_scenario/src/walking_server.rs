@@ -23,21 +23,21 @@ use throng_aoi::workload::{CAP, CELL_M, Walkers};
 
 /// Ticks a second.
 pub const TICK_HZ: f64 = 20.0;
-/// How fast everybody walks, in metres a second.
+/// The walking speed of all objects, in metres per second.
 pub const SPEED_M_S: f32 = 3.0;
 
 /// Where everybody is.
 #[derive(Resource)]
 pub struct WorkloadWalk(pub Walkers);
 
-/// What the sets of replication took in the tick in hand.
+/// The time of the replication sets in the current tick.
 #[derive(Resource, Default)]
 struct ReplicationTime {
     stopwatch: Option<Stopwatch>,
     total: Duration,
 }
 
-/// A server in which everybody walks.
+/// A server in which all objects walk.
 pub struct WalkingServer {
     app: App,
     objects: Vec<Entity>,
@@ -45,7 +45,7 @@ pub struct WalkingServer {
 }
 
 impl WalkingServer {
-    /// So many objects in a square of this side in metres, the first of which are clients.
+    /// A number of objects in a square with this side in metres, the first of which are clients.
     ///
     /// # Errors
     /// When a scene cannot hold them.
@@ -116,12 +116,12 @@ impl WalkingServer {
         Ok(server)
     }
 
-    /// Where packets go from now on.
+    /// Sets the sink of packets.
     pub fn set_sink(&mut self, sink: Box<dyn PacketSink>) {
         self.app.world_mut().resource_mut::<Outbox>().set_sink(sink);
     }
 
-    /// One tick; how long replication took of it, from the collection of what changed to every client's list of messages.
+    /// Runs one tick; returns the time of replication, from the collection of changes to every client's list of messages.
     pub fn step(&mut self) -> Duration {
         self.app.update();
         self.app.world().resource::<ReplicationTime>().total
@@ -160,7 +160,7 @@ impl WalkingServer {
     }
 }
 
-/// One tick's step of everybody.
+/// Moves all objects by one tick.
 pub fn walk(
     mut walk: ResMut<WorkloadWalk>,
     mut objects: Query<(&Object, &mut Position, &mut Velocity, &mut Heading)>,

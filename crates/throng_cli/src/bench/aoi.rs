@@ -1,10 +1,10 @@
-//! `throng bench aoi`: interest management beside pairs in a pool and plain sets, in hot spots, large scenes
-//! and many scenes.
+//! `throng bench aoi`: interest management compared with pairs in a pool and with plain sets, in hot spots, large scenes and many
+//! scenes.
 //!
-//! Times are medians of whole ticks: telling every position, and the update, queue worked off; after a warm-up long enough
-//! that lists have mingled, but for the many scenes. Peers walk the same ways, each by itself. Where caps do not bite, the
-//! lists of all sides must be equal in every fourth tick; where they do, those of plain sets must have as many of each class
-//! as those of directed sight.
+//! Times are medians of whole ticks: setting every position, and the update with its queue empty; after a warm-up long enough
+//! that lists have mixed, except for the many scenes. Peers walk the same paths, each separately. If caps do not apply, the lists
+//! of all sides must be equal in every fourth tick; if they do, those of plain sets must have as many of each class as those of
+//! directed sight.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -24,14 +24,14 @@ use throng_aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
 const SYSTEM: &str = "aoi";
 const SIDE_M: f32 = 1_000.0;
 
-/// Players, ms a tick aimed at when all run and when all walk, the least ratio to plain sets, ticks measured.
+/// Players, target ms per tick when all run and when all walk, minimum ratio to plain sets, measured ticks.
 const CROWDS: [(u32, [f64; 2], f64, usize); 3] = [
     (2_000, [0.2, 0.06], 3.0, 60),
     (10_000, [2.5, 0.4], 10.0, 20),
     (50_000, [30.0, 5.0], 30.0, 6),
 ];
 
-/// Ticks before the measured ones: every full list had its turn of re-ranking.
+/// Ticks before the measured ones: every full list was re-ranked once.
 const WARM_UP_TICKS: usize = 150;
 
 pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliError> {
@@ -56,7 +56,7 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliE
     Ok(rows)
 }
 
-/// One of ours under the workload, and how long its ticks took.
+/// One of our views under the workload, with its tick times.
 struct TimedViews {
     views: SceneViews,
     ms: Vec<f64>,
@@ -83,7 +83,7 @@ impl TimedViews {
         self.event_count += self.events.len();
     }
 
-    /// After the warm-up, re-ranking every so many ticks.
+    /// After the warm-up, re-ranking every this many ticks.
     fn warmed_up(walkers: &mut Walkers, sight: ViewLinkMode, rerank_ticks: u32) -> Self {
         let mut side = Self::new(walkers.views(sight, CAP));
         side.views.set_rerank_ticks(rerank_ticks);
@@ -95,7 +95,7 @@ impl TimedViews {
         side
     }
 
-    /// What was before is no more counted.
+    /// Discards earlier measurements.
     fn reset(&mut self) {
         self.ms.clear();
         self.event_count = 0;
@@ -111,17 +111,17 @@ fn median(mut ms: Vec<f64>) -> f64 {
     ms.get(ms.len() / 2).copied().unwrap_or_default()
 }
 
-/// What of all lists must be the same on two sides.
+/// The part of all lists that must be equal on two sides.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Digest {
-    /// Who sees whom.
+    /// View links.
     lists: u64,
-    /// How many of each class everybody sees.
+    /// The number of each class in each list.
     classes: u64,
 }
 
 impl Digest {
-    /// Of the lists of so many viewers; `list_of` appends ids and classes.
+    /// The lists of this number of viewers; `list_of` appends ids and classes.
     fn of(viewers: u32, list_of: impl Fn(u32, &mut Vec<(u32, u8)>)) -> Self {
         let [mut lists, mut classes] = [(); 2].map(|()| FixedState::default().build_hasher());
         let mut list = Vec::new();
@@ -142,11 +142,11 @@ impl Digest {
     }
 }
 
-/// Every how many measured ticks lists are compared. In between nothing runs but the side that is measured, so that its data
-/// is in the caches as far as they take it.
+/// Measured ticks between two comparisons of lists. In between only the measured side runs, so that its data stays in the caches
+/// as far as they hold it.
 const COMPARE_EVERY: usize = 4;
 
-/// How long each tick took a side, and what its lists were after some of them.
+/// Tick times of a side, and its lists after some ticks.
 #[derive(Default)]
 struct TimedPass {
     ms: Vec<f64>,
@@ -154,7 +154,7 @@ struct TimedPass {
 }
 
 impl TimedPass {
-    /// Walks through ticks, which `tick` times.
+    /// Runs the walk, with `tick` as the tick.
     fn run<S>(
         walkers: &mut Walkers,
         ticks: usize,
@@ -173,7 +173,7 @@ impl TimedPass {
         pass
     }
 
-    /// Whether two sides have the same in all ticks that both went through.
+    /// Whether two sides are equal in all ticks that both ran.
     fn agrees(&self, other: &Self, what: impl Fn(&Digest) -> u64) -> bool {
         let mut both = self.digests.iter().zip(&other.digests);
         both.all(|(mine, theirs)| what(mine) == what(theirs))
@@ -186,7 +186,7 @@ fn timed(work: impl FnOnce()) -> f64 {
     watch.elapsed().as_secs_f64() * 1e3
 }
 
-/// One of ours with those who walk, after the warm-up.
+/// One of our views with its walkers, after the warm-up.
 fn our_pass(mut walkers: Walkers, ticks: usize, sight: ViewLinkMode) -> (TimedViews, TimedPass) {
     let players = walkers.positions.len() as u32;
     let mut side = TimedViews::warmed_up(&mut walkers, sight, RERANK_TICKS);
@@ -203,10 +203,10 @@ fn our_pass(mut walkers: Walkers, ticks: usize, sight: ViewLinkMode) -> (TimedVi
     (side, pass)
 }
 
-/// The same ways for plain sets and for the reference design, each by itself.
+/// The same paths for plain sets and for the reference design, each separately.
 fn peer_passes(walkers: &Walkers, players: u32, ticks: usize) -> [TimedPass; 2] {
     let traits: Vec<_> = (0..players).map(traits).collect();
-    // Peers are slow where crowds are large: they run a few of the ticks. They fill all lists at once at the end of the warm-up.
+    // Peers are slow with large crowds: they run a few of the ticks. They fill all lists at once at the end of the warm-up.
     let peer_ticks = if players > 20_000 { 1 } else { ticks / 2 };
     let mut warm = walkers.clone();
     (0..WARM_UP_TICKS).for_each(|_| warm.walk());
@@ -240,7 +240,7 @@ fn peer_passes(walkers: &Walkers, players: u32, ticks: usize) -> [TimedPass; 2] 
     [sets, pooled]
 }
 
-/// The reference workload in both kinds of sight, beside both peers, and at the pace at which people walk.
+/// The reference workload in both kinds of sight, compared with both peers, and at walking pace.
 fn crowd(players: u32, aims_ms: [f64; 2], least: f64, ticks: usize) -> Vec<BenchRow> {
     let walkers = Walkers::new(players, SIDE_M, 2.5);
     let peers = peer_passes(&walkers, players, ticks);
@@ -282,8 +282,8 @@ fn crowd(players: u32, aims_ms: [f64; 2], least: f64, ticks: usize) -> Vec<Bench
     rows
 }
 
-/// A pass beside those of both peers. Where the caps do not bite, all have the same lists; elsewhere directed sight has as many
-/// of each class as sets, and the pairs of mutual sight and of the reference design are others.
+/// A comparison with both peers. If the caps do not apply, all have the same lists; otherwise directed sight has as many of each
+/// class as sets, and the pairs of mutual sight and of the reference design differ.
 fn compare_with_peers(
     case: impl Fn(&str) -> String,
     sight: ViewLinkMode,
@@ -321,7 +321,7 @@ fn compare_with_peers(
     [beside_sets.with_comparison(what, same), beside_pool]
 }
 
-/// Telling positions that change no cell.
+/// Setting positions without a change of cell.
 fn within_cells() -> BenchRow {
     let walkers = Walkers::new(10_000, SIDE_M, 0.0);
     let mut views = walkers.views(ViewLinkMode::Directed, CAP);
@@ -338,8 +338,8 @@ fn within_cells() -> BenchRow {
         .with_target_below(5.0, "ns")
 }
 
-/// What looking at distances anew adds: two scenes walk the same ways, one of them without, by turns of ten ticks, so that
-/// what else the machine does meets both. They differ in whom they see, so this is what all the consequences cost too.
+/// The cost of re-ranking by distance: two scenes walk the same paths, one of them without it, alternating every ten ticks, so
+/// that other load of the machine affects both. Their view links differ, so this includes the cost of all consequences.
 fn rerank_share(step_m: f32) -> BenchRow {
     let mut sides = [RERANK_TICKS, 0].map(|rerank_ticks| {
         let mut walkers = Walkers::new(10_000, SIDE_M, step_m);
@@ -365,7 +365,7 @@ fn rerank_share(step_m: f32) -> BenchRow {
         .with_target_below(15.0, "%")
 }
 
-/// So many in nine cells, all moving, a hundredth of them over a border each tick.
+/// This many objects in nine cells, all moving, a hundredth of them over a border each tick.
 fn hot_spot(name: &str, sight: ViewLinkMode, players: u32, ticks: usize) -> [BenchRow; 3] {
     let crossing = players as usize / 100;
     let mut spot = HotSpot::new(players, crossing);
@@ -397,7 +397,7 @@ fn hot_spot(name: &str, sight: ViewLinkMode, players: u32, ticks: usize) -> [Ben
     ]
 }
 
-/// Who disappears from a hot spot is looked for in the rows of all who may see it.
+/// An object that disappears from a hot spot is searched in the rows of all viewers that may see it.
 fn removals() -> BenchRow {
     let mut views = HotSpot::new(5_000, 50).views(ViewLinkMode::Directed);
     views.update(u32::MAX, &mut Vec::new());
@@ -439,7 +439,7 @@ fn large_scene() -> Vec<BenchRow> {
     rows
 }
 
-/// The cells of one scene side by side; the same links with one thread and with all.
+/// The cells of one scene in parallel; the same links with one thread and with all.
 fn large_scene_side_by_side(threads: usize) -> BenchRow {
     let run = |threads: usize| {
         let mut walkers = Walkers::new(50_000, SIDE_M, 2.5);
@@ -465,7 +465,7 @@ fn large_scene_side_by_side(threads: usize) -> BenchRow {
         .with_comparison("all links", one == all)
 }
 
-/// Scenes of 2,000 side by side; the same links with one thread and with all.
+/// Scenes of 2,000 in parallel; the same links with one thread and with all.
 fn many_scenes(scenes: usize, threads: usize) -> BenchRow {
     let run = |threads: usize| {
         let mut all: Vec<(Walkers, TimedViews)> = (0..scenes)

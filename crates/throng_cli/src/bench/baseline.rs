@@ -1,4 +1,4 @@
-//! Figures of an earlier run, to hold new ones against.
+//! Results of an earlier run, for comparison.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::table::number;
 use crate::CliError;
 use crate::machine::Machine;
 
-/// What `--json` printed earlier: of each row what is needed to find it again.
+/// Earlier `--json` output: for each row, the fields that identify it.
 #[derive(Debug, Deserialize)]
 pub(super) struct BenchBaseline {
     machine: Machine,
@@ -32,7 +32,7 @@ impl BenchBaseline {
     /// Reads a file.
     ///
     /// # Errors
-    /// When there is none, or it is not what `--json` prints; with the line and the column.
+    /// When it does not exist, or is not the output of `--json`; with the line and the column.
     pub(super) fn load(file: &Path) -> Result<Self, CliError> {
         let text = std::fs::read_to_string(file).map_err(|error| {
             CliError::new(format!(
@@ -60,7 +60,7 @@ impl BenchBaseline {
         self.matching_row(row).map(|old| old.value)
     }
 
-    /// A row with what it was in the baseline, if it is there.
+    /// A row with its value in the baseline, if it is there.
     pub(super) fn with_baseline(&self, row: BenchRow) -> BenchRow {
         match self.matching_row(&row) {
             Some(old) => row.with_baseline(old.value, old.spread),
@@ -68,7 +68,7 @@ impl BenchBaseline {
         }
     }
 
-    /// What keeps the figures from being compared as they are, given the rows of now; empty when nothing does.
+    /// Reasons why the figures are not comparable, given the current rows; empty if there are none.
     pub(super) fn warnings(
         &self,
         here: &Machine,
@@ -87,7 +87,7 @@ impl BenchBaseline {
         let kernels = rows.iter().filter(|row| row.system == calibration::SYSTEM);
         warnings.extend(kernels.filter_map(|row| {
             let ratio = row.value / self.value(row).filter(|old| *old > 0.0)?;
-            // A tenth is within what the same machine does from one run to the next.
+            // A tenth is within the variation of the same machine between runs.
             let differs = !(0.9..=1.1).contains(&ratio);
             differs.then(|| {
                 format!(

@@ -1,6 +1,5 @@
-//! Two fixed kernels, timed before, between and after the systems: what this machine's core and memory are worth while the
-//! rest is measured. Figures of different machines can be set side by side by them, and where they vary in a run, the
-//! machine had something else to do.
+//! Two fixed kernels, timed before, between and after the systems: the speed of this machine's core and memory during the
+//! measurement. They make results of different machines comparable; if they vary within a run, the machine had other load.
 
 use std::hint::black_box;
 
@@ -8,41 +7,41 @@ use super::rows::BenchRow;
 use crate::cores;
 use throng::sim::clock::Stopwatch;
 
-/// The name under which its rows are listed.
+/// The system name of its rows.
 pub(super) const SYSTEM: &str = "calibration";
 
-/// Steps of the core's kernel a sample.
+/// Steps of the core's kernel per sample.
 const CORE_STEPS: u64 = 1 << 19;
 
-/// Places that the memory's kernel walks through: 64 MiB, more than most caches hold.
+/// Entries that the memory's kernel walks through: 64 MiB, more than most caches hold.
 const MEMORY_SLOTS: u32 = 1 << 24;
 
-/// Steps of the memory's kernel a sample.
+/// Steps of the memory's kernel per sample.
 const MEMORY_STEPS: u32 = 1 << 16;
 
-/// Samples each time that the kernels are timed.
+/// Samples per timing of the kernels.
 const SAMPLES: usize = 5;
 
-/// A sample that took this many times the least was disturbed.
+/// A sample that took this many times the minimum was disturbed.
 const DISTURBED_RATIO: f64 = 1.25;
 
-/// More than this load a core before the first measurement says so, too.
+/// A load per core above this before the first measurement is reported as well.
 const LOAD_PER_CORE_MAX: f64 = 0.5;
 
 /// The samples of a run.
 pub(super) struct Calibration {
     core_ns: Vec<f64>,
     memory_ns: Vec<f64>,
-    /// Where to go from each place: one circle through all.
+    /// The successor of each entry: one cycle through all.
     next: Vec<u32>,
     at: u32,
 }
 
 impl Calibration {
-    /// Nothing timed yet.
+    /// No timings yet.
     pub(super) fn new() -> Self {
-        // A congruential generator of full period (Hull and Dobell, 1962) goes round all places in an order that no
-        // prefetcher foresees, and writing it down is quick.
+        // A congruential generator of full period (Hull and Dobell, 1962) visits all entries in an order that no prefetcher
+        // predicts, and is quick to generate.
         let next = (0..MEMORY_SLOTS)
             .map(|place| place.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) % MEMORY_SLOTS);
         Self {
@@ -70,7 +69,7 @@ impl Calibration {
         }
     }
 
-    /// A row a kernel.
+    /// One row per kernel.
     pub(super) fn rows(&self) -> [BenchRow; 2] {
         [
             BenchRow::repeated(SYSTEM, "core", &self.core_ns, "ns/step").about(
@@ -84,13 +83,13 @@ impl Calibration {
         ]
     }
 
-    /// Why figures may be worse than the machine is, given its load before; empty when nothing tells so.
+    /// Why figures may be worse than the machine allows, given its load before; empty if nothing indicates it.
     pub(super) fn busy_reasons(&self, load_average: Option<f64>) -> Vec<String> {
         disturbances(load_average, cores(), &self.core_ns)
     }
 }
 
-/// One disturbed sample in ten is nobody's fault.
+/// One disturbed sample in ten is normal.
 fn disturbances(load: Option<f64>, cores: usize, core_ns: &[f64]) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Some(load) = load.filter(|load| *load > LOAD_PER_CORE_MAX * cores as f64) {
@@ -112,7 +111,7 @@ fn disturbances(load: Option<f64>, cores: usize, core_ns: &[f64]) -> Vec<String>
     reasons
 }
 
-/// Arithmetic in which each step needs the one before it, with a branch that depends on it.
+/// Arithmetic in which each step depends on the one before, with a data-dependent branch.
 fn core_kernel(steps: u64) -> u64 {
     let (mut state, mut odd) = (0x9E37_79B9_7F4A_7C15u64, 0u64);
     for _ in 0..steps {

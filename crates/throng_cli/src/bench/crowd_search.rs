@@ -1,15 +1,15 @@
-//! The search for the largest crowd that a machine carries: pure, the measuring is done elsewhere.
+//! The search for the largest crowd that a machine carries: pure; the measurement is done elsewhere.
 //!
-//! Doubles until a crowd is missed, halves the gap until it is a twentieth, and then tries both sides of the edge again: one
-//! lucky or unlucky run is no answer. What comes out is a range: the lower end held in every try, the upper end in none. What
-//! held once and was missed once lies between them.
+//! Doubles until a crowd misses the target, halves the gap until it is a twentieth, and then repeats both ends: one lucky or
+//! unlucky run is no result. The result is a range: the lower end held in every try, the upper end in none. Crowds that held once
+//! and missed once lie between them.
 
 use std::collections::BTreeMap;
 
-/// How often each end of the range is tried before it is believed.
+/// How often each end of the range is tried.
 pub(super) const TRIES: u32 = 3;
 
-/// Tries in all, after which the range is what it is.
+/// Maximum number of tries; then the range is final.
 const TRIES_MAX: u32 = 40;
 
 /// The tries so far.
@@ -32,19 +32,19 @@ impl Tries {
     }
 }
 
-/// What a machine carries.
+/// The range of crowds that a machine carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CrowdRange {
-    /// The most players that held in every try, without a miss below them; 0 when none did.
+    /// The largest crowd that held in every try, without a miss below it; 0 when there is none.
     pub max_passed: u32,
     pub passed_tries: u32,
-    /// The fewest that were missed in every try, without one that held above them.
+    /// The smallest crowd that missed in every try, without one that held above it.
     pub min_failed: Option<u32>,
     pub failed_tries: u32,
 }
 
 impl CrowdSearch {
-    /// Begins with so many players and goes up to `players_max`; either end counts after `tries_each`.
+    /// Starts with this number of players and goes up to `players_max`; either end counts after `tries_each`.
     pub(super) fn new(first: u32, players_max: u32, tries_each: u32) -> Self {
         Self {
             first,
@@ -54,7 +54,7 @@ impl CrowdSearch {
         }
     }
 
-    /// Takes down how a try went.
+    /// Records the result of a try.
     pub(super) fn record(&mut self, players: u32, holds: bool) {
         let tries = self.tried.entry(players).or_default();
         if holds {
@@ -64,7 +64,7 @@ impl CrowdSearch {
         }
     }
 
-    /// What is known.
+    /// The current range.
     pub(super) fn range(&self) -> CrowdRange {
         let (held_max, missed_min) = self.overlap();
         let below = self.tried.range(..missed_min).next_back();
@@ -77,7 +77,7 @@ impl CrowdSearch {
         }
     }
 
-    /// The most players that held in some try, and the fewest that were missed in some.
+    /// The largest crowd that held in some try, and the smallest that missed in some.
     fn overlap(&self) -> (u32, u32) {
         let held = self.tried.iter().rfind(|(_, tries)| tries.passed > 0);
         let missed = self.tried.iter().find(|(_, tries)| tries.failed > 0);
@@ -87,7 +87,7 @@ impl CrowdSearch {
         )
     }
 
-    /// The next crowd to try; `None` when the range is as narrow as it gets and both its ends are believed.
+    /// The next crowd to try; `None` when the range is as narrow as possible and both its ends are confirmed.
     pub(super) fn next(&self) -> Option<u32> {
         let tries: u32 = self.tried.values().map(|tries| tries.count()).sum();
         if tries >= TRIES_MAX {
@@ -102,7 +102,7 @@ impl CrowdSearch {
         match missed {
             None if held_max == 0 => return Some(self.first),
             None if held_max < self.players_max => {
-                // All held so far; or the largest held, and was missed as well.
+                // All held so far; or the largest both held and missed.
                 let is_clear = missed_min == u32::MAX;
                 let more = if is_clear {
                     held_max
@@ -113,7 +113,7 @@ impl CrowdSearch {
             }
             _ => {}
         }
-        // Between what always held and what did not, and between what never held and what did.
+        // Between the crowds that always held and the others, and between those that never held and the others.
         let wide = |low: u32, high: u32| high - low > (low / 20).max(10);
         if missed_min < u32::MAX && wide(held, missed_min) {
             return Some(held + (missed_min - held) / 2);
@@ -136,7 +136,7 @@ mod tests {
 
     const MAX: u32 = 200_000;
 
-    /// The crowds tried when `holds(players, nth)` says how the nth try of a crowd goes, and what came out.
+    /// The crowds tried when `holds(players, nth)` is the result of the nth try of a crowd, and the final range.
     fn search(holds: impl Fn(u32, u32) -> bool) -> (Vec<u32>, CrowdRange) {
         let mut search = CrowdSearch::new(1_000, MAX, TRIES);
         let mut tried = Vec::new();

@@ -1,19 +1,19 @@
-//! Other ways to find out which attributes changed, to compare with the masks of `throng::sync`. The server uses none of them.
+//! Alternative change tracking of attributes, compared with the masks of `throng::sync`. The server uses none of them.
 
 use std::collections::HashSet;
 use std::hash::BuildHasher;
 
-/// Attributes that an object has in all of these.
+/// Attributes per object in all of these.
 pub const FLAGS: usize = 64;
 
-/// A flag an attribute, tested one by one.
+/// One flag per attribute, tested one by one.
 #[derive(Clone, Debug)]
 pub struct Flags {
     flags: Vec<[bool; FLAGS]>,
 }
 
 impl Flags {
-    /// For so many objects.
+    /// For this number of objects.
     #[must_use]
     pub fn new(objects: usize) -> Self {
         Self {
@@ -26,7 +26,7 @@ impl Flags {
         self.flags[object as usize][bit as usize] = true;
     }
 
-    /// Shows all that is marked, and forgets it.
+    /// Returns and clears all marks.
     pub fn collect(&mut self, mut show: impl FnMut(u32, u32)) {
         for (object, flags) in (0..).zip(&mut self.flags) {
             for (bit, flag) in (0..).zip(flags) {
@@ -38,14 +38,14 @@ impl Flags {
     }
 }
 
-/// The same with a flag an object, so that clean ones are skipped.
+/// The same with a flag per object, to skip clean ones.
 #[derive(Clone, Debug)]
 pub struct SkippingFlags {
     flags: Vec<(bool, [bool; FLAGS])>,
 }
 
 impl SkippingFlags {
-    /// For so many objects.
+    /// For this number of objects.
     #[must_use]
     pub fn new(objects: usize) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl SkippingFlags {
         (*dirty, flags[bit as usize]) = (true, true);
     }
 
-    /// Shows all that is marked, and forgets it.
+    /// Returns and clears all marks.
     pub fn collect(&mut self, mut show: impl FnMut(u32, u32)) {
         for (object, (dirty, flags)) in (0..).zip(&mut self.flags) {
             if std::mem::take(dirty) {
@@ -83,7 +83,7 @@ impl<S: BuildHasher> Pairs<S> {
         self.0.insert((object, bit));
     }
 
-    /// Shows all that is marked, in any order, and forgets it.
+    /// Returns all marks, in any order, and clears them.
     pub fn collect(&mut self, mut show: impl FnMut(u32, u32)) {
         self.0.drain().for_each(|(object, bit)| show(object, bit));
     }

@@ -1,15 +1,15 @@
-//! How figures grow with the size of what was done: the slope of a straight line through the logarithms of both, so that a
-//! quadratic that creeps in is seen. An exponent of 1 is linear, 2 quadratic, 0 does not depend on the size.
+//! Growth of figures with the input size: the slope of a straight line through the logarithms of both, so that quadratic cost is
+//! detected. An exponent of 1 is linear, 2 quadratic, 0 does not depend on the size.
 
 use super::rows::BenchRow;
 
-/// Sizes of which there must be so many.
+/// Minimum number of sizes.
 const SIZES_MIN: usize = 3;
 
 /// Figures of the same work at several sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SizeGrowth {
-    /// What the sizes have in common: `navigate mean`.
+    /// The common part of the cases: `navigate mean`.
     pub case: String,
     pub unit: String,
     /// Sizes and their figures, the smallest size first.
@@ -17,8 +17,8 @@ pub(super) struct SizeGrowth {
     pub exponent: f64,
 }
 
-/// The cases that come at three sizes or more, of which the largest is at least twice the smallest, in the order of their rows.
-/// A size is the number behind the slash of `case/number`.
+/// The cases with three sizes or more, of which the largest is at least twice the smallest, in the order of their rows. A size is
+/// the number behind the slash of `case/number`.
 pub(super) fn growths<'a>(rows: impl IntoIterator<Item = &'a BenchRow>) -> Vec<SizeGrowth> {
     let mut all: Vec<SizeGrowth> = Vec::new();
     for row in rows {
@@ -48,11 +48,11 @@ pub(super) fn growths<'a>(rows: impl IntoIterator<Item = &'a BenchRow>) -> Vec<S
     all
 }
 
-/// A row an exponent, of the times among the figures.
+/// One row per exponent, for the figures that are times.
 pub(super) fn rows(rows: &[BenchRow]) -> Vec<BenchRow> {
     let is_time = |growth: &&SizeGrowth| {
         let unit = growth.unit.split(['/', ' ']).next();
-        // The longest of some hops, and the mean tells what the median does.
+        // The maximum varies too much, and the mean shows the same as the median.
         let is_one_of_many = [" p50", " max"]
             .iter()
             .any(|end| growth.case.ends_with(end));
@@ -81,14 +81,14 @@ pub(super) fn rows(rows: &[BenchRow]) -> Vec<BenchRow> {
     growths(rows).iter().filter(is_time).map(row).collect()
 }
 
-/// What a row is about without its size, and its size.
+/// The case without its size, and its size.
 fn sized(row: &BenchRow) -> Option<(&str, f64)> {
     let (case, size) = row.case.rsplit_once('/')?;
     let size: f64 = size.parse().ok()?;
     (size > 0.0 && row.value > 0.0).then_some((case, size))
 }
 
-/// The slope of the line of least squares through the logarithms; `None` when the sizes lie closer than a factor of two.
+/// The slope by least squares through the logarithms; `None` when the sizes differ by less than a factor of two.
 fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     let (first, last) = (points.first()?, points.last()?);
     if last.0 < 2.0 * first.0 {
@@ -107,7 +107,7 @@ fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     Some(over / under)
 }
 
-/// What an exponent says, in a word or two.
+/// An exponent in a word or two.
 pub(super) fn describe(exponent: f64) -> String {
     let word = match exponent {
         ..0.25 => "hardly grows",

@@ -1,8 +1,8 @@
-//! `throng bench inbox`: how much of a tick goes to messages, and how long the polite wait, beside simpler ways; and what a
-//! message costs.
+//! `throng bench inbox`: the share of a tick spent on messages, and the delay of well-behaved clients, compared with simpler
+//! policies; and the cost of a message.
 //!
-//! Ticks and lags are reckoned, at 5 µs a message, so that they come out the same everywhere; what a message costs here is
-//! measured.
+//! Ticks and delays are simulated, at 5 µs per message, so that they are the same everywhere; the cost of a message is measured
+//! here.
 
 use glam::Vec2;
 
@@ -18,7 +18,7 @@ use throng_net::inbox::reference::{IntakeLoad, IntakePolicy, simulate};
 
 const SYSTEM: &str = "inbox";
 
-/// A thousand polite clients at 10 messages a second.
+/// A thousand well-behaved clients at 10 messages per second.
 const POLITE: IntakeLoad = IntakeLoad {
     polite: 1_000,
     flood: 0,
@@ -48,7 +48,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// One load under all policies: the worst tick, and the worst lag of the polite.
+/// One load under all policies: the worst tick, and the worst delay of well-behaved clients.
 fn policies(case: &str, load: IntakeLoad, what: &str) -> Vec<BenchRow> {
     let ours = simulate(IntakePolicy::ClientQueues, load);
     let ms = |ns: u64| ns as f64 / 1e6;
@@ -135,7 +135,7 @@ fn messages(rounds: usize) -> BenchRow {
         .with_target_below(100.0, "ns")
 }
 
-/// Players' moves on a map: to places, checked, and in directions, walked.
+/// Players' moves on a map: to positions, validated, and in directions, walked.
 fn moves(rounds: usize) -> Result<Vec<BenchRow>, CliError> {
     const MOVES: usize = 20_000;
     let recipe = TownRecipe {

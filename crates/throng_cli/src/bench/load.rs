@@ -1,7 +1,7 @@
-//! `throng bench load`: maps from files of every format to what searches need, and how a file is to be read.
+//! `throng bench load`: map files of every format, loaded until they are ready for searches, and ways of reading a file.
 //!
-//! The files lie where the system keeps temporary files, and are read from its cache: what a disk adds is the disk's. All
-//! formats hold the same map, and what comes out of each is compared with it.
+//! The files lie in the system's temporary folder, and are read from its cache: the time of a disk is not included. All formats
+//! contain the same map, and each result is compared with it.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
@@ -15,10 +15,10 @@ use throng::sim::clock::Stopwatch;
 
 const SYSTEM: &str = "load";
 
-/// Tiles a side.
+/// Tiles per side.
 const SIDE: u32 = 4_096;
 
-/// The files; they go with the measurement.
+/// The files, removed after the measurement.
 struct BenchFiles {
     folder: PathBuf,
 }
@@ -44,7 +44,7 @@ impl BenchFiles {
 
 impl Drop for BenchFiles {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // Files that cannot be removed are left to the system.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -81,12 +81,12 @@ fn unreadable(error: std::io::Error) -> CliError {
     CliError::new(format!("could not read the file just written: {error}"))
 }
 
-/// The sum of the bytes, so that none is read for nothing.
+/// The sum of the bytes, so that no read is optimized away.
 fn sum(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.map(u64::from).sum()
 }
 
-/// A byte a tile, read in one go, by a buffer, and a byte at a time.
+/// A byte per tile: read at once, through a buffer, and byte by byte.
 #[expect(
     clippy::unbuffered_bytes,
     reason = "what a read a byte costs is what is asked"
@@ -130,7 +130,7 @@ fn reads(files: &BenchFiles, rounds: usize, bytes_max: u64) -> Result<Vec<BenchR
     ])
 }
 
-/// A file to a map with its regions, and whether it is the map that was written.
+/// From a file to a map with its regions; checks that it equals the written map.
 fn load(
     files: &BenchFiles,
     format: MapFormat,
@@ -163,7 +163,7 @@ fn load(
     })
 }
 
-/// What searches need of a map that is loaded.
+/// Preparing a loaded map for searches.
 fn prepare(algorithm: Algorithm, map: &TileMap, rounds: usize) -> BenchRow {
     let mut times = Vec::new();
     for _ in 0..rounds {
@@ -181,8 +181,8 @@ fn prepare(algorithm: Algorithm, map: &TileMap, rounds: usize) -> BenchRow {
     .about("What this algorithm searches on, made of a map that is loaded.")
 }
 
-/// A file with what searches need to all of that, beside the tiles alone and building it; and how long the bytes of the
-/// file take to be read and copied.
+/// From a file with search data to a prepared map, compared with the tiles alone and with building it; and the time to read and
+/// copy the bytes of the file.
 fn load_prepared(
     files: &BenchFiles,
     map: TileMap,

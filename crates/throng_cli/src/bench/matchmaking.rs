@@ -1,5 +1,4 @@
-//! `throng bench matchmaking`: packing inside skill windows beside the reference's packing in the order of
-//! arrival.
+//! `throng bench matchmaking`: packing inside skill windows, compared with the reference's packing in the order of arrival.
 
 use super::CliError;
 use super::rows::{BenchRow, RepeatSpread};
@@ -13,10 +12,10 @@ use throng_matchmaking::workload::{
 
 const SYSTEM: &str = "matchmaking";
 
-/// How often a heartbeat from scratch is repeated.
+/// Repetitions of a heartbeat from scratch.
 const REPEATS: usize = 5;
 
-/// What one heartbeat over a full queue did.
+/// The result of one heartbeat over a full queue.
 #[derive(Default)]
 struct HeartbeatResult {
     ms: f64,
@@ -86,8 +85,8 @@ fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, CliError> {
                 "no worse than in the order of arrival",
                 windows_done.gap_mean() <= arrival_done.gap_mean(),
             ),
-        // Powers that have nothing to do with skill leave a tight match little choice, and spread goes before gap:
-        // the order of arrival, which takes no notice of skill, is far more even then. No aim is met here.
+        // If power is independent of skill, a tight match has few choices, and spread goes before gap: the order of arrival,
+        // which ignores skill, is far more even then. No target is set here.
         row("gap mean apart", windows_apart.last.gap_mean(), "power")
             .with_reference("arrival", arrival_apart.last.gap_mean())
             .about(
@@ -108,7 +107,7 @@ fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, CliError> {
     ])
 }
 
-/// The packing by itself, of parties that are kept in order anyway: neither terms, balance nor matches.
+/// Packing only, of parties that are sorted already: without terms, balance and matches.
 fn pack_alone(parties: u32) -> BenchRow {
     let tickets = tickets(parties, PartyPowerSource::Skill);
     let mut seats: Vec<SweepSeat> = tickets
@@ -151,7 +150,7 @@ fn small_pools() -> Result<Vec<BenchRow>, CliError> {
     for nth in 0..200 {
         let parties = 8 + nth % (PARTIES_MAX - 7);
         let mut pool: Vec<Ticket> = (0..parties).map(|_| source.ticket(0)).collect();
-        // Nobody's skill keeps anybody apart.
+        // Skill separates no parties.
         pool.iter_mut().for_each(|ticket| ticket.skill = 0);
         let windows = run_heartbeat(Packing::Windows, 10, &pool)?;
         let by_age = run_heartbeat(Packing::Arrival, 10, &pool)?;
@@ -184,7 +183,7 @@ fn small_pools() -> Result<Vec<BenchRow>, CliError> {
     ])
 }
 
-/// A queue held at a number of parties while a hundred heartbeats of 500 matches pass.
+/// A queue kept at a constant number of parties during a hundred heartbeats of 500 matches.
 fn steady_queue(parties: usize) -> Result<BenchRow, CliError> {
     let failed =
         |error: &dyn std::fmt::Display| CliError::new(format!("the queue was not filled: {error}"));
@@ -224,14 +223,14 @@ fn steady_queue(parties: usize) -> Result<BenchRow, CliError> {
     )
 }
 
-/// Repeats of a heartbeat: how long each took, and what the last one did, as every one does.
+/// Repetitions of a heartbeat: the time of each, and the result, which is always the same.
 #[derive(Default)]
 struct HeartbeatTimes {
     ms: Vec<f64>,
     last: HeartbeatResult,
 }
 
-/// Heartbeats from scratch by skill and in the order of arrival, in turn.
+/// Heartbeats from scratch by skill and in the order of arrival, alternating.
 fn alternate(tickets: &[Ticket]) -> Result<[HeartbeatTimes; 2], CliError> {
     let mut beats = <[HeartbeatTimes; 2]>::default();
     for _ in 0..REPEATS {

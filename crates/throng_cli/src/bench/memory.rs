@@ -1,7 +1,7 @@
-//! `throng bench memory`: what a player takes, by module; what it costs to ask; and what the program's allocator takes for blocks of a
+//! `throng bench memory`: memory per player, by module; the cost of measuring it; and the allocator's overhead for blocks of a
 //! few sizes.
 //!
-//! What a process of one crowd grows by tells `bench tick`.
+//! `bench tick` reports the memory growth of a process with one crowd.
 
 use std::hint::black_box;
 
@@ -17,13 +17,13 @@ const SYSTEM: &str = "memory";
 
 const CROWDS: [u32; 3] = [2_000, 5_000, 10_000];
 
-/// Ticks after everybody has set out.
+/// Ticks after all players have set out.
 const TICKS: u64 = 100;
 
-/// Rows whose memory is no player's: the town's map, what searches know of it, and synthetic clients, who would be elsewhere.
+/// Rows that are no player's memory: the town's map, its search data, and synthetic clients, which would run elsewhere.
 const NON_PLAYER_MODULES: [&str; 3] = ["map", "nav_maps", "crowd"];
 
-/// What modules tell must be at least this much of what is allocated.
+/// The modules must account for at least this share of the allocated memory.
 const ATTRIBUTED_MIN: f64 = 0.8;
 
 pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliError> {
@@ -39,7 +39,7 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliE
     Ok(rows)
 }
 
-/// What a crowd takes once it is under way.
+/// The memory of a crowd once it is under way.
 fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let allocated_before = allocated().bytes;
     let mut server = TestServer::builder().workers(threads).build();
@@ -81,7 +81,7 @@ fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let mut rows = vec![whole];
     let mut by_size: Vec<(&str, usize)> = modules.into_iter().collect();
     by_size.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    // What is less than a byte a player is of the server.
+    // Less than a byte per player belongs to the server.
     by_size.retain(|&(_, bytes)| a_player(bytes) >= 1.0);
     rows.extend(by_size.into_iter().map(|(module, bytes)| {
         row(&format!("of {module}"), bytes).about(format!(
@@ -106,11 +106,11 @@ fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// Blocks that come and go in a mixed order, as those of messages and parties do.
+/// Blocks that are allocated and freed in a mixed order, like those of messages and parties.
 fn blocks(bytes: usize, rounds: usize) -> BenchRow {
-    /// So many live at once.
+    /// Number of live blocks.
     const LIVE: usize = 1_024;
-    /// Prime to that number: each goes once a round, far from the one before.
+    /// Coprime to that number: each block is freed once per round, far from the one before.
     const STRIDE: usize = 389;
     let mut live: Vec<Vec<u8>> = (0..LIVE).map(|_| Vec::with_capacity(bytes)).collect();
     let times: Vec<f64> = (0..rounds)

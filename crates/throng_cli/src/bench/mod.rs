@@ -1,23 +1,23 @@
-//! `throng bench`: systems, and the whole tick, under synthetic load, beside references.
+//! `throng bench`: systems, and the whole tick, under synthetic load, compared with references.
 //!
 //! ```text
-//! systems ──▶ one file a system ──▶ [`BenchRow`]s ──▶ tables, JSON, or a page
-//!   calibration before, between and after            └── held against an earlier run's
+//! systems ──▶ one file per system ──▶ [`BenchRow`]s ──▶ tables, JSON, or a page
+//!   calibration before, between and after            └── compared with an earlier run
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `nav/`, `aoi`, `directory`, `inbox`, `load`, `matchmaking`, `memory`, `net`, `outbox`, `session`, `sync` | the rows of a system |
+//! | `nav/`, `aoi`, `inbox`, `load`, `matchmaking`, `memory`, `net`, `outbox`, `session`, `store`, `sync` | the rows of a system |
 //! | `tick`, `crowd_search`, `thread_sweep` | the whole tick under a crowd; the search for the largest; several numbers of threads |
-//! | `calibration` | what this machine is worth while it measures, and whether it is busy |
-//! | `growth` | how figures grow with sizes, and the exponents of it |
-//! | `rows`, `table`, `page` | [`BenchRow`], and how rows are shown to people |
-//! | `baseline` | figures of an earlier run |
+//! | `calibration` | the speed of this machine during the measurement, and whether it is busy |
+//! | `growth` | growth of figures with sizes, and their exponents |
+//! | `rows`, `table`, `page` | [`BenchRow`], and its output for people |
+//! | `baseline` | results of an earlier run |
 //! | `readme` | the tables in benches/RESULTS.md |
 //!
-//! A row is one piece of work, done by throng and, where there is one, by a reference, in turn or each by itself as the file says,
-//! in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times differ from
-//! run to run. Results that differ are an error whatever was asked for; targets belong to the machine that they were set on, and are
-//! judged on demand.
+//! A row is one piece of work, done by throng and, if there is one, by a reference, alternating or each separately as the file
+//! states, in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times
+//! differ from run to run. Results that differ are always an error; targets belong to the machine on which they were set, and are
+//! judged on request.
 
 mod aoi;
 mod baseline;
@@ -98,7 +98,7 @@ pub(super) struct Bench {
     readme: Option<PathBuf>,
 }
 
-/// Rows that differ or miss their target, of which each is named at the end.
+/// Rows that differ or miss their target; each is listed at the end.
 const FAILURES_SHOWN_MAX: usize = 8;
 
 const EXAMPLES: &str = "Examples:
@@ -174,35 +174,35 @@ enum BenchTarget {
     Tick,
 }
 
-/// What `--json` prints, and `--baseline` reads: one object, in which `rows` is the array of all rows. A field that a row is
-/// without is `null`.
+/// The output of `--json` and input of `--baseline`: one object, in which `rows` is the array of all rows. Missing fields of a
+/// row are `null`.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BenchReport {
     pub machine: Machine,
     pub is_quick: bool,
-    /// Where it was stopped, if it was.
+    /// Where it was interrupted, if it was.
     pub interrupted: Option<Interruption>,
-    /// Why the figures may be worse than the machine is.
+    /// Why the figures may be worse than the machine allows.
     #[serde(default)]
     pub busy: Vec<String>,
-    /// What keeps the figures from being compared with the baseline's as they are.
+    /// Reasons why the figures are not comparable with the baseline.
     #[serde(default)]
     baseline_warnings: Vec<String>,
     pub rows: Vec<BenchRow>,
 }
 
-/// A bench that was stopped.
+/// An interrupted bench.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Interruption {
-    /// In which it was, and of which rows may be missing; none is judged.
+    /// The interrupted bench, whose rows may be incomplete; none is judged.
     system: String,
-    /// How many were measured before.
+    /// Number of benches finished before.
     systems_done: usize,
-    /// How many were to be measured.
+    /// Number of requested benches.
     systems: usize,
 }
 
-/// What was measured.
+/// The measurements.
 struct Measured {
     rows: Vec<BenchRow>,
     calibration: Calibration,
@@ -225,14 +225,14 @@ impl BenchTarget {
             .map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Whether it takes notice of `--threads`.
+    /// Whether it uses `--threads`.
     const fn is_threaded(self) -> bool {
         matches!(self, Self::Nav | Self::Aoi | Self::Memory | Self::Tick)
     }
 }
 
 impl Bench {
-    /// Measures, prints, and says whether all results agree and, where they are judged, all targets are met.
+    /// Measures, prints, and returns whether all results agree and, if they are judged, all targets are met.
     pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let systems = self.systems();
         self.check_flags(&systems)?;
@@ -249,7 +249,7 @@ impl Bench {
             .iter()
             .max()
             .map_or_else(cores, |most| usize::from(*most));
-        // Those that measure without an app are spread over the same pools as those with one.
+        // Benches without an app use the same pools as those with one.
         task_pools(threads).create_default_pools();
         let machine = Machine::current(threads);
         let shows_tables = !self.json && !quiet;
@@ -302,7 +302,7 @@ impl Bench {
         })
     }
 
-    /// What is to be measured, each once.
+    /// The requested benches, each once.
     fn systems(&self) -> Vec<BenchTarget> {
         let named: &[BenchTarget] = if self.systems.is_empty() {
             BenchTarget::value_variants()
@@ -318,7 +318,7 @@ impl Bench {
         systems
     }
 
-    /// Fails when a flag says something to none of the systems.
+    /// Fails when a flag applies to none of the systems.
     fn check_flags(&self, systems: &[BenchTarget]) -> Result<(), CliError> {
         let names: Vec<String> = systems
             .iter()
@@ -350,8 +350,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Checks that the --readme file has its marks, and --peers what it shows; that the page ends in .html, is not written over the baseline, and
-    /// can be written.
+    /// Checks that the --readme file has its marks, and --peers the rows that it shows; that the page ends in .html, does not
+    /// overwrite the baseline, and can be written.
     fn check_files(&self, peers: &[BenchRow]) -> Result<(), CliError> {
         if let Some(file) = self.readme.as_deref() {
             readme::check(file, peers)?;
@@ -377,7 +377,7 @@ impl Bench {
         check_writable(path)
     }
 
-    /// All rows, those of the calibration last; each system's are printed as they come, if tables are wanted.
+    /// All rows, those of the calibration last; if tables are printed, each system's are printed when they are ready.
     fn measure(
         &self,
         systems: &[BenchTarget],
@@ -408,7 +408,7 @@ impl Bench {
         for (nth, system) in systems.iter().enumerate() {
             calibration.measure();
             tracing::info!(system = %system.name(), "benchmark started");
-            // Drawn once, so that nothing runs beside what is measured. The tick has bars of its own.
+            // Drawn once, so that nothing runs during a measurement. The tick has its own progress bars.
             let bar = progress(systems.len() as u64, &system.name(), quiet);
             if *system != BenchTarget::Tick {
                 bar.set_position(nth as u64);
@@ -416,7 +416,7 @@ impl Bench {
             let new = self.measure_system(*system, threads, quiet);
             bar.finish_and_clear();
             let mut new = new?;
-            // What was stopped has no sizes to be compared.
+            // An interrupted bench has no sizes to compare.
             if !is_interrupted() {
                 new.extend(growth::rows(&new));
             }
@@ -429,7 +429,7 @@ impl Bench {
                     systems: systems.len(),
                 });
             }
-            // The tick has tables of its own, too, but for the baseline.
+            // The tick has its own tables, too, except for the baseline.
             if *system != BenchTarget::Tick || baseline.is_some() {
                 show(&new)?;
             }
@@ -471,7 +471,7 @@ impl Bench {
         }
     }
 
-    /// The tick on each number of threads.
+    /// The tick with each number of threads.
     fn measure_ticks(&self, threads: usize, quiet: bool) -> Result<Vec<BenchRow>, CliError> {
         let bench = |threads| tick::TickBench {
             threads,
@@ -494,7 +494,7 @@ impl Bench {
         let mut rows = thread_sweep::merge_rows(None, first, of_first.clone());
         for count in others.iter().copied() {
             let of_count = bench(count).measure(&self.players)?;
-            // A run that was stopped has other figures.
+            // An interrupted run has other figures.
             if is_interrupted() {
                 break;
             }
@@ -512,7 +512,7 @@ impl Bench {
     }
 }
 
-/// The rows that benches/peers printed: an array in JSON.
+/// The rows printed by benches/peers: a JSON array.
 fn load_peers(file: &Path) -> Result<Vec<BenchRow>, CliError> {
     let wrong = |error: String| CliError::new(format!("--peers {}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
@@ -524,7 +524,7 @@ fn load_peers(file: &Path) -> Result<Vec<BenchRow>, CliError> {
 }
 
 impl BenchReport {
-    /// What is to be kept in mind with the figures, a sentence each.
+    /// Notes on the figures, a sentence each.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.machine.is_optimised {
@@ -555,7 +555,7 @@ impl BenchReport {
         notes
     }
 
-    /// Says on stderr what is broken and whether it was stopped, and nothing else.
+    /// Prints failures and interruptions on stderr, and nothing else.
     fn print_failures(&self) {
         let broken: Vec<BenchRow> = self
             .rows
@@ -564,7 +564,7 @@ impl BenchReport {
             .cloned()
             .collect();
         if !broken.is_empty() {
-            // Nobody is left to tell when stderr is closed.
+            // A closed stderr leaves no way to report.
             let _ = writeln!(
                 std::io::stderr(),
                 "{}",

@@ -1,9 +1,9 @@
-//! `throng bench net`: a town's messages over links that lose packets, on simulated time, beside sending each byte once; and what
-//! the core costs a client and tick, on a clock.
+//! `throng bench net`: a town's messages over a network that loses packets, on simulated time, compared with sending each byte
+//! once; and the cost of the core per client and tick, on a real clock.
 //!
-//! The link takes 55 ms one way and up to 4 ms more, both ends speak every 33 ms. In a town the server says 150 bytes of
-//! unreliable messages a tick, and in about every second tick a message of 32 bytes on an ordered stream. A time is from the
-//! push of such a message to its delivery; bytes have with them what IP, UDP and sealing add.
+//! The delay is 55 ms one way plus up to 4 ms; both ends send every 33 ms. In a town the server sends 150 bytes of unreliable
+//! messages per tick, and in about every second tick a message of 32 bytes on an ordered stream. A time is from the push of such
+//! a message to its delivery; bytes include the overhead of IP, UDP and encryption.
 
 use super::CliError;
 use super::rows::BenchRow;
@@ -14,15 +14,15 @@ use throng_net::workload::{CROWD_MESSAGES, ConnectedCrowd, TICK_US, TownResult, 
 
 const SYSTEM: &str = "net";
 
-/// The draws of all links.
+/// The seed of all networks.
 const SEED: u64 = 12_345;
 
-/// A tick and the way of a packet that meets no loss, in milliseconds.
+/// A tick, and the delay of a packet without loss, in milliseconds.
 const TICK_MS: f64 = TICK_US as f64 / 1e3;
 const ONE_WAY_MS: f64 = 55.0;
 const JITTER_MS: f64 = 4.0;
 
-/// What a link loses, by name.
+/// The loss models, by name.
 const LOSSES: [(&str, LossModel); 4] = [
     ("no loss", LossModel::Independent(0.0)),
     ("5 % lost", LossModel::Independent(0.05)),
@@ -59,7 +59,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// The times of a town's ordered messages, with the aims of the loss.
+/// The delivery times of a town's ordered messages, with the targets of each loss model.
 fn latencies(name: &str, figures: &TownResult) -> Vec<BenchRow> {
     let row = |quantile: &str, share: f64| {
         BenchRow::new(
@@ -97,7 +97,7 @@ fn latencies(name: &str, figures: &TownResult) -> Vec<BenchRow> {
     }
 }
 
-/// What a tick takes down, beside each byte sent once and nothing acknowledged.
+/// The bytes of a tick downstream, compared with sending each byte once without acknowledgements.
 fn bytes(name: &str, figures: &TownResult, once: &TownResult) -> BenchRow {
     let row = BenchRow::new(SYSTEM, format!("{name}: bytes"), figures.down_bytes, "B")
         .with_reference("sent once", once.down_bytes)
@@ -113,12 +113,12 @@ fn bytes(name: &str, figures: &TownResult, once: &TownResult) -> BenchRow {
     }
 }
 
-/// What a client and tick costs the server in the core.
+/// The server's cost of the core per client and tick.
 fn costs(name: &str, clients: usize, lost_one_in: Option<usize>, rounds: usize) -> Vec<BenchRow> {
     let mut crowd = ConnectedCrowd::new(clients, lost_one_in);
     let (mut sending, mut receiving) = (Vec::new(), Vec::new());
     let (mut said, mut heard) = (0, 0);
-    // The first half warms buffers and estimates up.
+    // The first half warms up buffers and estimates.
     for round in 0..2 * rounds {
         let mut watch = Stopwatch::start();
         crowd.send();
@@ -136,7 +136,7 @@ fn costs(name: &str, clients: usize, lost_one_in: Option<usize>, rounds: usize) 
     }
     let messages = CROWD_MESSAGES.0 + CROWD_MESSAGES.1;
     let a_message: Vec<f64> = sending.iter().map(|ns| ns / messages as f64).collect();
-    // Whatever is lost takes no more than all unreliable messages of its packet with it.
+    // A lost packet loses at most all of its unreliable messages.
     let least = if lost_one_in.is_some() { 0.85 } else { 0.95 };
     let all = heard as f64 >= least * said as f64 && crowd.delivered > said as u64;
     let (unreliable, reliable) = CROWD_MESSAGES;

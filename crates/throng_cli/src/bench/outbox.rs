@@ -1,9 +1,9 @@
-//! `throng bench outbox`: packets out of a tick's news, the way to a sender thread, and the ring beside queues of objects.
+//! `throng bench outbox`: packets from a tick's updates, the way to a sender thread, and the ring compared with queues of objects.
 //!
-//! Times are medians. Whatever has peers is done by all of them in turn, in one process, and gives the same sum over all
-//! messages in their order. A ring *in turn* has both ends on one thread, a batch in and a batch out: that is what the ends
-//! cost. Between *threads*, which yield when they cannot go on, what the system's scheduler does is in the figure too; on a
-//! busy machine it is most of it, so there is no aim. A row has one aim: what a second carries has a row of its own.
+//! Times are medians. Work with peers is done by all of them in turn, in one process, and gives the same sum over all messages in
+//! their order. A ring *in turn* has both ends on one thread, a batch in and a batch out: that is the cost of the ends. Between
+//! *threads*, which yield when they cannot continue, the figure includes the system's scheduler; on a busy machine that is most
+//! of it, so there is no target. A row has one target: the throughput per second has a row of its own.
 
 use super::CliError;
 use super::rows::BenchRow;
@@ -16,7 +16,7 @@ use throng_net::outbox::workload::{WorkloadShard, fill_batch};
 
 const SYSTEM: &str = "outbox";
 
-/// Objects, clients, and objects that each is told about.
+/// Objects, clients, and objects known to each client.
 const CROWDS: [(usize, u32, usize); 2] = [(10_000, 1_000, 97), (10_000, 1_000, 12)];
 
 pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
@@ -34,7 +34,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// A tick's news into packets, inline and by way of a shard.
+/// A tick's updates into packets, inline and through a shard.
 fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<BenchRow> {
     let mut batch = OutgoingBatch::default();
     let messages = fill_batch(&mut batch, 1, objects, clients, seen);
@@ -42,7 +42,7 @@ fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<Benc
     let mut shard = WorkloadShard::new(16 << 20, Box::new(CountingSink::default()));
     let mut times = [const { Vec::new() }; 3];
     let (mut inline, mut sharded) = (0, 0);
-    // The first rounds warm buffers up.
+    // The first rounds warm up buffers.
     for round in 0..rounds + 3 {
         let mut watch = Stopwatch::start();
         for line in batch.parts.iter().flat_map(|part| part.updates()) {
@@ -124,7 +124,7 @@ fn ring(
     if case == "threads" {
         return vec![beside_channel, beside_queue];
     }
-    // Bytes a nanosecond are gigabytes a second.
+    // Bytes per nanosecond are gigabytes per second.
     let gb_s: Vec<f64> = ring.iter().map(|ns| bytes as f64 / ns.max(1e-9)).collect();
     let rate = BenchRow::repeated(SYSTEM, format!("{case}/{bytes} B rate"), &gb_s, "GB/s")
         .more_is_better()
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn outbox_rows_are_complete_and_agree() {
-        // Times are what they are; what was made does not depend on them.
+        // Times vary; the results do not depend on them.
         let rows = packets(200, 20, 10, 2);
         assert!(rows[0].value > 0.0 && rows.len() == 3);
     }

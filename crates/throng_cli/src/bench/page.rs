@@ -1,4 +1,4 @@
-//! All figures as a page: bars beside references and peers, how figures grow with sizes, and every row in a table.
+//! All results as a page: bars with references and peers, growth with sizes, and every row in a table.
 
 use super::growth::{SizeGrowth, describe, growths};
 use super::rows::BenchRow;
@@ -8,10 +8,10 @@ use crate::page::chart::{Plot, cell_bar, digits};
 use crate::page::html::{document, section, table, text};
 use crate::page::numbers::figure;
 
-/// Curves in one plot; more of them nobody tells apart.
+/// Maximum number of curves in a plot; more are hard to distinguish.
 const CURVES_MAX: usize = 12;
 
-/// Sets of the tick, whose colours their curves have.
+/// Sets of the tick; their curves have the same colours.
 const SET_CLASSES: [(&str, &str); 10] = [
     ("ingest", "s-ingest"),
     ("think", "s-think"),
@@ -96,7 +96,7 @@ fn systems(rows: &[BenchRow]) -> Vec<&str> {
     names
 }
 
-/// A pair of bars for each row that has a reference: throng's and the other's, on one scale.
+/// A pair of bars for each row with a reference: throng's and the other's, on one scale.
 fn comparison_bars(id: &str, heading: &str, rows: &[BenchRow]) -> String {
     let pair = |row: &BenchRow| {
         let (name, other) = (row.reference.as_ref()?, row.reference_value?);
@@ -146,12 +146,12 @@ fn comparison_bars(id: &str, heading: &str, rows: &[BenchRow]) -> String {
     )
 }
 
-/// Curves over sizes, a plot a system and unit; of the tick one for crowds that are spread and one for those in a square.
+/// Curves over sizes, a plot per system and unit; for the tick, one for spread crowds and one for those in a square.
 fn growth(rows: &[BenchRow]) -> String {
     let mut plots = String::new();
     for system in systems(rows) {
         let all = growths(rows.iter().filter(|row| row.system == system));
-        // Of the tick the means: percentiles hop.
+        // For the tick the means: percentiles vary too much.
         let is_shown = |growth: &&SizeGrowth| system != "tick" || growth.case.ends_with(" mean");
         let plot_of = |growth: &SizeGrowth| (growth.case.contains("square "), growth.unit.clone());
         let mut titles: Vec<(bool, String)> = all.iter().filter(is_shown).map(plot_of).collect();
@@ -242,7 +242,7 @@ fn curves(system: &str, unit: &str, all: &[&SizeGrowth]) -> Plot {
     }
 }
 
-/// Every row, a table a system.
+/// Every row, a table per system.
 fn all_rows(rows: &[BenchRow]) -> String {
     let mut body = String::new();
     for system in systems(rows) {
@@ -266,7 +266,7 @@ fn all_rows(rows: &[BenchRow]) -> String {
     )
 }
 
-/// What was compared and aimed at, and whether it holds.
+/// The compared results and the target, and whether they hold.
 fn verdicts(row: &BenchRow) -> String {
     let mut words = String::new();
     for (told, holds) in [(&row.compared, row.agrees), (&row.target, row.meets)] {
@@ -337,7 +337,7 @@ mod tests {
             baseline_warnings: Vec::new(),
             rows,
         };
-        // As it is read again from JSON.
+        // In the form that is read back from JSON.
         let json = serde_json::to_string(&findings).unwrap();
         let findings: BenchReport = serde_json::from_str(&json).unwrap();
         let peer = BenchRow::new("nav", "maze", 1.0, "us").with_reference("pathfinding", 3.0);

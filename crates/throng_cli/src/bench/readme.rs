@@ -1,5 +1,5 @@
-//! The tables in benches/RESULTS.md: of searches, from what `bench nav` found, with the machine, the commit and the date; and of published crates
-//! beside throng, from the rows that benches/peers printed. Each lies between two marks.
+//! The tables in benches/RESULTS.md: searches, from the rows of `bench nav`, with the machine, the commit and the date; and
+//! published crates compared with throng, from the rows of benches/peers. Each table lies between two marks.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use super::rows::BenchRow;
 use super::table::number;
 use super::{BenchReport, CliError};
 
-/// The lines between which the tables lie.
+/// The marks around the tables.
 const SEARCHES_BEGIN: &str = "<!-- figures: `throng bench nav --readme benches/RESULTS.md` writes what is between these lines -->";
 const PEERS_BEGIN: &str = "<!-- figures: `throng bench nav --peers FILE.json --readme benches/RESULTS.md` writes what is between these lines -->";
 const END: &str = "<!-- end of figures -->";
@@ -34,8 +34,8 @@ const SEARCHES: [(&str, &str); 8] = [
     ),
 ];
 
-/// The rows of benches/peers that the table shows: system, case, the crate, and in words. A row of `net` names the crate in its
-/// case, too.
+/// The rows of benches/peers that the table shows: system, case, the crate, and a description. A row of `net` names the crate in
+/// its case, too.
 const PEERS: [(&str, &str, &str, &str); 16] = [
     (
         "nav",
@@ -130,10 +130,10 @@ const PEERS: [(&str, &str, &str, &str); 16] = [
     ),
 ];
 
-/// Checks that a file has the marks, and that rows of published crates, if there are any, are all that it shows.
+/// Checks that a file has the marks, and that the rows of published crates, if there are any, are complete.
 ///
 /// # Errors
-/// With the file and what is not there.
+/// With the file and the missing part.
 pub(super) fn check(file: &Path, peers: &[BenchRow]) -> Result<(), CliError> {
     let text = read(file)?;
     let marks = [SEARCHES_BEGIN, PEERS_BEGIN].into_iter();
@@ -145,10 +145,10 @@ pub(super) fn check(file: &Path, peers: &[BenchRow]) -> Result<(), CliError> {
     checked.map_err(|error| file_error(file, &error))
 }
 
-/// Writes the tables between the marks of a file; that of published crates only if there are rows of them.
+/// Writes the tables between the marks of a file; the one of published crates only if there are rows of them.
 ///
 /// # Errors
-/// Where the file cannot be written, or something was not measured.
+/// When the file cannot be written, or a row is missing.
 pub(super) fn write(
     file: &Path,
     findings: &BenchReport,
@@ -175,7 +175,7 @@ fn read(file: &Path) -> Result<String, CliError> {
     std::fs::read_to_string(file).map_err(|error| file_error(file, &error.to_string()))
 }
 
-/// What the folder of the file is a checkout of.
+/// The commit of the checkout that contains the file.
 fn commit(file: &Path) -> String {
     let folder = file
         .parent()
@@ -189,7 +189,7 @@ fn commit(file: &Path) -> String {
     commit.map_or_else(|| "unknown".to_owned(), |commit| commit.trim().to_owned())
 }
 
-/// The text with the table in place of what is between this mark and the next end.
+/// The text with the table in place of the lines between this mark and the next end.
 fn with_table(text: &str, begin: &str, table: &str) -> Result<String, String> {
     let parts = text.split_once(begin).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(END)?;
@@ -268,7 +268,7 @@ fn peer_table(peers: &[BenchRow]) -> Result<String, String> {
     Ok(text)
 }
 
-/// A whole number, with its thousands set apart.
+/// A whole number with separated thousands.
 fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut shown = String::new();
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn results_file_has_the_tables_as_written() {
         let results = include_str!("../../../../benches/RESULTS.md");
-        // All that is measured anew are figures and where they are from: the rest is what the command writes.
+        // Only figures and their origin are new: the rest is the command's own output.
         let words = |text: &str, begin: &str| -> Vec<String> {
             let (_, block) = text.split_once(begin).unwrap();
             let (block, _) = block.split_once(END).unwrap();

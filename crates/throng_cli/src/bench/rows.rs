@@ -1,53 +1,53 @@
-//! What a bench finds: rows.
+//! The rows of a bench.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// One piece of work, beside the reference's where there is one.
+/// One piece of work, compared with the reference's if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct BenchRow {
     /// The system's name on the command line.
     pub system: Cow<'static, str>,
-    /// What was done, to how much; no two rows of a system have the same.
+    /// The work and its size; unique within a system.
     pub case: String,
-    /// What the figure is, and what it is compared with, in a plain sentence.
+    /// The meaning of the figure and of its comparison, in a plain sentence.
     pub about: String,
-    /// What was found, in `unit`: the median where the work was repeated.
+    /// The value, in `unit`: the median if the work was repeated.
     pub value: f64,
     pub unit: Cow<'static, str>,
-    /// Whether a larger value is a better one, as of bytes a second.
+    /// Whether a larger value is better, as for bytes per second.
     pub more_is_better: bool,
-    /// How far the repeats lie apart; nothing where the same must come out every time.
+    /// The spread of the repetitions; none if the value must always be the same.
     pub spread: Option<RepeatSpread>,
-    /// What did the same work.
+    /// The reference.
     pub reference: Option<Cow<'static, str>>,
-    /// What it took, in `unit`.
+    /// The reference's value, in `unit`.
     pub reference_value: Option<f64>,
     pub reference_spread: Option<RepeatSpread>,
-    /// How many times as good as the reference's: above 1, throng is better.
+    /// Ratio to the reference: above 1, throng is better.
     pub ratio: Option<f64>,
-    /// What of the results was compared.
+    /// The part of the results that was compared.
     pub compared: Option<String>,
-    /// Whether the results agree; where they do not, the figures mean nothing.
+    /// Whether the results agree; if not, the figures are meaningless.
     pub agrees: Option<bool>,
-    /// What is aimed at; only where targets are judged.
+    /// The target; only if targets are judged.
     pub target: Option<String>,
     pub meets: Option<bool>,
     /// The value of the same row in the baseline.
     pub baseline_value: Option<f64>,
-    /// How far the baseline's repeats lie apart.
+    /// The spread of the baseline's repetitions.
     pub baseline_spread: Option<RepeatSpread>,
-    /// How many times as good as the baseline's, the same way round as `ratio`: above 1, it is better now.
+    /// Ratio to the baseline, in the same direction as `ratio`: above 1, it is better now.
     pub baseline_ratio: Option<f64>,
-    /// The same of the best repeat of each, which other work of the machine disturbs the least.
+    /// The same for the best repetition of each, which other load of the machine disturbs the least.
     pub baseline_best_ratio: Option<f64>,
-    /// Whether the change since the baseline is no larger than repeats of one of the two lie apart.
+    /// Whether the change since the baseline is within the spread of one of the two.
     pub is_within_spread: Option<bool>,
 }
 
-/// How far repeats of the same work lie apart.
+/// The spread of repetitions of the same work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RepeatSpread {
     pub repeats: usize,
@@ -76,7 +76,7 @@ impl RepeatSpread {
 }
 
 impl BenchRow {
-    /// A figure that was found once, or that must come out the same every time.
+    /// A figure that was measured once, or that must always be the same.
     pub(super) fn new(
         system: &'static str,
         case: impl Into<String>,
@@ -104,7 +104,7 @@ impl BenchRow {
         Self::new(system, case, value, unit).with_spread(spread)
     }
 
-    /// With the spread of what the value was taken from.
+    /// With the spread of the samples behind the value.
     pub(super) fn with_spread(self, spread: Option<RepeatSpread>) -> Self {
         let spread = spread.filter(|spread| spread.repeats > 1);
         Self { spread, ..self }
@@ -118,13 +118,13 @@ impl BenchRow {
         }
     }
 
-    /// With a sentence that says what the figure is.
+    /// With a sentence that explains the figure.
     pub(super) fn about(self, about: impl Into<String>) -> Self {
         let about = about.into();
         Self { about, ..self }
     }
 
-    /// Beside a reference; of both, less is better.
+    /// With a reference; for both, less is better.
     pub(super) fn with_reference(self, reference: &'static str, value: f64) -> Self {
         let ratio = (self.value > 0.0).then_some(value / self.value);
         Self {
@@ -135,7 +135,7 @@ impl BenchRow {
         }
     }
 
-    /// Beside the median of a reference's repeats.
+    /// With the median of a reference's repetitions.
     pub(super) fn with_repeated_reference(self, reference: &'static str, figures: &[f64]) -> Self {
         let spread = RepeatSpread::from_samples(figures);
         let row = self.with_reference(reference, spread.map_or(0.0, |spread| spread.median));
@@ -145,7 +145,7 @@ impl BenchRow {
         }
     }
 
-    /// With what of the results was compared, and whether they agree.
+    /// With the compared part of the results, and whether they agree.
     pub(super) fn with_comparison(self, compared: impl Into<String>, agrees: bool) -> Self {
         Self {
             compared: Some(compared.into()),
@@ -154,19 +154,19 @@ impl BenchRow {
         }
     }
 
-    /// With the aim of at most so much.
+    /// With a target of at most this value.
     pub(super) fn with_target_below(self, most: f64, unit: &str) -> Self {
         let meets = self.value <= most;
         self.with_target(format!("<= {most} {unit}"), meets)
     }
 
-    /// With the aim of a reference that takes at least so many times as much.
+    /// With a target of a reference that takes at least this many times as much.
     pub(super) fn with_target_ratio(self, least: f64) -> Self {
         let meets = self.ratio.unwrap_or_default() >= least;
         self.with_target(format!("{least} times as good or better"), meets)
     }
 
-    /// With the aim of at least so much.
+    /// With a target of at least this value.
     pub(super) fn with_target_above(self, least: f64, unit: &str) -> Self {
         let meets = self.value >= least;
         self.with_target(format!(">= {least} {unit}"), meets)
@@ -181,7 +181,7 @@ impl BenchRow {
         }
     }
 
-    /// Without its target, which is of the machine that it was set on.
+    /// Without its target, which belongs to the machine on which it was set.
     pub(super) fn without_target(self) -> Self {
         Self {
             target: None,
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn change_is_compared_with_best_repeats_and_spread() {
-        // Eight times as long at the median, a fifth longer at the least: something else ran.
+        // Eight times as long at the median, a fifth longer at the minimum: something else ran.
         let then = RepeatSpread::from_samples(&[1.2, 1.3, 1.9]);
         let disturbed =
             BenchRow::repeated("a", "b", &[1.44, 10.4, 12.0], "ms").with_baseline(1.3, then);
@@ -262,7 +262,7 @@ mod tests {
         let slower = BenchRow::repeated("a", "b", &[2.4, 2.6, 2.7], "ms").with_baseline(1.3, then);
         assert_eq!(slower.baseline_ratio, Some(0.5));
         assert_eq!(slower.is_within_spread, Some(false));
-        // A ratio above 1 is better now, whichever way the figure goes.
+        // A ratio above 1 is better now, in either direction of the figure.
         let rate = BenchRow::repeated("a", "b", &[4.0, 6.0, 9.0], "GB/s").more_is_better();
         let rate = rate.with_baseline(2.0, RepeatSpread::from_samples(&[1.0, 2.0, 3.0]));
         assert_eq!(

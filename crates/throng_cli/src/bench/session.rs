@@ -1,5 +1,5 @@
-//! `throng bench session`: crowds that log in or come back at once, beside letting them all in in one tick; what a message costs
-//! on its way to whom it concerns; and what a session takes.
+//! `throng bench session`: crowds that log in or reconnect at once, compared with admitting them all in one tick; the cost of a
+//! message on its way to its handler; and the memory of a session.
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
@@ -34,7 +34,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     ])
 }
 
-/// A session's own bytes, the message lane and what replication knows of it included; buffers beside them.
+/// A session's own bytes, with its message lane and its replication state; without buffers.
 fn size() -> BenchRow {
     let bytes = SESSION_BYTES + throng::inbox::CLIENT_QUEUE_BYTES + CLIENT_STATE_BYTES;
     BenchRow::new(SYSTEM, "size", bytes as f64, "B")
@@ -45,7 +45,7 @@ fn size() -> BenchRow {
 #[derive(Resource)]
 struct LoginScene(Entity);
 
-/// A server with one large scene, in which whoever logs in gets an object that sees at most fifty others.
+/// A server with one large scene, in which every player that logs in gets an object that sees at most fifty others.
 struct LoginRig {
     app: App,
     transport: TransportHandle,
@@ -126,7 +126,7 @@ impl LoginRig {
     }
 }
 
-/// So many log in at once.
+/// This many players log in at once.
 fn burst(players: u32, rounds: usize) -> BenchRow {
     let (mut ours, mut at_once, mut all) = (Vec::new(), Vec::new(), true);
     for _ in 0..rounds {
@@ -149,7 +149,7 @@ fn burst(players: u32, rounds: usize) -> BenchRow {
         .with_target_below(50.0, "ms")
 }
 
-/// So many come back with their tokens in one tick.
+/// This many players reconnect with their tokens in one tick.
 fn mass_resume(players: u32, rounds: usize) -> BenchRow {
     let (mut times, mut all) = (Vec::new(), true);
     for _ in 0..rounds {
@@ -185,11 +185,11 @@ fn mass_resume(players: u32, rounds: usize) -> BenchRow {
         .with_target_below(50.0, "ms")
 }
 
-/// A tick's messages through the whole of `Ingest`, less the same tick without them.
+/// A tick's messages through the whole of `Ingest`, minus the same tick without them.
 fn dispatch(rounds: usize) -> BenchRow {
     const CLIENTS: u32 = 1_000;
     const EACH: u32 = 8;
-    /// Inputs that arrived where they are acted on.
+    /// Inputs that arrived at their handler.
     #[derive(Resource, Default)]
     struct ReceivedInputs(u64);
     fn count(mut inputs: MessageReader<PlayerInput>, mut arrived: ResMut<ReceivedInputs>) {
@@ -200,7 +200,7 @@ fn dispatch(rounds: usize) -> BenchRow {
         .init_resource::<ReceivedInputs>()
         .add_systems(FixedUpdate, count.after(SimSystems::Ingest))
         .insert_resource(Time::<Fixed>::from_hz(20.0))
-        // Everything that waits is handled in its tick.
+        // All pending messages are handled in their tick.
         .insert_resource(InboxSettings::reference());
     one_tick_per_update(&mut app);
     single_threaded(&mut app);
@@ -236,7 +236,7 @@ fn dispatch(rounds: usize) -> BenchRow {
         .with_target_below(100.0, "ns")
 }
 
-/// So many clients, each with an object.
+/// This many clients, each with an object.
 fn log_in_clients(app: &mut App, players: u32) -> Vec<ClientId> {
     let spec = SceneSpec {
         max_objects: 1 << 14,
@@ -263,13 +263,13 @@ fn log_in_clients(app: &mut App, players: u32) -> Vec<ClientId> {
     clients
 }
 
-/// What each client was told to come back with.
+/// The reconnect token of each client.
 fn tokens(sink: &MemorySink, clients: &[ClientId]) -> Vec<(PlayerId, ResumeToken)> {
     let kept = sink.take();
     let mut mirrors: Vec<Mirror> = clients.iter().map(|_| Mirror::default()).collect();
     for (client, packet) in kept.packets.iter() {
         if let Ok(nth) = clients.binary_search(&client) {
-            // What is missing shows in how many come back.
+            // Missing tokens show in the number of reconnected clients.
             let _ = mirrors[nth].receive(packet);
         }
     }

@@ -1,8 +1,7 @@
-//! `throng bench directory`: players saved and loaded by a store in a file, and what of that the tick pays; players elsewhere who
-//! are looked at.
+//! `throng bench directory`: players saved and loaded by a store in a file, and the tick's part of that cost; lookups of players
+//! on other nodes.
 //!
-//! The file lies where the system keeps temporary files; a transaction is over when it is on disk, so its time is that of this
-//! disk, too.
+//! The file lies in the system's temporary folder; a transaction ends when it is on disk, so its time includes that disk.
 
 use std::collections::HashMap;
 use std::fs;
@@ -26,7 +25,7 @@ use throng::world::PlayerId;
 
 const SYSTEM: &str = "directory";
 
-/// Players that a tick saves.
+/// Players saved by a tick.
 const SAVES_PER_TICK: u64 = 2_000;
 
 /// Players that log in at once.
@@ -38,7 +37,7 @@ const TERMS: ClaimTerms = ClaimTerms {
     grace_ms: 0,
 };
 
-/// A file that goes with the measurement.
+/// A file that is removed after the measurement.
 struct BenchStore {
     folder: PathBuf,
     store: SqliteStore,
@@ -47,7 +46,7 @@ struct BenchStore {
 
 impl Drop for BenchStore {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // Files that cannot be removed are left to the system.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -65,7 +64,7 @@ fn attributes() -> [StoredAttribute; 3] {
     ]
 }
 
-/// What a player has at a tick, encoded.
+/// The encoded record of a player at a tick.
 fn values(player: u64, tick: u64) -> [(u16, Vec<u8>); 3] {
     let text = format!("seen {tick} ticks");
     let values = [
@@ -97,7 +96,7 @@ impl BenchStore {
         })
     }
 
-    /// Has an order done, as the store's thread does.
+    /// Runs a store request, as the store's thread does.
     fn handle(&mut self, order: StoreRequest) -> Result<StoreReply, StoreError> {
         Ok(match order {
             StoreRequest::Claim { players, terms } => {
@@ -130,7 +129,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// A tick in which all of so many players changed: the tick's share, and the store's.
+/// A tick in which all of these players changed: the tick's share, and the store's.
 fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow>, CliError> {
     let mut ledger = LeaseTable::new(LeaseTableSettings::default());
     for player in 1..=count {
@@ -145,7 +144,7 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
     }
     let mut times = [const { Vec::new() }; 2];
     let mut is_whole = true;
-    // The first rounds fill the file and warm buffers up.
+    // The first rounds fill the file and warm up buffers.
     for tick in 1..=rounds + 3 {
         let changed: Vec<_> = (1..=count).map(|player| values(player, tick)).collect();
         let mut watch = Stopwatch::start();
@@ -193,7 +192,7 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
     ])
 }
 
-/// So many players of a store log in at once.
+/// This many players of a store log in at once.
 fn loads(
     bench: &mut BenchStore,
     stored: u64,
@@ -224,18 +223,18 @@ fn loads(
         .with_target_below(50.0, "ms"))
 }
 
-/// Players who are looked at, and how many of them a cache remembers.
+/// Players that are looked up, and the number of cache entries.
 const LOOKUP_PLAYERS: usize = 100_000;
 const CACHE_ENTRIES: u32 = 5_000;
 
-/// Looks after which a cache has learnt who is looked at most.
+/// Lookups after which a cache contains the most frequent players.
 const WARM_UP_LOOKUPS: u64 = 1_000_000;
 
-/// Looks in a tick of so many milliseconds, where ages are measured.
+/// Lookups per tick, and milliseconds per tick, when ages are measured.
 const LOOKUPS_PER_TICK: u64 = 100;
 const TICK_MS: u64 = 50;
 
-/// A cache whose entries do not go stale.
+/// A cache whose entries do not expire.
 fn cache() -> PlayerCache {
     PlayerCache::new(CacheSettings {
         entries_max: CACHE_ENTRIES,
@@ -245,7 +244,7 @@ fn cache() -> PlayerCache {
     })
 }
 
-/// Looks at a player, and has the store answer at once if it must be asked; whether it was a hit.
+/// Looks up a player, and lets the store answer at once on a miss; returns whether it was a hit.
 fn lookup(cache: &mut PlayerCache, player: PlayerId) -> bool {
     let is_hit = matches!(cache.lookup(player, 0, 0), Ok(Some(_)));
     if !is_hit {
@@ -255,7 +254,7 @@ fn lookup(cache: &mut PlayerCache, player: PlayerId) -> bool {
     is_hit
 }
 
-/// What the store has of players.
+/// The store's data of players.
 fn stored_records(players: &[PlayerId]) -> Vec<LookupResult> {
     let found = players.iter().map(|&player| {
         LookupResult::Found(PlayerRecord {
@@ -266,7 +265,7 @@ fn stored_records(players: &[PlayerId]) -> Vec<LookupResult> {
     found.collect()
 }
 
-/// Draws players by a Zipf distribution: the rank, and the id, since players who are looked at often have any ids.
+/// Draws players by a Zipf distribution: the rank, and the id, since frequent players have arbitrary ids.
 struct ZipfPlayers {
     cumulative: Vec<f64>,
     random: Pcg64Mcg,
@@ -293,7 +292,7 @@ impl ZipfPlayers {
     }
 }
 
-/// Which share of looks at players of a Zipf distribution a cache answers, beside the best cache that never changes.
+/// The hit rate of a cache for a Zipf distribution of players, compared with the best cache that never changes.
 fn hit_rate(skew: f64, to_warm: u64, looks: u64) -> BenchRow {
     let (mut players, mut cache) = (ZipfPlayers::new(skew), cache());
     let (mut hits, mut best) = (0, 0);
@@ -316,7 +315,7 @@ fn hit_rate(skew: f64, to_warm: u64, looks: u64) -> BenchRow {
         .with_target("95 % of the best static", of_best >= 0.95)
 }
 
-/// How old what is served is, by the default settings and in simulated time: the store answers in the next tick, and no other
+/// The age of cached answers, with default settings and in simulated time: the store answers in the next tick, and no other
 /// server sends anything.
 fn ages(looks: u64) -> BenchRow {
     let settings = CacheSettings {
@@ -358,7 +357,7 @@ fn ages(looks: u64) -> BenchRow {
         .with_comparison("none is older than it may be", oldest_ms < ttl_ms)
 }
 
-/// A look at who is known, beside a plain hash table.
+/// A lookup of a cached player, compared with a plain hash table.
 fn hits(rounds: u64) -> BenchRow {
     let mut cache = cache();
     let known: Vec<PlayerId> = (0..2_000).map(|nth| PlayerId(nth * 77_773)).collect();

@@ -1,8 +1,8 @@
-//! `throng bench sync`: dirty masks beside flags and sets, and replication of a walking crowd.
+//! `throng bench sync`: dirty masks compared with flags and sets, and replication of a walking crowd.
 //!
-//! SlotMasks are marked by hand and collected as in the tick, beside their peers on the same marks; what is collected is added up
-//! and must be the same. Replication is timed from the collection of what changed to every client's list of messages, on one
-//! thread; packets are put together afterwards (see `throng bench outbox`). Some clients hold mirrors, whose positions are
+//! SlotMasks are marked directly and collected as in the tick, and compared with their peers on the same marks; the collected
+//! changes are summed and must be equal. Replication is timed from the collection of changes to every client's list of messages,
+//! on one thread; packets are built afterwards (see `throng bench outbox`). Some clients hold mirrors, whose positions are
 //! compared with the server's.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ const SYSTEM: &str = "sync";
 /// Objects, and how many of them are dirty at a collection: 1 %.
 const OBJECTS: u32 = 10_000;
 const DIRTY: usize = 100;
-/// Attributes marked of each.
+/// Marked attributes per object.
 const MARKS: usize = 4;
 /// Passes over all rounds, of which the median counts.
 const REPEATS: usize = 5;
@@ -50,7 +50,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// Nanoseconds a mark in each pass, and what was collected in them, which is the same every time.
+/// Nanoseconds per mark in each pass, and the collected sum, which is the same every time.
 #[derive(Default)]
 struct Collected {
     ns_per_mark: Vec<f64>,
@@ -64,13 +64,13 @@ impl Collected {
     }
 }
 
-/// Adds a pair to a sum in which the order does not show: that is each side's own.
+/// Adds a pair to an order-independent sum, since each side has its own order.
 const fn add_pair(sum: &mut u64, object: u32, bit: u32) {
     let pair = object as u64 * FLAGS as u64 + bit as u64 + 1;
     *sum = sum.wrapping_add(pair.wrapping_mul(0x9E37_79B9_7F4A_7C15));
 }
 
-/// Passes of all ways of marking over the same marks, in turn.
+/// Passes of all variants over the same marks, alternating.
 fn masks(rounds: usize) -> Vec<BenchRow> {
     let mut random = Pcg64Mcg::seed_from_u64(7);
     let marks_of_round = |_| -> Vec<(u32, u32)> {
@@ -88,7 +88,7 @@ fn masks(rounds: usize) -> Vec<BenchRow> {
     let mut pairs = Pairs::<RandomState>::default();
     let mut quick_pairs = Pairs::<FixedState>::default();
     let (mut found, mut all) = (Collected::default(), <[Collected; 4]>::default());
-    // Each does all rounds before the others' turn: in turn round by round, the peers' tables would empty the caches.
+    // Each variant does all rounds before the next: alternating per round, the peers' tables would empty the caches.
     for _ in 0..REPEATS {
         found.add(timed(&marks, |marks, sum| {
             marks.iter().for_each(|&(o, bit)| masks.mark(o, bit));
@@ -117,7 +117,7 @@ fn masks(rounds: usize) -> Vec<BenchRow> {
     mask_rows(&found, &all)
 }
 
-/// The peers of the masks: case, name, the least ratio aimed at, and what they are.
+/// The peers of the masks: case, name, minimum ratio, and description.
 const PEERS: [(&str, &str, Option<f64>, &str); 4] = [
     (
         "beside flags",
@@ -169,7 +169,7 @@ fn mask_rows(found: &Collected, all: &[Collected; 4]) -> Vec<BenchRow> {
     std::iter::once(first).chain(rows).collect()
 }
 
-/// One pass over all rounds: nanoseconds a mark, and the sum of what was collected.
+/// One pass over all rounds: nanoseconds per mark, and the collected sum.
 fn timed(marks: &[Vec<(u32, u32)>], mut work: impl FnMut(&[(u32, u32)], &mut u64)) -> (f64, u64) {
     let mut sum = 0;
     let watch = Stopwatch::start();
@@ -181,7 +181,7 @@ fn timed(marks: &[Vec<(u32, u32)>], mut work: impl FnMut(&[(u32, u32)], &mut u64
 #[derive(Component)]
 struct BenchHealth(u32);
 
-/// What it costs to find changes by looking: a row is an object with the attribute.
+/// The cost of finding changes by a scan: a row is an object with the attribute.
 fn change_detection(rounds: usize) -> BenchRow {
     let mut world = World::new();
     let entities: Vec<Entity> = (0..OBJECTS)
@@ -209,7 +209,7 @@ fn change_detection(rounds: usize) -> BenchRow {
         .with_target_below(1.0, "ns")
 }
 
-/// Mirrors of some clients, fed in the tick.
+/// Mirrors of some clients, updated in the tick.
 #[derive(Clone, Default)]
 struct SampledMirrors {
     mirrors: Arc<Mutex<BTreeMap<ClientId, (Mirror, u64)>>>,
@@ -225,14 +225,14 @@ impl PacketSink for SampledMirrors {
 }
 
 impl SampledMirrors {
-    /// Packets that a mirror could not take.
+    /// Packets that a mirror rejected.
     fn error_count(&self) -> u64 {
         let mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
         mirrors.values().map(|&(_, faults)| faults).sum()
     }
 }
 
-/// With reckoning and tiers, and with everything sent every tick.
+/// With dead reckoning and tiers, and with everything sent every tick.
 fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, CliError> {
     // As dense as 10,000 in a square kilometre.
     let side_m = (objects as f32 / 10_000.0).sqrt() * 1_000.0;
@@ -259,7 +259,7 @@ fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, 
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = begun.collect();
         server.set_sink(Box::new(mirrors.clone()));
-        // Until everybody knows whom it sees.
+        // Until all views are filled.
         for _ in 0..60 {
             server.step();
         }
@@ -298,7 +298,7 @@ fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, 
     Ok(rows)
 }
 
-/// The rows of one case. `off_m` is how far mirrors were off, sorted.
+/// The rows of one case. `off_m` are the position errors of mirrors, sorted.
 fn replication_rows(
     name: &str,
     case: &str,
@@ -338,14 +338,14 @@ fn replication_rows(
     ]
 }
 
-/// How long each tick took.
+/// The time of each tick.
 #[derive(Default)]
 struct TickTimes {
     ms: Vec<f64>,
     ns_per_link: Vec<f64>,
 }
 
-/// How far mirrors are off of objects within 20 m, in metres.
+/// Position errors of mirrors for objects within 20 m, in metres.
 fn position_errors(
     server: &WalkingServer,
     mirrors: &SampledMirrors,

@@ -1,14 +1,14 @@
-//! Rows for a person, in 80 columns: a line of figures, what they are, and what they are held against.
+//! Rows as text in 80 columns: a line of figures, their explanation, and their comparison.
 
 use super::rows::{BenchRow, RepeatSpread};
 
 /// The widest line.
 const WIDTH: usize = 80;
 
-/// How far what belongs to a row is set in.
+/// The indent of a row's further lines.
 const INDENT: usize = 4;
 
-/// The heads of the columns.
+/// The column headers.
 pub(super) fn heading() -> String {
     format!(
         "{:<28}{:>10} {:<12}{:>10}{:>10}{:>9}",
@@ -16,7 +16,7 @@ pub(super) fn heading() -> String {
     )
 }
 
-/// The rows of a system under its name; `mark` colours what is broken.
+/// The rows of a system under its name; `mark` colours failures.
 pub(super) fn table(rows: &[BenchRow], mark: impl Fn(&str) -> String) -> String {
     let mut lines = Vec::new();
     let mut system = "";
@@ -56,7 +56,7 @@ fn figures(row: &BenchRow) -> Vec<String> {
     } else {
         name
     };
-    // A long unit takes the room of the spread, which such figures are without.
+    // A long unit uses the room of the spread, which such figures do not have.
     let rest = if unit.chars().count() > 11 {
         format!("{name:<28}{value:>10} {unit:<32}{ratio:>9}")
     } else {
@@ -66,7 +66,7 @@ fn figures(row: &BenchRow) -> Vec<String> {
     lines
 }
 
-/// What the reference took, and the baseline.
+/// The values of the reference and the baseline.
 fn comparison(row: &BenchRow) -> String {
     let mut parts = Vec::new();
     if let (Some(name), Some(value)) = (&row.reference, row.reference_value) {
@@ -79,7 +79,7 @@ fn comparison(row: &BenchRow) -> String {
     parts.join("; ")
 }
 
-/// What the figure was in the baseline and how it changed, in words that are the same whether more of it is better or worse.
+/// The baseline's value and its change, worded the same whether more is better or worse.
 pub(super) fn since_baseline(row: &BenchRow) -> Option<String> {
     let then = row.baseline_value?;
     let mut text = format!("{} {}{}", figure(then), row.unit, change(row.value, then));
@@ -98,7 +98,7 @@ pub(super) fn since_baseline(row: &BenchRow) -> Option<String> {
     Some(text)
 }
 
-/// How one figure differs from an earlier one; nothing where that was 0.
+/// The difference between one figure and an earlier one; none if that was 0.
 fn change(now: f64, then: f64) -> String {
     let times = now / then;
     let percent = (times - 1.0).abs() * 100.0;
@@ -118,7 +118,7 @@ fn change(now: f64, then: f64) -> String {
     }
 }
 
-/// What was compared, and the target; whether each is broken.
+/// The comparison of results, and the target; with whether each failed.
 fn verdicts(row: &BenchRow) -> Vec<(String, bool)> {
     let line = |word: &str, what: &str| format!("    {word:<8}{what}");
     let mut lines = Vec::new();
@@ -133,7 +133,7 @@ fn verdicts(row: &BenchRow) -> Vec<(String, bool)> {
     lines
 }
 
-/// Words in lines of at most 80 columns, set in.
+/// Text in indented lines of at most 80 columns.
 pub(super) fn wrapped(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -154,7 +154,7 @@ pub(super) fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-/// A number; counts without a point.
+/// A number; counts without a decimal point.
 fn figure(value: f64) -> String {
     if value.fract() == 0.0 {
         return format!("{value:.0}");
@@ -162,7 +162,7 @@ fn figure(value: f64) -> String {
     number(value)
 }
 
-/// Three digits that count, or all before the point.
+/// Three significant digits, or all before the decimal point.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),

@@ -1,16 +1,16 @@
-//! The same crowds on several numbers of threads, each beside the first: how much faster a tick becomes.
+//! The same crowds on several numbers of threads, each compared with the first: the speed-up of a tick.
 
 use super::rows::BenchRow;
 use crate::threads;
 
-/// The cases of a crowd whose run takes as long as it may, so that no two runs have the same ticks.
+/// Cases of a crowd whose run is limited by time, so that no two runs have the same ticks.
 const TIMED_LAYOUT: &str = "square ";
 
-/// What is of the process and not of the run: a crowd that is played again finds memory that the one before gave back.
+/// Figures of the process instead of the run: a repeated crowd reuses memory that the one before freed.
 const PROCESS_UNIT: &str = "bytes a player";
 
-/// The rows of one number of threads, named for it; beside those of the first number, if there are any. Times get their speed-up as
-/// a ratio. All else has to come out the same on any number of threads, and is kept once, with the first.
+/// The rows of one number of threads, named for it; compared with those of the first number, if there are any. Times get their
+/// speed-up as a ratio. All other rows must be equal on any number of threads, and are kept once, with the first.
 pub(super) fn merge_rows(
     first: Option<(usize, &[BenchRow])>,
     count: usize,
@@ -52,7 +52,7 @@ pub(super) fn merge_rows(
     times.map(with_first).map(named).collect()
 }
 
-/// Of those, what tells how much faster the whole tick is.
+/// The rows that show the speed-up of the whole tick.
 pub(super) fn speed_ups(rows: &[BenchRow]) -> Vec<BenchRow> {
     let is_whole_tick = |row: &&BenchRow| {
         let case = &row.case;

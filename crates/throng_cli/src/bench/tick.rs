@@ -1,4 +1,4 @@
-//! `throng bench tick`: the whole tick under a crowd, and the largest crowd that it can carry.
+//! `throng bench tick`: the whole tick with a crowd, and the largest crowd that meets the target.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,45 +23,45 @@ use throng_scenario::crowd::{
 };
 use throng_scenario::testing::TestServer;
 
-/// The longest that 99 of 100 ticks may take: a tick at 20 Hz.
+/// The limit for 99 of 100 ticks: a tick at 20 Hz.
 const BUDGET: Duration = Duration::from_millis(50);
 
 const TARGET: &str = "p99 < 50 ms";
 
 const TICK_HZ: f64 = 20.0;
 
-/// Players with which the search begins.
+/// Players at the start of the search.
 const SEARCH_FROM: u32 = 1_000;
 
-/// The longest that a crowd in one square is measured, seconds of wall time: its cost grows with the square of its number. What it
-/// did by then is what is told.
+/// Maximum measurement time of a crowd in one square, seconds of wall time: its cost grows with the square of its number. The
+/// result covers the ticks done by then.
 const SQUARE_S_MAX: f64 = 90.0;
 
 /// The same with `--quick`.
 const SQUARE_QUICK_S_MAX: f64 = 20.0;
 
-/// The fewest ticks of such a crowd that are measured, however long they take.
+/// Minimum number of measured ticks of such a crowd, regardless of time.
 const SQUARE_TICKS_MIN: u64 = 5;
 
-/// How the tick is measured.
+/// Options of the measurement.
 pub(super) struct TickBench {
     pub threads: usize,
     pub quick: bool,
-    /// Say nothing on stderr.
+    /// Print nothing on stderr.
     pub quiet: bool,
     /// Print a table for each crowd.
     pub tables: bool,
-    /// Say whether the target is met.
+    /// Report whether the target is met.
     pub judge: bool,
 }
 
-/// A crowd, and how long it is played.
+/// A crowd, and the duration of its run.
 #[derive(Clone, Copy, Debug)]
 struct CrowdRun {
     players: u32,
     layout: LoadLayout,
     ticks: u64,
-    /// Whether the run ends as soon as its 99th percentile cannot come in under budget any more.
+    /// Whether the run ends as soon as its 99th percentile cannot be within the budget any more.
     stops_over_budget: bool,
 }
 
@@ -70,7 +70,7 @@ struct CrowdRun {
 struct MeasuredTicks {
     players: u32,
     layout: LoadLayout,
-    /// Ticks that went before, in which everybody sets out.
+    /// Ticks before the measurement, in which all players set out.
     warm_up_ticks: u64,
     census: LoadCensus,
     /// Ticks measured.
@@ -79,7 +79,7 @@ struct MeasuredTicks {
     tick: SetTiming,
     /// The 99th percentiles of the thirds of the measured ticks.
     p99_ms_of_thirds: Vec<f64>,
-    /// What came in and went out while measuring.
+    /// Traffic in both directions during the measurement.
     received: u64,
     sent: Sent,
     bytes_per_player: Option<f64>,
@@ -88,13 +88,13 @@ struct MeasuredTicks {
 }
 
 impl TickBench {
-    /// Measures these crowds, the smallest first; without any, searches the largest that meets the target.
+    /// Measures these crowds, the smallest first; without any, searches the largest one that meets the target.
     pub(super) fn measure(&self, players: &[u32]) -> Result<Vec<BenchRow>, CliError> {
         let at_start = resident_bytes();
         if players.is_empty() {
             return self.search(at_start);
         }
-        // Ascending, so that memory that a smaller crowd gave back is used again and not counted twice.
+        // Ascending, so that memory that a smaller crowd freed is reused and not counted twice.
         let mut players = players.to_vec();
         players.sort_unstable();
         players.dedup();
@@ -118,11 +118,11 @@ impl TickBench {
         Ok(rows)
     }
 
-    /// Searches the largest crowd that meets the target, and tries both sides of the edge again.
+    /// Searches the largest crowd that meets the target, and repeats both ends.
     fn search(&self, at_start: Option<u64>) -> Result<Vec<BenchRow>, CliError> {
         let (ticks, tries) = if self.quick { (100, 2) } else { (200, TRIES) };
         let mut search = CrowdSearch::new(SEARCH_FROM, LOAD_PLAYERS_MAX, tries);
-        // Of the crowds that held, the last run of each.
+        // For the crowds that held, the last run of each.
         let mut held: BTreeMap<u32, MeasuredTicks> = BTreeMap::new();
         while let Some(players) = search.next() {
             let crowd = CrowdRun {
@@ -154,7 +154,7 @@ impl TickBench {
             self.print(best)?;
             rows.extend(best.rows());
         }
-        // What was tried so far is no largest crowd.
+        // An interrupted search has no largest crowd.
         if is_interrupted() {
             return Ok(rows);
         }
@@ -162,13 +162,13 @@ impl TickBench {
             print(&format!("\n{}", describe_range(range, self.threads)))?;
         }
         rows.push(largest_crowd(range));
-        // Crowds that held are sizes enough to tell how each set grows.
+        // The crowds that held are enough sizes for the growth of each set.
         let of_all: Vec<BenchRow> = held.values().flat_map(MeasuredTicks::rows).collect();
         rows.extend(growth::rows(&of_all));
         Ok(rows)
     }
 
-    /// Plays a crowd; `None` when it was interrupted before anything could be said.
+    /// Runs a crowd; `None` when it was interrupted too early for a result.
     fn run(
         &self,
         crowd: CrowdRun,
@@ -204,7 +204,7 @@ impl TickBench {
         let end = warm_up_ticks + ticks;
         server.world_mut().resource_mut::<TickTimings>().reset();
         let (received, sent) = counters(&server);
-        // The 99th percentile is the sample of this rank, so that many may lie above it.
+        // The 99th percentile is the sample of this rank, so that this many may lie above it.
         let late_max = ticks - (ticks * 99).div_ceil(100);
         let mut is_late = false;
         let is_enough = |tick: u64| tick >= warm_up_ticks + SQUARE_TICKS_MIN && is_over(1.0);
@@ -247,7 +247,7 @@ impl TickBench {
 
     fn print(&self, measured: &MeasuredTicks) -> Result<(), CliError> {
         if self.tables {
-            // Fewer ticks than there were to be are not judged.
+            // An incomplete run is not judged.
             print(&measured.table(self.threads, self.judge && !is_interrupted()))
         } else {
             Ok(())
@@ -256,13 +256,13 @@ impl TickBench {
 
     fn print_line(&self, line: &str) {
         if !self.quiet {
-            // That nobody reads it is no error.
+            // A closed stdout is no error.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
     }
 }
 
-/// What a search found, for a person.
+/// The result of a search as text.
 fn describe_range(range: CrowdRange, thread_count: usize) -> String {
     let threads = threads(thread_count);
     let held = match range.max_passed {
@@ -334,7 +334,7 @@ fn p99_of_thirds(ticks_ms: &[f64]) -> Vec<f64> {
     ticks_ms.chunks(third).map(p99).collect()
 }
 
-/// What went out.
+/// Outgoing traffic.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     packets: u64,
@@ -372,7 +372,7 @@ const fn since(now: Sent, before: Sent) -> Sent {
     }
 }
 
-/// A figure's name as one says it.
+/// The readable name of a figure.
 fn describe(figure: &str) -> &'static str {
     match figure {
         "mean" => "the mean",
@@ -391,17 +391,17 @@ impl MeasuredTicks {
         !self.is_over_budget && self.tick.p99_ms < BUDGET.as_secs_f64() * 1e3
     }
 
-    /// In front of the cases of a crowd that is not spread.
+    /// The prefix of the cases of a crowd that is not spread.
     const fn layout_name(&self) -> &'static str {
         match self.layout {
             LoadLayout::Spread => "",
-            // Not all had set out when its time was up: it is no size beside those of which all had.
+            // Not all players had set out when the time was up: the size is not comparable with those that had.
             LoadLayout::Square if self.warm_up_ticks < LOAD_WARM_UP_TICKS => "unsettled square ",
             LoadLayout::Square => "square ",
         }
     }
 
-    /// A count of all measured ticks, a second.
+    /// A count over all measured ticks, per second.
     fn per_second(&self, count: u64) -> f64 {
         count as f64 * TICK_HZ / self.ticks as f64
     }
@@ -433,7 +433,7 @@ impl MeasuredTicks {
                         "What 99 of 100 ticks stay within; least and most are those of the \
                          thirds of the run.",
                     );
-                    // Nobody is to hold a crowd in which everybody could see everybody.
+                    // No target for a crowd in which each player could see all others.
                     match self.layout {
                         LoadLayout::Spread => row.with_target(TARGET, self.meets_target()),
                         LoadLayout::Square => row,
@@ -629,7 +629,7 @@ mod tests {
             (2_400.0, 5, 2_400.0, 2_500.0)
         );
         assert!(row.about.contains("were 3; 2500 players"), "{}", row.about);
-        // An upper end that was not found is not claimed.
+        // An upper end that was not found is not reported.
         let open = largest_crowd(range(None));
         assert!(open.spread.is_none() && open.about.contains("no larger crowd missed it"));
         let nobody = largest_crowd(CrowdRange {

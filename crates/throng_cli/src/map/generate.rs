@@ -1,7 +1,7 @@
 //! `throng map generate`: a map from a recipe, a size and a seed.
 //!
-//! A flag is a field of the recipe, with dashes for underscores and without the unit; what a recipe does not have is refused, by
-//! the recipe itself.
+//! A flag is a field of the recipe, with dashes for underscores and without the unit; a recipe refuses flags that it does not
+//! have.
 
 use std::path::PathBuf;
 
@@ -121,7 +121,7 @@ struct RecipeFields {
 }
 
 impl RecipeFields {
-    /// What was given: the flag, the recipe's field, and the value.
+    /// The given values: the flag, the recipe's field, and the value.
     fn given_flags(&self) -> Vec<(&'static str, &'static str, Value)> {
         let tiles = |value: Option<u32>| value.map(|value| json!(value));
         let share = |value: Option<f64>| value.map(|value| json!(value));
@@ -160,9 +160,9 @@ fn size(text: &str) -> Result<(u32, u32), String> {
 }
 
 impl GenerateMap {
-    /// Makes the map, writes it, and says what came out.
+    /// Generates the map, writes it, and prints a summary.
     pub(super) fn run(&self, quiet: bool) -> Result<(), CliError> {
-        // What cannot be written is told before anything is made.
+        // Checks the output before the map is generated.
         map::MapFormat::of(&self.output).map_err(|error| self.explain_file_error(error))?;
         let recipe = self.recipe()?;
         let made =
@@ -209,7 +209,7 @@ impl GenerateMap {
             .map_err(|error| CliError::new(format!("no such map: {error}")))
     }
 
-    /// An error of the file's name; whoever names a recipe there is told where it goes.
+    /// An error of the file name; if it names a recipe, the error explains the right position.
     fn explain_file_error(&self, error: map::MapError) -> CliError {
         let named = self.output.to_string_lossy();
         let mut recipes = RecipeName::value_variants().iter();
@@ -221,7 +221,7 @@ impl GenerateMap {
         CliError::from(error)
     }
 
-    /// An error of the recipe in the words of the command line.
+    /// An error of the recipe, with the flags of the command line.
     fn explain_recipe_error(&self, error: map::MapError) -> CliError {
         let map::MapError::Recipe {
             field,

@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `generate` | maps from a recipe |
-//! | `prepare` | maps with what searches need |
+//! | `prepare` | maps with search data |
 //! | here | everything else |
 
 mod generate;
@@ -72,7 +72,7 @@ enum MapAction {
     Generate(GenerateMap),
 }
 
-/// Pixels of the largest image.
+/// Maximum size of an image, in pixels.
 const PIXELS_MAX: u64 = 1 << 30;
 
 impl Map {
@@ -99,7 +99,7 @@ impl Map {
     }
 }
 
-/// Reads a map, and says so to whoever wants to know more.
+/// Reads a map, and logs it.
 pub(super) fn open(file: &Path) -> Result<TileMap, CliError> {
     let start = Instant::now();
     let map = map::load(file)?;
@@ -202,7 +202,7 @@ fn info(file: &Path, json: bool) -> Result<(), CliError> {
     print(&format!("load time       {load_ms:.1} ms"))
 }
 
-/// What a map's file holds for paths to be searched on: by movement rule the bytes of it, and what is not usable.
+/// The search data in a map's file: its bytes by movement rule, and the parts that are not usable.
 fn prepared_in(map: &TileMap) -> (BTreeMap<&'static str, usize>, Vec<String>) {
     let mut prepared = BTreeMap::new();
     let mut refused = BTreeSet::new();
@@ -212,7 +212,7 @@ fn prepared_in(map: &TileMap) -> (BTreeMap<&'static str, usize>, Vec<String>) {
         if prepared_bytes > 0 {
             prepared.insert(rule.name(), prepared_bytes);
         }
-        // What is of no rule is refused for both.
+        // Data that belongs to neither rule is unusable for both.
         refused.extend(unusable.iter().map(ToString::to_string));
     }
     (prepared, refused.into_iter().collect())
@@ -226,7 +226,7 @@ fn bytes(count: u64) -> String {
     }
 }
 
-/// Writes a map as a PNG image, a square of pixels a tile.
+/// Writes a map as a PNG image, one square of pixels per tile.
 fn render(map: &TileMap, output: &Path, scale: Option<u32>) -> Result<(), CliError> {
     let scale = scale.unwrap_or_else(|| default_scale(map));
     let pixels = map.rect().tile_count() * u64::from(scale).pow(2);

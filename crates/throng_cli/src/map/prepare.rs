@@ -1,4 +1,4 @@
-//! `throng map prepare`: a map with what searches need of it, ready in its file.
+//! `throng map prepare`: writes a map with its search data.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ impl PrepareMap {
         check_output(&self.output, &[&self.input])?;
         let map = open(&self.input)?;
         let bytes_per_tile_max = NavSettings::default().graph_bytes_per_tile_max;
-        // What a server would not keep it need not read.
+        // Data that a server would drop is not kept.
         let graph_bytes_max = (bytes_per_tile_max * map.rect().tile_count() as f32) as usize;
         let mut parts = Vec::new();
         for rule in Diagonal::ALL {

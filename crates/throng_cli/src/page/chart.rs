@@ -1,35 +1,35 @@
-//! Plots: what is drawn stretches with the page, and the marks of its axes are text beside it.
+//! Plots: the drawing stretches with the page, and the labels of its axes are text next to it.
 //!
-//! A drawing is 1,000 wide and 100 high whatever it shows, and is stretched to its place; lines keep their width.
+//! A drawing is always 1,000 wide and 100 high, and is stretched to its place; lines keep their width.
 
 use std::fmt::Write as _;
 
 use super::scale::Axis;
 
-/// How wide a drawing is in its own measure.
+/// The width of a drawing in its own units.
 const WIDTH: f64 = 1_000.0;
 
-/// How high it is.
+/// The height of a drawing.
 const HEIGHT: f64 = 100.0;
 
-/// A plot: what is drawn, its axes, and what is said of it.
+/// A plot: the drawing, its axes, and its texts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plot {
-    /// What it shows, in a few words.
+    /// The title.
     pub title: String,
-    /// What its vertical axis counts.
+    /// The unit of its vertical axis.
     pub unit: String,
-    /// What one sees, as markup.
+    /// The explanation, as markup.
     pub caption: String,
     pub height_px: u32,
-    /// Marks of the axes: how far along, and the word there.
+    /// Axis marks: position and label.
     pub x_marks: Vec<(f64, String)>,
     pub y_marks: Vec<(f64, String)>,
-    /// What the horizontal axis counts.
+    /// The unit of the horizontal axis.
     pub x_unit: String,
     /// The drawing.
     pub svg: String,
-    /// What colours mean: a class, a name, and a word more.
+    /// The legend: a class, a name, and a note.
     pub legend: Vec<(String, String, String)>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn marks(axis: &Axis, word: impl Fn(f64) -> String) -> Vec<(f64, Stri
     axis.marks.iter().map(mark).collect()
 }
 
-/// A number as short as a drawing needs it.
+/// A number, as short as a drawing needs it.
 pub(crate) fn digits(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -100,12 +100,12 @@ pub(crate) fn digits(value: f64) -> String {
 /// Where the middle of each of some buckets is, from 0 to 1; the last may be narrower than the others.
 pub(crate) struct BucketLayout {
     pub count: usize,
-    /// How many buckets of full width the axis is long.
+    /// The length of the axis, in buckets of full width.
     pub length: f64,
 }
 
 impl BucketLayout {
-    /// Where a bucket begins.
+    /// The start of a bucket.
     pub fn start(&self, nth: usize) -> f64 {
         (nth as f64 / self.length).min(1.0)
     }
@@ -114,7 +114,7 @@ impl BucketLayout {
         f64::midpoint(self.start(nth), self.start(nth + 1))
     }
 
-    /// A line through values, from the left end to the right one; values are shares of the height.
+    /// A line through values, from left to right; values are shares of the height.
     pub fn line(&self, values: &[f64]) -> String {
         let mut path = String::new();
         for (nth, (x, y)) in self.points(values).into_iter().enumerate() {
@@ -135,7 +135,7 @@ impl BucketLayout {
         path
     }
 
-    /// The middles of buckets, and both ends of the axis at the height of the bucket beside them.
+    /// The middles of buckets, and both ends of the axis at the height of the nearest bucket.
     fn points(&self, values: &[f64]) -> Vec<(f64, f64)> {
         let values = &values[..values.len().min(self.count)];
         let height = |value: f64| (1.0 - value.clamp(0.0, 1.0)) * HEIGHT;
@@ -151,7 +151,7 @@ impl BucketLayout {
     }
 }
 
-/// Areas on top of each other. Each has a class and its values as shares of the height.
+/// Stacked areas. Each has a class and its values as shares of the height.
 pub(crate) fn stacked(places: &BucketLayout, series: &[(String, Vec<f64>)]) -> String {
     let mut lower = vec![0.0; places.count];
     let mut svg = String::new();
@@ -181,7 +181,7 @@ pub(crate) fn line(places: &BucketLayout, class: &str, values: &[f64]) -> String
     )
 }
 
-/// Lines from top to bottom at some places.
+/// Vertical lines at some positions.
 pub(crate) fn vertical_lines(class: &str, places: impl IntoIterator<Item = f64>) -> String {
     let mut path = String::new();
     for place in places {
@@ -193,17 +193,17 @@ pub(crate) fn vertical_lines(class: &str, places: impl IntoIterator<Item = f64>)
     format!("<path class=\"upright {class}\" d=\"{path}\"/>")
 }
 
-/// A band from top to bottom.
+/// A vertical band.
 pub(crate) fn band(class: &str, from: f64, to: f64) -> String {
     let (x, width) = (digits(from * WIDTH), digits((to - from).max(0.0) * WIDTH));
     format!("<rect class=\"{class}\" x=\"{x}\" y=\"0\" width=\"{width}\" height=\"{HEIGHT}\"/>")
 }
 
-/// Bars side by side, each from one place to another and so high.
+/// Bars side by side, each with a start, an end and a height.
 pub(crate) fn bars(class: &str, all: impl IntoIterator<Item = (f64, f64, f64)>) -> String {
     let mut path = String::new();
     for (from, to, height) in all.into_iter().filter(|bar| bar.2 > 0.0) {
-        // What is there is seen, however little it is.
+        // A value above zero is visible, however small it is.
         let top = HEIGHT - (height.clamp(0.0, 1.0) * HEIGHT).max(0.8);
         let (from, to) = (digits(from * WIDTH), digits(to * WIDTH));
         let _ = write!(path, "M{from} {HEIGHT}V{}H{to}V{HEIGHT}Z", digits(top));
@@ -211,7 +211,7 @@ pub(crate) fn bars(class: &str, all: impl IntoIterator<Item = (f64, f64, f64)>) 
     format!("<path class=\"{class}\" d=\"{path}\"/>")
 }
 
-/// A bar of a table: its share of the room from the left, and a mark where a limit is, if there is one.
+/// A bar in a table: its share of the width from the left, and a mark at the limit, if there is one.
 pub(crate) fn cell_bar(class: &str, share: f64, limit: Option<f64>) -> String {
     let mark = limit.map_or_else(String::new, |at| {
         format!(

@@ -1,14 +1,14 @@
-//! Why a tick was slow: which set took more than it usually does, and what there was more of than usual.
+//! Why a tick was slow: which set took more time than usual, and which work was above usual.
 
 use std::collections::BTreeMap;
 
 use super::numbers::{figure, fixed};
 use throng::sim::SimSystems;
 
-/// Of what is more than usual, the things that are told.
+/// Maximum number of named causes.
 const CAUSES_MAX: usize = 4;
 
-/// What a tick is told by: the column, and the word for it.
+/// The columns that can explain a tick, with their labels.
 const CAUSES: [(&str, &str); 13] = [
     ("path_requests", "path requests"),
     ("nodes_expanded", "nodes of searches"),
@@ -25,14 +25,14 @@ const CAUSES: [(&str, &str); 13] = [
     ("messages_waiting", "messages waiting"),
 ];
 
-/// A set and by how much it took longer than in the median of ticks.
+/// A set, and by how much it exceeded its median.
 struct Excess {
     name: &'static str,
     ms: f64,
     usual_ms: f64,
 }
 
-/// What is to be said of a tick, given its figures, their means, and the median of each set.
+/// The explanation of a tick, from its figures, their means, and the median of each set.
 pub(super) fn reasons(
     figures: &BTreeMap<String, f64>,
     means: &BTreeMap<String, f64>,
@@ -50,7 +50,7 @@ pub(super) fn reasons(
     sets.sort_by(|a, b| b.excess_ms().total_cmp(&a.excess_ms()));
     let all: f64 = sets.iter().map(|set| set.excess_ms().max(0.0)).sum();
     let mut told = Vec::new();
-    // Those that make up most of it: one, or two.
+    // The one or two sets that make up most of the excess.
     for set in sets
         .iter()
         .take(2)

@@ -1,8 +1,8 @@
-//! The document round it all, and texts made fit to stand in it.
+//! The HTML document, and escaping of texts.
 
 use crate::escape::escaped;
 
-/// A text as a page shows it: no markup, and nothing that steers.
+/// A text as a page shows it: no markup and no control characters.
 pub(crate) fn text(raw: &str) -> String {
     let mut shown = String::with_capacity(raw.len());
     for letter in escaped(raw).chars() {
@@ -12,7 +12,7 @@ pub(crate) fn text(raw: &str) -> String {
             '>' => shown.push_str("&gt;"),
             '"' => shown.push_str("&quot;"),
             '\'' => shown.push_str("&#39;"),
-            // What no XML document may hold.
+            // Characters that no XML document may contain.
             '\u{fffe}' | '\u{ffff}' => shown.push('\u{fffd}'),
             letter => shown.push(letter),
         }
@@ -20,7 +20,7 @@ pub(crate) fn text(raw: &str) -> String {
     shown
 }
 
-/// A text cut to so many characters.
+/// A text cut to this many characters.
 pub(crate) fn short(raw: &str, most: usize) -> String {
     if raw.chars().count() <= most {
         return text(raw);
@@ -42,7 +42,7 @@ pub(crate) fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// A section with a heading and a sentence or two that say what one sees.
+/// A section with a heading and a short explanation.
 pub(crate) fn section(id: &str, heading: &str, about: &str, body: &str) -> String {
     format!(
         "<section id=\"{id}\"><h2>{heading}</h2>\n<p class=\"about\">{about}</p>\n{body}</section>\n"

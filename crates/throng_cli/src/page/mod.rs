@@ -1,4 +1,4 @@
-//! Pages that show what a run or a bench found: one file each, which needs no other, no network and no script.
+//! HTML pages of runs and benches: one self-contained file each, without network access or scripts.
 //!
 //! ```text
 //! the object that `--json` prints ──▶ sections ──▶ charts ──▶ SVG paths ─┐
@@ -8,18 +8,18 @@
 //! |---|---|
 //! | `chart.rs` | plots: axes, areas, lines, bars |
 //! | `explain.rs` | why a tick was slow |
-//! | `numbers.rs` | numbers in words |
-//! | `scene_maps.rs` | maps: where the crowd stood, and tracks |
-//! | `html.rs` | the document round it all; texts made fit to stand in it |
+//! | `numbers.rs` | formatted numbers |
+//! | `scene_maps.rs` | maps: heat map of the crowd, and tracks |
+//! | `html.rs` | the HTML document; escaping of texts |
 //! | `run/` | the page of a run |
 //! | `scale.rs` | axes: where their marks are |
-//! | `style.css` | how it looks: light, dark, on a phone, printed |
+//! | `style.css` | the style: light, dark, on a phone, printed |
 //!
-//! What is drawn stretches with the page, and what is written does not: marks and labels of axes are text beside the drawing,
-//! so that they can be read on a phone. A set of the tick has the same colour everywhere; the nine are of Paul Tol's scheme
-//! "muted" ("Colour schemes", 2021), which people with any kind of colour vision can tell apart.
+//! Drawings stretch with the page, and text does not: marks and labels of axes are text next to the drawing, so that they are
+//! readable on a phone. A set of the tick has the same colour everywhere; the nine are of Paul Tol's scheme "muted" ("Colour
+//! schemes", 2021), which people with any kind of colour vision can distinguish.
 //!
-//! Invariants: whatever stands in a scenario, no text of it is markup; every page is well-formed XML.
+//! Invariants: no text of a scenario becomes markup; every page is well-formed XML.
 
 pub(super) mod chart;
 mod explain;
@@ -33,7 +33,7 @@ use std::path::Path;
 
 use super::CliError;
 
-/// Writes the page of a run, drawn from what `--json` prints.
+/// Writes the page of a run, drawn from the output of `--json`.
 ///
 /// # Errors
 /// When the file cannot be written.

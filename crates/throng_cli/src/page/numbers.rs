@@ -1,4 +1,4 @@
-//! Numbers in words.
+//! Formatted numbers.
 
 /// Groups of three digits are set apart by this: it is narrow, and no line breaks at it.
 const GROUP: char = '\u{202f}';

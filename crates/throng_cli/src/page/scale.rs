@@ -1,4 +1,4 @@
-//! Axes: where their marks are.
+//! Axes and their marks.
 
 /// Steps of a number that people count in.
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];

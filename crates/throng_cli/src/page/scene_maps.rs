@@ -1,4 +1,4 @@
-//! Maps: where the crowd stood, and the tracks of some.
+//! Maps: the heat map of the crowd, and the tracks of some objects.
 
 use std::fmt::Write as _;
 

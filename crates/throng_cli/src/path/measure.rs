@@ -1,8 +1,8 @@
-//! Asks all queries of a plan with one algorithm, edits between them included, and times each.
+//! Runs all queries of a plan with one algorithm, edits between them included, and times each.
 //!
-//! Every thread has scratch of its own, kept from query to query. A query's time is the least of its repetitions, and
-//! holds nothing but the search. What an algorithm reads is prepared before the first query, and again after edits that
-//! leave none of it, so that every answer is the named algorithm's own.
+//! Every thread has its own scratch, kept from query to query. A query's time is the minimum of its repetitions, and includes
+//! only the search. The data that an algorithm needs is prepared before the first query, and again after edits that invalidate
+//! it, so that every result is the named algorithm's own.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use throng::memory::MemoryUse;
 use throng::nav::{Algorithm, Diagonal, NavMap, PathQuery, PathSearch, ScenQuery, SearchOutcome};
 use throng::sim::Workers;
 
-/// What to do with a map, in order.
+/// The steps on a map, in order.
 pub(super) struct QueryPlan {
     /// The map before the first step.
     pub map: Arc<TileMap>,
     pub diagonal: Diagonal,
-    /// What edits write, by number.
+    /// The patches of edits, by number.
     pub patches: Vec<TileEdit>,
     pub steps: Vec<PlanStep>,
     pub tasks: Vec<Task>,
@@ -31,29 +31,29 @@ pub(super) struct QueryPlan {
 pub(super) enum PlanStep {
     /// Write a patch over a rectangle.
     Edit { rect: TileRect, patch: usize },
-    /// Ask some of the tasks.
+    /// Run some of the tasks.
     Query(Range<usize>),
 }
 
-/// A query, and what is known about its answer.
+/// A query, and its known result.
 pub(super) struct Task {
-    /// Its place among all queries of the file, from 0.
+    /// Its index among all queries of the file, from 0.
     pub index: usize,
     pub query: PathQuery,
     pub expected: Option<ScenQuery>,
 }
 
-/// What one algorithm answers to a plan.
+/// The results of one algorithm on a plan.
 pub(super) struct MeasuredAnswers {
     pub algorithm: Algorithm,
-    /// By task; `None` for those that an interruption left out.
+    /// By task; `None` for those skipped by an interruption.
     pub answers: Vec<Option<TimedAnswer>>,
     /// The time of all preparations.
     pub prepare_ms: f64,
     pub scratch_bytes: usize,
     /// The map after the last step.
     pub map: Arc<TileMap>,
-    /// What is prepared of it.
+    /// Its prepared data.
     pub nav_map: NavMap,
 }
 
@@ -70,7 +70,7 @@ impl MeasuredAnswers {
         self.nav_map.prepared_bytes(self.algorithm)
     }
 
-    /// Asks a query once more, with scratch of its own.
+    /// Repeats a query with its own scratch.
     pub(super) fn run_again(&self, query: PathQuery) -> ThreadScratch {
         let mut scratch = ThreadScratch::default();
         let outcome = scratch.find(&self.map, &self.nav_map, self.algorithm, query);
@@ -80,7 +80,7 @@ impl MeasuredAnswers {
 }
 
 impl TimedAnswer {
-    /// The length found, `None` when there is no path; `None` in all when the search gave up, which says neither.
+    /// The length found, `None` when there is no path; the outer `None` when the search stopped at its limit, which proves neither.
     pub(super) fn length_tiles(&self) -> Option<Option<f64>> {
         match self.outcome {
             SearchOutcome::Found(path) => Some(Some(path.length_tiles())),
@@ -97,7 +97,7 @@ impl TimedAnswer {
 pub(super) struct ThreadScratch {
     pub search: PathSearch,
     pub waypoints: Vec<IVec2>,
-    /// The answer, where a query was asked [again](MeasuredAnswers::again).
+    /// The result, if a query was [repeated](MeasuredAnswers::again).
     pub outcome: Option<SearchOutcome>,
 }
 
@@ -137,7 +137,7 @@ impl ThreadScratch {
     }
 }
 
-/// Plays a plan with one algorithm. Ends early when the user asks for it.
+/// Runs a plan with one algorithm. Ends early on an interrupt.
 pub(super) fn measure(
     plan: &QueryPlan,
     algorithm: Algorithm,

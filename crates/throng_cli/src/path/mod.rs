@@ -1,4 +1,4 @@
-//! `throng path`: finds paths, times the algorithms beside each other, and compares with known lengths.
+//! `throng path`: finds paths, compares the times of the algorithms, and checks known lengths.
 //!
 //! ```text
 //! map, queries (and edits) ──▶ [`QueryPlan`] ──▶ measure: an algorithm after the other ──▶ table or JSON on stdout
@@ -6,14 +6,13 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `measure` | asking all queries of a plan with one algorithm |
-//! | `findings` | right and wrong answers, as a table and as JSON |
+//! | `measure` | runs all queries of a plan with one algorithm |
+//! | `results` | right and wrong results, as a table and as JSON |
 //! | `render` | a search as an image |
 //!
-//! The reference is what the `.scen` file says, whose lengths are those without cut corners; for a single query, and where
-//! corners may be cut, it is the first algorithm's answer. Exit code 1 when any answer differs. A search that gave up at the
-//! node limit is counted apart and judged by nobody. Where an algorithm has answered nothing at all, nothing is known to be
-//! optimal: exit code 1 as well.
+//! The reference is the `.scen` file, whose lengths are those without cut corners; for a single query, and if corners may be cut,
+//! it is the first algorithm's result. Exit code 1 when any result differs. A search that stopped at the node limit is counted
+//! separately and not judged. If an algorithm has no result at all, optimality is unproven: exit code 1 as well.
 
 mod measure;
 mod render;

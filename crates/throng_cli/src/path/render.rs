@@ -1,5 +1,5 @@
-//! A search as an image: the map, what was expanded, what was only generated (for the jump point algorithms: jump points),
-//! the path, a ring round each of its ends, and a legend.
+//! A search as an image: the map, expanded nodes, nodes that were only generated (for the jump point algorithms: jump points),
+//! the path, a ring around each of its ends, and a legend.
 //!
 //! Cost: memory by the nodes of the search and the length of the path, not by the map.
 

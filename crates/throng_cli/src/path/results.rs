@@ -1,4 +1,4 @@
-//! What was found: the right and the wrong answers, as a table and as JSON.
+//! Results: the right and the wrong ones, as a table and as JSON.
 
 use std::io::Write as _;
 use std::path::Path;

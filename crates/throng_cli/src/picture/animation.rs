@@ -1,9 +1,9 @@
-//! A film of a run: pictures of the crowd one after the other, as an animated PNG.
+//! An animation of a run: frames of the crowd, as an animated PNG.
 //!
-//! A pixel is the number of its colour, and a picture after the first holds no more than the pixels that differ from those of the
-//! one before, the others see-through. So a file is small, and memory is that of three pictures however long the run is.
+//! A pixel is a palette index. Each frame after the first contains only the box of pixels that differ from the frame before;
+//! other pixels are transparent. So the file is small, and memory is that of three frames for any length of run.
 //!
-//! Cost: O(pixels + objects) a picture, between ticks.
+//! Cost: O(pixels + objects) per frame, between ticks.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

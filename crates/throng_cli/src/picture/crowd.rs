@@ -1,4 +1,4 @@
-//! The crowd of a scene on its map: where everybody stands, of which kind, on which side.
+//! The crowd of a scene on its map: positions, kinds and teams.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

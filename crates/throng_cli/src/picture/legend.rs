@@ -1,4 +1,4 @@
-//! What a picture's marks mean, in a band below it, as wide as it is.
+//! The legend of a picture's marks, in a band below it, as wide as it is.
 
 use glam::Vec2;
 

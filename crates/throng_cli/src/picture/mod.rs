@@ -1,4 +1,4 @@
-//! Pictures: a map, marks over it, and a legend below that says what they mean.
+//! Pictures: a map, marks over it, and a legend below.
 //!
 //! | file | holds |
 //! |---|---|
@@ -6,11 +6,11 @@
 //! | `legend` | the band below |
 //! | `font` | its letters |
 //! | `crowd` | the crowd of a scene on its map |
-//! | `film` | the crowd over a whole run, as an animated PNG |
+//! | `animation` | the crowd over a whole run, as an animated PNG |
 //!
 //! Colours are of the palette of Okabe and Ito ("Color Universal Design", 2008), which people with any kind of colour vision can
-//! tell apart; what matters has a shape of its own, too. Small maps are enlarged, a square of pixels a tile; on large ones lines and
-//! marks grow with the picture, so that they are seen when it is shown small.
+//! distinguish; important marks also differ by shape. Small maps are enlarged, a square of pixels per tile; on large ones lines
+//! and marks grow with the picture, so that they are visible at reduced size.
 //!
 //! Cost: memory by what is drawn, not by the map.
 

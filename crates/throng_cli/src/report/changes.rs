@@ -1,4 +1,4 @@
-//! What moved between two runs or two benches, and by how much.
+//! Changes between two runs or two benches, and their sizes.
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
-//! `throng report`: what a run or a bench found as a page, and two of them side by side, as people compare commits.
+//! `throng report`: the results of a run or a bench as a page, and a comparison of two, as for two commits.
 //!
 //! ```text
 //! A.json ──▶ run or bench ──┬─▶ its page
-//! B.json ──▶ the same kind ─┴─▶ moves, the largest first ──▶ 80 columns, or a page
+//! B.json ──▶ the same kind ─┴─▶ changes, the largest first ──▶ 80 columns, or a page
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `changes.rs` | what moved, and by how much: pure |
-//! | `show.rs` | moves for a terminal, and as a page |
+//! | `changes.rs` | changes and their sizes: pure |
+//! | `show.rs` | changes for a terminal, and as a page |
 
 mod changes;
 mod show;

@@ -1,4 +1,4 @@
-//! Moves for a terminal, and as a page.
+//! Changes for a terminal, and as a page.
 
 use super::changes::{ChangeGroup, Comparison, FigureChange};
 use crate::escape::escaped;
@@ -8,7 +8,7 @@ use crate::page::numbers::{clock, figure};
 use crate::page::scale::Axis;
 use crate::wrapped;
 
-/// Moves that a terminal shows of each group, unless all are asked for.
+/// Changes that a terminal shows per group, unless all are requested.
 const SHOWN_MAX: usize = 24;
 
 /// Columns of a name; a longer one has a line of its own.
@@ -17,7 +17,7 @@ const NAME_COLUMNS: usize = 34;
 /// Where notes go on in the next line.
 const INDENT: usize = 2;
 
-/// What moved, in 80 columns.
+/// The changes, in 80 columns.
 pub(super) fn table(both: &Comparison, shows_all: bool) -> String {
     let mut lines = Vec::new();
     for (letter, (name, title)) in ["A", "B"].iter().zip(both.names.iter().zip(&both.titles)) {
@@ -94,7 +94,7 @@ fn plain(value: f64) -> String {
     figure(value).replace('\u{202f}', " ").replace('−', "-")
 }
 
-/// What moved, as a page.
+/// The changes, as a page.
 pub(super) fn page(both: &Comparison) -> String {
     let [a, b] = [0, 1].map(|nth| (text(&both.names[nth]), text(&both.titles[nth])));
     let mut body = format!(

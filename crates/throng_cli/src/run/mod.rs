@@ -1,10 +1,10 @@
-//! `throng run`: plays a scenario and prints what it found.
+//! `throng run`: runs a scenario and prints its report.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `pace.rs` | a run that a page looks at, pauses, and lets go on at a speed |
-//! | `run_output.rs` | what `--json` prints, and a page is drawn from |
-//! | `table.rs` | what is printed for a person |
+//! | `pace.rs` | a run that pages watch, pause, and resume at a speed |
+//! | `run_output.rs` | the output of `--json`, and input of a page |
+//! | `table.rs` | the output as text |
 
 mod pace;
 mod run_output;
@@ -175,7 +175,7 @@ impl Run {
         }
     }
 
-    /// Plays, prints and judges.
+    /// Runs, prints and judges.
     pub(super) fn run(self, output: Output) -> Result<CliStatus, CliError> {
         let quiet = output.quiet;
         let printer = Printer::for_stderr();
@@ -184,7 +184,7 @@ impl Run {
             loaded.scenario.duration_s = duration_s;
         }
         self.check_files(&loaded)?;
-        // What is wrong with the scenario and its maps is told before a file is overwritten for it.
+        // Errors of the scenario and its maps are reported before a file is overwritten.
         let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
         if !review.errors.is_empty() {
             let errors = review.errors.into_iter().map(CliError::from);
@@ -227,14 +227,14 @@ impl Run {
         });
         let watching = (film.as_mut(), trace.as_mut());
         let played = run_ticks(&mut playing, watching, pace.as_mut(), quiet);
-        // A film, trace or picture that cannot be made is told after the report of the run.
+        // Errors of an animation, trace or picture are reported after the report of the run.
         let filmed = film.map_or(Ok(()), Animation::finish);
         let traced = trace.as_mut().map_or(Ok(()), RunTrace::finish);
         let drawn = self.picture.as_ref().map_or(Ok(()), |file| {
             let title = format!("{}, tick {}", playing.name(), playing.tick());
             draw_crowd(playing.server().world(), &title, file)
         });
-        // A run whose output cannot be written ends like any other, so that its players are saved.
+        // A run whose output cannot be written ends normally, so that its players are saved.
         let report = playing.finish_unless(|| played.is_err() || is_interrupted());
         let report = played.and(report).map_err(|error| write_error(&error))?;
         let printed = RunOutput::new(&report, machine);
@@ -257,7 +257,7 @@ impl Run {
         })
     }
 
-    /// The page that shows the run, if one is to.
+    /// The page of the run, if requested.
     fn open_page(
         &self,
         playing: &mut Playing,
@@ -270,14 +270,14 @@ impl Run {
         let (pace, page) =
             PageControlledPace::open(playing.server().world_mut(), address, tick_hz)?;
         if !quiet {
-            // That nobody reads it is no error.
+            // A closed stdout is no error.
             let told = format!("inspect page: http://{page}/, paused");
             let _ = writeln!(io::stderr(), "{told}");
         }
         Ok(Some(pace))
     }
 
-    /// Tells what was found.
+    /// Prints the report.
     fn print(
         &self,
         report: &Report,
@@ -306,7 +306,7 @@ impl Run {
         Ok(())
     }
 
-    /// What flags expect of a run beside its scenario.
+    /// Expectations added by flags.
     fn add_expectations(&self, scenario: &mut Scenario) -> Result<(), CliError> {
         let Scenario { script, expect, .. } = scenario;
         if self.strict && !script.is_empty() && !expect.contains(&Expectation::NoIdleCues) {
@@ -323,7 +323,7 @@ impl Run {
         Ok(())
     }
 
-    /// Tells warnings, as errors if they are to be; whether the run may go on.
+    /// Prints warnings, as errors with the flag; returns whether the run may continue.
     fn warn(&self, printer: &Printer, warnings: &[SourceError], quiet: bool) -> bool {
         for warning in warnings.iter().map(CliError::from) {
             match (self.strict, quiet) {
@@ -335,8 +335,8 @@ impl Run {
         warnings.is_empty() || !self.strict
     }
 
-    /// Checks that nothing is overwritten that is read, or written otherwise, and that there is a place for the picture and the
-    /// page, which are drawn last.
+    /// Checks that no output overwrites an input or another output, and that the picture and the page, which are drawn last, can
+    /// be written.
     fn check_files(&self, loaded: &LoadedScenario) -> Result<(), CliError> {
         let maps: Vec<PathBuf> = loaded.map_files().collect();
         let store = self.store.files();
@@ -376,7 +376,7 @@ impl Run {
             .try_for_each(|path| check_writable(path))
     }
 
-    /// How the scenario is to be played. Opens the files of the outputs; what they hold stays until they are emptied.
+    /// The options of the run. Opens the output files; their content stays until they are emptied.
     fn options(&self, files: &mut Vec<File>) -> Result<RunOptions, CliError> {
         let map = self.map.as_deref().map(named_map).transpose()?;
         let mut output = |path: &Option<PathBuf>| {
@@ -421,7 +421,7 @@ impl Run {
     }
 }
 
-/// Does all ticks, or as many as there is time for.
+/// Runs all ticks, or as many as the time allows.
 fn run_ticks(
     playing: &mut Playing,
     (mut film, mut trace): (

@@ -1,4 +1,4 @@
-//! A run that pages look at, and pause.
+//! A run that pages watch and pause.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -12,28 +12,28 @@ use throng_inspect::{
     InspectSettings, Inspector, PaceRequest, RunPace, open_inspector, refresh_pages,
 };
 
-/// How it begins: with nothing done, so that whoever opens the page misses nothing.
+/// The initial pace: paused before the first tick, so that a page misses nothing.
 const INITIAL_PACE: RunPace = RunPace {
     is_paused: true,
     speed_percent: 100,
 };
 
-/// The longest that it is waited before pages are looked at again.
+/// Maximum wait before pages are polled again.
 const PAGE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Who is so late makes up for nothing.
+/// A run that is this late does not catch up.
 const LATE_S_MAX: f64 = 0.25;
 
-/// Steps that were asked for and are not done, at most.
+/// Maximum number of pending steps.
 const STEPS_MAX: u32 = 1_000;
 
-/// The fastest that is asked for, in per cent of real time: beyond it is as fast as possible.
+/// The maximum speed, in per cent of real time: above it, as fast as possible.
 const SPEED_PERCENT_MAX: u32 = 100_000;
 
-/// How a run goes on, as its pages want it.
+/// The pace of a run, as its pages request it.
 pub(super) struct PageControlledPace {
     pace: RunPace,
-    /// Ticks that are to be done although it is paused.
+    /// Pending steps while it is paused.
     steps: u32,
     tick_s: f64,
     /// Since its speed was set, or it was late.
@@ -43,7 +43,7 @@ pub(super) struct PageControlledPace {
 }
 
 impl PageControlledPace {
-    /// Opens a page at an address of this machine, and gives where it is.
+    /// Opens a page at a loopback address, and returns its address.
     pub fn open(
         world: &mut World,
         address: SocketAddr,
@@ -75,7 +75,7 @@ impl PageControlledPace {
         }
     }
 
-    /// Heeds what pages asked for, and waits for a while if it is not time for the next tick. Whether it is.
+    /// Handles requests of pages, and waits for a while if the next tick is not scheduled yet. Returns whether it is.
     pub fn poll_tick_due(&mut self, world: &mut World) -> bool {
         if let Some(mut inspector) = world.get_resource_mut::<Inspector>() {
             let before = self.pace;
@@ -121,8 +121,8 @@ impl PageControlledPace {
         (self.stopwatch, self.ticks) = (Stopwatch::start(), 0);
     }
 
-    /// How long it is to the next tick, so many seconds after the beginning; `None` for until somebody asks for it. A tick that is
-    /// due counts as done.
+    /// The time until the next tick, this many seconds after the start; `None` until a request. A tick that is scheduled now
+    /// counts as done.
     fn wait(&mut self, elapsed_s: f64) -> Option<Duration> {
         if self.pace.is_paused {
             self.steps = self.steps.checked_sub(1)?;
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(due_ms(&mut pace, 0), 12_500);
         assert_eq!(due_ms(&mut pace, 13), 0);
         assert_eq!(due_ms(&mut pace, 13), 12_000);
-        // Late by a second: what was missed is not made up for.
+        // Late by a second: missed ticks are not made up for.
         assert_eq!(due_ms(&mut pace, 1_000), 0);
         assert_eq!(due_ms(&mut pace, 0), 12_500);
         for percent in [0, u32::MAX] {
@@ -179,7 +179,7 @@ mod tests {
             pace.apply(PaceRequest::Step);
         }
         assert_eq!((pace.steps, pace.pace.is_paused), (STEPS_MAX, true));
-        // Who lets it go wants no more steps.
+        // Resuming drops pending steps.
         pace.apply(PaceRequest::Go);
         pace.apply(PaceRequest::Pause);
         assert_eq!(pace.wait(0.0), None);

@@ -1,4 +1,4 @@
-//! What `--json` prints, and a page is drawn from: the report, and what it was measured on.
+//! The output of `--json` and input of a page: the report, and the machine.
 
 use serde::Serialize;
 
@@ -6,13 +6,13 @@ use crate::CliError;
 use crate::machine::Machine;
 use throng_scenario::Report;
 
-/// A run's report with the machine that it ran on and the words that ran it.
+/// A run's report with its machine and its command line.
 #[derive(Serialize)]
 pub(super) struct RunOutput<'a> {
     #[serde(flatten)]
     report: &'a Report,
     machine: Machine,
-    /// The words of the command line, the program's own path left out.
+    /// The arguments of the command line, without the program's own path.
     command: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What `throng run` prints for a person.
+//! The text output of `throng run`.
 
 use std::io::{self, Write};
 

@@ -1,12 +1,12 @@
-//! `throng serve`: a scenario in real time, to which players come over the network.
+//! `throng serve`: runs a scenario in real time for players from the network.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `ending` | what happens between a signal and the end |
+//! | `shutdown` | the phases between a signal and the end |
 //! | `notify` | messages to the service manager |
-//! | `suspended` | a line in the log after a suspension |
-//! | `visitors` | players who connect get bodies |
-//! | `summary` | what is printed at the end |
+//! | `suspended` | a log message after a suspension |
+//! | `external_players` | objects of players who connect |
+//! | `summary` | the output at the end |
 
 mod external_players;
 mod notify;
@@ -175,7 +175,7 @@ const PAGE_TOKEN: &str = "THRONG_INSPECT_TOKEN";
 /// Bytes of a token that is made for the page.
 const TOKEN_BYTES: usize = 16;
 
-/// The most ticks in which sessions are closed at the end.
+/// Maximum number of ticks in which sessions are closed at the end.
 const DRAIN_TICKS_MAX: u64 = 200;
 
 impl Serve {
@@ -255,7 +255,7 @@ impl Serve {
         if is_unsaved.load(Ordering::Relaxed) {
             return Err(CliError::new("--store: not all players could be saved"));
         }
-        // To be stopped is how it ends.
+        // A stop is the normal end.
         Ok(CliStatus::Done)
     }
 
@@ -273,7 +273,7 @@ impl Serve {
         }
     }
 
-    /// Listens, and gives where.
+    /// Listens, and returns the addresses.
     fn listen(
         &self,
         world: &mut World,
@@ -297,7 +297,7 @@ impl Serve {
         }
         let is_here = |address: &SocketAddr| address.ip().is_loopback();
         settings.web.trusted_proxies = self.trusted_proxy.clone();
-        // Behind a proxy on this machine are clients of others.
+        // A proxy on this machine forwards clients of other machines.
         let is_local = self.trusted_proxy.is_empty();
         if is_local && [at.udp, at.web].iter().flatten().all(is_here) {
             settings.requests_per_s = LOOPBACK_REQUESTS_PER_S;
@@ -329,7 +329,7 @@ impl Serve {
         Ok(bound)
     }
 
-    /// Does ticks until there are no more, or it was stopped.
+    /// Runs ticks until there are no more, or it was stopped.
     fn serve(
         &self,
         playing: &mut ScenarioRun,
@@ -366,13 +366,13 @@ impl Serve {
                 playing.stop_script();
             }
             if rests {
-                // Every time, since searches that were waiting still give paths.
+                // Repeated in every tick, since pending searches still produce paths.
                 halt_crowds(playing.server().world_mut());
             }
         }
     }
 
-    /// Where it is to be looked at, with a token where more than this machine could.
+    /// The inspector's addresses, with a token if other machines can reach them.
     fn inspect_settings(
         &self,
         loaded: &LoadedScenario,
@@ -427,7 +427,7 @@ impl Serve {
     }
 }
 
-/// The addresses that it listens on.
+/// The open addresses.
 #[derive(Clone, Copy, Debug, Default)]
 struct ListenAddresses {
     udp: Option<SocketAddr>,

@@ -1,4 +1,4 @@
-//! Notices that the process was suspended, by a thread that does nothing but sleep.
+//! Detects that the process was suspended, by a thread that only sleeps.
 
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use throng::sim::clock::Stopwatch;
 
-/// Between two looks at the clock.
+/// Time between two checks of the clock.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A shorter pause is that of a busy machine.
+/// A shorter pause is normal on a busy machine.
 const SUSPENSION_MIN: Duration = Duration::from_secs(2);
 
-/// Writes a line to the log after each suspension, until it is dropped.
+/// Writes a log message after each suspension, until it is dropped.
 #[derive(Debug)]
 pub(super) struct SuspensionWatch {
     _end: Sender<()>,

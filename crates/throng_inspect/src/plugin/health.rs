@@ -1,4 +1,4 @@
-//! Whether players can play: what `/readyz` answers, and a line in the log at each change.
+//! Whether players can play: the reply of `/readyz`, and a log message at each change.
 
 use bevy_ecs::prelude::*;
 use throng::net::UdpListener;
@@ -16,12 +16,12 @@ pub struct ServerHealth {
 }
 
 impl ServerHealth {
-    /// The server was asked to stop: `/readyz` answers 503 from the end of this tick on.
+    /// The server is stopping: `/readyz` answers 503 from the end of this tick on.
     pub const fn set_stopping(&mut self) {
         self.is_stopping = true;
     }
 
-    /// Whether it was asked to stop.
+    /// Whether a stop was requested.
     #[must_use]
     pub const fn is_stopping(&self) -> bool {
         self.is_stopping
@@ -50,7 +50,7 @@ pub(super) fn update_health(
     let is_failing = directory.is_some_and(|directory| directory.is_store_failing());
     if is_failing != health.is_store_failing {
         health.is_store_failing = is_failing;
-        // Both at one level: whoever sees the first line also sees the second.
+        // Both at one level, so that a log filter shows both or neither.
         if is_failing {
             warn!("store unreachable: /readyz answers 503");
         } else {

@@ -1,4 +1,4 @@
-//! What cells cost, for the maps of heat that pages ask for: links of views, and nodes searched for paths.
+//! Costs per cell, for the heat maps of pages: view links, and nodes searched for paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +13,19 @@ use throng::map::SceneMap;
 use throng::nav::PathFound;
 use throng::world::{ObjectCategory, Position, SceneId, SceneObjects, Scenes, SimScene};
 
-/// How much of the nodes is kept from a frame of heat to the next: what was searched ten frames ago counts a third.
+/// The factor that is kept of the nodes from one frame to the next: nodes of ten frames ago count a third.
 const NODES_DECAY: f32 = 0.9;
 
-/// What is counted while a page asks for it.
+/// Counters that run while a page requests them.
 #[derive(Default)]
 pub(super) struct HeatmapRecorder {
     path_cursor: MessageCursor<PathFound>,
-    /// Nodes searched for paths, by the scene and where the path begins.
+    /// Nodes searched for paths, by scene and start of the path.
     nodes: BTreeMap<u32, HeatGrid>,
 }
 
 impl HeatmapRecorder {
-    /// Counts the paths that were found since the last time, in the scenes where it is asked for. O(paths found).
+    /// Counts the paths found since the last call, in the requested scenes. O(paths found).
     pub fn record_paths(&mut self, world: &World, wanted: &BTreeSet<(u32, HeatOf)>) {
         self.nodes
             .retain(|scene, _| wanted.contains(&(*scene, HeatOf::Nodes)));

@@ -1,4 +1,4 @@
-//! Opening the addresses, and answering what is asked.
+//! Opening the addresses, and replying to requests.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,54 +23,54 @@ use throng::memory::memory_by_module;
 use throng::session::Sessions;
 use throng::sim::clock::Stopwatch;
 
-/// How often numbers are gathered a second, at most.
+/// Maximum rate at which metrics are gathered, per second.
 pub const METRIC_UPDATES_PER_S: u32 = 4;
 
-/// How many seconds lie between two looks at what each module's memory is, at least.
+/// Minimum number of seconds between two measurements of module memory.
 pub const MEMORY_INTERVAL_S: u32 = 15;
 
-/// Cues of pages that wait to be taken, at most, and as many wishes for another pace.
+/// Maximum number of pending actions of pages, and of pending pace requests.
 pub const PAGE_ACTIONS_MAX: usize = 16;
 
-/// Where a server is to be looked at.
+/// Settings of the inspector.
 #[derive(Clone, Debug, Default)]
 pub struct InspectSettings {
-    /// Where metrics are, and whether the server is up and ready. They ask for no token: whoever reaches the address reads them.
+    /// The address of metrics, liveness and readiness. No token is required: everyone who reaches the address can read them.
     pub metrics: Option<SocketAddr>,
-    /// Where the page is. It may be the address of the metrics.
+    /// The address of the page. It may be the address of the metrics.
     pub page: Option<SocketAddr>,
-    /// What a page has to know to be shown anything: letters and digits. Needed where its address is not on loopback.
+    /// The token of the page: letters and digits. Required if the address is not on loopback.
     pub token: Option<String>,
-    /// Whether pages may ask for something to be done, and what they propose; whoever opened the server does it, or does not:
+    /// Whether pages may request actions, and which presets they show; the code that opened the server runs them or not:
     /// [`Inspector::next_action`].
     pub action_presets: Option<Vec<ActionPreset>>,
-    /// Whether pages may pause the run, do single ticks and set its speed, and how it begins; whoever opened the server heeds it, or
-    /// does not: [`Inspector::next_pace_request`].
+    /// Whether pages may pause the run, do single ticks and set its speed, and the initial pace; the code that opened the server
+    /// follows the requests or not: [`Inspector::next_pace_request`].
     pub pace: Option<RunPace>,
 }
 
-/// Where a server is looked at.
+/// The open addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InspectAddresses {
-    /// Where metrics are.
+    /// The address of the metrics.
     pub metrics: Option<SocketAddr>,
-    /// Where the page is.
+    /// The address of the page.
     pub page: Option<SocketAddr>,
 }
 
-/// Why a server cannot be looked at.
+/// Why the inspector cannot be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InspectError {
-    /// There is no such address here, or another process has it.
+    /// The address does not exist here, or another process uses it.
     #[error("cannot open the inspect page on {address}: {source}")]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system error.
         source: io::Error,
     },
-    /// More than this machine could open the page.
+    /// A page that is open beyond this machine needs a token.
     #[error(
         "{address} is not a loopback address: the inspect page needs a token there (`--inspect-token`)"
     )]
@@ -78,23 +78,23 @@ pub enum InspectError {
         /// The address.
         address: SocketAddr,
     },
-    /// The token could not stand in an address.
+    /// The token cannot be part of a URL.
     #[error("invalid page token ({length} characters): expected 8 to 128 letters and digits")]
     InvalidToken {
         /// Its length.
         length: usize,
     },
-    /// No thread could be started.
+    /// The thread could not be started.
     #[error("the inspect thread failed to start: {0}")]
     Thread(io::Error),
 }
 
-/// A server that can be looked at, until this resource or its world goes.
+/// The open inspector, until this resource or its world is dropped.
 #[derive(Resource)]
 pub struct Inspector {
     addresses: InspectAddresses,
     requests: Receiver<InspectRequest>,
-    /// Taken apart in this order: the thread ends when it is dropped.
+    /// Dropped in this order: the thread ends when it is dropped.
     server: InspectServer,
     counters: Arc<InspectCounters>,
     status: Arc<InspectStatus>,
@@ -103,31 +103,31 @@ pub struct Inspector {
     next_memory_tick: u64,
     memory: Vec<(&'static str, usize)>,
     pages: OpenPages,
-    /// What pages have asked to be done.
+    /// Actions requested by pages.
     actions: VecDeque<String>,
-    /// How pages want the run to go on.
+    /// Pace requests of pages.
     pace_requests: VecDeque<PaceRequest>,
 }
 
 impl Inspector {
-    /// The next thing that a page asked to be done, as it was written: nothing of it was checked.
+    /// The next action that a page requested, as written by the page: it is not checked.
     pub fn next_action(&mut self) -> Option<String> {
         self.actions.pop_front()
     }
 
-    /// Tells all pages what came of something that one asked for: after which tick, and what is wrong if anything is.
+    /// Sends the outcome of a requested action to all pages: the tick after which it ran, and the error if it failed.
     pub fn send_action_result(&self, text: &str, tick: u64, fault: Option<&str>) {
         let told = json!({ "type": "cue", "text": text, "tick": tick, "fault": fault });
         let told = PageUpdate::Text(told.to_string());
         self.send(InspectReply::Pages(self.pages.ids(), told));
     }
 
-    /// What a page asked next of the pace of the run.
+    /// The next pace request of a page.
     pub fn next_pace_request(&mut self) -> Option<PaceRequest> {
         self.pace_requests.pop_front()
     }
 
-    /// Tells all pages how the run goes on.
+    /// Sends the current pace to all pages.
     pub fn send_pace(&mut self, pace: RunPace) {
         self.pages.pace = Some(pace);
         let told = json!({ "type": "pace", "pace": pace });
@@ -135,20 +135,20 @@ impl Inspector {
         self.send(InspectReply::Pages(self.pages.ids(), told));
     }
 
-    /// Where it is looked at.
+    /// The open addresses.
     #[must_use]
     pub const fn addresses(&self) -> InspectAddresses {
         self.addresses
     }
 
-    /// What happened there so far.
+    /// The counters so far.
     #[must_use]
     pub fn stats(&self) -> InspectStats {
         self.counters.read()
     }
 }
 
-/// Lets a server be looked at from now on. It needs [`InspectPlugin`](super::InspectPlugin).
+/// Opens the inspector of a server. It needs [`InspectPlugin`](super::InspectPlugin).
 ///
 /// # Errors
 /// [`InspectError`]; nothing is open then.
@@ -200,7 +200,7 @@ pub fn open_inspector(
     Ok(addresses)
 }
 
-/// The sockets: one where both addresses are the same.
+/// The sockets: one if both addresses are equal.
 fn bind(
     settings: InspectSettings,
 ) -> Result<(Vec<InspectedListener>, InspectAddresses), InspectError> {
@@ -247,17 +247,17 @@ fn bind(
     Ok((listeners, addresses))
 }
 
-/// Answers what was asked since the last tick, as far as it is time for it.
+/// Replies to requests since the last tick, as far as they are scheduled.
 pub(super) fn answer(world: &mut World) {
     handle_with_inspector(world, false);
 }
 
-/// Tells pages all that they show, although no tick was done: for a run that is paused, some times a second. O(objects).
+/// Sends pages everything that they show, although no tick was done: for a paused run, a few times a second. O(objects).
 pub fn refresh_pages(world: &mut World) {
     handle_with_inspector(world, true);
 }
 
-/// The same, whether or not it is time for anything.
+/// The same, whether or not anything is scheduled.
 #[expect(
     clippy::disallowed_methods,
     reason = "pages and metrics read the world; cues are only queued"
@@ -306,7 +306,7 @@ impl Inspector {
                         Some("too much else was asked for; ask again"),
                     );
                 }
-                // Who asks for more than is taken asked often enough.
+                // A page that sends more requests than are taken repeats them anyway.
                 InspectRequest::Pace(wish) if self.pace_requests.len() < PAGE_ACTIONS_MAX => {
                     self.pace_requests.push_back(wish);
                 }
@@ -333,7 +333,7 @@ impl Inspector {
                 let is_greeting = matches!(news, PageUpdate::Hello(_));
                 let is_once = is_greeting || matches!(news, PageUpdate::Map { .. });
                 let to = if is_once { pages.clone() } else { Vec::new() };
-                // Once something was lost the rest is: a page that was not greeted makes nothing of it.
+                // After one loss all further updates of the page are dropped: without the greeting it cannot use them.
                 if has_room {
                     has_room = self.send(InspectReply::Pages(pages, news));
                 } else {

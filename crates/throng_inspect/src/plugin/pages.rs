@@ -1,4 +1,4 @@
-//! Which page is told what, and when.
+//! Which page receives what, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,31 +14,31 @@ use crate::protocol::{ActionPreset, HeatOf, InspectStats, PageQuery, PageUpdate,
 use throng::map::SceneMap;
 use throng::world::{Object, Position, SceneId, Scenes, SimScene, TeamId};
 
-/// How often a second a page is told the crowd, at most.
+/// Maximum rate of crowd frames per page, per second.
 const DOTS_PER_S: f64 = 10.0;
 
-/// How often it is told of the object that it looks at.
+/// Rate of updates of the selected object.
 const SELECTED_PER_S: f64 = 5.0;
 
-/// How often it is told figures.
+/// Rate of figures.
 const STATES_PER_S: f64 = 2.0;
 
-/// How often it is looked why a party waits, and how often who waits is told.
+/// Rate of checks why a party waits, and of the list of waiting parties.
 const WAITS_PER_S: f64 = 2.0;
 
-/// How often it is told what cells cost.
+/// Rate of heat maps.
 const HEATS_PER_S: f64 = 2.0;
 
-/// How often it is told an edited map.
+/// Maximum rate of edited maps.
 const MAPS_PER_S: f64 = 1.0;
 
 /// The pages that are open.
 #[derive(Default)]
 pub(super) struct OpenPages {
     open: BTreeMap<u64, OpenPage>,
-    /// The last tick whose times all were told.
+    /// The last tick whose times were sent.
     sent_tick: u64,
-    /// The last tick after which news were told.
+    /// The last tick after which updates were sent.
     updated_tick: u64,
     /// The dots of each scene that is looked at; kept for their room.
     dots: Vec<Vec<Dot>>,
@@ -55,15 +55,15 @@ pub(super) struct OpenPages {
 struct OpenPage {
     query: PageQuery,
     has_hello: bool,
-    /// The map that it has: of which scene, after how many edits.
+    /// The map that it has: the scene, and its number of edits.
     map: Option<(u32, u64)>,
-    /// When the next may come.
+    /// When the next map may be sent.
     next_map_tick: u64,
 }
 
 type PageMessages = Vec<(Vec<u64>, PageUpdate)>;
 
-/// What of memory was gathered, and what is counted of pages.
+/// Gathered memory figures, and the page counters.
 type PageStats<'a> = (&'a [(&'static str, usize)], InspectStats);
 
 impl OpenPages {
@@ -98,7 +98,7 @@ impl OpenPages {
         self.open.remove(&page);
     }
 
-    /// These pages were not told what is told once: it is made again.
+    /// These pages missed the one-time greeting: it is sent again.
     pub fn resend(&mut self, pages: &[u64], is_greeting: bool) {
         for page in pages {
             if let Some(page) = self.open.get_mut(page) {
@@ -108,9 +108,8 @@ impl OpenPages {
         }
     }
 
-    /// What is to be told after this tick, which may be called several times for one tick, or not after each; of a world that stands
-    /// still all that there is.
-    /// O(objects of all scenes), once, when crowds are due.
+    /// The updates after this tick. It may be called several times for one tick, or not after each; for a paused world it sends
+    /// everything. O(objects of all scenes), once, when crowd frames are scheduled.
     pub fn updates(
         &mut self,
         world: &mut World,
@@ -182,7 +181,7 @@ impl OpenPages {
         mail
     }
 
-    /// The scenes that are looked at and there, and their entities.
+    /// The scenes that pages show and that exist, with their entities.
     fn scenes(&self, world: &World, first: Option<u32>) -> Vec<(u32, Entity)> {
         let Some(scenes) = world.get_resource::<Scenes>() else {
             return Vec::new();
@@ -203,7 +202,7 @@ impl OpenPages {
         pages.map(|(&page, _)| page).collect()
     }
 
-    /// Tells what cells cost to those who show it.
+    /// Sends heat maps to the pages that show them.
     fn add_heatmaps(
         &mut self,
         world: &World,
@@ -224,7 +223,7 @@ impl OpenPages {
         }
     }
 
-    /// Tells who waits longest for a match to those who show it, and looks why somebody does whom a page looks at.
+    /// Sends the longest-waiting parties to the pages that show them, and the wait reason of each selected party.
     fn add_waits(&mut self, world: &World, first: Option<u32>, tick: u64, mail: &mut PageMessages) {
         let picked = self.open.values().filter_map(|page| {
             let scene = SceneId(page.query.scene.or(first)?);
@@ -240,7 +239,7 @@ impl OpenPages {
         }
     }
 
-    /// Tells the map to those who have another one, an edited one not too often.
+    /// Sends the map to pages with another or an outdated one; edited maps at a limited rate.
     fn add_map(
         &mut self,
         scene: u32,
@@ -282,7 +281,7 @@ impl OpenPages {
         self.dots.iter_mut().for_each(Vec::clear);
         let mut objects = world.query::<(&Object, &Position, Option<&TeamId>)>();
         for (object, position, team) in objects.iter(world) {
-            // Of pages there are few, so a list is faster than a map.
+            // There are few pages, so a list is faster than a map.
             let of = object.scene_entity();
             if let Some(place) = scenes.iter().position(|&(_, entity)| entity == of) {
                 self.dots[place].push(Dot {
@@ -310,7 +309,7 @@ mod tests {
     use crate::plugin::RecordedTicks;
     use throng::sim::SimTick;
 
-    /// What is told in a world without scenes, after each of these ticks, at 20 a second: greetings, and figures.
+    /// The updates of a world without scenes, after each of these ticks, at 20 a second: greetings, and figures.
     fn told(pages: &mut OpenPages, ticks: impl Iterator<Item = u64>) -> (usize, usize) {
         let mut world = World::new();
         world.init_resource::<RecordedTicks>();

@@ -1,4 +1,4 @@
-//! One object, for the page that looks at it: what it is, its way, whom it sees, who sees it, and why another is seen or not.
+//! The object selected on a page: its state, its path, its view, its viewers, and why another object is seen or not.
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -18,10 +18,10 @@ use throng::world::{
     SceneObjects, Scenes, TeamId, Velocity,
 };
 
-/// Objects in a list, and points of a way, at most.
+/// Maximum number of objects in a list, and of points of a path.
 const LISTED_MAX: usize = 512;
 
-/// All there is to say of an object; that it is gone, if it is.
+/// Everything about an object, or that it no longer exists.
 pub(super) fn selected_json(
     world: &World,
     (scene, id): (SceneId, u32),
@@ -107,7 +107,7 @@ fn object_json(world: &World, entity: EntityRef, of: Entity, other: Option<u32>)
     told
 }
 
-/// Whether one sees another, and why.
+/// Whether one object sees another, and why.
 fn visibility_json(
     world: &World,
     (interest, of): (&SceneInterest, Entity),
@@ -147,7 +147,7 @@ fn attributes_json(world: &World, entity: EntityRef) -> Vec<Json> {
     values.take(LISTED_MAX).collect()
 }
 
-/// The way that is left, in metres.
+/// The remaining path, in metres.
 fn path_json(world: &World, entity: EntityRef, of: Entity) -> Vec<Json> {
     let (Some(path), Some(map)) = (entity.get::<NavPath>(), world.get::<SceneMap>(of)) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! How long each tick took, and a line about slow ones.
+//! Tick times, and a log message about slow ticks.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -12,10 +12,10 @@ use throng::session::SessionStats;
 use throng::sim::{SimSystems, SimTick, TickTimings};
 use throng::sync::SyncStats;
 
-/// Sets that are named in the line about a slow tick, at most.
+/// Maximum number of sets named in the log message about a slow tick.
 const CAUSES_MAX: usize = 3;
 
-/// What of a tick's time a set has to have taken to be named as a cause.
+/// The share of a tick's time from which a set is named as a cause.
 const CAUSE_SHARE: f32 = 0.1;
 
 const _: () = assert!(SimSystems::ALL.len() == SETS);
@@ -63,7 +63,7 @@ pub(super) fn record_tick(
     }
 }
 
-/// One line with what took the time and what was done in it.
+/// One line with the sets that took the time and the work done in them.
 fn log_slow_tick(slow: &SlowTick, limit_ms: f32) {
     let whole_ms = slow.times.total_ms();
     let causes = slow.times.longest();

@@ -23,10 +23,10 @@ use throng::store::PlayerStore;
 use throng::sync::SyncStats;
 use throng::world::{ObjectKinds, SceneObjects, Scenes, SimScene};
 
-/// Scenes and modes that are listed, at most.
+/// Maximum number of scenes and modes listed.
 const LISTED_MAX: usize = 64;
 
-/// What a page is told once, with the ticks that were kept up to one.
+/// The greeting that a page receives once, with the kept ticks up to one.
 pub(super) fn hello_json(
     world: &World,
     told_tick: u64,
@@ -39,7 +39,7 @@ pub(super) fn hello_json(
     let history = &world.resource::<RecordedTicks>().history;
     let known = history.since(0).take_while(|kept| kept.tick <= told_tick);
     let slow = history.slow().filter(|slow| slow.times.tick <= told_tick);
-    // Where a browser walks in, if one can.
+    // The address of the browser client, if there is one.
     #[cfg(feature = "web")]
     let walk_port =
         (world.get_resource::<throng::net::WebListener>()).map(|web| web.address().port());
@@ -61,7 +61,7 @@ pub(super) fn hello_json(
     hello.to_string()
 }
 
-/// What all pages are told twice a second: figures now, and the ticks after one.
+/// The update for all pages twice a second: current figures, and the ticks after one.
 pub(super) fn state_json(
     world: &mut World,
     told_tick: u64,
@@ -130,7 +130,7 @@ pub(super) fn state_json(
     state.to_string()
 }
 
-/// A tick: its number, and what each set took in microseconds.
+/// A tick: its number, and the time of each set in microseconds.
 fn tick_json(tick: &TimedTick) -> Value {
     let sets = tick.sets_ms.map(|ms| (ms * 1e3).round() as u64);
     json!([tick.tick, sets])
@@ -176,7 +176,7 @@ fn scenes_json(world: &World) -> Vec<Value> {
     listed.collect()
 }
 
-/// What waits: name, how many.
+/// Pending work: name, count.
 fn queues_json(world: &World) -> Vec<Value> {
     let mut queues = Vec::new();
     let mut push = |name: &str, waiting: u64| queues.push(json!([name, waiting]));

@@ -1,4 +1,4 @@
-//! Who waits longest for a match, and why: asked for one party at a time, since an answer takes a search.
+//! The parties that wait longest for a match, and why: one party at a time, since an answer takes a search.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::wait_reason::describe_wait;
 use throng::matchmaking::{Matchmaker, Ticket, TicketParty};
 use throng::world::{PartyId, PlayerId};
 
-/// Parties that are listed, at most.
+/// Maximum number of listed parties.
 const LISTED_MAX: usize = 20;
 
-/// Parties that wait in a mode, at most, for one of them to be asked about: an answer looks at all of them.
+/// Maximum number of waiting parties in a mode for which wait reasons are computed: an answer scans all of them.
 const MODE_PARTIES_MAX: usize = 20_000;
 
-/// What was found out about parties.
+/// Known wait reasons of parties.
 #[derive(Default)]
 pub(super) struct WaitReasons {
     answers: BTreeMap<TicketParty, WaitAnswer>,
@@ -28,8 +28,8 @@ struct WaitAnswer {
 }
 
 impl WaitReasons {
-    /// Asks about one party: one of whom nothing is known yet, or whose answer is the oldest. Those that are `picked` come first;
-    /// the longest-waiting if the list is shown. O(parties in its mode), and a bounded search.
+    /// Computes the wait reason of one party: one without a reason, or the one with the oldest. Parties that are `picked` come
+    /// first; then the longest-waiting ones if the list is shown. O(parties in its mode), and a bounded search.
     pub fn update(&mut self, world: &World, tick: u64, picked: Vec<TicketParty>, is_listed: bool) {
         let Some(matchmaker) = world.get_resource::<Matchmaker>() else {
             return;
@@ -62,7 +62,7 @@ impl WaitReasons {
         self.answers.insert(party, WaitAnswer { tick, sentence });
     }
 
-    /// The parties that wait longest, as JSON. O(modes).
+    /// The longest-waiting parties, as JSON. O(modes).
     pub fn list_json(&self, world: &World, tick: u64) -> String {
         let matchmaker = world.get_resource::<Matchmaker>();
         let parties: Vec<Value> = matchmaker.map_or_else(Vec::new, |matchmaker| {
@@ -111,7 +111,7 @@ pub(super) fn party_of(matchmaker: &Matchmaker, entity: EntityRef) -> Option<Tic
     waits.or_else(|| entity.get::<PartyId>().map(|party| (*party).into()))
 }
 
-/// The tickets of all modes that wait longest.
+/// The longest-waiting tickets of all modes.
 fn longest_waiting(matchmaker: &Matchmaker) -> Vec<&Ticket> {
     let modes = matchmaker.modes().iter();
     let first = modes.flat_map(|mode| mode.queue().iter().take(LISTED_MAX));

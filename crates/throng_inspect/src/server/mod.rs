@@ -1,9 +1,9 @@
-//! The thread that answers: sockets, requests and pages. The tick knows it by two channels alone.
+//! The server thread: sockets, requests and pages. It exchanges data with the tick only through two channels.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `requests` | one connection: a request and its answer |
-//! | `pages` | a page that is open |
+//! | `requests` | one connection: a request and its reply |
+//! | `pages` | an open page |
 
 mod pages;
 mod requests;
@@ -31,27 +31,27 @@ use super::protocol::{
 };
 use super::routes::InspectAccess;
 
-/// How long nobody is listened to after the system gave no connection: it is out of descriptors, and would say so at once again.
+/// Pause after the system failed to accept a connection: it is out of descriptors, and would fail again at once.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// How long a connection of the reserve may take: probes ask at once.
+/// Maximum time of a connection of the reserve: probes send their request at once.
 const RESERVED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Seconds without a tick after which the server counts as stuck.
 pub(super) const STUCK_S: u64 = 10;
 
-/// A socket, and what it answers.
+/// A socket, and what it serves.
 pub(super) struct InspectedListener {
     pub socket: TcpListener,
     pub access: InspectAccess,
 }
 
-/// What pages may ask for beside being shown something.
+/// What pages may request in addition to live data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PagePermissions {
-    /// That a cue is run.
+    /// Actions.
     pub actions: bool,
-    /// That the run is paused, does a tick, or has another speed.
+    /// Pausing the run, single ticks, and another speed.
     pub pace: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct InspectServer {
 }
 
 impl InspectServer {
-    /// Starts to answer on these sockets, which do not block. Pages may ask for what it `takes`.
+    /// Starts to serve on these non-blocking sockets. Pages may request what it `takes`.
     pub fn start(
         listeners: Vec<InspectedListener>,
         wishes: mpsc::Sender<InspectRequest>,
@@ -90,7 +90,7 @@ impl InspectServer {
         })
     }
 
-    /// Hands news over; whether there was room for it. Never waits.
+    /// Sends an update to the thread; returns whether there was room for it. Never waits.
     pub fn try_send(&self, news: InspectReply) -> bool {
         let sender = self.replies.as_ref();
         sender.is_some_and(|sender| sender.try_send(news).is_ok())
@@ -99,7 +99,7 @@ impl InspectServer {
 
 impl Drop for InspectServer {
     fn drop(&mut self) {
-        // Without a sender the thread has no more to tell, and ends with all that it was about to say.
+        // Without a sender the thread sends its pending updates, and ends.
         self.replies = None;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -109,16 +109,16 @@ impl Drop for InspectServer {
     }
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct InspectShared {
     requests: mpsc::Sender<InspectRequest>,
     counters: Arc<InspectCounters>,
     status: Arc<InspectStatus>,
-    /// What pages may ask for.
+    /// What pages may request.
     permissions: PagePermissions,
-    /// For how many seconds no tick has ended.
+    /// Seconds since the last tick ended.
     stuck_s: watch::Sender<u64>,
-    /// The newest numbers.
+    /// The newest metrics.
     metrics: watch::Sender<Arc<Vec<MetricFamily>>>,
     pages: PageConnections,
 }
@@ -143,7 +143,7 @@ async fn serve(
     }
 }
 
-/// Notices when ticks do not go on.
+/// Detects that ticks do not go on.
 async fn watch_ticks(shared: Arc<InspectShared>) {
     let mut last = 0;
     loop {
@@ -157,13 +157,13 @@ async fn watch_ticks(shared: Arc<InspectShared>) {
     }
 }
 
-/// Takes connections of an address, as many as may be open there; beyond that probes only.
+/// Accepts connections of an address up to its limit; beyond that, probes only.
 async fn accept(
     socket: tokio::net::TcpListener,
     access: Arc<InspectAccess>,
     shared: Arc<InspectShared>,
 ) {
-    // Of this address alone, so that who fills it shuts nobody out of another.
+    // Limits are per address, so that a full address does not block another.
     let places = PeerConnectionLimits::new(CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX);
     let places = Arc::new(Mutex::new(places));
     let probes_only = Arc::new(InspectAccess {
@@ -191,7 +191,7 @@ async fn accept(
                 let _ = tokio::time::timeout(RESERVED_CONNECTION_TIMEOUT, answered).await;
             });
             reserve.push_back(probe.abort_handle());
-            // Its request may be there already, and is answered before another connection takes its place.
+            // Its request may have arrived already, and is answered before another connection takes its slot.
             tokio::task::yield_now().await;
             continue;
         };
@@ -211,7 +211,7 @@ async fn accept(
     }
 }
 
-/// The place of a connection; given back when it is dropped.
+/// The slot of a connection; released when it is dropped.
 struct ConnectionPermit {
     limits: Arc<Mutex<PeerConnectionLimits>>,
     peer: IpAddr,
@@ -221,7 +221,7 @@ impl ConnectionPermit {
     fn acquire(places: &Arc<Mutex<PeerConnectionLimits>>, peer: IpAddr) -> Option<Self> {
         let mut all = places.lock().unwrap_or_else(PoisonError::into_inner);
         let places = places.clone();
-        // Only a place that was taken is given back.
+        // Only an acquired slot is released.
         all.try_acquire(peer).then(|| Self {
             limits: places,
             peer,

@@ -1,4 +1,4 @@
-//! A page that is open: what it is told, and what it asks.
+//! An open page: its updates and its requests.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -21,44 +21,44 @@ use crate::protocol::{
     InspectCounters, InspectRequest, PAGES_MAX, PageAction, PagePaceRequest, PageQuery, PageUpdate,
 };
 
-/// News that wait for a page, at most; what is more it misses.
+/// Maximum number of updates pending for a page; further ones are dropped.
 const PAGE_QUEUE_MAX: usize = 16;
 
-/// News that a page may miss in a row before it is closed: some seconds of them.
+/// Updates that a page may miss in a row before it is closed: some seconds of them.
 const DROPPED_IN_A_ROW_MAX: u32 = 40;
 
-/// How long a page may take to take what is written to it.
+/// Timeout of a write to a page.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a browser is given to begin.
+/// Timeout of the start of a page.
 const UPGRADE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Between two things that a page asks.
+/// Minimum time between two requests of a page.
 const REQUEST_INTERVAL_MIN: Duration = Duration::from_millis(20);
 
-/// The longest message of a page, in bytes.
+/// Maximum length of a page's message, in bytes.
 const MESSAGE_BYTES_MAX: usize = 1 << 10;
 
-/// Messages without sense after which a page is closed.
+/// Number of malformed messages after which a page is closed.
 const INVALID_MESSAGES_MAX: u32 = 8;
 
-/// The lines to all pages.
+/// The queues of all pages.
 #[derive(Default)]
 pub(super) struct PageConnections {
     opened_count: AtomicU64,
     connections: Mutex<BTreeMap<u64, PageConnection>>,
 }
 
-/// The line to a page.
+/// The queue of a page.
 struct PageConnection {
     queue: mpsc::Sender<Message>,
     dropped_in_a_row: u32,
-    /// The newest map for which there was no room: unlike other news it comes once, so it is kept until there is.
+    /// The newest map without room in the queue: other updates are repeated, a map is not, so it is kept until there is room.
     pending_map: Option<Message>,
 }
 
 impl PageConnection {
-    /// Whether there was room for all that is owed, and for this.
+    /// Whether there was room for the pending map and for this update.
     fn send(&mut self, message: Message, is_map: bool) -> bool {
         if let Some(owed) = self.pending_map.take().filter(|_| !is_map)
             && let Err(unsent) = self.queue.try_send(owed)
@@ -83,7 +83,7 @@ impl PageConnections {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new line, unless there are too many.
+    /// Adds a queue, unless there are too many.
     pub fn open(&self) -> Option<(u64, mpsc::Receiver<Message>)> {
         let mut lines = self.lock();
         if lines.len() >= PAGES_MAX {
@@ -100,12 +100,12 @@ impl PageConnections {
         Some((page, told))
     }
 
-    /// Whether it was still there.
+    /// Removes a queue; returns whether it still existed.
     fn close(&self, page: u64) -> bool {
         self.lock().remove(&page).is_some()
     }
 
-    /// Tells pages something; those that have missed too much are closed, and counted.
+    /// Sends an update to pages; pages that have missed too many are closed, and counted.
     pub fn send(&self, pages: &[u64], news: PageUpdate, counters: &InspectCounters) {
         let is_map = matches!(news, PageUpdate::Map { .. });
         let message = match news {
@@ -135,7 +135,7 @@ impl PageConnections {
     }
 }
 
-/// Shows a page what happens until it goes, or is too slow, or makes no sense.
+/// Serves a page until it disconnects, is too slow, or is malformed.
 pub(super) async fn serve_page(
     upgrade: OnUpgrade,
     (page, told): (u64, mpsc::Receiver<Message>),
@@ -156,7 +156,7 @@ pub(super) async fn serve_page(
             .is_ok()
         {
             run(&mut socket, page, told, &shared).await;
-            // It may be gone; who is not is told that it is over, if that can be said at once.
+            // The page may be gone; otherwise it receives a close message, if that can be sent at once.
             let _ = tokio::time::timeout(REQUEST_INTERVAL_MIN, socket.close(None)).await;
             let _ = shared.requests.send(InspectRequest::Closed(page)).await;
         }
@@ -172,10 +172,10 @@ async fn run<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
     shared: &InspectShared,
 ) {
     let mut junk = 0;
-    // Without a line it was closed, as one that is too slow: what is left for it would keep it open.
+    // Without a queue it was closed as too slow; the updates left for it would keep it open.
     while !told.is_closed() {
         let next = {
-            // What it asks comes first: on a slow line there is always something to tell.
+            // Requests first: on a slow connection there is always an update to send.
             let (asked, told) = (pin!(socket.next()), pin!(told.recv()));
             match select(asked, told).await {
                 Either::Left((asked, _)) => Either::Left(asked),
@@ -196,7 +196,7 @@ async fn run<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
             Either::Left(Some(Ok(message @ (Message::Text(_) | Message::Binary(_))))) => {
                 let text = message.to_text().unwrap_or_default();
                 if let Some(wish) = parse_request(page, text, shared.permissions) {
-                    // A wish for which there is no room is lost; the page may ask again.
+                    // A request without room is dropped; the page may repeat it.
                     let _ = shared.requests.try_send(wish);
                 } else {
                     junk += 1;
@@ -216,7 +216,7 @@ async fn run<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
     }
 }
 
-/// What a message of a page asks for, if it makes sense and may be asked for.
+/// The request in a page's message, if it is valid and allowed.
 fn parse_request(page: u64, text: &str, takes: PagePermissions) -> Option<InspectRequest> {
     if let Ok(look) = serde_json::from_str::<PageQuery>(text) {
         return Some(InspectRequest::Query(page, look));

@@ -1,4 +1,4 @@
-//! One connection: a request and its answer.
+//! One connection: a request and its reply.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use throng_net::http::{
     HttpResponse, text_response, typed_response, websocket_key, websocket_response,
 };
 
-/// How long a request may take to come.
+/// Timeout of a request's arrival.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the tick is given to gather numbers; then the last ones are told.
+/// Timeout for the tick to gather metrics; after it the last ones are sent.
 const METRICS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The longest head of a request, in bytes, and the most fields in it.
+/// The maximum length of a request head, in bytes, and the maximum number of fields in it.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 const HEAD_FIELDS_MAX: usize = 64;
 
-/// The page as it is written, in the order of [`PAGE_PATHS`].
+/// The files of the page, in the order of [`PAGE_PATHS`].
 const FILES: [(&str, &str); PAGE_PATHS.len()] = [
     (HTML, include_str!("../../page/page.html")),
     (CSS, include_str!("../../page/page.css")),
@@ -43,7 +43,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Reads a request and answers it.
+/// Reads a request and replies.
 pub(super) async fn handle_connection(
     stream: tokio::net::TcpStream,
     access: Arc<InspectAccess>,
@@ -126,7 +126,7 @@ fn deny(denied: RouteDenied) -> HttpResponse {
     answer
 }
 
-/// Goes on as a WebSocket.
+/// Upgrades to a WebSocket.
 fn upgrade_to_websocket(
     request: &mut Request<Incoming>,
     shared: &Arc<InspectShared>,
@@ -149,10 +149,10 @@ fn upgrade_to_websocket(
     answer
 }
 
-/// Numbers as they are after the next tick; the last ones if it does not come.
+/// Metrics after the next tick; the last ones if it does not come in time.
 async fn metrics(shared: &InspectShared) -> HttpResponse {
     let mut newest = shared.metrics.subscribe();
-    // A wish for which there is no room is one of many for the same.
+    // If there is no room, another request for the same metrics is pending.
     let _ = shared.requests.try_send(InspectRequest::Metrics);
     let _ = tokio::time::timeout(METRICS_TIMEOUT, newest.changed()).await;
     let families = newest.borrow().clone();
@@ -170,7 +170,7 @@ async fn metrics(shared: &InspectShared) -> HttpResponse {
     )
 }
 
-/// Whether ticks go on.
+/// Liveness: whether ticks go on.
 fn health(shared: &InspectShared) -> HttpResponse {
     let stuck_s = *shared.stuck_s.borrow();
     if stuck_s >= STUCK_S && shared.status.tick.load(Ordering::Relaxed) > 0 {
@@ -180,7 +180,7 @@ fn health(shared: &InspectShared) -> HttpResponse {
     text_response(StatusCode::OK, "ok\n".into())
 }
 
-/// Whether players may come.
+/// Readiness: whether players can play.
 fn ready(shared: &InspectShared) -> HttpResponse {
     let is_stopping = shared.status.is_stopping.load(Ordering::Relaxed);
     let fault = shared.status.not_ready_reason();

@@ -54,7 +54,7 @@ impl CrowdArea {
         }
     }
 
-    /// The middle of the area, in metres; that of a ring lies outside of it.
+    /// The middle of the area, in metres. The middle of a ring lies outside of it.
     #[must_use]
     pub fn centre(&self) -> Vec2 {
         match *self {
@@ -81,7 +81,7 @@ impl CrowdArea {
         }
     }
 
-    /// Whether a point is in the area; a ring counts with all that it surrounds.
+    /// Whether a point is in the area. A ring includes everything inside its outer edge.
     #[must_use]
     pub fn surrounds(&self, point: Vec2) -> bool {
         match *self {
@@ -95,8 +95,8 @@ impl CrowdArea {
         }
     }
 
-    /// A random free tile of the area in this region of the map; or, where none is found soon, the free tile of the region
-    /// nearest to a random point of it. `None` when the region has no tile near.
+    /// A random free tile of the area in this region of the map. If no free tile is found soon: the free tile of the region that
+    /// is nearest to a random point of the area. `None` when the region has no tile near.
     pub fn free_tile(
         &self,
         map: &TileMap,
@@ -121,7 +121,7 @@ impl CrowdArea {
 }
 
 impl StateHashed for CrowdArea {
-    /// The whole area: two areas with the same middle are two.
+    /// Hashes the whole area: two different areas may have the same middle.
     fn hash(&self, hasher: &mut StateHasher) {
         let (tag, floats) = match *self {
             Self::Rect { min, max } => (0, [min.x, min.y, max.x, max.y]),

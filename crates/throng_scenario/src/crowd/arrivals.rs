@@ -1,19 +1,19 @@
-//! Synthetic parties that queue for battles and give up again, for scenarios and load tests.
+//! Synthetic parties that queue for matches and cancel, for scenarios and load tests.
 //!
 //! ```text
-//! Queue: so many a second ───────┐
+//! Queue: parties per second ─────┐
 //! queue_parties(…) ──────────────┼─▶ due parties ──▶ [arrive] ──▶ QueueRequest
 //! cancel_oldest(…) ──────────────┴─▶ due cancels ──▶          ──▶ CancelRequest ──▶ matchmaking
 //! ```
-//! These parties exist in tickets only: they have no objects, and are [`TicketParty::Synthetic`] of
-//! [`TicketPlayer::Synthetic`], so that no number of theirs can be one of the world's. Those of crowds, which have a
-//! home to come from and to return to, are real and queue in `lobby`.
+//! These parties exist as tickets only. They have no objects, and are [`TicketParty::Synthetic`] with
+//! [`TicketPlayer::Synthetic`], so that their numbers never collide with ids of the world. Parties of crowds have a home scene,
+//! are real, and queue in `party_queueing`.
 //!
-//! Invariants: rates are kept in integers, so that k whole seconds bring exactly k times the rate; the same
-//! seed brings the same tickets; all that a ticket holds is drawn from the random stream `arrivals` and from
-//! nothing else. A party that returns after its battle is the same: its id, its players, its wishes.
+//! Invariants: rates are kept in integers, so that k whole seconds produce exactly k times the rate; the same seed produces the
+//! same tickets; everything in a ticket is drawn from the random stream `arrivals` only. A party that returns after its match
+//! keeps its id, its players and its preferences.
 //!
-//! Cost: O(parties that come, go or are matched in the tick), of each at most `PARTIES_PER_TICK_MAX` a flow.
+//! Cost: O(parties that queue, cancel or are matched in the tick), at most `PARTIES_PER_TICK_MAX` of each per flow.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -35,26 +35,26 @@ use throng::memory::{MemoryAppExt, MemoryUse};
 use throng::sim::{HashAppExt, RandomStreams, SimSystems, SimTick};
 use throng::world::PartyId;
 
-/// Parties that a flow lets queue, and parties that it takes out, in a tick. Further parties that are due
-/// come in the ticks that follow ([`PartyArrivals::pending_parties`]); further cancellations are dropped.
+/// Maximum number of parties that a flow queues, and that it cancels, in a tick. Further pending parties queue in later ticks
+/// ([`PartyArrivals::pending_parties`]); further cancellations are dropped.
 pub const PARTIES_PER_TICK_MAX: u32 = 1 << 17;
 
-/// The greatest rate of a flow: parties a second.
+/// The maximum rate of a flow, in parties per second.
 pub const RATE_PER_S_MAX: f32 = 1e6;
 
-/// Parties of a flow that fight or rest before they queue again; further ones stay away for good.
+/// Maximum number of parties of a flow that fight or rest before they queue again. Further parties do not return.
 const RETURNING_MAX: usize = 1 << 17;
 
-/// The players who queued last, among whom a party finds those whom it would avoid.
+/// Number of players who queued last, from which a party draws the players that it avoids.
 const AVOID_CANDIDATES: u64 = 64;
 
 /// The name of the random stream.
 const STREAM: &str = "arrivals";
 
-/// Parties that come and go by themselves. Adds [`MatchmakingPlugin`] when it is missing.
+/// Synthetic parties that queue and cancel. Adds [`MatchmakingPlugin`] when it is missing.
 ///
-/// `arrive` is public so that others who draw from [`RandomStreams`] in [`SimSystems::Think`] can be put
-/// before or after it; each draws from a stream of its own, so that either order brings the same tickets.
+/// `arrive` is public so that other systems that draw from [`RandomStreams`] in [`SimSystems::Think`] can be ordered before or
+/// after it. Each system draws from its own stream, so either order produces the same tickets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ArrivalsPlugin;
 
@@ -70,7 +70,7 @@ impl ArrivalsPlugin {
                     queue_synthetic_parties
                         .in_set(SimSystems::Think)
                         .after(InstanceSystems),
-                    // Between two sets, it is in nobody's way.
+                    // Runs between two sets, so it delays no other system.
                     accept_matches
                         .after(SimSystems::Think)
                         .before(SimSystems::Navigate),
@@ -84,10 +84,10 @@ impl ArrivalsPlugin {
     }
 }
 
-/// Why parties cannot be made to queue or to give up.
+/// Why parties cannot queue or cancel.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ArrivalsError {
-    /// No parties come to this mode.
+    /// The mode has no flow.
     #[error("mode `{0}` has no synthetic parties")]
     NoSuchMode(String),
     /// A party cannot have this many players.
@@ -95,38 +95,38 @@ pub enum ArrivalsError {
     Size(u8),
 }
 
-/// The flows of synthetic parties, one a mode.
+/// The flows of synthetic parties, one per mode.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
 pub struct PartyArrivals {
     #[memory(each)]
     pub(super) flows: Vec<PartyFlow>,
-    /// The next synthetic party; after the last number comes 0 again.
+    /// The next synthetic party; the number wraps to 0.
     next_party: u32,
-    /// The next synthetic player; none comes twice.
+    /// The next synthetic player; numbers are not reused.
     next_player: u64,
     /// When parties of crowds may queue again.
     pub(super) rest_until_tick: BTreeMap<PartyId, u64>,
 }
 
-/// What comes to one mode.
+/// The flow of one mode.
 #[derive(Clone, Debug, MemoryUse)]
 pub(super) struct PartyFlow {
     #[memory(skip)]
     pub spec: ScenarioMatchMode,
     arrivals: Rate,
     cancels: Rate,
-    /// Parties that are still to queue: at 0 those whose size is drawn, at i those of i players.
+    /// Parties that have yet to queue: index 0 counts those with a random size, index i those of i players.
     pending: [u64; PARTY_SIZE_MAX as usize + 1],
-    /// Parties to be taken out in the next tick.
+    /// Parties to cancel in the next tick.
     pending_cancels: u64,
-    /// Parties that queue again, and when; nearly in the order of that.
+    /// Parties that queue again, with their tick; nearly sorted by it.
     #[memory(each)]
     returning: VecDeque<(u64, Ticket)>,
 }
 
 impl PartyArrivals {
-    /// Opens the flow of a mode. If the mode has one, its numbers change, and `parties` come in addition. The
-    /// mode itself may open later: until it does, who is due waits outside. O(flows).
+    /// Opens the flow of a mode. If the mode has one, its settings change, and `parties` are added to the pending ones. The mode
+    /// itself may open later; until then the pending parties wait outside. O(flows).
     pub fn open(&mut self, spec: ScenarioMatchMode) {
         let at = self
             .flows
@@ -148,8 +148,8 @@ impl PartyArrivals {
         flow.spec = spec;
     }
 
-    /// Lets `parties` more parties queue, all of `size` players, or of sizes drawn by the mode's weights. They
-    /// come in the next [`SimSystems::Think`].
+    /// Queues `parties` more parties, all of `size` players, or of sizes drawn by the mode's weights. They queue in the next
+    /// [`SimSystems::Think`].
     ///
     /// # Errors
     /// [`ArrivalsError`] when the mode has no flow or the size is not 1–5; nothing is changed then.
@@ -168,8 +168,8 @@ impl PartyArrivals {
         Ok(())
     }
 
-    /// Takes the `parties` longest-waiting parties of a mode, whoever they are, out of the queue in the next
-    /// [`SimSystems::Think`]; fewer when fewer wait then, and 131,072 at most.
+    /// Cancels the `parties` longest-waiting parties of a mode, synthetic or not, in the next [`SimSystems::Think`]. Cancels
+    /// fewer when fewer wait then, and at most 131,072.
     ///
     /// # Errors
     /// [`ArrivalsError::NoSuchMode`] when the mode has no flow; nothing is changed then.
@@ -178,8 +178,8 @@ impl PartyArrivals {
         Ok(())
     }
 
-    /// Parties that are still to queue, over all modes: after a tick more than nothing only where more than
-    /// 131,072 were due in a mode, or the mode is not open. O(flows).
+    /// Parties that have yet to queue, over all modes. After a tick this is above 0 only if more than 131,072 were pending in a
+    /// mode, or if the mode is not open. O(flows).
     #[must_use]
     pub fn pending_parties(&self) -> u64 {
         self.flows.iter().flat_map(|flow| flow.pending).sum()
@@ -212,14 +212,14 @@ impl PartyArrivals {
 }
 
 impl PartyFlow {
-    /// Takes the next party that is due: its size, 0 when that is to be drawn.
+    /// Takes the next pending party and returns its size; 0 if the size has to be drawn.
     fn pop_pending(&mut self) -> Option<u8> {
         let place = self.pending.iter().position(|&due| due > 0)?;
         self.pending[place] -= 1;
         Some(place as u8)
     }
 
-    /// Ticks from the forming of a match until its parties may queue again.
+    /// Ticks from the start of a match until its parties may queue again.
     fn away_ticks(&self, tick_mhz: u64) -> u64 {
         to_ticks(self.spec.battle_s, tick_mhz) + to_ticks(self.spec.rest_s, tick_mhz)
     }
@@ -232,22 +232,22 @@ impl PartyFlow {
     }
 }
 
-/// Seconds in ticks, of which there are `tick_rate_millihertz` in a thousand seconds; none for what is no time.
+/// Converts seconds to ticks, at `tick_rate_millihertz` ticks in a thousand seconds; 0 if the value is not a valid time.
 pub(super) fn to_ticks(seconds: f32, tick_mhz: u64) -> u64 {
     (f64::from(seconds.max(0.0)) * tick_mhz as f64 / 1000.0) as u64
 }
 
-/// A rate a second, counted out in ticks.
+/// A rate per second, converted to events per tick.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
-    /// What the ticks so far left over: in 1 / (10⁶ · `tick_rate_millihertz`) of an event.
+    /// The remainder of the ticks so far, in 1 / (10⁶ · `tick_rate_millihertz`) of an event.
     remainder: u64,
 }
 
 impl Rate {
-    /// How many events fall on this tick, of `tick_rate_millihertz` ticks in a thousand seconds. O(1).
+    /// The number of events in this tick, at `tick_rate_millihertz` ticks in a thousand seconds. O(1).
     fn events_this_tick(&mut self, per_s: f32, tick_mhz: u64) -> u64 {
-        // No number stays none when clamped, and the cast takes it to 0.
+        // NaN stays NaN when clamped, and the cast turns it into 0.
         let millionths_per_s = (f64::from(per_s.clamp(0.0, RATE_PER_S_MAX)) * 1e6).round() as u64;
         let event = 1_000_000 * tick_mhz;
         let total = self.remainder + millionths_per_s * 1000;
@@ -256,7 +256,7 @@ impl Rate {
     }
 }
 
-/// Lets parties queue and give up.
+/// Queues parties and cancels them.
 pub fn queue_synthetic_parties(
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     matchmaker: Res<Matchmaker>,
@@ -283,7 +283,7 @@ pub fn queue_synthetic_parties(
         let Some(flow) = flow else { continue };
         let back = tick.0 + flow.away_ticks(tick_mhz);
         if let TicketParty::Real(party) = ticket.party {
-            // Only those who queue by themselves are on the list.
+            // Only parties that queue by themselves are on the list.
             rested_at.entry(party).and_modify(|rested| *rested = back);
         } else if draw_share(rng, flow.spec.return_share) && flow.returning.len() < RETURNING_MAX {
             flow.returning.push_back((back, ticket.clone()));
@@ -338,7 +338,7 @@ pub fn queue_synthetic_parties(
     }
 }
 
-/// Synthetic players, and those of crowds that queue, accept whatever match is proposed to them.
+/// Synthetic players, and queued players of crowds, accept every match that is proposed to them.
 fn accept_matches(
     arrivals: Res<PartyArrivals>,
     mut proposed: MessageReader<MatchProposed>,
@@ -359,7 +359,7 @@ fn accept_matches(
     }
 }
 
-/// [`PartyArrivals::queue_parties`] for scripts that hold the world.
+/// [`PartyArrivals::queue_parties`] for scripts with `&mut World`.
 ///
 /// # Errors
 /// [`ArrivalsError`] when the mode has no flow or the size is not 1–5; nothing is changed then.
@@ -374,7 +374,7 @@ pub fn queue_parties(
         .queue_parties(mode, parties, size)
 }
 
-/// [`PartyArrivals::cancel_oldest`] for scripts that hold the world.
+/// [`PartyArrivals::cancel_oldest`] for scripts with `&mut World`.
 ///
 /// # Errors
 /// [`ArrivalsError::NoSuchMode`] when the mode has no flow; nothing is changed then.

@@ -1,4 +1,4 @@
-//! The game's own doings: what happens to characters without anybody's will.
+//! Attribute activity of the game itself: attributes of characters change without player input.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -18,7 +18,7 @@ type AttributeQuery = (
     &'static mut Experience,
 );
 
-/// The game's own doings: attributes change at each crowd's rate, on random members.
+/// Changes attributes of random members, at each crowd's rate.
 pub(super) fn change_attributes(
     mut crowds: ResMut<Crowds>,
     mut streams: ResMut<RandomStreams>,
@@ -41,7 +41,7 @@ pub(super) fn change_attributes(
             else {
                 continue;
             };
-            // Only what changed is to be found changed.
+            // Only changed attributes may be marked as changed.
             let stirred = change_attribute(
                 random,
                 (

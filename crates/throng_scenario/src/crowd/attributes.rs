@@ -1,4 +1,4 @@
-//! What the crowd's characters have that clients learn.
+//! The attributes of crowd characters that are sent to clients.
 
 use std::ops::RangeInclusive;
 
@@ -24,7 +24,7 @@ macro_rules! attributes {
         /// The names of the attributes, as scenarios know them.
         pub const ATTRIBUTE_NAMES: &[&str] = &[$($name),*];
 
-        /// What a fresh character has.
+        /// The attribute values of a new character.
         pub(super) fn fresh() -> impl Bundle {
             ($($component($start),)*)
         }
@@ -35,7 +35,7 @@ macro_rules! attributes {
             register_weather(app);
         }
 
-        /// The values that a built-in attribute of characters can have; `None` when there is none of this name.
+        /// The range of a built-in attribute of characters; `None` when there is none of this name.
         #[must_use]
         pub fn attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
             match name {
@@ -44,7 +44,7 @@ macro_rules! attributes {
             }
         }
 
-        /// The value of an attribute of an individual by its name, a built-in one or one of the game's own.
+        /// The value of an attribute of an individual by name: a built-in or a custom one.
         #[must_use]
         pub fn attribute(world: &World, entity: Entity, name: &str) -> Option<i64> {
             match name {
@@ -53,8 +53,8 @@ macro_rules! attributes {
             }
         }
 
-        /// Sets an attribute of an individual by its name, a built-in one or one of the game's own; what is out of range is
-        /// clamped. `false` when there is none.
+        /// Sets an attribute of an individual by name, a built-in or a custom one. Values out of range are clamped. `false` when
+        /// there is none.
         pub fn set_attribute(world: &mut World, entity: Entity, name: &str, value: i64) -> bool {
             match name {
                 $($name => world.get_mut::<$component>(entity).map(|mut c| c.0 = value.clamp(0, $max) as u32).is_some(),)*
@@ -65,19 +65,19 @@ macro_rules! attributes {
 }
 
 attributes! {
-    /// Points left before the character falls.
+    /// Hit points; the character falls at 0.
     Health = ("health", 1, Audience::VIEWERS.or(Audience::PARTY), 1000, 1000);
-    /// Points left for spells: a matter of the party, wherever its members are.
+    /// Mana points; sent to the party, in any scene.
     Mana = ("mana", 2, Audience::PARTY, 500, 500);
-    /// How far the character has come.
+    /// The level of the character.
     Level = ("level", 3, Audience::VIEWERS, 1, 100);
     /// How strong the character is.
     Power = ("power", 4, Audience::VIEWERS, 1000, 1_000_000);
-    /// Points towards the next level: nobody else's business.
+    /// Points towards the next level; sent to the owner only.
     Experience = ("experience", 5, Audience::OWNER, 0, 1_000_000_000);
 }
 
-/// The weather of a scene, by a number that the game gives a meaning: all in the scene are told of it.
+/// The weather of a scene, as a number that the game interprets; sent to all clients in the scene.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Replicate)]
 #[replicate(id = 6, encoding = Encoding::U8, audience = Audience::SCENE, cadence = SendRate::EveryTick)]
 pub struct Weather(pub u32);
@@ -85,10 +85,10 @@ pub struct Weather(pub u32);
 /// The names of the attributes of scenes, as scenarios know them.
 pub const SCENE_ATTRIBUTE_NAMES: &[&str] = &["weather"];
 
-/// The greatest number of a weather.
+/// The maximum value of a weather.
 const WEATHER_MAX: i64 = 255;
 
-/// The values that an attribute of scenes can have; `None` when there is none of this name.
+/// The range of an attribute of scenes; `None` when there is none of this name.
 #[must_use]
 pub fn scene_attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
     SCENE_ATTRIBUTE_NAMES
@@ -96,7 +96,7 @@ pub fn scene_attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
         .then_some(0..=WEATHER_MAX)
 }
 
-/// Sets an attribute of a scene by its name; what is out of range is clamped. `false` when there is none.
+/// Sets an attribute of a scene by name. Values out of range are clamped. `false` when there is none.
 pub fn set_scene_attribute(scene: &mut EntityWorldMut, name: &str, value: i64) -> bool {
     if name != SCENE_ATTRIBUTE_NAMES[0] {
         return false;
@@ -115,7 +115,7 @@ fn register_weather(app: &mut App) {
         });
 }
 
-/// What happens to a character in a game: it is hit or healed, casts or rests, learns, and now and then rises.
+/// A typical change of a character in a game: hit, heal, cast, rest, learn, and now and then a level up.
 pub(super) fn change_attribute(
     random: &mut impl Rng,
     (health, mana, level, power, experience): (
@@ -152,7 +152,7 @@ pub(super) fn change_attribute(
     }
 }
 
-/// Which attribute was changed.
+/// The attribute that was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChangedAttribute {
     Health,

@@ -1,4 +1,4 @@
-//! Who synthetic players are to the server: the hook of a run that has crowds.
+//! The authenticator of synthetic players: the hook of a run that has crowds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -10,8 +10,9 @@ use throng::session::{AdmissionClass, Authenticator, LoginRequest, LoginResponde
 use throng::sim::StateHasher;
 use throng::world::PlayerId;
 
-/// Lets in whom its transport vouches for, synthetic players in the class of their crowd, and keeps a list of banned addresses.
-/// Every clone is the same: one goes to [`Authentication::new`](throng::session::Authentication::new), one is a resource.
+/// Accepts players that the transport has authenticated, accepts synthetic players in the class of their crowd, and keeps a list
+/// of banned addresses. All clones share their state: one goes to [`Authentication::new`](throng::session::Authentication::new),
+/// one is a resource.
 #[derive(Resource, Clone, Debug, Default)]
 pub struct CrowdAuthenticator {
     list: Arc<Mutex<AdmissionList>>,
@@ -19,7 +20,7 @@ pub struct CrowdAuthenticator {
 
 #[derive(Debug, Default)]
 struct AdmissionList {
-    /// Of synthetic players the class, by the first of those who follow each other in it.
+    /// The class of synthetic players, by the first player of each consecutive range.
     classes: BTreeMap<PlayerId, AdmissionClass>,
     banned: BTreeSet<IpAddr>,
 }
@@ -29,17 +30,17 @@ impl CrowdAuthenticator {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From a player on all are of a class, up to the next of whom it is said.
+    /// Sets the class of all players from this one on, up to the start of the next range.
     pub(super) fn classify(&self, first: PlayerId, class: AdmissionClass) {
         self.list().classes.insert(first, class);
     }
 
-    /// Connections from an address are refused from now on, whoever they are of. Those that are there stay.
+    /// Refuses connections from an address from now on, for all players. Open connections stay.
     pub fn ban(&self, address: SocketAddr) {
         self.list().banned.insert(address.ip());
     }
 
-    /// How many addresses are banned.
+    /// The number of banned addresses.
     #[must_use]
     pub fn banned_count(&self) -> usize {
         self.list().banned.len()

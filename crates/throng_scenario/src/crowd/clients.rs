@@ -1,4 +1,4 @@
-//! Synthetic clients: what a player's program does, at the other end of the line.
+//! Synthetic clients: the player's program at the other end of the connection.
 
 use std::collections::HashMap;
 
@@ -23,24 +23,24 @@ use throng::sync::{Mirror, compare_mirror};
 use throng::wire::{ClientId, ClientMessage, quantise};
 use throng::world::{Heading, Object, PlayerId, Position};
 
-/// Messages that one client sends a tick, at most.
+/// Maximum number of messages that one client sends per tick.
 const MESSAGES_PER_TICK_MAX: u64 = 16;
 
-/// Ticks for which a player that logged out stays away.
+/// Ticks until a player that logged out returns.
 const AWAY_TICKS: std::ops::Range<u64> = 40..200;
 
-/// What synthetic clients saw.
+/// What synthetic clients received and sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyntheticClientStats {
-    /// Packets that mirrors took.
+    /// Packets that mirrors applied.
     pub packets: u64,
-    /// Mirrors that could not take a packet.
+    /// Mirrors that rejected a packet.
     pub decode_errors: u64,
     /// Messages sent to the server.
     pub sent: u64,
-    /// Clients that were told why their session ended, once an end; of those that receive packets.
+    /// Session ends for which a receiving client got the close reason, once per end.
     pub end_notices: u64,
-    /// Sessions that went on by the token of who receives packets.
+    /// Sessions of receiving clients that were resumed by token.
     pub resumed: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct SyntheticClients {
     clients: Vec<SyntheticClient>,
     by_client: HashMap<ClientId, usize, FixedState>,
     pending_churn: Vec<f64>,
-    /// Carries packets to the mirrors.
+    /// Delivers packets to the mirrors.
     mirror_sink: MemorySink,
     in_flight: InFlightPackets,
     stats: SyntheticClientStats,
@@ -59,7 +59,7 @@ pub struct SyntheticClients {
 }
 
 impl SyntheticClients {
-    /// Lets clients forget what they hold of the world: for when they are not to come back.
+    /// Drops the clients' copies of the world; used when the clients do not return.
     pub fn clear_mirrors(&mut self) {
         for client in &mut self.clients {
             client.mirror = Mirror::default();
@@ -67,19 +67,19 @@ impl SyntheticClients {
         }
     }
 
-    /// A sink through which the mirrors get their packets; to be given to the outbox.
+    /// A sink that delivers packets to the mirrors, for the outbox.
     #[must_use]
     pub fn sink(&self) -> Box<dyn PacketSink> {
         Box::new(self.mirror_sink.clone())
     }
 
-    /// Whether packets are still under way to mirrors.
+    /// Whether packets to mirrors are still in flight.
     #[must_use]
     pub fn has_packets_in_flight(&self) -> bool {
         !self.in_flight.is_empty()
     }
 
-    /// What the clients saw so far.
+    /// The statistics so far.
     #[must_use]
     pub const fn stats(&self) -> SyntheticClientStats {
         self.stats
@@ -94,12 +94,12 @@ impl SyntheticClients {
             .count()
     }
 
-    /// How many players there are, in and out.
+    /// Number of players, online and offline.
     pub(super) const fn player_count(&self) -> usize {
         self.clients.len()
     }
 
-    /// Makes the programs of a crowd's players, of which `receiving`, evenly spread, hold mirrors, and gives the first player.
+    /// Creates the clients of a crowd's players. `receiving` of them, evenly spread, hold mirrors. Returns the first player.
     pub(super) fn add_players(&mut self, crowd: CrowdId, count: u32, receiving: u32) -> PlayerId {
         let first = PlayerId(FIRST_PLAYER + self.clients.len() as u64);
         let share = |nth: u32| u64::from(nth) * u64::from(receiving) / u64::from(count.max(1));
@@ -110,27 +110,27 @@ impl SyntheticClients {
         first
     }
 
-    /// The crowd of the synthetic player behind a client; `None` for a client that is somebody else's, whatever its
-    /// player's number is.
+    /// The crowd of the synthetic player behind a client; `None` for a client that is not synthetic, whatever the number of its
+    /// player.
     pub(super) fn crowd_of(&self, client: ClientId) -> Option<CrowdId> {
         let nth = *self.by_client.get(&client)?;
         self.clients.get(nth).map(|synthetic| synthetic.crowd)
     }
 
-    /// The players of a crowd, there or not.
+    /// The players of a crowd, online or not.
     pub(super) fn players_of(&self, crowd: CrowdId) -> std::ops::Range<u64> {
         let first = self.clients.partition_point(|s| s.crowd < crowd);
         let end = self.clients.partition_point(|s| s.crowd <= crowd);
         FIRST_PLAYER + first as u64..FIRST_PLAYER + end as u64
     }
 
-    /// The clients of a crowd's players that are there, and who these are.
+    /// The clients of a crowd's online players, with their players.
     pub(super) fn clients_of(&self, crowd: CrowdId) -> impl Iterator<Item = (ClientId, PlayerId)> {
         let of_crowd = self.clients.iter().filter(move |s| s.crowd == crowd);
         of_crowd.filter_map(|s| Some((s.client?, s.player)))
     }
 
-    /// How many players of a crowd are out, and how many are there.
+    /// How many players of a crowd are offline, and how many are online.
     #[must_use]
     pub fn presence(&self, crowd: CrowdId) -> (u64, u64) {
         let of_crowd = self.clients.iter().filter(|s| s.crowd == crowd);
@@ -138,7 +138,7 @@ impl SyntheticClients {
         (away.len() as u64, there.len() as u64)
     }
 
-    /// Brings up to `count` absent players of a crowd back at the next tick, and gives how many.
+    /// Lets up to `count` offline players of a crowd log in at the next tick, and returns how many.
     pub(super) fn schedule_logins(&mut self, crowd: CrowdId, count: u32) -> u32 {
         let absent = self
             .clients
@@ -150,7 +150,7 @@ impl SyntheticClients {
             .count() as u32
     }
 
-    /// Sends up to `count` players of a crowd away, for good.
+    /// Logs up to `count` players of a crowd out for good.
     pub(super) fn log_out_players(&mut self, crowd: CrowdId, count: u32) -> Vec<ClientId> {
         let present = self
             .clients
@@ -171,8 +171,8 @@ impl SyntheticClients {
         (synthetic.client == Some(client)).then_some(synthetic)
     }
 
-    /// A client's line goes down until a tick; what is under way to it is lost. It comes back from another address, by its
-    /// token if it was told one. `false` when it is nobody's here.
+    /// A client's connection is lost until a tick; packets in flight to it are lost. It reconnects from another address, by its
+    /// token if it has one. `false` when the client is not synthetic.
     pub(super) fn disconnect(&mut self, client: ClientId, back_at: u64) -> bool {
         let Some(synthetic) = self.get_mut(client) else {
             return false;
@@ -184,7 +184,7 @@ impl SyntheticClients {
         true
     }
 
-    /// The player of a client logs in once more before the next tick, from another address. `false` when it is nobody's here.
+    /// The player of a client logs in a second time before the next tick, from another address. `false` when the client is not synthetic.
     pub(super) fn duplicate_login(&mut self, client: ClientId) -> bool {
         let found = self.get_mut(client);
         found
@@ -220,7 +220,7 @@ impl SyntheticClients {
     }
 }
 
-/// Players log out at their crowd's rate and come back later; whoever is due connects and logs in.
+/// Logs players out at their crowd's rate; players whose return is scheduled connect and log in.
 pub(super) fn log_players_in_and_out(
     mut synthetics: ResMut<SyntheticClients>,
     crowds: Res<Crowds>,
@@ -255,7 +255,7 @@ pub(super) fn log_players_in_and_out(
                 break;
             }
             let synthetic = &mut clients[first + random.random_range(0..count)];
-            // Every pick draws both numbers, so that who is away does not shift what comes later.
+            // Every pick draws both numbers, so that offline players do not shift later draws.
             let away = random.random_range(AWAY_TICKS);
             if let Some(client) = synthetic
                 .client
@@ -266,7 +266,7 @@ pub(super) fn log_players_in_and_out(
             }
         }
     }
-    // The server ended these sessions, or never let them begin. A connection that no tick has seen yet is not among them.
+    // The server ended these sessions, or never started them. A connection that no tick has seen yet is not among them.
     for client in closed.read().map(|closed| closed.client) {
         let synthetic = by_client.get(&client).map(|&nth| &mut clients[nth]);
         if let Some(synthetic) = synthetic.filter(|it| it.client == Some(client)) {
@@ -281,8 +281,8 @@ pub(super) fn log_players_in_and_out(
             continue;
         }
         let Ok(client) = transport.connect(synthetic.connection_info()) else {
-            // Too many come at once: it tries again later, as a person would. So it does where the server is full, which
-            // shows in the next tick.
+            // Too many logins at once: the client retries later, as a person would. It also retries when the server is full,
+            // which shows in the next tick.
             synthetic.reconnect_at = Some(tick.0 + AWAY_TICKS.start);
             continue;
         };
@@ -295,7 +295,7 @@ pub(super) fn log_players_in_and_out(
     }
 }
 
-/// The lines of those clients that have narrow ones are modelled.
+/// Models the network conditions of clients with a bandwidth limit.
 pub(super) fn limit_client_bandwidth(
     synthetics: Res<SyntheticClients>,
     spec: Res<CrowdNetworkConditions>,
@@ -321,7 +321,7 @@ type MirroredRow = (
     Option<&'static NavPath>,
 );
 
-/// What clients see of the world as they say their messages.
+/// What clients read of the world while they create their messages.
 #[derive(SystemParam)]
 pub(super) struct ClientSendParams<'w, 's> {
     crowds: Res<'w, Crowds>,
@@ -334,16 +334,16 @@ pub(super) struct ClientSendParams<'w, 's> {
 }
 
 impl ClientSendParams<'_, '_> {
-    /// How many messages a client of this place sends in this tick.
+    /// The number of messages that a client with this index sends in this tick.
     fn message_count(&self, nth: usize, messages_per_s: f32) -> u64 {
         let rate = f64::from(messages_per_s) * self.time.timestep().as_secs_f64();
-        // Each client has a phase of its own, so that they do not all send in the same tick.
+        // Each client has its own phase, so that they do not all send in the same tick.
         let due = |tick: u64| ((tick as f64 + nth as f64 * 0.618_034) * rate) as u64;
         let messages = due(self.tick.0 + 1).saturating_sub(due(self.tick.0));
         messages.min(MESSAGES_PER_TICK_MAX)
     }
 
-    /// Writes the messages of a client: moves along its route, or where it looks.
+    /// Writes the messages of a client: moves along its route, or its facing.
     fn write_messages(&self, nth: usize, synthetic: &mut SyntheticClient, said: &mut PacketBuffer) {
         let tick = self.tick.0;
         let Some(client) = synthetic.client else {
@@ -353,7 +353,7 @@ impl ClientSendParams<'_, '_> {
             return;
         };
         let messages = self.message_count(nth, spec.messages_per_s);
-        // Most have nothing to say in a tick, and looking up what they control is most of the work.
+        // Most clients send nothing in a tick, and looking up the controlled object is most of the work.
         if messages == 0 {
             return;
         }
@@ -361,7 +361,7 @@ impl ClientSendParams<'_, '_> {
         let controls = session.and_then(|session| session.controlled_entity);
         let own = controls.and_then(|entity| self.objects.get(entity).ok());
         let Some((object, position, heading, speed, path)) = own else {
-            // Who watches has nothing to move, and says that it is there.
+            // A spectator has nothing to move, and sends a keep-alive.
             if controls.is_some() {
                 let number = tick as u32;
                 said.push(client, |bytes| ClientMessage::Ping { number }.encode(bytes));
@@ -412,14 +412,15 @@ pub(super) fn send_client_messages(
     for said in said.iter_mut() {
         for (client, message) in said.iter() {
             stats.sent += 1;
-            // A refused message is lost, as on a real line; the inbox counts it.
+            // A refused message is lost, as on a real network; the inbox counts it.
             let _ = transport.receive(client, message);
         }
         said.clear();
     }
 }
 
-/// Where to be next on a route: at most `step_m` further, and never past a turning point. `passed` counts those behind.
+/// The next position on a route: at most `step_m` further, and never past a turning point. `passed` counts the turning points
+/// already passed.
 fn next_position(
     at: Vec2,
     passed: &mut usize,
@@ -443,7 +444,7 @@ fn next_position(
     }
 }
 
-/// The mirrors take the packets of this tick.
+/// The mirrors apply the packets of this tick.
 pub(super) fn receive_client_packets(
     mut synthetics: ResMut<SyntheticClients>,
     workers: Res<Workers>,
@@ -463,7 +464,7 @@ pub(super) fn receive_client_packets(
         ..
     } = &mut *synthetics;
     let tick_s = time.timestep().as_secs_f64();
-    // No stream: what happens behind the tick is no part of its state.
+    // No random stream: work after the tick is not part of its state.
     let mut random = individual_random(streams.seed(), 7 << 32, 0, tick.0);
     lines.transfer(&spec, tick.0, tick_s, &mut random, frames);
     let packets: Vec<(ClientId, &[u8])> = frames
@@ -474,7 +475,7 @@ pub(super) fn receive_client_packets(
             (client, packet)
         })
         .collect();
-    // Stable order: a client's packets stay in theirs.
+    // Stable order: the packets of a client stay in sequence.
     order.sort_unstable();
     let order_ref = &*order;
     workers.for_each_chunk(clients, 64, &mut scratch, |taken, first, chunk| {
@@ -500,8 +501,8 @@ pub(super) fn receive_client_packets(
     }
 }
 
-/// What is wrong with the clients' mirrors: packets that any of them could ever not take and, when nothing changes any more,
-/// values that differ from the server's. At most `max` lines; the number of mirrors compared comes first.
+/// Errors of the clients' mirrors: packets that a mirror rejected at any time and, when nothing changes any more, values that
+/// differ from the server's. At most `max` lines; the number of compared mirrors comes first.
 #[must_use]
 pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
     let Some(synthetics) = world.get_resource::<SyntheticClients>() else {

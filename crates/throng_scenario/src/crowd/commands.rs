@@ -1,4 +1,4 @@
-//! What scripts do to crowds, and to individuals that they chose among the [`members`] of a tag.
+//! Commands of scripts for crowds, and for individuals selected among the [`members`] of a tag.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -38,15 +38,15 @@ pub fn members(world: &World, tag: &str, count: Option<u32>) -> Vec<Entity> {
 /// Despawns individuals; players keep their session.
 pub fn despawn_some(world: &mut World, individuals: &[Entity]) {
     for &entity in individuals {
-        // Who is gone already needs no more.
+        // An individual that no longer exists needs no more.
         let _ = despawn_object(world, entity);
     }
 }
 
-/// Puts individuals somewhere else in their scene.
+/// Teleports individuals within their scene.
 ///
 /// # Errors
-/// The first [`WorldError`]; those before it have moved.
+/// The first [`WorldError`]; the individuals before it have moved.
 pub fn teleport_some(
     world: &mut World,
     individuals: &[Entity],
@@ -67,7 +67,7 @@ pub fn teleport_some(
 /// Moves individuals to another scene.
 ///
 /// # Errors
-/// The first [`WorldError`]; those before it have moved.
+/// The first [`WorldError`]; the individuals before it have moved.
 pub fn change_scene_of(
     world: &mut World,
     individuals: &[Entity],
@@ -78,7 +78,7 @@ pub fn change_scene_of(
     all.try_for_each(|&entity| move_individual(world, entity, scene, at))
 }
 
-/// Moves an individual to another scene, where it lives from then on.
+/// Moves an individual to another scene, which becomes its home.
 ///
 /// # Errors
 /// [`WorldError`]; nothing is changed then.
@@ -96,7 +96,7 @@ pub fn move_individual(
     Ok(())
 }
 
-/// Moves an individual back to where those of its crowd appear, and gives that scene.
+/// Moves an individual back to the area where its crowd spawns, and returns that scene.
 ///
 /// # Errors
 /// [`WorldError`]; nothing is changed then. [`WorldError::NoSuchObject`] also when it belongs to no crowd.
@@ -122,7 +122,7 @@ pub fn set_team_of(world: &mut World, individuals: &[Entity], team: Option<TeamI
     }
 }
 
-/// Changes an attribute of individuals to what a function makes of its value. `false` when one of them has none of that name.
+/// Changes an attribute of individuals by a function of its value. `false` when one of them has no attribute of that name.
 pub fn set_attribute_of(
     world: &mut World,
     individuals: &[Entity],
@@ -147,7 +147,7 @@ pub fn hide_some(world: &mut World, individuals: &[Entity], hidden: bool) {
     }
 }
 
-/// Gives individuals, and those of their crowds who come later, something else to do; they begin within a second.
+/// Gives individuals, and later members of their crowds, another behaviour; they follow it within a second.
 pub fn set_behaviour_of(world: &mut World, tag: &str, behaviour: &Behaviour) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().with_tag(tag).collect();
     for id in tagged {
@@ -165,7 +165,7 @@ pub fn set_behaviour_of(world: &mut World, tag: &str, behaviour: &Behaviour) {
     }
 }
 
-/// Gives an individual something else to do, which it begins in tick `from_tick`; nothing when it is gone.
+/// Gives an individual another behaviour from tick `from_tick` on; does nothing when it no longer exists.
 pub fn set_behaviour(world: &mut World, entity: Entity, behaviour: &Behaviour, from_tick: u64) {
     let Ok(mut entity) = world.get_entity_mut(entity) else {
         return;
@@ -179,7 +179,7 @@ pub fn set_behaviour(world: &mut World, entity: Entity, behaviour: &Behaviour, f
     entity.insert(behaviour.clone());
 }
 
-/// Brings absent players of a tag back, up to `count` over all its crowds.
+/// Brings offline players of a tag back, up to `count` over all its crowds.
 pub fn login_some(world: &mut World, tag: &str, count: Option<u32>) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().with_tag(tag).collect();
     let mut synthetics = world.resource_mut::<SyntheticClients>();
@@ -189,8 +189,8 @@ pub fn login_some(world: &mut World, tag: &str, count: Option<u32>) {
     }
 }
 
-/// Lets players of a tag log out, up to `count` over all its crowds, through the inbox; they stay away until they are
-/// called.
+/// Logs players of a tag out, up to `count` over all its crowds, through the inbox. They stay offline until a script brings them
+/// back.
 pub fn logout_some(world: &mut World, tag: &str, count: Option<u32>) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().with_tag(tag).collect();
     let mut synthetics = world.resource_mut::<SyntheticClients>();
@@ -212,7 +212,7 @@ fn random_of(world: &World, object: Object) -> rand_pcg::Pcg64Mcg {
     individual_random(seed, 4 << 32, object.key(), world.resource::<SimTick>().0)
 }
 
-/// Where an individual was put is where it lives from now on.
+/// The position where an individual was placed becomes its home.
 fn set_home(world: &mut World, entity: Entity, home: glam::Vec2) {
     let now = world.resource::<SimTick>().0;
     if let Some(mut mind) = world.get_mut::<BehaviourState>(entity) {

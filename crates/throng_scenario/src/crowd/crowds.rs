@@ -1,4 +1,4 @@
-//! Crowds, and who belongs to them.
+//! Crowds and their members.
 
 use bevy_ecs::prelude::*;
 use rand::SeedableRng;
@@ -13,53 +13,53 @@ use throng::session::AdmissionClass;
 use throng::sim::StateHasher;
 use throng::world::{GuildId, KindId, Object, SimScene, StateHashed, TeamId};
 
-/// Ticks after which an individual looks whether it has arrived, or sees somebody.
+/// Ticks between two checks whether an individual has arrived or sees a target.
 pub(super) const PERCEPTION_INTERVAL_TICKS: u64 = 10;
 
-/// Seconds over which a new crowd begins to move.
+/// Seconds over which a new crowd starts to move.
 pub(super) const STAGGER_S: f64 = 10.0;
 
-/// What a crowd is made of.
+/// The definition of a crowd.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrowdSpec {
-    /// What scripts call it; several crowds may share a tag.
+    /// The tag in scripts; several crowds may share a tag.
     pub tag: String,
-    /// The kind of its individuals; of class `Player`, each is a synthetic player with a session.
+    /// The kind of its individuals. With class `Player`, each is a synthetic player with a session.
     pub kind: KindId,
-    /// The number of individuals; of players, how many may be there at a time.
+    /// The number of individuals; for players, the maximum number that is online.
     pub count: u32,
-    /// The scene's entity.
+    /// The scene entity.
     pub scene: Entity,
-    /// Where they appear.
+    /// The area where they spawn.
     pub at: CrowdArea,
     /// The team of all its individuals.
     pub team: Option<TeamId>,
     /// The guild of all its individuals.
     pub guild: Option<GuildId>,
-    /// Players a party, up to five; 0 and 1 make none.
+    /// Players per party, up to five; 0 and 1 make no parties.
     pub party_size: u8,
-    /// What they do.
+    /// Their behaviour.
     pub behaviour: Behaviour,
-    /// How fast they walk, in metres a second.
+    /// Walking speed, in metres per second.
     pub speed_m_s: f32,
-    /// How often each of them changes an attribute, a second.
+    /// Attribute changes of each individual, per second.
     pub attributes_per_s: f32,
     /// The share of its players that receive packets and hold a mirror.
     pub client_share: f32,
-    /// How many messages each of its players sends, a second.
+    /// Messages that each of its players sends, per second.
     pub messages_per_s: f32,
-    /// How many of its players log out a second, to come back a little later.
+    /// Players that log out per second; they return a little later.
     pub churn_per_s: f32,
-    /// Whether its players send their moves as numbered inputs, and are told where they stand with each.
+    /// Whether its players send moves as numbered inputs and receive their position with each.
     pub sends_inputs: bool,
-    /// In which class its players are let in where the server is full, by the [`CrowdAuthenticator`](super::CrowdAuthenticator).
+    /// The admission class of its players on a full server, by the [`CrowdAuthenticator`](super::CrowdAuthenticator).
     pub admission: AdmissionClass,
-    /// How many its players see.
+    /// View caps of its players.
     pub caps: ViewCaps,
 }
 
 impl CrowdSpec {
-    /// A crowd that stands about.
+    /// A crowd that stands still.
     #[must_use]
     pub fn new(
         tag: impl Into<String>,
@@ -94,30 +94,30 @@ impl CrowdSpec {
     }
 }
 
-/// The place of a crowd in [`Crowds`].
+/// The index of a crowd in [`Crowds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CrowdId(pub u32);
 
-/// Which crowd an individual belongs to.
+/// The crowd of an individual.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrowdMember(pub CrowdId);
 
-/// All crowds, in the order in which they came.
+/// All crowds, in the order of their creation.
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Crowds {
     #[memory(each)]
     pub(super) crowds: Vec<CrowdState>,
-    /// Nobody does anything any more, see [`rest`].
+    /// All activity has stopped, see [`rest`].
     pub(super) is_halted: bool,
 }
 
-/// A crowd and those of it who live.
+/// A crowd and its living members.
 #[derive(Debug, MemoryUse)]
 pub(super) struct CrowdState {
     #[memory(skip)]
     pub spec: CrowdSpec,
     pub members: Vec<Entity>,
-    /// Changes of attributes that are due; below 1 after each tick.
+    /// Pending attribute changes; below 1 after each tick.
     pub pending_attribute_changes: f64,
 }
 
@@ -132,14 +132,14 @@ impl Crowds {
         tagged.map(|(place, _)| CrowdId(place as u32))
     }
 
-    /// What a crowd is made of.
+    /// The definition of a crowd.
     #[must_use]
     pub fn spec(&self, id: CrowdId) -> Option<&CrowdSpec> {
         self.crowds.get(id.0 as usize).map(|crowd| &crowd.spec)
     }
 }
 
-/// A generator for one individual at one time: depends on the seed, the individual and the time, and on nothing else.
+/// A generator for one individual at one time. It depends on the seed, the individual and the time only.
 pub(super) fn individual_random(seed: u64, purpose: u64, who: u64, when: u64) -> Pcg64Mcg {
     let mut hasher = StateHasher::default();
     [seed, purpose, who, when]
@@ -182,8 +182,8 @@ impl CrowdSpec {
 }
 
 impl Crowds {
-    /// Puts into the state hash what decides on those who come later, and on whom activity befalls: members are drawn by
-    /// their place in the list.
+    /// Adds to the state hash what determines later members and the targets of activity: members are drawn by their index in the
+    /// list.
     pub(super) fn hash(&self, world: &World, hasher: &mut StateHasher) {
         hasher.write_u64(u64::from(self.is_halted));
         for crowd in &self.crowds {
@@ -198,8 +198,8 @@ impl Crowds {
     }
 }
 
-/// Brings individuals to rest, for good: nobody thinks, sends, comes, goes or changes, and whoever walks stops. Call it again
-/// while searches are waiting. Parties that queue are not individuals, and go on.
+/// Stops individuals for good: no decisions, messages, logins, logouts or attribute changes, and walkers stop. Call it again
+/// while searches are pending. Queued parties are not individuals, and go on.
 pub fn halt_crowds(world: &mut World) {
     world.resource_mut::<Crowds>().is_halted = true;
     let mut paths = world.query::<&mut NavPath>();
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn order_of_members_is_in_the_state_hash() {
-        // Activity draws a member by its place in the list.
+        // Activity draws a member by its index in the list.
         let mut server = server(3);
         let before = server.state_hash();
         server.world_mut().resource_mut::<Crowds>().crowds[0]

@@ -1,6 +1,6 @@
-//! Attributes that a game names at run time, beside the built-in ones: whole numbers, all in one component.
+//! Attributes that a game names at run time, in addition to the built-in ones: whole numbers, all in one component.
 //!
-//! Nothing is scanned for them: whoever changes one marks its bit.
+//! There is no scan for changes: the code that changes an attribute marks its bit.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -13,32 +13,32 @@ use throng::sync::{
 use throng::wire::Encoding;
 use throng::world::{ObjectHashAppExt, StateHashed};
 
-/// The most attributes of a game's own.
+/// Maximum number of custom attributes.
 pub const CUSTOM_ATTRIBUTES_MAX: usize = 16;
 
-/// The number in packets of the first attribute of a game's own; the others follow.
+/// The wire number of the first custom attribute; the others follow.
 const FIRST_ID: u16 = 100;
 
-/// An attribute of a game's own: a whole number that every individual of a crowd has.
+/// A custom attribute: a whole number that every individual of a crowd has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomAttributeSpec {
-    /// What scripts call it.
+    /// Its name in scripts.
     pub name: String,
-    /// How it is written in packets.
+    /// Its encoding in packets.
     pub encoding: Encoding,
-    /// Who learns it.
+    /// The clients that receive it.
     pub audience: Audience,
-    /// How soon a change is told.
+    /// How soon a change is sent.
     pub cadence: SendRate,
-    /// The least value.
+    /// The minimum value.
     pub min: i64,
-    /// The greatest value.
+    /// The maximum value.
     pub max: i64,
-    /// What a new individual has.
+    /// The value of a new individual.
     pub start: i64,
 }
 
-/// The values of the attributes of a game's own, in the order in which they were registered.
+/// The values of the custom attributes, in the order of their registration.
 #[derive(Component, Clone, Debug, PartialEq, Eq)]
 pub(super) struct CustomAttributes(SmallVec<[i64; 4]>);
 
@@ -50,12 +50,12 @@ impl StateHashed for CustomAttributes {
     }
 }
 
-/// The attributes of a game's own with their bits in the masks.
+/// The custom attributes with their bits in the masks.
 #[derive(Resource, Clone, Debug, Default)]
 pub struct CustomAttributeTable(Vec<(CustomAttributeSpec, u32)>);
 
 impl CustomAttributeTable {
-    /// What was said of each, in their order.
+    /// The definition of each, in their order.
     pub fn specs(&self) -> impl Iterator<Item = &CustomAttributeSpec> {
         self.0.iter().map(|(spec, _)| spec)
     }
@@ -67,8 +67,8 @@ impl CustomAttributeTable {
 
 /// Registers attributes with an app.
 pub trait CustomAttributeAppExt {
-    /// Gives every individual that crowds spawn from now on an attribute more. Its name is kept for the life of the process.
-    /// Once per attribute and app, after [`CrowdPlugin`](super::CrowdPlugin).
+    /// Adds an attribute to every individual that crowds spawn from now on. Its name is kept for the life of the process. Call it
+    /// once per attribute and app, after [`CrowdPlugin`](super::CrowdPlugin).
     ///
     /// # Errors
     /// [`RegisterError`] when the name is taken, values are too long, or there are [`CUSTOM_ATTRIBUTES_MAX`] already; nothing is
@@ -90,7 +90,7 @@ impl CustomAttributeAppExt for App {
                 .get_resource_or_init::<CustomAttributeTable>();
             table.0.len()
         };
-        // Bounded: a name is at most as long as a scenario lets it be, and there are sixteen of them an app.
+        // Bounded: scenarios limit the length of a name, and there are sixteen per app.
         let name: &'static str = Box::leak(spec.name.clone().into_boxed_str());
         if nth == CUSTOM_ATTRIBUTES_MAX {
             return Err(RegisterError::TooMany(name));
@@ -110,7 +110,7 @@ impl CustomAttributeAppExt for App {
     }
 }
 
-/// Gives a new individual the attributes of the game's own.
+/// Gives a new individual the custom attributes.
 pub(super) fn insert_default_values(world: &mut World, entity: Entity) {
     let Some(table) = world.get_resource::<CustomAttributeTable>() else {
         return;
@@ -128,7 +128,7 @@ pub(super) fn value(world: &World, entity: Entity, name: &str) -> Option<i64> {
     world.get::<CustomAttributes>(entity)?.0.get(nth).copied()
 }
 
-/// Sets an attribute; what is out of range is clamped. Whether there is one.
+/// Sets an attribute; values out of range are clamped. Returns whether it exists.
 pub(super) fn set(world: &mut World, entity: Entity, name: &str, value: i64) -> bool {
     let Some(table) = world.get_resource::<CustomAttributeTable>() else {
         return false;

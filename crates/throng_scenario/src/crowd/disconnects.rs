@@ -1,7 +1,7 @@
-//! What befalls the sessions of synthetic players: lines that are lost, second logins, kicks, bans.
+//! Disconnects of synthetic players: lost connections, second logins, kicks, bans.
 //!
-//! Each takes objects and acts on the clients that control them. Whoever has none is left out, and counted by what is given
-//! back: how many it was done to.
+//! Each function takes objects and acts on the clients that control them. It skips objects without a client, and returns the
+//! number of affected clients.
 
 use bevy_ecs::prelude::*;
 
@@ -14,7 +14,7 @@ use throng::session::{
 use throng::sim::SimTick;
 use throng::wire::ClientId;
 
-/// The client that controls an object and whose line is up.
+/// The client that controls an object and has an open connection.
 #[must_use]
 pub fn client_of(world: &World, entity: Entity) -> Option<ClientId> {
     let is_there = world.get::<AwaitingReconnect>(entity).is_none();
@@ -22,14 +22,14 @@ pub fn client_of(world: &World, entity: Entity) -> Option<ClientId> {
     Some(client.client())
 }
 
-/// The clients of some objects, of those that have one.
+/// The clients that control some objects.
 fn clients_of(world: &World, individuals: &[Entity]) -> Vec<ClientId> {
     let all = individuals.iter();
     all.filter_map(|&entity| client_of(world, entity)).collect()
 }
 
-/// The lines of clients go down for so many ticks. Then each comes back from another address: those with a mirror by the token
-/// that they were told, the others by a login.
+/// Clients lose their connections for a number of ticks. Then each reconnects from another address: those with a mirror by their
+/// token, the others by a login.
 pub fn disconnect_some(world: &mut World, individuals: &[Entity], ticks: u64) -> usize {
     let back_at = world.resource::<SimTick>().0.saturating_add(ticks.max(1));
     let transport = world.resource::<TransportHandle>().clone();
@@ -45,7 +45,7 @@ pub fn disconnect_some(world: &mut World, individuals: &[Entity], ticks: u64) ->
     lost.count()
 }
 
-/// The players of clients log in once more before the next tick, from other addresses.
+/// The players of clients log in a second time before the next tick, from other addresses.
 pub fn duplicate_login_some(world: &mut World, individuals: &[Entity]) -> usize {
     let clients = clients_of(world, individuals);
     let mut synthetics = world.resource_mut::<SyntheticClients>();
@@ -55,7 +55,7 @@ pub fn duplicate_login_some(world: &mut World, individuals: &[Entity]) -> usize 
         .count()
 }
 
-/// Clients are thrown out, and told so. Synthetic players come back after a while.
+/// Kicks clients, with a close reason. Synthetic players return after a while.
 pub fn kick_some(world: &mut World, individuals: &[Entity]) -> usize {
     let clients = clients_of(world, individuals);
     for &client in &clients {
@@ -64,7 +64,7 @@ pub fn kick_some(world: &mut World, individuals: &[Entity]) -> usize {
     clients.len()
 }
 
-/// The addresses of clients are banned, by the [`CrowdAuthenticator`]: they are thrown out, told so, and turned away from then on.
+/// Bans the addresses of clients by the [`CrowdAuthenticator`]: the clients are disconnected with a close reason, and refused from then on.
 pub fn ban_some(world: &mut World, individuals: &[Entity]) -> usize {
     let mut banned = 0;
     for client in clients_of(world, individuals) {
@@ -86,7 +86,7 @@ mod tests {
     use crate::testing::TestServer;
     use throng::session::Authentication;
 
-    /// The state after something was done to a player or not.
+    /// The state after an action was applied to a player or not.
     fn hash(act: impl Fn(&mut World, &[Entity]) -> usize) -> u64 {
         let mut server = TestServer::builder().crowd(5).build();
         let authenticator = server.stats::<CrowdAuthenticator>().clone();
@@ -106,7 +106,7 @@ mod tests {
             hash(|world, all| disconnect_some(world, &all[..1], 6)),
             hash(|world, all| duplicate_login_some(world, &all[..1])),
             hash(|world, all| kick_some(world, &all[..1])),
-            // As a kick, but for the address that does not come back.
+            // Like a kick, but the address cannot reconnect.
             hash(|world, all| ban_some(world, &all[..1])),
         ];
         let mut different = hashes.to_vec();

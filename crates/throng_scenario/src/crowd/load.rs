@@ -1,12 +1,12 @@
-//! The load under which the whole tick is measured: one crowd of any size, always the same mix in an equally busy town.
+//! The load for measurements of the whole tick: one crowd of any size, with a constant mix and density.
 //!
-//! Of the players, eight in ten walk far along real paths, one in ten gathers in the square, and of the last tenth half
-//! potter about and half stand still. Each is a synthetic client that sends ten messages a second and for which packets
-//! are made; its attributes change twice a second; it sees at most 100 players. A quarter as many NPCs chase players.
+//! Of the players, eight in ten walk far along real paths, one in ten gathers in the square, half of the last tenth wander near
+//! home and half stand still. Each is a synthetic client that sends ten messages a second and for which packets are encoded; its
+//! attributes change twice a second; it sees at most 100 players. There are a quarter as many NPCs, which chase players.
 //!
-//! Invariant: density does not depend on the size. A town of 1 km² holds up to 2,500 players; beyond that its sides grow
-//! with the square root of their number, up to the largest square map, in which it does get denser. How far people walk
-//! does not grow with the town, so that paths cost the same a player.
+//! Invariant: density does not depend on the size. A town of 1 km² holds up to 2,500 players; beyond that its sides grow with the
+//! square root of their number, up to the largest square map, beyond which density rises. Walking distances do not grow with the
+//! town, so that path costs per player stay constant.
 
 use std::sync::Arc;
 
@@ -25,16 +25,16 @@ use throng::nav::NavPath;
 use throng::session::SessionSettings;
 use throng::world::{KindId, ObjectKinds, SceneSpec, WorldError, open_scene};
 
-/// The most players that a load can have.
+/// Maximum number of players of a load.
 pub const LOAD_PLAYERS_MAX: u32 = 500_000;
 
 /// Ticks in which all players log in.
 const LOGIN_TICKS: u32 = 20;
 
-/// Ticks, at 20 a second, after which everybody has logged in and set out, and their first searches are answered.
+/// Ticks, at 20 a second, after which all players have logged in and set out, and their first searches are answered.
 pub const LOAD_WARM_UP_TICKS: u64 = (STAGGER_S as u64 + 2) * 20 + LOGIN_TICKS as u64;
 
-/// Players who see each other's town as full.
+/// Number of players of a full 1 km² town.
 const PLAYERS_PER_KM2: f64 = 2_500.0;
 
 const TILE_M: f32 = 0.5;
@@ -45,20 +45,20 @@ const SIDE_TILES_MAX: u32 = 16_384;
 /// The seed of the town.
 const TOWN_SEED: u64 = 1;
 
-/// The side of the square in which a crowd stands that stands all in one, metres: four cells of interest.
+/// The side of the square for a crowd in one place, metres: four cells of interest.
 pub const LOAD_SQUARE_M: f32 = 100.0;
 
-/// How a load stands in its town.
+/// The distribution of a load in its town.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadLayout {
-    /// All over it, as busy everywhere.
+    /// Spread over the town with equal density.
     #[default]
     Spread,
-    /// All in one square of [`LOAD_SQUARE_M`] in its middle, where they walk about: everybody could see everybody.
+    /// All in one square of [`LOAD_SQUARE_M`] in its middle, where they walk about: each could see all others.
     Square,
 }
 
-/// Why there is no such load.
+/// Why a load cannot be created.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// More players than [`LOAD_PLAYERS_MAX`].
@@ -67,26 +67,26 @@ pub enum LoadError {
     /// The town could not be built.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// The scene could not be opened, or somebody could not be spawned.
+    /// The scene could not be opened, or an object could not be spawned.
     #[error(transparent)]
     World(#[from] WorldError),
 }
 
-/// The side of the town for so many players, in tiles of half a metre.
+/// The side of the town for a number of players, in tiles of half a metre.
 #[must_use]
 pub fn load_side_tiles(players: u32) -> u32 {
     let side_m = 1_000.0 * (f64::from(players) / PLAYERS_PER_KM2).max(1.0).sqrt();
     ((side_m / f64::from(TILE_M)).ceil() as u32).min(SIDE_TILES_MAX)
 }
 
-/// How many NPCs a load of so many players has.
+/// The number of NPCs for a number of players.
 #[must_use]
 pub const fn load_npcs(players: u32) -> u32 {
     players / 4
 }
 
-/// Puts the load on a server that has the crowd's plugins and has done no tick, and gives the town's scene. The players log
-/// in from the next tick on, within a second. Limits of sessions and inbox are raised where the load would meet them.
+/// Adds the load to a server that has the crowd plugins and has run no tick, and returns the town's scene. The players log in
+/// from the next tick on, within a second. Limits of sessions and inbox are raised where the load would reach them.
 ///
 /// # Errors
 /// [`LoadError`].
@@ -94,7 +94,7 @@ pub fn add_load(world: &mut World, players: u32) -> Result<Entity, LoadError> {
     add_load_as(world, players, LoadLayout::Spread)
 }
 
-/// The same, with the crowd standing as it is told to.
+/// The same, with this distribution of the crowd.
 ///
 /// # Errors
 /// [`LoadError`].
@@ -210,7 +210,7 @@ fn load_crowds(
     ]
 }
 
-/// How much of a load there really is: players in the scene, those of them on their way somewhere, and links.
+/// The actual load: players in the scene, players on a path, and view links.
 #[must_use]
 pub fn load_census(world: &mut World) -> LoadCensus {
     let mut players = world.query_filtered::<Option<&NavPath>, With<Viewer>>();
@@ -232,9 +232,9 @@ pub fn load_census(world: &mut World) -> LoadCensus {
 pub struct LoadCensus {
     /// Players with an object.
     pub players: u32,
-    /// Those of them who are on their way.
+    /// Players on a path.
     pub walking: u32,
-    /// "A sees B", each direction counted.
+    /// View links, each direction counted.
     pub links: u64,
 }
 
@@ -264,7 +264,7 @@ mod tests {
         let before = *server.stats::<OutboxStats>();
         server.step(20);
         let now = server.stats::<OutboxStats>();
-        // Somebody turns or stops in everybody's sight within a second; nobody gets more than a packet a tick and channel.
+        // Some object turns or stops in every player's sight within a second; no client gets more than a packet per tick and channel.
         let frames = now.packets - before.packets;
         assert!((40..=40 * 20 * 2).contains(&frames), "{frames} frames");
         assert_eq!(
@@ -284,7 +284,7 @@ mod tests {
             let census = load_census(world);
             assert_eq!(census.players, 60);
             let mut players = world.query_filtered::<&Position, With<Viewer>>();
-            // As far as one walks since he came in.
+            // Walking distance since the login.
             let near = |at: Vec2| (at - 500.0).abs().max_element() <= LOAD_SQUARE_M / 2.0 + 36.0;
             let all_near = players.iter(world).all(|position| near(position.0));
             assert_eq!(all_near, layout == LoadLayout::Square);
@@ -297,7 +297,7 @@ mod tests {
     fn players_at_their_goal_choose_another() {
         let mut server = TestServer::builder().build();
         add_load(server.world_mut(), 40).unwrap();
-        // A way of 200 m takes 67 s: nearly everybody has been somewhere by then.
+        // A path of 200 m takes 67 s: nearly every player has reached a goal by then.
         server.step(100 * 20);
         let positions = |server: &mut TestServer| -> Vec<Vec2> {
             let world = server.world_mut();

@@ -6,38 +6,37 @@
 //!            └ NPCs ─────────────────────────────────────────▶ object ────┘                               │
 //!              synthetic client: Move, Face (encoded) ◀── its route ───────────────────────────────────────┘
 //! ```
-//! A synthetic player does everything by encoded messages that come in through `Ingest`, and nothing by touching state; it
-//! borrows one thing, its route, from the server's navigator, since it has no map of its own. Its sending and its mirror's
-//! decoding run outside the tick ([`FixedPreUpdate`](bevy_app::FixedPreUpdate) and
-//! [`FixedPostUpdate`](bevy_app::FixedPostUpdate)), as a client's work does not burden a server. NPCs and attribute activity
-//! are the server's own.
+//! A synthetic player acts only by encoded messages that come in through `Ingest`, and never changes state directly. It borrows
+//! one thing, its route, from the server's navigator, since it has no map. Its sending and its mirror's decoding run outside the
+//! tick ([`FixedPreUpdate`](bevy_app::FixedPreUpdate) and [`FixedPostUpdate`](bevy_app::FixedPostUpdate)), because a client's
+//! work is no load of the server. NPCs and attribute activity belong to the server.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `attribute_changes.rs` | attributes change by themselves |
-//! | `arrivals.rs` | parties without objects, who queue at a rate |
-//! | `attributes.rs` | what characters and scenes have that clients learn |
-//! | `authenticator.rs` | who synthetic players are to the server: classes, banned addresses |
-//! | `behaviour/` | what individuals do with their time, and the door for a game's own |
+//! | `attribute_changes.rs` | attribute activity without player input |
+//! | `arrivals.rs` | parties without objects, which queue at a rate |
+//! | `attributes.rs` | the attributes of characters and scenes that are sent to clients |
+//! | `authenticator.rs` | the authenticator of synthetic players: classes, banned addresses |
+//! | `behaviour/` | the behaviours of individuals, and the extension point for games |
 //! | `clients.rs` | synthetic clients: login, sending, mirrors |
-//! | `commands.rs` | what scripts do to crowds |
-//! | `crowds.rs` | crowds, and who belongs to them |
-//! | `network_conditions.rs` | bad lines between the server and clients |
-//! | `disconnects.rs` | what befalls their sessions: lost lines, second logins, kicks, bans |
-//! | `load.rs` | the load under which the whole tick is measured |
-//! | `party_queueing.rs` | players of crowds, who queue with their parties |
+//! | `commands.rs` | commands of scripts for crowds |
+//! | `crowds.rs` | crowds and their members |
+//! | `network_conditions.rs` | simulated network conditions between the server and clients |
+//! | `disconnects.rs` | lost connections, second logins, kicks, bans |
+//! | `load.rs` | the load for measurements of the whole tick |
+//! | `party_queueing.rs` | players of crowds that queue with their parties |
 //! | `custom_attributes.rs` | attributes that a game names at run time |
 //! | `area.rs` | areas, and free spots in them |
-//! | `possession.rs` | players who control something else, or watch |
-//! | `plugin.rs` | all that in the tick |
-//! | `routes.rs` | players come along on their routes |
+//! | `possession.rs` | players who control another object, or watch |
+//! | `plugin.rs` | the plugin and its systems |
+//! | `routes.rs` | progress of players along their routes |
 //! | `spawn.rs` | adding crowds, spawning individuals |
 //! | `synthetic.rs` | one synthetic client |
 //! | `tickets.rs` | the tickets of synthetic parties |
-//! | `trades.rs` | players that persist, and deal with each other |
+//! | `trades.rs` | players that persist and trade with each other |
 //!
-//! Invariant: what an individual draws depends on the seed, its id and the tick alone, so that the order in which the ECS
-//! stores individuals cannot show.
+//! Invariant: what an individual draws depends on the seed, its id and the tick only. The order in which the ECS stores
+//! individuals has no effect.
 
 mod area;
 mod arrivals;

@@ -1,7 +1,7 @@
-//! A simulated bad line between the server and some of the synthetic clients.
+//! Simulated network conditions between the server and some of the synthetic clients.
 //!
-//! Packets of the unreliable channel are lost, come twice, late or in another order. Those of the reliable one come late, but
-//! all, once and in order: that is what a transport makes of them. Decided by the seed alone.
+//! Packets of the unreliable channel are lost, duplicated, delayed or reordered. Packets of the reliable channel are delayed, but
+//! each arrives once and in order, as a transport guarantees. The seed alone decides.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -93,7 +93,7 @@ impl InFlightPackets {
             if spec.applies_to(client) {
                 self.send(spec, (tick, tick_s), random, client, packet);
             } else if self.last_reliable_arrival.contains_key(&client) {
-                // The line became a good one: what is under way arrives first all the same.
+                // The conditions were removed: packets in flight still arrive first.
                 self.send(
                     &CrowdNetworkConditions::default(),
                     (tick, tick_s),
@@ -126,7 +126,7 @@ impl InFlightPackets {
         let mut arrives = tick + (f64::from(under_way_ms) / 1e3 / tick_s).round() as u64;
         let header = PacketHeader::read(&mut WireReader::new(packet));
         if header.is_ok_and(|header| header.channel == Channel::Unreliable) {
-            // Always as many draws, so that what happens to one packet does not shift what happens to the next.
+            // The number of draws is constant, so that the fate of one packet does not shift the next.
             let [lost, twice, late] = [spec.loss, spec.duplicate, spec.reorder]
                 .map(|share| random.random_bool(f64::from(share.clamp(0.0, 1.0))));
             let behind = random.random_range(1..=3);
@@ -190,7 +190,7 @@ mod tests {
                         frames.push(ClientId(7), |bytes| bytes.extend(packet(channel, tick as u16)));
                     }
                 }
-                // It becomes a good line in between, with packets under way.
+                // The conditions are removed in between, with packets in flight.
                 let spec = if (40..60).contains(&tick) { CrowdNetworkConditions::default() } else { bad };
                 lines.transfer(&spec, tick, 0.05, &mut random, &mut frames);
                 for (_, packet) in frames.iter() {

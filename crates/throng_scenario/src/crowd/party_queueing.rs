@@ -1,18 +1,18 @@
-//! Players of crowds who queue with their parties, for battles to which they really go.
+//! Players of crowds that queue with their parties, for matches to which they are moved.
 //!
 //! ```text
-//! at home, rested ──▶ [queue_up] ──▶ QueueRequest ──▶ match ──▶ moved to the battle ──▶ moved home ─┐
+//! at home, rested ──▶ [queue_up] ──▶ QueueRequest ──▶ match ──▶ moved to the match ───▶ moved home ─┐
 //!        ▲                                 └── a member logs out: the ticket is void                │
 //!        └──────────────────────────────── rest_s ◀─────────────────────────────────────────────────┘
 //! ```
-//! A party is the one of [`Parties`]; a player in none gets one of its own, since the ids of tickets are those of
-//! parties. It queues whole: when each of its members has an object in its crowd's own scene and waits nowhere.
-//! Moving them is for whoever opens the battles' scenes; where nobody does, they fight at home, for as long.
+//! A party is a [`Parties`] entry; a player without one gets its own, because ticket ids are party ids. A party queues as a
+//! whole: when each of its members has an object in its crowd's home scene and waits in no queue. The code that opens the match
+//! scenes moves them; without such code they fight at home, for the same time.
 //!
-//! Invariants: a party's strength and wishes depend on the seed and its leader alone, so that it is the same party
-//! each time; parties queue in the order of their leaders.
+//! Invariants: a party's strength and preferences depend on the seed and its leader only, so they are the same each time; parties
+//! queue in the order of their leaders.
 //!
-//! Cost: each party is looked at once in [`PERCEPTION_INTERVAL_TICKS`] ticks.
+//! Cost: each party is checked once per [`PERCEPTION_INTERVAL_TICKS`] ticks.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -26,10 +26,10 @@ use throng::matchmaking::{Matchmaker, QueueRequest, Ticket, tick_rate_millihertz
 use throng::sim::{RandomStreams, SimTick};
 use throng::world::{Object, Parties, PartyId, PlayerId, Players, join_party};
 
-/// Players of the same crowd, from the leader on, whom a party may wish to avoid.
+/// Players of the same crowd, from the leader on, that a party may avoid.
 const AVOID_CANDIDATES: u64 = 20;
 
-/// Parties of crowds that are at home and rested queue.
+/// Queues parties of crowds that are at home and rested.
 pub(super) fn queue_crowd_parties(world: &mut World) {
     let flows = &world.resource::<PartyArrivals>().flows;
     let specs: Vec<ScenarioMatchMode> = flows
@@ -49,7 +49,7 @@ pub(super) fn queue_crowd_parties(world: &mut World) {
 fn queue_crowd(world: &mut World, spec: &ScenarioMatchMode, crowd: CrowdId) {
     let tick = world.resource::<SimTick>().0;
     let players = world.resource::<SyntheticClients>().players_of(crowd);
-    // Each has a tick of its own, so that not all are looked at in the same.
+    // Each party has its own tick, so that not all are checked in the same one.
     let first = players.start + (tick.wrapping_sub(players.start)) % PERCEPTION_INTERVAL_TICKS;
     for leader in (first..players.end).step_by(PERCEPTION_INTERVAL_TICKS as usize) {
         let Some(party) = party_led_by(world, PlayerId(leader)) else {
@@ -58,7 +58,7 @@ fn queue_crowd(world: &mut World, spec: &ScenarioMatchMode, crowd: CrowdId) {
         let Some(ticket) = ticket_of(world, spec, party, &players) else {
             continue;
         };
-        // Should the ticket be refused or given up, the party tries again after a rest.
+        // If the ticket is refused or cancelled, the party retries after a rest.
         let rest = to_ticks(
             spec.rest_s,
             tick_rate_millihertz(world.resource::<Time<Fixed>>()),
@@ -70,7 +70,7 @@ fn queue_crowd(world: &mut World, spec: &ScenarioMatchMode, crowd: CrowdId) {
     }
 }
 
-/// The party that a player leads; a player in none gets one.
+/// The party that a player leads; a player without a party gets one.
 fn party_led_by(world: &mut World, player: PlayerId) -> Option<PartyId> {
     if let Some(party) = world.resource::<Parties>().party_of(player) {
         let members = world.resource::<Parties>().members(party);

@@ -1,4 +1,4 @@
-//! Crowds in the tick.
+//! The plugin of crowds and its systems.
 
 use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::message::MessageCursor;
@@ -26,7 +26,7 @@ use throng::sync::SyncPlugin;
 use throng::wire::ClientId;
 use throng::world::{ObjectDespawned, ObjectHashAppExt, PlayerId, WorldError};
 
-/// Synthetic crowds. Adds [`MovementPlugin`] and [`SyncPlugin`], and all that they need, when they are missing.
+/// Synthetic crowds. Adds [`MovementPlugin`] and [`SyncPlugin`], and their dependencies, when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CrowdPlugin;
 
@@ -94,7 +94,7 @@ impl CrowdPlugin {
     }
 }
 
-/// All that crowds do in `Think`; scripts run before it.
+/// All systems of crowds in `Think`; scripts run before them.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CrowdSystems;
 
@@ -102,7 +102,7 @@ fn crowds_are_active(crowds: Res<Crowds>) -> bool {
     !crowds.is_halted
 }
 
-/// Takes those who are gone off the lists.
+/// Removes despawned members from the lists.
 fn remove_despawned_members(
     mut gone: MessageReader<ObjectDespawned>,
     mut crowds: ResMut<Crowds>,
@@ -119,7 +119,7 @@ fn remove_despawned_members(
     }
 }
 
-/// Gives every player that logged in a character: once its record is here, if players persist.
+/// Gives every player that logged in a character; with a player store, once its record is loaded.
 fn spawn_characters(
     world: &mut World,
     mut logged_in: Local<MessageCursor<LoggedIn>>,

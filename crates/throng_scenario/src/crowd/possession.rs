@@ -1,11 +1,11 @@
-//! Players who control something else than their own object, and players who watch, all without connecting anew.
+//! Players who control another object than their own, and players who watch, without a new connection.
 //!
 //! ```text
 //! own object ── possess ──▶ an NPC, a vehicle; the own object stands by ──┐
 //!            └─ spectate ─▶ a view on another's; the own object is gone ──┴─ release ─▶ own object
 //! ```
-//! Invariants: what is possessed has a view and no [`Walker`], since its player moves it; what was let go of is as it was before.
-//! With a player's session goes what it controls, and its own object, too.
+//! Invariants: a possessed object has a view and no [`Walker`], since its player moves it; a released object is as it was before.
+//! The end of a player's session also removes its own object and releases what it controls.
 
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
@@ -26,30 +26,30 @@ use throng::world::{
     spawn_object,
 };
 
-/// Why not all players got control of what they were to.
+/// Why not all players got control of an object.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PossessionError {
-    /// There are fewer than players.
+    /// There are fewer objects than players.
     #[error("{found} uncontrolled objects, expected {expected}")]
     TooFewObjects {
-        /// How many players there are.
+        /// The number of players.
         expected: usize,
-        /// How many there are for them.
+        /// The number of available objects.
         found: usize,
     },
-    /// There is nobody.
+    /// There is no object.
     #[error("no other player to spectate")]
     NoSpectateTarget,
-    /// There is no room in a scene, or nothing to stand in it.
+    /// A scene has no room, or no free tile.
     #[error(transparent)]
     World(#[from] WorldError),
 }
 
-/// Players get control of what bears a tag, is no player and is nobody's: the first of them of the first, and so on. Gives how
-/// many did.
+/// Players take control of objects with a tag that are not players and not controlled: the first player of the first object, and
+/// so on. Returns how many did.
 ///
 /// # Errors
-/// [`PossessionError::TooFewObjects`]; the first players have what there is.
+/// [`PossessionError::TooFewObjects`]; the first players control the objects that exist.
 pub fn possess(world: &mut World, players: &[Entity], of: &str) -> Result<usize, PossessionError> {
     let free = |&entity: &Entity| {
         world.get::<ControlledBy>(entity).is_none() && world.get::<PlayerId>(entity).is_none()
@@ -78,11 +78,10 @@ pub fn possess(world: &mut World, players: &[Entity], of: &str) -> Result<usize,
     Ok(possessed)
 }
 
-/// Players' objects go, and they watch what bears a tag, wherever it goes: the first of them the first, and so on, from the first
-/// again where there are fewer. Gives how many do.
-///
+/// Removes players' objects; the players watch objects with a tag, in any scene: the first player the first object, and so on,
+/// from the first again if there are fewer. Returns how many do.
 /// # Errors
-/// [`PossessionError`]; those before have become spectators.
+/// [`PossessionError`]; the players before have become spectators.
 pub fn spectate(
     world: &mut World,
     players: &[Entity],
@@ -112,10 +111,10 @@ pub fn spectate(
     Ok(spectators)
 }
 
-/// Up to `count` players of a tag who possess something or watch have an object of their own again. Gives how many do.
+/// Up to `count` players of a tag who possess an object or watch get their own object back. Returns how many do.
 ///
 /// # Errors
-/// [`PossessionError::World`] of the first that finds no room; those before have theirs.
+/// [`PossessionError::World`] of the first player without room; the players before it have theirs.
 pub fn release(world: &mut World, tag: &str, count: u32) -> Result<usize, PossessionError> {
     let mut released = 0;
     for (crowd, client, player, controlled) in possessing_players(world, tag) {
@@ -137,13 +136,13 @@ pub fn release(world: &mut World, tag: &str, count: u32) -> Result<usize, Posses
     Ok(released)
 }
 
-/// How many players of a tag possess something or watch.
+/// How many players of a tag possess an object or watch.
 #[must_use]
 pub fn count_possessing(world: &World, tag: &str) -> usize {
     possessing_players(world, tag).len()
 }
 
-/// The players of a tag that control something else than their own object, with that.
+/// The players of a tag that control another object than their own, with that object.
 fn possessing_players(world: &World, tag: &str) -> Vec<(CrowdId, ClientId, PlayerId, Entity)> {
     let (sessions, players) = (world.resource::<Sessions>(), world.resource::<Players>());
     let synthetics = world.resource::<SyntheticClients>();
@@ -160,7 +159,7 @@ fn possessing_players(world: &World, tag: &str) -> Vec<(CrowdId, ClientId, Playe
     .collect()
 }
 
-/// Something is nobody's again, and goes on as it did before.
+/// Releases an object; it continues as before.
 fn release_object(world: &mut World, entity: Entity) {
     let kind = world.get::<Object>(entity).map(Object::kind);
     let kinds = world.resource::<ObjectKinds>();
@@ -177,7 +176,7 @@ fn release_object(world: &mut World, entity: Entity) {
     }
 }
 
-/// With a player's session its own object goes, where it controlled something else.
+/// When a session ends, removes the player's own object if it controlled another one.
 pub(super) fn despawn_orphaned_characters(
     world: &mut World,
     mut logged_out: Local<MessageCursor<LoggedOut>>,
@@ -191,7 +190,7 @@ pub(super) fn despawn_orphaned_characters(
         })
         .collect();
     for body in bodies {
-        // Whoever is gone already needs no more.
+        // An object that no longer exists needs no more.
         let _ = despawn_object(world, body);
     }
 }

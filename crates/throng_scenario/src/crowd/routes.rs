@@ -1,7 +1,7 @@
-//! The routes of players: the paths that their clients go along.
+//! The routes of players: the paths that their clients follow.
 //!
-//! Invariant: whoever has not moved since it was last looked at, and has no other path, is where it was on it.
-//! Cost: a look at when each player and its path changed, and at the turning point of who did; in pieces, side by side.
+//! Invariant: a player that has not moved since the last check and has no new path is at the same point of its route. Cost: a
+//! check of the change ticks of each player and its path, and of the turning point of each changed one; in chunks, in parallel.
 
 use bevy_ecs::change_detection::{ContiguousRef, Tick};
 use bevy_ecs::prelude::*;
@@ -15,10 +15,10 @@ use throng::nav::NavPath;
 use throng::sim::{ColumnRows, TableColumn, Workers, chunks};
 use throng::world::{Object, Position};
 
-/// How near a turning point counts as there, in metres: more than a quantum of the wire.
+/// Distance at which a turning point counts as reached, in metres: more than a quantum of the wire.
 const ARRIVAL_DISTANCE_M: f32 = 0.05;
 
-/// So many rows a thread takes at once.
+/// Rows per chunk of a thread.
 const CHUNK_ROWS: usize = 1_024;
 
 type RouteQuery = (
@@ -27,7 +27,7 @@ type RouteQuery = (
     &'static mut NavPath,
 );
 
-/// The routes of players follow their moves; who was refused a move looks for another way.
+/// Advances the routes of players by their moves; a player whose move was refused looks for another path.
 pub(super) fn follow_routes(
     mut refused: MessageReader<MoveRefused>,
     mut routes: Query<RouteQuery, (With<CrowdMember>, Without<Walker>)>,
@@ -94,7 +94,7 @@ impl RouteRows<'_> {
         let mut last: Option<(Entity, &SceneMap)> = None;
         for row in 0..self.objects.len() {
             let path_at = self.paths.changed_at(row);
-            // Whoever came to a turning point in the last run may stand on the next one as well.
+            // A player that reached a turning point in the last run may stand on the next one as well.
             if !is_new(self.moved_at[row]) && !is_new(path_at) && path_at != last_run {
                 continue;
             }
@@ -116,7 +116,7 @@ impl RouteRows<'_> {
             }
             let path = self.paths.get_mut(row);
             path.advance_to(path.next() + 1);
-            // Who has arrived has no way any more, and is free to choose another.
+            // A player that has arrived has no path any more, and chooses the next goal.
             if path.remaining().is_empty() {
                 path.clear();
             }

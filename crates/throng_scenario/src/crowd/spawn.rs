@@ -1,4 +1,4 @@
-//! Adding crowds, and spawning those who belong to them.
+//! Adding crowds and spawning their members.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -25,13 +25,13 @@ use throng::world::{
     join_party, spawn_object,
 };
 
-/// Crowds that there may be in a run, those among them of whom nobody is left.
+/// Maximum number of crowds in a run, including empty ones.
 pub const CROWDS_MAX: usize = 1 << 16;
 
-/// Synthetic players that there may be in a run, in and out.
+/// Maximum number of synthetic players in a run, online and offline.
 pub const PLAYERS_MAX: usize = 1_000_000;
 
-/// Adds a crowd: its NPCs appear at once, its players log in through the inbox from the next tick on.
+/// Adds a crowd: its NPCs spawn at once, its players log in through the inbox from the next tick on.
 ///
 /// # Errors
 /// [`WorldError`] of the first NPC that could not be spawned; those before it stay. [`WorldError::TooMany`] when there would be
@@ -100,7 +100,7 @@ fn make_parties(
     Ok(())
 }
 
-/// Spawns an individual of a crowd; `who` tells individuals of the crowd apart.
+/// Spawns an individual of a crowd; `who` distinguishes individuals of the crowd.
 pub(super) fn spawn_member(
     world: &mut World,
     id: CrowdId,
@@ -129,8 +129,8 @@ pub(super) fn spawn_member(
     Ok(entity)
 }
 
-/// Spawns somebody like those of a crowd, somewhere in its place, who belongs to none; `who` tells individuals apart. One of
-/// class `Player` gets a view list. It needs a [`Walker`] for the server to walk it.
+/// Spawns an individual like those of a crowd, in its area, that is not a member; `who` distinguishes individuals. An individual
+/// of class `Player` gets a view list. It needs a [`Walker`] for the server to move it.
 ///
 /// # Errors
 /// See [`spawn_object`].
@@ -183,7 +183,7 @@ pub fn spawn_individual(
     Ok(entity)
 }
 
-/// A free spot of a place, in the largest region of the scene's map; its middle where the scene has no map.
+/// A free spot of an area, in the largest region of the scene's map; the middle of the area if the scene has no map.
 pub(super) fn free_position(
     world: &World,
     scene: Entity,

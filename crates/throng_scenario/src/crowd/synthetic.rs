@@ -1,4 +1,4 @@
-//! One synthetic client: a player's program, and what it makes of what it is told.
+//! One synthetic client: a player's program, and how it handles what it receives.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -13,8 +13,8 @@ use throng::wire::{
 };
 use throng::world::{Heading, PlayerId};
 
-/// Where the ids of synthetic players in scenes begin, so that they are unlikely to be those of an embedder's own. Who is
-/// synthetic is known by its client, not by this.
+/// The first id of synthetic players, so that they are unlikely to collide with ids of an embedder. A synthetic player is
+/// recognized by its client, not by this id.
 pub(super) const FIRST_PLAYER: u64 = 1 << 32;
 
 /// A player's program.
@@ -25,38 +25,38 @@ pub(super) struct SyntheticClient {
     pub client: Option<ClientId>,
     /// Whether it receives packets and holds a mirror.
     pub receives_packets: bool,
-    /// When it comes back; a script may keep it away for ever.
+    /// When it returns; a script may keep it offline for good.
     pub reconnect_at: Option<u64>,
-    /// The connection over which its mirror is told, which may be over.
+    /// The connection of its mirror, which may be closed.
     pub mirror_client: Option<ClientId>,
     pub mirror: Mirror,
-    /// Another connection of the same player, which it gave up for this one, and what it was told.
+    /// The previous connection of the same player, which it replaced by this one, and what it received there.
     pub previous: Option<Box<(ClientId, Mirror)>>,
-    /// What was wrong with the first packet that a mirror of it could not take.
+    /// The error of the first packet that its mirror rejected.
     #[memory(skip)]
     pub mirror_error: Option<String>,
-    /// By which its session can go on over another connection.
+    /// The token that resumes its session over another connection.
     pub resume_token: Option<ResumeToken>,
-    /// Its line is down, and it means to go on with its session by this.
+    /// Its connection is lost, and it will resume its session with this token.
     pub resuming_with: Option<ResumeToken>,
-    /// The server knew no session that goes on.
+    /// The server found no session to resume.
     pub is_resume_refused: bool,
-    /// It logs in once more while it is there.
+    /// It logs in a second time while it is online.
     pub logs_in_twice: bool,
-    /// Whether it is at its other address.
+    /// Whether it uses its other address.
     pub uses_second_address: bool,
-    /// It asked to go on with its session, and was not answered yet.
+    /// It requested to resume its session, and has no reply yet.
     pub awaits_resume_reply: bool,
     /// The number of its last input.
     pub seq: u16,
-    /// How often its session went on by its token.
+    /// How often its session was resumed by token.
     pub resume_count: u64,
-    /// How often it was told why its session ended.
+    /// How often it received a close reason.
     pub end_notices: u64,
 }
 
 impl SyntheticClient {
-    /// A program of a player that is to come as soon as it can.
+    /// The client of a player that logs in as soon as possible.
     pub fn new(player: PlayerId, crowd: CrowdId, receives: bool) -> Self {
         Self {
             player,
@@ -80,7 +80,7 @@ impl SyntheticClient {
         }
     }
 
-    /// Where it connects from: an address of its own, and another one after its line was lost.
+    /// Its address: its own, and another one after its connection was lost.
     pub fn address(&self) -> SocketAddr {
         let nth = (self.player.0 - FIRST_PLAYER) as u32;
         let network: u32 = if self.uses_second_address {
@@ -91,7 +91,7 @@ impl SyntheticClient {
         (Ipv4Addr::from_bits(network + nth), 40_000).into()
     }
 
-    /// Takes a packet that came for one of its connections, and takes notice of what it says of the session.
+    /// Takes a packet for one of its connections, and handles its session messages.
     pub fn receive(&mut self, client: ClientId, packet: &[u8]) {
         let is_former = self.mirror_client != Some(client);
         let mirror = match &mut self.previous {
@@ -120,19 +120,19 @@ impl SyntheticClient {
         }
     }
 
-    /// What was told over the connection that it gave up is of no use any more.
+    /// Drops what was received over the replaced connection.
     pub fn drop_previous(&mut self) {
         if let Some(former) = &mut self.previous {
             former.1 = Mirror::default();
         }
     }
 
-    /// Does what was told or asked of it. Gives the connection over which no mirror of it is told any more, if there is one.
+    /// Handles received messages and pending requests. Returns the connection that its mirrors no longer use, if any.
     pub fn update(&mut self, transport: &TransportHandle, tick: u64) -> Option<ClientId> {
         if std::mem::take(&mut self.is_resume_refused)
             && let Some(client) = self.disconnect(Some(tick))
         {
-            // It has no session to go on with, and logs in over a connection that is new to its mirror, too.
+            // It has no session to resume, and logs in over a connection that is new to its mirror, too.
             transport.disconnect(client, DisconnectReason::Closed);
         }
         std::mem::take(&mut self.logs_in_twice)
@@ -140,8 +140,8 @@ impl SyntheticClient {
             .flatten()
     }
 
-    /// Gives up the connection that it has for another one, from another address: another mirror is told over it from now on. Gives
-    /// the one that it had given up before.
+    /// Replaces its connection by another one, from another address; a new mirror uses it from now on. Returns the connection
+    /// that it had replaced before.
     pub fn switch_connection(&mut self, tick: u64) -> Option<ClientId> {
         let client = self.disconnect(Some(tick))?;
         self.uses_second_address ^= true;
@@ -150,18 +150,18 @@ impl SyntheticClient {
         self.previous.replace(given_up).map(|former| former.0)
     }
 
-    /// As what it connects.
+    /// How it connects.
     pub fn connection_info(&self) -> ConnectionInfo {
         ConnectionInfo {
             receives: self.receives_packets,
-            // What it would load is the server's own already.
+            // The data that it would load is the server's already.
             ..ConnectionInfo::player(self.player.0)
                 .without_loading()
                 .with_address(self.address())
         }
     }
 
-    /// What it says first over a new connection: it goes on with its session, or logs in.
+    /// Its first message over a new connection: it resumes its session, or logs in.
     pub fn first_message(&mut self) -> ClientMessage<'static> {
         let player = self.player.0;
         (self.resume_token, self.awaits_resume_reply) = (None, self.resuming_with.is_some());
@@ -181,7 +181,7 @@ impl SyntheticClient {
         }
     }
 
-    /// Says that it goes there: by an input of so many server ticks, or plainly.
+    /// Sends a move to a position: as an input for a number of server ticks, or as a plain move.
     pub const fn move_message(
         &mut self,
         to: QuantizedPosition,
@@ -202,7 +202,7 @@ impl SyntheticClient {
         })
     }
 
-    /// Its session is over, or its line, if it is there: it comes back then.
+    /// Its session or its connection has ended, if it was online: it returns later.
     pub fn disconnect(&mut self, back_at: Option<u64>) -> Option<ClientId> {
         let client = self.client.take()?;
         self.reconnect_at = back_at;

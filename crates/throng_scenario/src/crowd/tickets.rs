@@ -1,7 +1,7 @@
-//! What the parties are made of that queue by themselves: who comes, how strong, and with which wishes.
+//! Tickets of synthetic parties: size, strength and preferences.
 //!
-//! Invariants: all is drawn in integers, so that it is the same everywhere; what a spec does not ask for draws
-//! nothing, so that a wish that is added later leaves everybody else as they were.
+//! Invariants: everything is drawn in integers, so that it is the same on all platforms; a field that a spec does not use draws
+//! nothing, so that a new preference does not change other parties.
 
 use std::ops::Range;
 
@@ -14,11 +14,11 @@ use throng::matchmaking::{
 };
 use throng::world::PlayerId;
 
-/// The most regions that a spec can tell apart: a bit each.
+/// Maximum number of regions of a spec: one bit each.
 pub const REGIONS_MAX: u8 = 32;
 
-/// The ticket of a party that has just come, without its members. The leader is the first player drawn. Whom it would
-/// avoid is drawn from the numbers `others`, which are of players of its own kind, real or synthetic.
+/// The ticket of a new party, without its members. The leader is the first player drawn. Avoided players are drawn from the
+/// numbers `others`, which are players of the same sort, real or synthetic.
 pub(super) fn draw_ticket(
     rng: &mut impl Rng,
     spec: &ScenarioMatchMode,
@@ -52,7 +52,7 @@ pub(super) fn draw_ticket(
     }
 }
 
-/// What a party wishes; `None` for nothing.
+/// The preferences of a party; `None` for none.
 fn draw_preferences(
     rng: &mut impl Rng,
     spec: &ScenarioMatchMode,
@@ -83,7 +83,7 @@ fn draw_preferences(
     let regions = spec.regions.min(REGIONS_MAX);
     if regions > 0 {
         let first = draw_below(rng, u64::from(regions));
-        // Half of them would travel to the next.
+        // Half of them accept the next region.
         let next = (first + draw_below(rng, 2)) % u64::from(regions);
         wishes.regions = 1 << first | 1 << next;
     }
@@ -95,7 +95,7 @@ pub(super) fn draw_size(rng: &mut impl Rng, weights: &[u32; 5]) -> u8 {
     draw_weighted(rng, weights) as u8 + 1
 }
 
-/// A place by these weights; the first when all are 0.
+/// An index by these weights; the first when all are 0.
 fn draw_weighted(rng: &mut impl Rng, weights: &[u32; 5]) -> usize {
     let total: u64 = weights.iter().copied().map(u64::from).sum();
     let mut drawn = draw_below(rng, total);
@@ -113,9 +113,9 @@ fn draw_below(rng: &mut impl Rng, below: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(below)) >> 64) as u64
 }
 
-/// Whether somebody is of a share from 0 to 1; draws nothing at 0.
+/// Whether a draw falls into a share from 0 to 1; draws nothing at 0.
 pub(super) fn draw_share(rng: &mut impl Rng, share: f32) -> bool {
-    // No number stays none when clamped, and the cast takes it to 0.
+    // NaN stays NaN when clamped, and the cast turns it into 0.
     let of_65536 = (share.clamp(0.0, 1.0) * 65_536.0) as u64;
     of_65536 > 0 && draw_below(rng, 65_536) < of_65536
 }

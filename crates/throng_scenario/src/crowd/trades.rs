@@ -1,8 +1,8 @@
-//! Synthetic players that persist and deal with each other: coins and wares change hands, and none may be doubled or lost.
+//! Synthetic players that persist and trade: coins and items change owners, and none may be doubled or lost.
 //!
-//! Every player begins with [`START_COINS`] coins and [`START_ITEMS`] wares, each with a name of its own that tells whose it was. So
-//! whoever reads a store can tell what must be in it: of each player that is there as many coins, and exactly its wares,
-//! whoever has them now.
+//! Every player starts with [`START_COINS`] coins and [`START_ITEMS`] items, each with a unique name that contains its first
+//! owner. So the expected content of a store is known: the coins of all its players, and exactly their items, whoever owns them
+//! now.
 
 use std::collections::BTreeMap;
 
@@ -22,40 +22,40 @@ use throng::sync::{AttributeSpec, Audience, ReplicateAppExt};
 use throng::wire::{AttributeValue, Encoding};
 use throng::world::{ObjectHashAppExt, PlayerId, Players, StateHashed};
 
-/// Coins with which a player begins.
+/// Coins with which a player starts.
 pub const START_COINS: u32 = 100;
 
-/// Wares with which a player begins.
+/// Items with which a player starts.
 pub const START_ITEMS: u32 = 2;
 
-/// Wares that a player can carry.
+/// Maximum number of items of a player.
 const ITEMS_MAX: usize = 8;
 
-/// Deals in a tick, at most.
+/// Maximum number of trades per tick.
 const TRADES_PER_TICK: usize = 8;
 
-/// Coins that one gives in a deal, at most.
+/// Maximum number of coins per trade.
 const PRICE_MAX: u32 = 20;
 
-/// The numbers of the attributes in packets and stores.
+/// The wire and store numbers of the attributes.
 const COINS_ID: u16 = 900;
 const ITEMS_ID: u16 = 901;
 
 const COINS_ENCODING: Encoding = Encoding::Varint;
 const ITEMS_ENCODING: Encoding = Encoding::Bytes { max: 200 };
 
-/// What a player has.
+/// The property of a player.
 #[derive(Component, Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct Inventory {
     /// Its coins.
     pub coins: u32,
-    /// Its wares: each the id of the player that began with it in hexadecimal, a dot, and which of its wares it is.
+    /// Its items, each as the id of its first owner in hexadecimal, a dot, and its index among that owner's items.
     #[memory(each)]
     pub items: Vec<String>,
 }
 
 impl Inventory {
-    /// What a player has of whom nothing is kept.
+    /// The property of a player without a record.
     #[must_use]
     pub fn starting(player: PlayerId) -> Self {
         let ware = |nth| format!("{:x}.{nth}", player.0);
@@ -65,7 +65,7 @@ impl Inventory {
         }
     }
 
-    /// What a player has by its record; what it began with when that is new.
+    /// The property of a player by its record; the starting property when the record is new.
     #[must_use]
     pub fn from_record(record: &PlayerRecord) -> Self {
         let coins = record.count(COINS_ID, COINS_ENCODING);
@@ -88,7 +88,7 @@ impl StateHashed for Inventory {
     }
 }
 
-/// Synthetic players deal with each other, and what they have persists. Adds [`CrowdPlugin`] and [`PlayerStorePlugin`] when they
+/// Synthetic players trade with each other, and their property persists. Adds [`CrowdPlugin`] and [`PlayerStorePlugin`] when they
 /// are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TradePlugin;
@@ -127,11 +127,11 @@ impl TradePlugin {
     }
 }
 
-/// What players have who are here and have no object: they watch, say, and are given another one later.
+/// The property of online players without an object, such as spectators, until they get one.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
 struct DetachedInventories(#[memory(each_value)] BTreeMap<PlayerId, Inventory>);
 
-/// Keeps what a player has whose object goes, for its next one.
+/// Keeps the property of a player whose object is removed, for its next one.
 fn store_inventory(
     gone: On<Remove<Inventory>>,
     owners: Query<(&PlayerId, &Inventory)>,
@@ -145,14 +145,14 @@ fn store_inventory(
     }
 }
 
-/// Gives players that came what they have, and those who have a new object what their old one had.
+/// Gives loaded players their property, and new objects the property of the old ones.
 fn insert_inventories(
     mut loaded: MessageReader<PlayerLoaded>,
     (players, directory): (Res<Players>, Res<PlayerStore>),
     mut left: ResMut<DetachedInventories>,
     mut commands: Commands,
 ) {
-    // What was laid aside of a player who left is older than its record.
+    // The property kept for a player that left is older than its record.
     left.0.retain(|&player, _| directory.is_live(player));
     for PlayerLoaded { record, .. } in loaded.read() {
         left.0.insert(record.player, Inventory::from_record(record));
@@ -166,7 +166,7 @@ fn insert_inventories(
     });
 }
 
-/// Pairs of players deal.
+/// Pairs of players trade.
 fn trade(
     mut owners: Query<(Entity, &PlayerId, &mut Inventory), With<CrowdMember>>,
     mut transfers: MessageWriter<AtomicSaveRequest>,
@@ -197,9 +197,9 @@ fn trade(
     }
 }
 
-/// One gives coins, and perhaps a ware.
+/// One player gives coins, and perhaps an item.
 fn trade_between(giver: &mut Inventory, taker: &mut Inventory, random: &mut Pcg64Mcg) {
-    // What somebody wrote into the store by hand may be too much to hold.
+    // A value written into the store by hand may exceed the limit.
     let room = u32::MAX - taker.coins;
     let coins = random
         .random_range(1..=PRICE_MAX)

@@ -1,11 +1,11 @@
-//! The scenarios that come with the program, so that it plays without any file.
+//! The built-in scenarios, so that the program runs without any file.
 
 /// A scenario that is part of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuiltIn {
-    /// The name by which it can be asked for.
+    /// The name by which it is selected.
     pub name: &'static str,
-    /// The scenario's file in RON, as it is compiled in.
+    /// The scenario's file in RON, embedded in the binary.
     pub text: &'static str,
 }
 
@@ -31,10 +31,10 @@ pub const BUILT_IN: [BuiltIn; 9] = [
     built_in!("overload"),
 ];
 
-/// A scenario to begin with, whose comments say what can be written.
+/// The template for new scenarios, with comments that explain the format.
 pub const TEMPLATE: &str = include_str!("../../scenarios/template.ron");
 
-/// The built-in scenario of a name.
+/// The built-in scenario with a name.
 #[must_use]
 pub fn built_in(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|built_in| built_in.name == name)

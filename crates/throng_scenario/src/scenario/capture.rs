@@ -1,4 +1,4 @@
-//! Every packet of a run, written down beside what the mirrors get.
+//! Capture of every packet of a run, in addition to delivery to the mirrors.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,20 +7,20 @@ use throng::outbox::{CaptureSink, PacketSink};
 use throng::wire::CloseReason;
 use throng::wire::{Channel, ClientId};
 
-/// Where the packets of a run are written; both its halves, the run's and the outbox's, write into the same.
+/// The output of a packet capture; the run's and the outbox's half write into the same.
 #[derive(Clone)]
 pub(super) struct PacketLog(Arc<Mutex<CaptureSink<Box<dyn Write + Send + Sync>>>>);
 
 impl PacketLog {
-    /// Begins the capture.
+    /// Starts the capture.
     ///
     /// # Errors
-    /// When its first bytes cannot be written.
+    /// When the header cannot be written.
     pub fn new(to: Box<dyn Write + Send + Sync>) -> io::Result<Self> {
         Ok(Self(Arc::new(Mutex::new(CaptureSink::new(to)?))))
     }
 
-    /// A sink that writes down what it passes on.
+    /// A sink that captures packets and passes them on.
     pub fn wrap(&self, next: Box<dyn PacketSink>) -> Box<dyn PacketSink> {
         Box::new(CapturingSink {
             log: self.clone(),
@@ -28,7 +28,7 @@ impl PacketLog {
         })
     }
 
-    /// Writes out what was gathered.
+    /// Flushes buffered packets.
     ///
     /// # Errors
     /// When some of the packets could not be written.

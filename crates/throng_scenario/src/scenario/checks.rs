@@ -1,6 +1,6 @@
-//! Expectations, judged when a run is over.
+//! Expectations, judged at the end of a run.
 //!
-//! A run that says ok is ok: what could not be judged for want of anything to judge is *not exercised*, which is no pass.
+//! A passed run means that everything was checked: an expectation with nothing to judge is *not exercised*, which is no pass.
 
 use std::collections::BTreeMap;
 
@@ -24,25 +24,25 @@ use throng::session::{SessionStats, Sessions};
 use throng::sync::SyncStats;
 use throng::world::SceneId;
 
-/// Which expectations on wall time are judged; the others are shown.
+/// Which expectations on wall time are judged; the others are only shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimingChecks {
     /// None.
     Never,
-    /// Those that say so by themselves, [`Expectation::TicksUnderMs`].
+    /// Those that are explicit, [`Expectation::TicksUnderMs`].
     #[default]
     AsWritten,
     /// All.
     Always,
 }
 
-/// What expectations are judged by.
+/// The input of the judgement.
 pub(super) struct Evidence<'a> {
     pub world: &'a World,
     pub report: &'a Report,
-    /// The report as JSON, at the ends of windows of time, by their ticks.
+    /// The report as JSON, at the ends of time windows, by tick.
     pub snapshots: &'a BTreeMap<u64, Value>,
-    /// Whether nothing was left to do in the end.
+    /// Whether nothing was left to do at the end.
     pub at_rest: bool,
     pub time: TimingChecks,
 }
@@ -71,9 +71,9 @@ impl ExpectationCheck {
         }
     }
 
-    /// Whether nothing was kept that nobody needs any more; known when the world is gone.
+    /// Whether no memory was leaked; known when the world is dropped.
     fn from_leaks(found: Option<&LeakSummary>) -> Self {
-        // Without the allocator that tells of its calls none is known.
+        // Without the counting allocator it is unknown.
         let Some(found) = found.filter(|_| allocation_count() > 0) else {
             return Self::not_exercised("allocations were not tracked");
         };
@@ -115,7 +115,7 @@ struct WindowCounters<'a> {
 }
 
 impl WindowCounters<'_> {
-    /// A figure, or what it grew.
+    /// A figure, or its growth.
     fn value(&self, name: &str) -> Option<f64> {
         let end = counters::counter_value(self.end, name)?;
         let start = self.start.filter(|_| counters::only_grows(name));
@@ -126,13 +126,13 @@ impl WindowCounters<'_> {
         )
     }
 
-    /// A count; 0 for one that is not there.
+    /// A count; 0 for a missing one.
     fn count(&self, name: &str) -> u64 {
         self.value(name).unwrap_or(0.0) as u64
     }
 }
 
-/// The ticks at which the report is needed as it is then.
+/// The ticks at which a snapshot of the report is needed.
 pub(super) fn snapshot_ticks(scenario: &Scenario) -> impl Iterator<Item = u64> {
     let spans = scenario
         .expect
@@ -141,7 +141,7 @@ pub(super) fn snapshot_ticks(scenario: &Scenario) -> impl Iterator<Item = u64> {
     spans.flat_map(|span| [Some(span.after), span.until].into_iter().flatten())
 }
 
-/// Judges what was not given back, now that the world is gone.
+/// Judges leaks, after the world was dropped.
 pub(super) fn check_leaks(scenario: &Scenario, report: &mut Report, time: TimingChecks) {
     let expect = scenario.expect.iter().zip(&mut report.expectations);
     for (expectation, of) in expect.filter(|(expectation, _)| **expectation == Expectation::NoLeaks)
@@ -154,12 +154,12 @@ pub(super) fn check_leaks(scenario: &Scenario, report: &mut Report, time: Timing
     }
 }
 
-/// Judges every expectation, now that everything is at rest, and that no cue of the script failed.
+/// Judges every expectation, after all activity has stopped, and that no cue of the script failed.
 pub(super) fn check_expectations(
     scenario: &Scenario,
     evidence: &Evidence,
 ) -> Vec<ExpectationResult> {
-    // What cannot be written as JSON has no figures, and no expectation on one holds.
+    // A report that cannot be written as JSON has no figures, and every expectation on one fails.
     let last = serde_json::to_value(evidence.report).unwrap_or_default();
     let watch = evidence.world.resource::<TickChecks>();
     let report = evidence.report;
@@ -207,7 +207,7 @@ pub(super) fn check_expectations(
     all
 }
 
-/// What is said of the expectations of a run that was interrupted.
+/// The results of the expectations of an interrupted run.
 pub(super) fn unchecked_expectations(scenario: &Scenario) -> Vec<ExpectationResult> {
     let not_judged = |expectation: &Expectation| ExpectationResult {
         text: expectation.to_string(),
@@ -219,7 +219,7 @@ pub(super) fn unchecked_expectations(scenario: &Scenario) -> Vec<ExpectationResu
     scenario.expect.iter().map(not_judged).collect()
 }
 
-/// What was found, unless it is about time and nobody asked for that to be judged.
+/// The result, unless it is about wall time and time is not judged.
 fn expectation_result(
     expectation: &Expectation,
     finding: ExpectationCheck,
@@ -293,7 +293,7 @@ fn check_expectation(
             ExpectationCheck::new(matches >= *count, format!("{matches} matches"))
         }
         Expectation::WaitUnderS(seconds) => {
-            // Who waits still has waited, too.
+            // Parties that still wait count with their waiting time.
             let longest = report.matchmaking.max_wait_s;
             let longest = longest.max(report.matchmaking.waiting_for_s);
             match report.matchmaking.matches {
@@ -347,7 +347,7 @@ fn counter_between(
     ExpectationCheck::new(is_within, format!("{}", (found * 1e3).round() / 1e3))
 }
 
-/// What was found beside what is allowed; `None` for an expectation that is not about one number.
+/// The figure and its limit; `None` for an expectation that is not about one number.
 fn margin(
     expectation: &Expectation,
     watched: Option<&WatchedExpectation>,
@@ -387,7 +387,7 @@ fn margin(
             at_most,
         } => {
             let found = figures.value(name)?;
-            // Of two bounds the one that is nearer, by how large it is.
+            // Of two bounds, the relatively nearer one.
             let least = at_least.map(|least| Margin::new(found, least, MarginSide::AtLeast, ""));
             let most = at_most.map(|most| Margin::new(found, most, MarginSide::AtMost, ""));
             let sides = least.into_iter().chain(most);
@@ -397,7 +397,7 @@ fn margin(
     })
 }
 
-/// What was watched for all the time and should never have happened.
+/// Violations that were checked in every tick.
 fn never_happened(
     watched: Option<&WatchedExpectation>,
     nothing: &str,
@@ -506,7 +506,7 @@ fn check_conserved(world: &World, report: &Report) -> ExpectationCheck {
     let inbox = &report.inbox;
     let backlog = world.resource::<Inbox>().backlog() as u64;
     let parties = world.resource::<Matchmaker>().tickets_conserved();
-    // The figures are of the end of the run; what came in while it came to rest is counted on both sides.
+    // The figures are those of the end of the run; later arrivals, until all is at rest, are counted on both sides.
     let counters = world.resource::<Inbox>().counters();
     let messages = counters.received == counters.handled + counters.refused + backlog;
     let stats = world.resource::<SessionStats>();
@@ -530,7 +530,7 @@ fn check_conserved(world: &World, report: &Report) -> ExpectationCheck {
     ExpectationCheck::new(parties && messages && logins && paths, found)
 }
 
-/// Whether nothing waits any more that could still change what clients hold.
+/// Whether no work is pending that could still change the clients' state.
 pub(super) fn is_idle(world: &World) -> bool {
     world.resource::<AoiStats>().queued == 0
         && world.resource::<Inbox>().backlog() == 0

@@ -1,25 +1,24 @@
-//! The figures of a report by their names, as expectations use them: `paths.found` is what the JSON report has at
-//! `"paths": {"found": …}`. A mode of matchmaking goes by its name, `matchmaking.modes.arena.matches`, and so do the objects
-//! of a tag, `tags.wolves`.
+//! The figures of a report by name, as expectations use them: `paths.found` is the JSON report's `"paths": {"found": …}`. A mode
+//! of matchmaking has its name in the path, `matchmaking.modes.arena.matches`, and so have the objects of a tag, `tags.wolves`.
 //!
-//! Invariant: the names are those of the report, which a test compares.
+//! Invariant: the names equal those of the report; a test compares them.
 
 use serde_json::Value;
 use throng::sim::SimSystems;
 
-/// A group of the report, the figures in it that only grow while a run lasts, and its other ones.
+/// A group of the report, its monotonic counters, and its other figures.
 type CounterGroup = (&'static str, &'static str, &'static str);
 
-/// What the figures of each set are called, and those of ticks.
+/// The names of the figures of each set, and of ticks.
 const TIMES: &str = "mean_ms p50_ms p99_ms max_ms";
 
-/// In front of the name of a mode.
+/// The prefix of a mode's name.
 const MODES: &str = "matchmaking.modes.";
 
-/// In front of a tag.
+/// The prefix of a tag.
 const TAGS: &str = "tags.";
 
-/// What is known of each mode.
+/// The figures of each mode.
 const MODE_GROUP: CounterGroup = (
     MODES,
     "matches",
@@ -96,7 +95,7 @@ const GROUPS: [CounterGroup; 18] = [
         "rises falls stretched_ticks deferred_ticks refused_ticks dilated_ticks",
         "level max_level load time_percent in_line paths_waiting",
     ),
-    // Of a run with a store.
+    // Only in a run with a store.
     (
         "directory.",
         "loads leases_lost leases_expired logins_refused transactions saves saves_refused transfers_refused store_failures look_ups look_up_hits look_up_loads look_up_failures",
@@ -104,10 +103,10 @@ const GROUPS: [CounterGroup; 18] = [
     ),
 ];
 
-/// Figures that are the process's.
+/// Figures of the process.
 const PROCESS_GROUP: CounterGroup = ("memory.", "", "rss_bytes peak_rss_bytes grown_bytes");
 
-/// What each module holds.
+/// The memory of each module.
 const MODULE_GROUP: CounterGroup = (
     "memory.by_module.",
     "",
@@ -137,7 +136,7 @@ pub(super) fn counter_names<'a>(
     plain.chain(sets).chain(of_modes).chain(of_tags).collect()
 }
 
-/// Whether a figure only grows, so that what happened in a window of time is the difference of its ends.
+/// Whether a figure is a monotonic counter, so that a window's value is the difference of its ends.
 pub(super) fn only_grows(name: &str) -> bool {
     if let Some(of_mode) = name.strip_prefix(MODES) {
         let last = of_mode.rsplit_once('.').map_or("", |(_, last)| last);
@@ -149,7 +148,7 @@ pub(super) fn only_grows(name: &str) -> bool {
     })
 }
 
-/// Whether a figure of a report, by its way through the JSON, depends on how busy the machine is.
+/// Whether a figure of a report, by its JSON path, depends on the load of the machine.
 #[must_use]
 pub fn is_wall_time(name: &str) -> bool {
     let groups = [
@@ -232,7 +231,7 @@ mod tests {
         serde_json::to_value(run.finish().unwrap()).unwrap()
     }
 
-    /// The ways to all numbers of a report.
+    /// The paths to all numbers of a report.
     fn numbers(value: &Value, place: &str, found: &mut BTreeSet<String>) {
         match value {
             Value::Number(_) => _ = found.insert(place.to_owned()),
@@ -253,7 +252,7 @@ mod tests {
         let report = report();
         let mut found = BTreeSet::new();
         numbers(&report, "", &mut found);
-        // What a run was asked for is no figure of it.
+        // Inputs of a run are not figures.
         assert!(found.remove("seed") && found.remove("threads"));
         let names: BTreeSet<String> = counter_names(["q.r"], ["t.u"]).into_iter().collect();
         let differ: Vec<_> = names.symmetric_difference(&found).collect();

@@ -1,7 +1,7 @@
-//! Cues from outside: an operator's, while the scenario plays. They are a script's actions, read and checked as those of a file
-//! are, and run at one place in the tick, behind the script's own.
+//! External actions: cues of an operator while the scenario runs. They are script actions, parsed and validated like those of a
+//! file, and run at a fixed point in the tick, after the script's own.
 //!
-//! A run that took one is not the run of its scenario and seed any more: [`ExternalActions::run_count`] tells.
+//! With external actions a run is no longer determined by its scenario and seed: see [`ExternalActions::run_count`].
 
 use std::collections::VecDeque;
 
@@ -11,34 +11,34 @@ use super::text::parse_action;
 use super::validate::check_external_action;
 use crate::crowd::ATTRIBUTE_NAMES;
 
-/// Cues from outside that wait for the next tick, and outcomes that wait to be read, at most.
+/// Maximum number of pending external actions, and of unread outcomes.
 pub const EXTERNAL_ACTIONS_MAX: usize = 16;
 
-/// The longest text of one, in bytes.
+/// Maximum length of an action's text, in bytes.
 pub const EXTERNAL_ACTION_BYTES_MAX: usize = 1_000;
 
-/// What came of a cue from outside.
+/// The outcome of an external action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalActionResult {
-    /// The cue as it was given.
+    /// The action as it was written.
     pub text: String,
     /// The tick in which it ran.
     pub tick: u64,
-    /// What it could not do, if anything.
+    /// Why it failed, if it did.
     pub error: Option<String>,
 }
 
-/// Cues from outside, on their way.
+/// Pending external actions.
 #[derive(Debug, Default)]
 pub(super) struct ExternalActions {
     queue: VecDeque<(String, Action)>,
     results: VecDeque<ExternalActionResult>,
-    /// How many ran so far.
+    /// Number of actions run so far.
     pub run_count: u64,
 }
 
 impl ExternalActions {
-    /// Lets an action run in the next tick that was [read](read_cue) from a text; what is wrong if it cannot wait for that.
+    /// Queues an action that was [read](read_cue) from a text for the next tick; the error text if the queue is full.
     pub fn enqueue(&mut self, text: &str, action: Action) -> Result<(), String> {
         if self.queue.len() >= EXTERNAL_ACTIONS_MAX {
             return Err(format!(
@@ -49,12 +49,12 @@ impl ExternalActions {
         Ok(())
     }
 
-    /// The next to run in this tick.
+    /// The next action to run in this tick.
     pub fn next(&mut self) -> Option<(String, Action)> {
         self.queue.pop_front()
     }
 
-    /// Takes note of one that ran; of outcomes that nobody reads the oldest go.
+    /// Records an outcome; the oldest unread outcomes are dropped.
     pub fn record(&mut self, text: String, tick: u64, fault: Option<String>) {
         tracing::info!(tick, action = text, error = fault, "external action ran");
         self.run_count += 1;
@@ -74,7 +74,7 @@ impl ExternalActions {
     }
 }
 
-/// Reads and checks an action; what is wrong with it.
+/// Parses and validates an action; returns the error text if it is invalid.
 pub(super) fn read_external_action(
     behaviours: &Behaviours,
     scenario: &Scenario,

@@ -1,61 +1,60 @@
-//! Whether a run gives back all that it took: after its last tick everybody leaves, all scenes close, and the server is dropped.
+//! Leak check: after the last tick all players and NPCs leave, all scenes close, and the server is dropped.
 //!
 //! ```text
 //! start-up over ─▶ allocations are kept ─▶ the run ─▶ judged ─▶ all leave, scenes close ─▶ held ─▶ the server goes ─▶ leaked
 //! ```
-//! Of what is *held* while the server still lives, most is room kept for whoever comes next; what is kept for each of those who
-//! left shows as many blocks of one function. What is *leaked* outlives the server.
+//! Most memory that is *held* while the server still exists is capacity kept for later use; state kept per leaver appears as many
+//! blocks of one function. *Leaked* memory outlives the server.
 
 use serde::Serialize;
 
 use throng::server::Server;
 
-/// Allocations of one function that were not given back.
+/// Allocations of one function that were not freed.
 #[derive(Clone, Debug, Serialize)]
 pub struct LeakedAllocations {
-    /// In how many blocks.
+    /// Number of blocks.
     pub blocks: usize,
-    /// Of how many bytes together.
+    /// Number of bytes.
     pub bytes: usize,
-    /// Threads count in the order of their first allocation after start-up.
+    /// Thread number, in the order of the first allocation after start-up.
     pub thread: u32,
-    /// Who asked for it.
+    /// The allocating function.
     pub function: String,
     /// Its callers, innermost first.
     pub callers: Vec<String>,
 }
 
-/// What was not given back, each largest first; of functions of this crate and the game alone.
+/// Unfreed allocations, each list largest first; only of functions of this crate and the game.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LeakSummary {
-    /// Bytes that were held when everybody had left, by whomever.
+    /// Bytes held after everybody had left, of all crates.
     pub held_bytes: usize,
     /// The largest of them.
     pub held: Vec<LeakedAllocations>,
-    /// What was kept for each of those who left.
+    /// Suspected per-leaver state.
     pub growing: Vec<LeakedAllocations>,
-    /// Bytes that outlived the server, by whomever.
+    /// Bytes that outlived the server, of all crates.
     pub outlived_bytes: usize,
-    /// What of them is this crate's or the game's.
+    /// The part of them that belongs to this crate or the game.
     pub leaked: Vec<LeakedAllocations>,
-    /// Blocks that were not followed, because there were too many larger ones at once.
+    /// Blocks that were not tracked, because there were too many larger ones at once.
     pub lost_blocks: u64,
-    /// Whether the program knows of functions that were inlined; if not, what they kept may pass for their callers', and so for
-    /// Bevy's.
+    /// Whether inlined functions are known; if not, their allocations may be attributed to their callers, and so to Bevy.
     pub knows_inlined: bool,
 }
 
-/// Blocks of one function from which on they are no room that is kept, but somebody's who left.
+/// Number of blocks of one function from which on they count as per-leaver state instead of capacity.
 #[cfg(feature = "leak-track")]
 const GROWING_BLOCKS: usize = 64;
 
-/// Begins to follow allocations.
+/// Starts to track allocations.
 pub(super) fn start_tracking() {
     #[cfg(feature = "leak-track")]
     throng::memory::track_leaks();
 }
 
-/// Allocations in `work` are not followed.
+/// Allocations in `work` are not tracked.
 pub(super) fn without_tracking<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(feature = "leak-track")]
     return throng::memory::without_leak_tracking(work);
@@ -63,7 +62,7 @@ pub(super) fn without_tracking<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Lets everybody leave, closes all scenes, drops the server, and tells what was not given back.
+/// Removes all objects, closes all scenes, drops the server, and returns unfreed allocations.
 #[cfg(feature = "leak-track")]
 pub(super) fn find_leaks(mut server: Server, quiet_ticks: u64) -> LeakSummary {
     use std::collections::BTreeMap;
@@ -83,7 +82,7 @@ pub(super) fn find_leaks(mut server: Server, quiet_ticks: u64) -> LeakSummary {
     };
     close_sessions_and_scenes(&mut server);
     server.step(quiet_ticks);
-    // The clients that the run itself played are gone as well.
+    // The clients that the run itself played are removed as well.
     let mut clients = server.world_mut().resource_mut::<SyntheticClients>();
     clients.clear_mirrors();
     let held = without_leak_tracking(allocation_sites);
@@ -119,7 +118,7 @@ pub(super) fn find_leaks(mut server: Server, quiet_ticks: u64) -> LeakSummary {
     })
 }
 
-/// Functions that are told of each kind, and callers of each.
+/// Maximum number of functions listed per kind, and of callers of each.
 #[cfg(feature = "leak-track")]
 const SITES_SHOWN: usize = 10;
 #[cfg(feature = "leak-track")]
@@ -154,7 +153,7 @@ fn close_sessions_and_scenes(server: &mut Server) {
     }
 }
 
-/// Nothing is followed in such a build, and who expects anything of it was refused.
+/// Such a build tracks nothing; expectations on leaks were refused earlier.
 #[cfg(not(feature = "leak-track"))]
 pub(super) fn find_leaks(server: Server, _quiet_ticks: u64) -> LeakSummary {
     drop(server);

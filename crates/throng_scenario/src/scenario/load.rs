@@ -1,4 +1,4 @@
-//! Loading scenarios, and the maps that they name.
+//! Loading scenarios and their maps.
 
 use std::path::{Path, PathBuf};
 
@@ -17,34 +17,34 @@ use super::validate::{
 use super::validate::{validate, validate_all};
 use throng::map::{self, MapError, TileMap, TileRect};
 
-/// Warnings that are told at once.
+/// Maximum number of warnings reported at once.
 const WARNINGS_MAX: usize = 50;
 
-/// What is to be said of a scenario before it is played, each with its place in the text.
+/// Errors and warnings about a scenario before it runs, each with its place in the text.
 #[derive(Debug, Default)]
 pub struct ScenarioReview {
-    /// What is wrong; a scenario with errors is not played.
+    /// Errors; a scenario with errors does not run.
     pub errors: Vec<ScenarioError>,
-    /// What is allowed and probably not meant: old names, text that does nothing, areas beyond their map.
+    /// Warnings: probable mistakes such as old names, text without effect, areas beyond their map.
     pub warnings: Vec<SourceError>,
 }
 
 /// A scenario with the text that it was read from, so that errors can point into it.
 #[derive(Clone, Debug)]
 pub struct LoadedScenario {
-    /// What the text says, as values; whether it makes sense is for [`LoadedScenario::check`] to tell.
+    /// The parsed values; [`LoadedScenario::check`] validates them.
     pub scenario: Scenario,
     /// Its file; `None` for a built-in.
     pub path: Option<PathBuf>,
-    /// What errors call the text: the file as it was asked for, or the built-in's file name.
+    /// The name of the text in errors: the file as given, or the built-in's file name.
     pub file: String,
     /// The whole text that `scenario` was read from, into which errors point.
     pub text: String,
-    /// The files that the scenario includes, and its parameters; empty when it was not read here.
+    /// The included files, and the parameters; empty when it was not read here.
     pub sources: Sources,
 }
 
-/// What stands for standard input in the place of a file.
+/// The file name for standard input.
 const STDIN: &str = "-";
 
 /// Reads a scenario: a file, or a built-in by its name, or standard input for `-`. A file wins over a built-in of the same
@@ -57,16 +57,16 @@ pub fn load(source: &str) -> Result<LoadedScenario, ScenarioError> {
     load_with(source, &[])
 }
 
-/// As [`load`], with other values for some of its parameters: pairs of a name and what would be written in the file, but
-/// for the quotes of a text.
+/// Like [`load`], with other values for some of its parameters: pairs of a name and the value as written in the file, but without
+/// the quotes of a text.
 ///
 /// # Errors
-/// As [`load`], and [`ScenarioError::Parameter`] for a parameter that the scenario has not, or not with such values.
+/// As [`load`], and [`ScenarioError::Parameter`] for a parameter that the scenario does not have, or that does not accept the value.
 pub fn load_with(source: &str, set: &[(String, String)]) -> Result<LoadedScenario, ScenarioError> {
     LoadedScenario::assemble(find_source(source)?, set)
 }
 
-/// The text of a scenario, whatever it is called by.
+/// The text of a scenario, by any of its names.
 fn find_source(source: &str) -> Result<Source, ScenarioError> {
     let path = Path::new(source);
     if source == STDIN {
@@ -109,16 +109,16 @@ fn find_source(source: &str) -> Result<Source, ScenarioError> {
     })
 }
 
-/// Reads a scenario from its text, with all that it includes. `file` is what errors call it.
+/// Reads a scenario from its text, with all included files. `file` is its name in errors.
 ///
 /// # Errors
-/// [`ScenarioError::Syntax`] with the place, and what [`load`] gives for what it includes.
+/// [`ScenarioError::Syntax`] with the place, and the errors of [`load`] for included files.
 pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     LoadedScenario::from_text(file, text).map(|loaded| loaded.scenario)
 }
 
 impl LoadedScenario {
-    /// A scenario from its text, with all that it includes. `file` is what errors call it; it need not exist.
+    /// A scenario from its text, with all included files. `file` is its name in errors; it need not exist.
     ///
     /// # Errors
     /// As [`parse`].
@@ -147,7 +147,7 @@ impl LoadedScenario {
         })
     }
 
-    /// Whether the scenario makes sense: see [`validate()`]. Errors point into the text.
+    /// Validates the scenario: see [`validate()`]. Errors point into the text.
     ///
     /// # Errors
     /// [`ScenarioError::Invalid`] for the first problem.
@@ -155,8 +155,8 @@ impl LoadedScenario {
         self.locate_result(validate(&self.scenario, attributes, behaviours))
     }
 
-    /// Everything that is to be said of the scenario before it is played: what makes no sense, see [`validate_all`], old
-    /// names, and text that does nothing. Of its maps nothing; see [`review_maps`](Self::review_maps).
+    /// All errors and warnings before a run: invalid values, see [`validate_all`], old names, and text without effect. Maps are
+    /// not checked; see [`review_maps`](Self::review_maps).
     #[must_use]
     pub fn review(&self, attributes: &[&str], behaviours: &Behaviours) -> ScenarioReview {
         let problems = validate_all(&self.scenario, attributes, behaviours);
@@ -174,8 +174,8 @@ impl LoadedScenario {
         }
     }
 
-    /// A warning for each field, action and the like that is written with the name that it had before: it is read, and the new
-    /// name is in the message.
+    /// A warning for each field, action or other name that is written with an old name: it is accepted, and the message contains
+    /// the new name.
     #[must_use]
     pub fn old_names(&self) -> Vec<SourceError> {
         let mut found = self.sources.old_names();
@@ -188,7 +188,7 @@ impl LoadedScenario {
         shown.map(|problem| *self.locate_error(problem)).collect()
     }
 
-    /// Points into the text at a problem that was found elsewhere.
+    /// Adds the place in the text to a problem.
     #[must_use]
     pub fn locate_error(&self, problem: ValidationError) -> Box<SourceError> {
         if let Some(mistake) = self.sources.source_error(&problem) {
@@ -201,8 +201,7 @@ impl LoadedScenario {
         Box::new(SourceError::new(&self.file, &self.text, span, problem))
     }
 
-    /// Where a map file that the scenario names is: a relative path is looked up beside the scenario's file first, then
-    /// in the working directory.
+    /// The path of a map file: a relative path is looked up next to the scenario's file first, then in the working directory.
     #[must_use]
     pub fn map_path(&self, named: &Path) -> PathBuf {
         let beside = self
@@ -215,7 +214,7 @@ impl LoadedScenario {
             .unwrap_or_else(|| named.to_owned())
     }
 
-    /// The map files that the scenario names, each where [`map_path`](Self::map_path) finds it.
+    /// The paths of all map files, each as [`map_path`](Self::map_path) finds it.
     pub fn map_files(&self) -> impl Iterator<Item = PathBuf> {
         let scenes = scenes_with_paths(&self.scenario).into_iter();
         scenes.filter_map(|(_, scene)| match &scene.map {
@@ -238,7 +237,7 @@ impl LoadedScenario {
         )
     }
 
-    /// The tiles of a scene's map, and how many of them are free: of a generated one without what only searches need.
+    /// The tiles of a scene's map, and the number of free ones; for a generated map without search data.
     fn measure_map(&self, scene: &ScenarioScene) -> Result<(TileRect, u64), ScenarioError> {
         match &scene.map {
             MapSource::File(_) => {
@@ -251,7 +250,7 @@ impl LoadedScenario {
         }
     }
 
-    /// Points at a scene's map in the text where it could not be opened.
+    /// Adds the place of a scene's map to its error.
     fn locate_map_error<T>(
         &self,
         scene: &ScenarioScene,
@@ -279,19 +278,19 @@ impl LoadedScenario {
         })
     }
 
-    /// Reads or generates every map that the scenario names, each once, and checks that grids and the edits of the script
-    /// fit them. Holds one map at a time.
+    /// Reads or generates every map of the scenario once, and checks that grids and the edits of the script fit. Holds one map at
+    /// a time.
     ///
     /// # Errors
-    /// The first of those of [`review_maps`](Self::review_maps).
+    /// The first error of [`review_maps`](Self::review_maps).
     pub fn check_maps(&self) -> Result<(), ScenarioError> {
         let errors = self.review_maps(&Behaviours::default()).errors;
         errors.into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Reads or generates every map that the scenario names, each once, and holds one at a time. Its errors are maps that
-    /// cannot be had, as [`LoadedScenario::open_map`] tells, and grids and edits of the script that do not fit them
-    /// ([`ScenarioError::Invalid`]); its warnings are maps without a free tile, and areas that reach beyond theirs.
+    /// Reads or generates every map of the scenario once, and holds one at a time. Errors: maps that cannot be opened, as in
+    /// [`LoadedScenario::open_map`], and grids and edits of the script that do not fit ([`ScenarioError::Invalid`]). Warnings:
+    /// maps without a free tile, and areas that reach beyond their map.
     #[must_use]
     pub fn review_maps(&self, behaviours: &Behaviours) -> ScenarioReview {
         let (mut errors, mut problems, mut warnings) =
@@ -326,7 +325,7 @@ impl LoadedScenario {
         }
     }
 
-    /// Points into the text at what does not make sense there.
+    /// Adds the place in the text to an error.
     pub(super) fn locate_result<T>(
         &self,
         checked: Result<T, ValidationError>,
@@ -342,7 +341,7 @@ mod tests {
     use super::*;
     use crate::scenario::SCENARIO_BYTES_MAX;
 
-    /// A folder of its own for a test, removed at its end.
+    /// A temporary folder for a test, removed at its end.
     struct Folder(PathBuf);
 
     impl Folder {

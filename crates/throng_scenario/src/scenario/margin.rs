@@ -1,34 +1,34 @@
-//! By how much an expectation holds, or does not.
+//! The margin by which an expectation holds or fails.
 
 use serde::{Deserialize, Serialize};
 
-/// On which side of its limit a figure is to be.
+/// The required side of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MarginSide {
-    /// Less than it.
+    /// Less than the limit.
     Below,
-    /// No more than it.
+    /// At most the limit.
     AtMost,
-    /// No less than it.
+    /// At least the limit.
     AtLeast,
 }
 
-/// A figure beside its limit.
+/// A figure and its limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Margin {
-    /// What was found.
+    /// The figure.
     pub found: f64,
-    /// What is allowed.
+    /// The limit.
     pub limit: f64,
-    /// On which side of the limit it is to be.
+    /// The required side of the limit.
     pub side: MarginSide,
-    /// Of both; empty for a count.
+    /// The unit of both; empty for a count.
     pub unit: String,
 }
 
 impl Margin {
-    /// A figure that is to be on a side of a limit.
+    /// A figure that has to be on a side of a limit.
     #[must_use]
     pub fn new(found: f64, limit: f64, side: MarginSide, unit: &str) -> Self {
         Self {
@@ -39,14 +39,14 @@ impl Margin {
         }
     }
 
-    /// How far the figure is on the right side, as a share of the limit; below 0 on the wrong one.
+    /// The distance to the limit, as a fraction of the limit; below 0 on the wrong side.
     #[must_use]
     pub fn headroom(&self) -> f64 {
         let room = match self.side {
             MarginSide::Below | MarginSide::AtMost => self.limit - self.found,
             MarginSide::AtLeast => self.found - self.limit,
         };
-        // A limit of nothing has no share: any step beyond it is a whole one.
+        // A limit of 0 has no fraction: any violation counts as 1.
         room / if self.limit == 0.0 {
             1.0
         } else {

@@ -1,21 +1,21 @@
-//! Battles: which queues open which scenes for their matches, and what fighters do there.
+//! Match scenes: which queues open which scenes for their matches, and what fighters do there.
 //!
 //! ```text
-//! [instance]  scene opens ──▶ players of crowds are moved there and chase each other ──▶ home, as they were
-//!             └▶ bodies for synthetic players, which chase too and leave at their queue's rate
+//! [instance]  scene opens ──▶ players of crowds are moved there and chase each other ──▶ home, unchanged
+//!             └▶ characters for synthetic players, which also chase and leave at their queue's rate
 //! ```
-//! Scenes, ways in and home, and the questions for players in place of those who left are the
-//! [instances'](throng::instance); here stands only what a scenario adds to them.
+//! Scenes, transfers in both directions, and backfill requests belong to [`instance`](throng::instance); this module adds the
+//! scenario's part.
 //!
-//! Invariants: who is moved is the object that stood at home; only its team and what it does are others while it
-//! fights. Nobody is in two battles, since nobody has a seat in two instances.
+//! Invariants: a moved player keeps its object; only its team and its behaviour change during the match. Nobody is in two
+//! matches, since nobody has a seat in two instances.
 //!
-//! Limits: [`MATCH_SCENES_MAX`] battles have a scene at once, and as many as
-//! [`InstanceSettings`](throng::instance::InstanceSettings) lets if real players fight. Further ones are counted and
-//! fought unseen, where everybody is.
+//! Limits: at most [`MATCH_SCENES_MAX`] matches have a scene at once, and with real players at most as many as
+//! [`InstanceSettings`](throng::instance::InstanceSettings) allows. Further matches are counted and run without a scene; the
+//! players stay where they are.
 //!
-//! Cost: O(players of the battles that begin or end), and O(parties and players of crowds that fight) in a tick in which
-//! one leaves or a battle ends.
+//! Cost: O(players of the matches that start or end), and O(parties and players of crowds in matches) in a tick in which one
+//! leaves or a match ends.
 
 use std::collections::BTreeMap;
 
@@ -43,32 +43,32 @@ use throng::movement::Walker;
 use throng::sim::{RandomStreams, SimTick, StateHasher};
 use throng::world::{ObjectKinds, PlayerId, StateHashed, TeamId, WorldError, despawn_object};
 
-/// Battles that have a scene at once, when nobody is to be moved there; further ones are fought unseen.
+/// Maximum number of match scenes at once, if no players are moved there; further matches run without a scene.
 const MATCH_SCENES_MAX: usize = 64;
 
-/// How far fighters look for each other, metres.
+/// The perception range of fighters, metres.
 const SIGHT_M: f32 = 15.0;
 
-/// How fast those walk who are there for the battle alone, metres a second.
+/// The walking speed of characters that exist for the match only, metres per second.
 const SPEED_M_S: f32 = 4.0;
 
-/// What a scenario adds to the instances in which its battles are fought.
+/// The scenario's state of the instances in which matches run.
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub struct ScenarioMatches {
     stats: ScenarioMatchStats,
-    /// The bodies of synthetic players, by their battle.
+    /// The characters of synthetic players, by match.
     #[memory(each_value)]
     characters: BTreeMap<InstanceId, Vec<(TicketPlayer, Entity)>>,
-    /// What players of crowds were before their battle, and are again after it.
+    /// The state of players of crowds before their match, which is restored after it.
     saved_states: BTreeMap<PlayerId, (Option<TeamId>, Option<Behaviour>)>,
-    /// Parties that are due to leave, a queue; below 1 after each tick.
+    /// Parties that have yet to leave, per queue; below 1 after each tick.
     pending_leaves: Vec<f64>,
-    /// Battles that were fought unseen.
+    /// Matches that run without a scene.
     without_scene: u64,
     cursors: MatchCursors,
 }
 
-/// What was read of the messages of instances.
+/// Read positions of the messages of instances.
 #[derive(Debug, Default, MemoryUse)]
 struct MatchCursors {
     refused: MessageCursor<InstanceRefused>,
@@ -81,33 +81,33 @@ struct MatchCursors {
     entered: MessageCursor<InstancePlayerEntered>,
 }
 
-/// What became of battles.
+/// Match statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ScenarioMatchStats {
-    /// Battles that had a scene of their own.
+    /// Matches with a scene of their own.
     pub opened: u64,
-    /// Battles without one, since as many as there may be were being fought.
+    /// Matches without a scene, because of the limit.
     pub unseen: u64,
-    /// Players of crowds who were moved to a battle.
+    /// Players of crowds moved to a match.
     pub moved: u64,
-    /// Those of them who were moved home after it.
+    /// Players of crowds moved home after it.
     pub returned: u64,
-    /// Those of them who were in it no more: they had logged out, or a script took them away.
+    /// Players of crowds no longer in their match at its end: logged out, or removed by a script.
     pub lost: u64,
-    /// Players who left their battle.
+    /// Players who left their match.
     pub left: u64,
-    /// Players who joined a running battle.
+    /// Players who joined a running match.
     pub joined: u64,
 }
 
 impl ScenarioMatches {
-    /// What became of battles so far.
+    /// The statistics so far.
     #[must_use]
     pub const fn stats(&self) -> ScenarioMatchStats {
         self.stats
     }
 
-    /// Feeds what is remembered of fighters to the state hash.
+    /// Adds the stored state of fighters to the state hash.
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(self.saved_states.len() as u64);
         for (player, (team, behaviour)) in &self.saved_states {
@@ -131,7 +131,7 @@ impl ScenarioMatches {
     }
 }
 
-/// Opens the scene of a queue's battles, and moves players of crowds there and home.
+/// Opens the scene of a queue's matches, and moves players of crowds there and back.
 struct MatchHost {
     queue: ScenarioMatchMode,
 }
@@ -178,7 +178,7 @@ impl InstanceHost for MatchHost {
     }
 }
 
-/// The queues with a battle scene are played in instances.
+/// The queues with a match scene run in instances.
 pub(super) fn host_matches(world: &mut World) {
     let queues = world.resource::<ScenarioWorld>().scenario.queues.clone();
     for queue in queues {
@@ -197,9 +197,9 @@ pub(super) fn host_matches(world: &mut World) {
     }
 }
 
-/// Battles begin and end, and whoever leaves one is replaced.
+/// Starts and ends matches, and replaces players who leave.
 pub(super) fn run_matches(world: &mut World) {
-    // Objects come and go meanwhile, and what observes them may read the figures: these stay in the world.
+    // Spawning and despawning runs observers, which may read the statistics, so these stay in the world.
     let mut resource = world.resource_mut::<ScenarioMatches>();
     let stats = resource.stats;
     let mut battles = std::mem::replace(
@@ -244,7 +244,7 @@ fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> V
     cursor.read(messages).cloned().collect()
 }
 
-/// Counts the battles that have no scene, and tells what went wrong.
+/// Counts matches without a scene, and records faults.
 fn collect_refusals(world: &World, battles: &mut ScenarioMatches) -> Vec<String> {
     let mut faults = Vec::new();
     for refused in unread(world, &mut battles.cursors.refused) {
@@ -263,7 +263,7 @@ fn collect_refusals(world: &World, battles: &mut ScenarioMatches) -> Vec<String>
     faults
 }
 
-/// Who is home again is what it was before; who is gone is forgotten.
+/// Restores players who are home again, and drops the state of players that are gone.
 fn restore_returned_players(world: &mut World, battles: &mut ScenarioMatches, tick: u64) {
     let left = unread(world, &mut battles.cursors.left);
     let ended = unread(world, &mut battles.cursors.ended);
@@ -286,8 +286,8 @@ fn restore_returned_players(world: &mut World, battles: &mut ScenarioMatches, ti
         battles.characters.remove(&ended.instance);
     }
     if !(left.is_empty() && ended.is_empty()) {
-        // Not all are told of who are gone: whoever loses its object in the tick in which its battle ends is only
-        // counted, and who could not be moved home is in a fault.
+        // There is no message for every player that is gone: one that loses its object in the tick in which its match ends is
+        // only counted, and one that could not be moved home is in a fault.
         let seats = world.resource::<Instances>();
         battles
             .saved_states
@@ -295,7 +295,7 @@ fn restore_returned_players(world: &mut World, battles: &mut ScenarioMatches, ti
     }
 }
 
-/// Whoever entered a battle fights: those of crowds as they came, synthetic players in bodies made for it.
+/// Players who entered a match fight: those of crowds with their own object, synthetic players with a character made for it.
 fn start_fighting(world: &mut World, battles: &mut ScenarioMatches, tick: u64) -> Vec<String> {
     let mut faults = Vec::new();
     for InstanceOpened { instance, .. } in unread(world, &mut battles.cursors.opened) {
@@ -348,7 +348,7 @@ fn chase_behaviour(world: &World) -> Behaviour {
     })
 }
 
-/// Spawns bodies for the synthetic players of a ticket in the scene of their battle. The first error, if any.
+/// Spawns characters for the synthetic players of a ticket in the scene of their match. Returns the first error, if any.
 fn spawn_characters(
     world: &mut World,
     battles: &mut ScenarioMatches,
@@ -390,7 +390,7 @@ fn spawn_characters(
     fault
 }
 
-/// Parties without a home leave their battles at each queue's rate.
+/// Parties without a home leave their matches at each queue's rate.
 fn leave_matches(world: &mut World, battles: &mut ScenarioMatches) {
     let scenario = &world.resource::<ScenarioWorld>().scenario;
     let hz = scenario.tick_hz;
@@ -414,7 +414,7 @@ fn leave_matches(world: &mut World, battles: &mut ScenarioMatches) {
     }
 }
 
-/// A random synthetic party of a mode leaves its battle; whether there is one.
+/// A random synthetic party of a mode leaves its match; returns whether there is one.
 fn leave_one_match(world: &mut World, battles: &mut ScenarioMatches, mode: ModeId) -> bool {
     let draw = world
         .resource_mut::<RandomStreams>()
@@ -443,7 +443,7 @@ fn leave_one_match(world: &mut World, battles: &mut ScenarioMatches, mode: ModeI
         .collect();
     if let Some(bodies) = battles.characters.get_mut(&id) {
         for (_, body) in bodies.extract_if(.., |(player, _)| gone.contains(player)) {
-            // It is gone when a script has closed its scene.
+            // The character is gone when a script has closed its scene.
             let _ = despawn_object(world, body);
         }
     }
@@ -466,7 +466,7 @@ mod tests {
     use super::super::runner::{RunOptions, ScenarioRun};
     use super::*;
 
-    /// Half of the players log out in any tick, so that some do so when their battles end, and come back at once.
+    /// Half of the players log out in any tick, so that some do so when their matches end, and return at once.
     const CHURN: &str = r#"Scenario(name: "churn", seed: 3,
         scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)))],
         cast: [Crowd(tag: "guests", kind: "player", count: 24, behaviour: Wander(radius_m: 9))],

@@ -1,4 +1,4 @@
-//! What a run takes of memory, beside what it took before it was set up.
+//! The memory of a run, relative to the memory before it was set up.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use throng::memory::{
 };
 use throng::sim::SimSystems;
 
-/// The process's memory, as far as it is known, and what it is used for.
+/// The process's memory, as far as it is known, and its use.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct MemorySummary {
-    /// What is in RAM now.
+    /// Resident memory now.
     pub rss_bytes: Option<u64>,
-    /// The most that ever was.
+    /// Peak resident memory.
     pub peak_rss_bytes: Option<u64>,
-    /// By how much the heap and the stacks in RAM are larger than before the run was set up.
+    /// Growth of the resident heap and stacks since before the run was set up.
     pub grown_bytes: Option<u64>,
-    /// By how much what is allocated is, as it was asked for; the rest of `grown_bytes` is the allocator's. Known where
-    /// allocations are counted (feature `count-alloc`).
+    /// Growth of allocated bytes, as requested; the rest of `grown_bytes` is the allocator's. Known if allocations are counted
+    /// (feature `count-alloc`).
     pub allocated_bytes: Option<u64>,
-    /// What each module holds by its own account ([`memory_by_module`]); `nav_maps` is what `nav` has prepared of maps.
+    /// The memory of each module by its own accounting ([`memory_by_module`]); `nav_maps` is the search data of maps in `nav`.
     pub by_module: BTreeMap<&'static str, u64>,
-    /// What of `allocated_bytes` was allocated in each set of a tick, and `outside` of them, where that is counted.
+    /// The part of `allocated_bytes` allocated in each set of a tick, and `outside` of them, if it is counted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub by_set: BTreeMap<&'static str, u64>,
 }
 
-/// What the process held before a run was set up.
+/// The memory before a run was set up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MemoryBaseline {
     process: Option<ProcessMemory>,
@@ -37,7 +37,7 @@ pub(super) struct MemoryBaseline {
 }
 
 impl MemoryBaseline {
-    /// As it is now.
+    /// The current memory.
     pub fn now(process: Option<ProcessMemory>) -> Self {
         Self {
             process,
@@ -46,7 +46,7 @@ impl MemoryBaseline {
     }
 }
 
-/// The memory as it is now, and where it went since then.
+/// The current memory, and its distribution.
 pub(super) fn memory_summary(
     world: &World,
     before: &MemoryBaseline,

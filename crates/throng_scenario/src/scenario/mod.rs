@@ -1,35 +1,35 @@
-//! Scenarios: reading, validation, play, report. The page of the crate says what they are.
+//! Scenarios: parsing, validation, runs, reports. The docs of the crate give an overview.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `matches.rs` | battles: matches whose players are moved to a scene and home again |
-//! | `behaviours/` | the behaviours and cues that scenarios may name, and their parameters |
-//! | `builtin.rs` | the scenarios that come with the program |
-//! | `capture.rs` | every packet of a run, written down |
+//! | `matches.rs` | match scenes: players are moved to a scene and back home |
+//! | `behaviours/` | the registered behaviours and cues, and their parameters |
+//! | `builtin.rs` | the built-in scenarios |
+//! | `capture.rs` | capture of every packet of a run |
 //! | `checks.rs` | the judging of expectations |
-//! | `selection.rs` | whom a cue is about |
-//! | `counters.rs` | the figures of a report by their names |
-//! | `player_store.rs` | what became of players that persist |
-//! | `events/` | the event log, a JSON object a line |
-//! | `script_errors.rs` | cues that could not do what they say |
+//! | `selection.rs` | the objects that a cue acts on |
+//! | `counters.rs` | the figures of a report by name |
+//! | `player_store.rs` | statistics of players that persist |
+//! | `events/` | the event log, a JSON object per line |
+//! | `script_errors.rs` | cues that could not do their action |
 //! | `json_schema/` | the JSON Schema of scenarios |
-//! | `leaks.rs` | whether a run gives back all that it took |
-//! | `load.rs` | reading scenarios and the maps that they name, from the disk |
-//! | `margin.rs` | by how much expectations hold |
-//! | `memory.rs` | what a run takes of memory |
-//! | `old_names.rs` | names that fields and variants had before |
+//! | `leaks.rs` | the leak check of a run |
+//! | `load.rs` | loading scenarios and their maps from disk |
+//! | `margin.rs` | the margin by which expectations hold |
+//! | `memory.rs` | the memory of a run |
+//! | `old_names.rs` | old names of fields and variants |
 //! | `read.rs` | reading the text of a scenario, within a limit |
-//! | `record/` | a run tick by tick, kept within bounds |
+//! | `record/` | the record of a run tick by tick, in bounded memory |
 //! | `report.rs` | the figures of a run |
-//! | `runner.rs` | playing: set up, tick by tick, to rest, judged |
-//! | `schema/` | the types of a scenario file, as they are written there |
-//! | `script.rs` | cues, run when their time has come |
-//! | `sources.rs` | the files of which a scenario is made, and the parameters in them |
-//! | `scenario_world.rs` | scenes, crowds and queues, put on a server |
-//! | `text/` | from text to values, and from a wrong value back to its words |
+//! | `runner.rs` | running: set up, ticks, rest, judgement |
+//! | `schema/` | the types of a scenario file |
+//! | `script.rs` | cues, run at their time |
+//! | `sources.rs` | the files of a scenario, and their parameters |
+//! | `scenario_world.rs` | setting up scenes, crowds and queues on a server |
+//! | `text/` | from text to values, and from a wrong value back to its text |
 //! | `timed_cue.rs` | when cues run |
-//! | `validate/` | whether a scenario makes sense |
-//! | `tick_checks.rs` | what is watched during a run |
+//! | `validate/` | validation of a scenario |
+//! | `tick_checks.rs` | checks in every tick of a run |
 
 mod behaviours;
 mod builtin;

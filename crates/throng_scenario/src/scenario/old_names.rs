@@ -1,17 +1,17 @@
-//! Names that fields and variants of scenarios had before. They are still read, with a warning.
+//! Old names of fields and variants of scenarios. They are still accepted, with a warning.
 //!
-//! Each row of [`RENAMED`] belongs to a `#[serde(alias = "…")]`, which reads the old name. Serde lists it among the names that
-//! are expected; errors and the JSON Schema leave it out by this table.
+//! Each row of [`RENAMED`] belongs to a `#[serde(alias = "…")]`, which reads the old name. Serde lists it among the expected
+//! names; errors and the JSON Schema use this table to omit it.
 
 use super::text::{Outline, TextSpan};
 
-/// A type of which fields or variants were renamed.
+/// A type with renamed fields or variants.
 struct RenamedType {
-    /// Its name, as serde knows it.
+    /// Its name in serde.
     name: &'static str,
-    /// What warnings call a field or variant of it.
+    /// The word for a field or variant of it in warnings.
     noun: &'static str,
-    /// The fields of a scenario in which it stands, the innermost last.
+    /// The enclosing fields in a scenario, innermost last.
     within: &'static [&'static str],
     /// Old names and new ones.
     names: &'static [(&'static str, &'static str)],
@@ -173,7 +173,7 @@ pub(super) fn is_old_name(type_name: &str, name: &str) -> bool {
         .any(|(old, _)| *old == name)
 }
 
-/// The old names in a text, each with its place and a message that has the new name.
+/// The old names in a text, each with its place and a message that contains the new name.
 pub(super) fn old_names(outline: &Outline<'_>) -> Vec<(TextSpan, String)> {
     let is_old = |name: &str| {
         let mut names = RENAMED.iter().flat_map(|renamed| renamed.names);
@@ -208,7 +208,7 @@ mod tests {
     /// Type, old name and new name.
     type Rename = (String, String, String);
 
-    /// The renames that a source file has for serde, by the type's name for serde.
+    /// The renames that a source file declares to serde, by the type's serde name.
     fn aliases(source: &str) -> Vec<Rename> {
         let mut found = Vec::new();
         let (mut renamed, mut owner, mut old) = (None, String::new(), Vec::new());
@@ -274,7 +274,7 @@ mod tests {
             let source = entry.unwrap().path().join("src");
             collect(&source, &mut found);
         }
-        // Types that no scenario has are not in the table.
+        // Types that no scenario contains are not in the table.
         let schema = json_schema();
         found.retain(|(owner, ..)| schema["$defs"].get(owner).is_some());
         let rows = RENAMED.iter().flat_map(|renamed| {

@@ -1,14 +1,14 @@
-//! What became of players that persist, in a run with a store.
+//! Statistics of players that persist, in a run with a store.
 
 use bevy_ecs::prelude::*;
 use serde::Serialize;
 
 use throng::store::{PlayerStore, PlayerStoreStats};
 
-/// Players that are loaded, held and saved: now, and over the run. See [`PlayerStoreStats`] for what is counted.
+/// Players that are loaded, held and saved: now, and over the run. See [`PlayerStoreStats`] for the definitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PlayerStoreSummary {
-    /// Players whose record came.
+    /// Loaded players.
     pub loads: u64,
     /// Players that this server holds now, each under a lease.
     pub leases: u64,
@@ -16,33 +16,33 @@ pub struct PlayerStoreSummary {
     pub leases_lost: u64,
     /// Leases that ran out.
     pub leases_expired: u64,
-    /// Logins that were refused.
+    /// Refused logins.
     pub logins_refused: u64,
-    /// Transactions that were acknowledged.
+    /// Acknowledged transactions.
     pub transactions: u64,
     /// Players in them.
     pub saves: u64,
-    /// Players that wait to be saved now.
+    /// Players with a pending save now.
     pub unsaved: u64,
-    /// The most that waited at once.
+    /// Maximum number of pending saves.
     pub max_unsaved: u64,
-    /// Players that were to be saved and are not this server's.
+    /// Save requests for players that this server does not hold.
     pub saves_refused: u64,
-    /// Deals with a player who is not this server's.
+    /// Transactions with players that this server does not hold.
     pub transfers_refused: u64,
-    /// Attempts that the store failed.
+    /// Attempts that failed in the store.
     pub store_failures: u64,
-    /// Looks at players who are elsewhere.
+    /// Lookups of players on other nodes.
     pub look_ups: u64,
-    /// Of these, the ones that were answered at once.
+    /// Lookups answered at once.
     pub look_up_hits: u64,
-    /// Players that the store was asked for.
+    /// Players requested from the store.
     pub look_up_loads: u64,
-    /// Looks that were not answered in time, or refused.
+    /// Lookups that timed out or were refused.
     pub look_up_failures: u64,
 }
 
-/// The figures as they are now; `None` where nothing is kept.
+/// The current statistics; `None` without a store.
 pub(super) fn player_store_summary(world: &World) -> Option<PlayerStoreSummary> {
     let directory = world.get_resource::<PlayerStore>()?;
     let stats = world.get_resource::<PlayerStoreStats>()?;

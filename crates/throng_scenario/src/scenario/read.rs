@@ -1,4 +1,4 @@
-//! Reading the text of a scenario from the disk or from standard input, within a limit.
+//! Reading the text of a scenario from disk or standard input, with a size limit.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::text::{BYTE_ORDER_MARK, ScenarioError, SourceError};
 
-/// The largest scenario that is read, bytes: all its files together, with the values of parameters in them.
+/// Maximum size of a scenario in bytes: all its files together, with the values of parameters in them.
 pub const SCENARIO_BYTES_MAX: u64 = 4 << 20;
 
-/// Reads a file as text, unless it is larger than any scenario.
+/// Reads a file as text, up to the maximum size of a scenario.
 pub(super) fn read_text(path: &Path) -> Result<String, ScenarioError> {
     let failed = |source| ScenarioError::Read {
         path: path.to_owned(),
@@ -29,7 +29,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, ScenarioError> {
     read_limited(file, path)
 }
 
-/// Reads all as text, unless it is more than any scenario. `path` is what errors call it.
+/// Reads everything as text, up to the maximum size of a scenario. `path` is its name in errors.
 pub(super) fn read_limited(from: impl Read, path: &Path) -> Result<String, ScenarioError> {
     let mut bytes = Vec::new();
     let read = from.take(SCENARIO_BYTES_MAX + 1).read_to_end(&mut bytes);

@@ -1,4 +1,4 @@
-//! What a run found: the object that `--json` prints.
+//! The report of a run: the object that `--json` prints.
 
 use std::collections::BTreeMap;
 
@@ -38,14 +38,14 @@ pub struct Report {
     pub parameters: BTreeMap<String, String>,
     pub threads: usize,
     pub ticks: u64,
-    /// The tick after which the run was stopped from outside, when it was; nothing was judged then.
+    /// The tick after which the run was interrupted from outside, if it was; nothing was judged then.
     pub interrupted: Option<u64>,
     pub sim_seconds: f64,
     pub wall_seconds: f64,
     pub state_hash: String,
-    /// Without those of `start_up`, as in `systems`.
+    /// Without the ticks of `start_up`, as in `systems`.
     pub tick_ms: TickTimeSummary,
-    /// The ticks of the first second, in which caches are cold and everybody appears; `None` in a shorter run.
+    /// The ticks of the first second, in which caches are cold and all objects spawn; `None` in a shorter run.
     pub start_up: Option<StartUpSummary>,
     pub systems: BTreeMap<&'static str, SetTimeSummary>,
     pub objects: ObjectSummary,
@@ -62,26 +62,26 @@ pub struct Report {
     pub inbox: InboxSummary,
     pub outbox: OutboxSummary,
     pub overload: OverloadSummary,
-    /// In a run whose players are kept in a store.
+    /// Only in a run with a player store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PlayerStoreSummary>,
     pub memory: MemorySummary,
-    /// What was not given back, where `NoLeaks` is expected.
+    /// The leak check, if `NoLeaks` is expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaks: Option<LeakSummary>,
-    /// What the run was like from tick to tick, where somebody asked for it.
+    /// The record of the run, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<Box<RunRecord>>,
     pub expectations: Vec<ExpectationResult>,
     /// How often cues ran.
     pub script_cues_run: u64,
-    /// How often cues from outside ran. If any did, another run of the scenario and seed is not the same.
+    /// How often external actions ran. If any did, another run of the scenario and seed is not the same.
     #[serde(skip_serializing_if = "is_zero")]
     pub script_cues_from_outside: u64,
     pub script_fault_count: u64,
-    /// Cues that could not do what they say: where they stand, and why, the first time.
+    /// Cues that could not do their action: their location, and the reason of the first failure.
     pub script_faults: Vec<String>,
-    /// Cues that never ran, or were about nobody whenever they did, where they stand. Of a run that ended early only the latter.
+    /// Cues that never ran, or never affected an object, with their location. After an interrupted run only the latter.
     pub script_idle_cues: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ pub struct SetTimeSummary {
     pub max_ms: f64,
 }
 
-/// Objects at the end, and the most that there were.
+/// Objects at the end, and their maximum.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ObjectSummary {
@@ -129,7 +129,7 @@ pub struct ObjectSummary {
     pub peak: u64,
 }
 
-/// Sessions: open at the end, the most open at once, and what was counted of them over the run.
+/// Sessions: open at the end, the maximum, and the counters of the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ClientSummary {
@@ -139,43 +139,43 @@ pub struct ClientSummary {
     pub logins: u64,
     pub logouts: u64,
     pub refused: u64,
-    /// Simulated seconds for which clients with a mirror were there, all added up.
+    /// Simulated seconds during which clients with a mirror were connected, summed up.
     pub mirror_seconds: f64,
 }
 
-/// What befell sessions: over the run, and what is so now.
+/// Connection and login queue counters: over the run, and current values.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct SessionSummary {
-    /// Players that stand in the line for a place.
+    /// Players in the login queue.
     pub in_line: u64,
-    /// The most that stood in it after a tick.
+    /// The maximum length of the login queue after a tick.
     pub max_in_line: u64,
-    /// Places in it that clients were told.
+    /// Queue positions sent to clients.
     pub places_told: u64,
-    /// The most players let in within a tick.
+    /// Maximum number of players admitted within a tick.
     pub max_admitted: u64,
     pub links_lost: u64,
-    /// Players whose line is down and whose object is kept.
+    /// Players whose connection is lost and whose object is kept.
     pub link_dead: u64,
-    /// Sessions that went on over another connection.
+    /// Sessions resumed over another connection.
     pub resumed: u64,
-    /// Of these the ones of clients with a mirror that did so by their token, and were told so.
+    /// The part of them by token, by clients with a mirror that received the confirmation.
     pub resumed_by_token: u64,
-    /// Players that control what is no player's own object.
+    /// Players that control an object other than a player's own.
     pub possessing: u64,
-    /// Players that watch others.
+    /// Spectators.
     pub watching: u64,
-    /// Clients with a mirror that were told why their session ended, once an end.
+    /// Session ends for which clients with a mirror got the close reason, once per end.
     pub ends_told: u64,
     pub addresses_banned: u64,
     pub bad_messages: u64,
     pub late_inputs: u64,
-    /// Why sessions ended, those included that never had a player.
+    /// Reasons of ended sessions, including those that never had a player.
     pub ended: SessionEndCounts,
 }
 
-/// Path requests and their answers.
+/// Path requests and their replies.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct PathSummary {
@@ -183,12 +183,12 @@ pub struct PathSummary {
     pub found: u64,
     pub unreachable: u64,
     pub blocked: u64,
-    /// Of the blocked ones, those that start on a blocked tile.
+    /// The blocked ones that start on a blocked tile.
     pub blocked_at_start: u64,
-    /// Of the blocked ones, those whose goal is blocked and whose start is free.
+    /// The blocked ones whose goal is blocked and whose start is free.
     pub blocked_at_goal: u64,
     pub out_of_bounds: u64,
-    /// Of those out of bounds, the ones in a scene without a map.
+    /// The out-of-bounds ones in a scene without a map.
     pub without_map: u64,
     pub capped: u64,
     pub cancelled: u64,
@@ -198,22 +198,22 @@ pub struct PathSummary {
     pub p99_us: f64,
 }
 
-/// What was made of maps beside the ticks, for paths to be searched on.
+/// Search data built in the background.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct BuildSummary {
     pub adopted: u64,
-    /// Of these, the ones that began with what a map's file holds.
+    /// Builds that started from the data of a map file.
     pub loaded: u64,
-    /// Builds that were waited for between two ticks, and for how long; no tick's time holds it. In real time none is.
+    /// Builds for which the run waited between two ticks, and the time; it is in no tick's time. In real time there are none.
     pub waited: u64,
     pub waited_ms: f64,
-    /// Builds that were adopted later than they were due, and by how many ticks all together; in real time only.
+    /// Builds that were adopted late, and by how many ticks in all; in real time only.
     pub late: u64,
     pub late_ticks: u64,
 }
 
-/// Links between viewers and what they see: how many there are at the end, and what was counted over the run.
+/// View links: the current number, and the counters of the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ViewSummary {
@@ -227,21 +227,21 @@ pub struct ViewSummary {
     pub max_list: usize,
 }
 
-/// What clients were sent.
+/// Messages sent to clients.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct SyncSummary {
     pub attributes_dirty: u64,
-    /// Values that their encoding could not hold, and that clients learn as the nearest that it can.
+    /// Values that their encoding cannot represent, and that clients receive as the nearest one.
     pub attributes_clamped: u64,
     pub deltas: u64,
     pub snapshots: u64,
     pub despawns: u64,
     pub moves: u64,
-    /// Messages about objects that need not be in sight: parties, the scene.
+    /// Messages about objects that may be out of view: parties, the scene.
     pub remotes: u64,
     pub announces: u64,
-    /// Motions that the byte budget made wait, once a tick that they waited.
+    /// Motions delayed by the byte budget, counted once per tick of delay.
     pub postponed: u64,
     /// Pairs of a client and an object that it knows, at the end.
     pub links: u64,
@@ -254,7 +254,7 @@ pub struct SyncSummary {
     pub bytes_per_client_s: f64,
 }
 
-/// The bytes of each kind of messages, without headers.
+/// The bytes by kind of message, without headers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct MessageBytes {
@@ -266,7 +266,7 @@ pub struct MessageBytes {
     pub announces: u64,
 }
 
-/// Parties, all modes together and each mode by itself.
+/// Parties, of all modes and by mode.
 #[derive(Clone, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct MatchmakingSummary {
@@ -301,7 +301,7 @@ pub struct ModeSummary {
     pub max_wait_s: f64,
 }
 
-/// Messages that clients sent, over the run.
+/// Messages from clients, over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct InboxSummary {
@@ -312,7 +312,7 @@ pub struct InboxSummary {
     pub max_lag_ms: f64,
 }
 
-/// Packets that left for clients, over the run.
+/// Packets to clients, over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct OutboxSummary {
@@ -322,16 +322,16 @@ pub struct OutboxSummary {
     pub dropped: u64,
 }
 
-/// What was given up because ticks took too long: the level now, the highest of the run, and for how many ticks each thing was
-/// given up. Levels are 0 for none, 1 updates, 2 enters and paths, 3 logins, 4 time.
+/// Overload: the current level, the highest of the run, and the number of ticks of each measure. Levels are 0 for none, 1
+/// updates, 2 enters and paths, 3 logins, 4 time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct OverloadSummary {
     pub level: u64,
     pub max_level: u64,
-    /// The mean of what a tick cost over what it may.
+    /// The mean of a tick's cost over its budget.
     pub load: f64,
-    /// How fast simulated time is to pass, in percent of real time.
+    /// The target speed of simulated time, in percent of real time.
     pub time_percent: u64,
     pub rises: u64,
     pub falls: u64,
@@ -339,29 +339,29 @@ pub struct OverloadSummary {
     pub deferred_ticks: u64,
     pub refused_ticks: u64,
     pub dilated_ticks: u64,
-    /// Players that stand in the line for a place.
+    /// Players in the login queue.
     pub in_line: u64,
-    /// Requests for paths that wait.
+    /// Pending path requests.
     pub paths_waiting: u64,
 }
 
-/// An expectation and what was found.
+/// An expectation and its result.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExpectationResult {
-    /// The expectation in words.
+    /// The expectation as text.
     pub text: String,
     /// Whether it holds; `None` when nothing was judged, for which `verdict` has the reason.
     pub holds: Option<bool>,
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
-    /// What was found beside what is allowed, for those that are about one number.
+    /// The figure and its limit, for an expectation that is about one number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<Margin>,
 }
 
-/// What became of an expectation.
+/// The verdict on an expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -371,9 +371,9 @@ pub enum Verdict {
     Failed,
     /// There was nothing to judge, which is no pass.
     NotExercised,
-    /// Nobody asked for it: it is about wall time, or the run was interrupted.
+    /// It was not judged: it is about wall time, or the run was interrupted.
     NotJudged,
-    /// It is about wall time, nobody asked for it, and it would not hold.
+    /// It is about wall time, was not judged, and would fail.
     SlowHere,
 }
 
@@ -386,7 +386,7 @@ impl Verdict {
 }
 
 impl Report {
-    /// Whether nothing that was expected is broken or was not exercised, and the run was not interrupted.
+    /// Whether no expectation failed or was not exercised, and the run was not interrupted.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         let fails = self
@@ -443,7 +443,7 @@ pub(super) fn tick_times(
     )
 }
 
-/// The times of the ticks so far, as those of the start; whoever counts on has to forget them.
+/// The times of the ticks so far, as those of the start; the caller has to reset them before it continues.
 pub(super) fn start_up(timings: &TickTimings, ticks: u64) -> StartUpSummary {
     let tick = timings.tick();
     StartUpSummary {
@@ -469,7 +469,7 @@ pub(super) fn clients(world: &World, mirror_seconds: f64) -> ClientSummary {
 pub(super) fn sessions(world: &World) -> SessionSummary {
     let stats = world.resource::<SessionStats>();
     let sessions = world.resource::<Sessions>();
-    // A player's own object may follow another, too, and is neither possessed nor watched through.
+    // A player's own object may follow another, too; it is neither possessed nor a spectator's.
     let mut others: Vec<Entity> = sessions
         .iter()
         .filter_map(|(_, session)| session.controlled_entity)
@@ -548,7 +548,7 @@ pub(super) fn views(world: &World, cap: u16) -> ViewSummary {
     }
 }
 
-/// `client_seconds` is how long clients were there, all added up.
+/// `client_seconds` is the time during which clients were connected, summed up.
 pub(super) fn sync(world: &World, client_seconds: f64) -> SyncSummary {
     let SyncStats {
         attributes_dirty,

@@ -1,4 +1,4 @@
-//! Playing a scenario: set up, tick by tick, to rest, judged.
+//! Runs a scenario: set up, ticks, rest, judgement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -37,59 +37,59 @@ use throng::sim::clock::Stopwatch;
 use throng::sim::{AfterTick, HashAppExt, Overload, SimSystems, TickTimings};
 use throng::world::Scenes;
 
-/// Ticks in which a run comes to rest at the latest.
+/// Maximum number of ticks in which a run comes to rest.
 const REST_TICKS_MAX: u64 = 4000;
 
-/// Ticks beyond a heartbeat in which clients come to hold what the server holds.
+/// Ticks in addition to a heartbeat until clients have the server's state.
 const SETTLE_TICKS: u64 = 8;
 
-/// Ticks after everybody has left in which what was kept for them is given back.
+/// Ticks after all have left until their state is freed.
 const LEAK_CHECK_DELAY_TICKS: u64 = 256;
 
-/// Simulated seconds of start-up, whose ticks are timed by themselves.
+/// Simulated seconds of start-up, whose ticks are timed separately.
 const START_UP_S: f64 = 1.0;
 
-/// How a scenario is to be played.
+/// Options of a run.
 #[derive(Default)]
 pub struct RunOptions {
-    /// In place of the scenario's seed.
+    /// Replaces the scenario's seed.
     pub seed: Option<u64>,
-    /// In place of the first scene's map, with what the event log is to call it.
+    /// Replaces the first scene's map; with its name in the event log.
     pub map: Option<(String, TileMap)>,
-    /// In place of the scenario's duration.
+    /// Replaces the scenario's duration.
     pub ticks: Option<u64>,
-    /// On how many threads; 0 counts as 1.
+    /// Number of threads; 0 counts as 1.
     pub threads: usize,
-    /// Where events go.
+    /// The event log's output.
     pub events: Option<Box<dyn Write + Send + Sync>>,
-    /// How fast ticks follow each other; what is left to do at the end, until all is at rest, is done as fast as possible.
+    /// The pace of ticks; the work at the end, until all is at rest, runs as fast as possible.
     pub pace: Pace,
-    /// A line in the events for every object's position and tick.
+    /// Adds a line to the event log for every object's position and tick.
     pub positions: bool,
-    /// Where `TICK HASH` goes, a line a tick.
+    /// The output of `TICK HASH`, a line per tick.
     pub hashes: Option<Box<dyn Write>>,
-    /// Where every packet goes as it was sent, up to the last tick; clients that receive none (the `clients` share of a
-    /// crowd) have none there. [`read_capture`](throng::outbox::read_capture) reads it back.
+    /// The output of every sent packet, up to the last tick; clients that receive none (see the `clients` share of a crowd) have
+    /// none there. [`read_capture`](throng::outbox::read_capture) reads it.
     pub capture: Option<Box<dyn Write + Send + Sync>>,
-    /// Whether the report is to hold what each part of the run was like: [`Report::record`].
+    /// Whether the report contains a record of the run: [`Report::record`].
     pub record: bool,
-    /// Where the figures of every tick go, a line a tick, columns as in [`SAMPLE_COLUMNS`](super::record::SAMPLE_COLUMNS).
+    /// The output of the figures of every tick, a line per tick, with the columns of [`SAMPLE_COLUMNS`](super::record::SAMPLE_COLUMNS).
     pub csv: Option<Box<dyn Write>>,
     /// Which expectations on wall time are judged.
     pub timing_checks: TimingChecks,
-    /// Tells what memory the process has, for the report ([`process_memory`](throng::memory::process_memory)); without it that is
-    /// not known.
+    /// Returns the memory of the process, for the report ([`process_memory`](throng::memory::process_memory)); without it the
+    /// memory is unknown.
     pub memory: Option<fn() -> Option<ProcessMemory>>,
-    /// Whether clients come from outside, by a transport that `configure` adds: nobody can foresee the tokens of the run's sessions
-    /// then. Otherwise they follow from the seed, so that packets are the same in every run.
+    /// Whether clients come from outside, by a transport that `configure` adds: then the tokens of the run's sessions are
+    /// unpredictable. Otherwise they follow from the seed, so that packets are the same in every run.
     pub has_external_clients: bool,
     /// Changes the app before it starts.
     pub configure: Vec<Box<dyn FnOnce(&mut App)>>,
-    /// Called with the world when all is judged, before it goes: for what has to be closed.
+    /// Called with the world after the judgement, before it is dropped: for resources that have to be closed.
     pub at_end: Vec<Box<dyn FnOnce(&mut World)>>,
 }
 
-/// A scenario that plays.
+/// A running scenario.
 pub struct ScenarioRun {
     server: Server,
     loaded: LoadedScenario,
@@ -101,18 +101,18 @@ pub struct ScenarioRun {
     memory_before: MemoryBaseline,
     tracks_leaks: bool,
     start_up: Option<StartUpSummary>,
-    /// When the report is needed as it is then, and what it was.
+    /// Ticks at which a snapshot of the report is needed, and the snapshots.
     snapshot_ticks: BTreeSet<u64>,
     snapshots: BTreeMap<u64, Value>,
     hashes: Option<Box<dyn Write>>,
     capture: Option<PacketLog>,
     recorder: Option<Recorder>,
-    /// Whether the report is to hold what was recorded.
+    /// Whether the report contains the record.
     is_recorded: bool,
     clock: Stopwatch,
     peak_objects: u64,
     client_ticks: u64,
-    /// Cues from outside that ran before the script ended.
+    /// External actions that ran before the script ended.
     actions_before_end: u64,
     seed: u64,
     at_end: Vec<Box<dyn FnOnce(&mut World)>>,
@@ -129,16 +129,16 @@ fn set_sink(world: &mut World, capture: Option<&PacketLog>) {
 }
 
 impl ScenarioRun {
-    /// Builds the server, checks the scenario against what it knows, reads the maps, and puts everything in place. No tick
-    /// has run after it.
+    /// Builds the server, validates the scenario against its registries, loads the maps, and sets everything up. No tick has run
+    /// after it.
     ///
     /// # Errors
-    /// [`ScenarioError`] with the place of what is wrong.
+    /// [`ScenarioError`] with the place of the error.
     pub fn new(loaded: LoadedScenario, options: RunOptions) -> Result<Self, ScenarioError> {
         let scenario = &loaded.scenario;
         let memory_before = MemoryBaseline::now(options.memory.and_then(|read| read()));
         let seed = options.seed.unwrap_or(scenario.seed);
-        // With a rate beyond the limits there is no server; it is refused below, when the app has told its behaviours.
+        // A rate beyond the limits makes no server; it is refused below, after the app has registered its behaviours.
         let is_possible = (1.0..=TICK_HZ_MAX).contains(&scenario.tick_hz);
         let tick_hz = if is_possible { scenario.tick_hz } else { 1.0 };
         let mut builder = Server::builder()
@@ -219,13 +219,13 @@ impl ScenarioRun {
         self.ticks
     }
 
-    /// On how many threads it plays.
+    /// The number of threads.
     #[must_use]
     pub const fn threads(&self) -> usize {
         self.threads
     }
 
-    /// What is allowed and probably not meant: areas that reach beyond the map of their scene.
+    /// Warnings: areas that reach beyond the map of their scene.
     #[must_use]
     pub fn warnings(&self) -> &[SourceError] {
         &self.warnings
@@ -243,12 +243,12 @@ impl ScenarioRun {
         &self.loaded.scenario.name
     }
 
-    /// The server, to look at.
+    /// Read access to the server.
     pub const fn server(&mut self) -> &mut Server {
         &mut self.server
     }
 
-    /// Does the next tick; `false` when there was none left.
+    /// Runs the next tick; `false` when none is left.
     ///
     /// # Errors
     /// When the hashes cannot be written.
@@ -295,12 +295,12 @@ impl ScenarioRun {
         Ok(true)
     }
 
-    /// Takes a cue from outside: an action as a script has it, as `Block(rect_tiles: (4, 5, 6, 7))`. It runs in the next tick,
-    /// behind the script's own cues. After that the run is not the one of its scenario and seed any more, and its report says
-    /// so. O(scenario).
+    /// Queues an external action, written as in a script: `Block(rect_tiles: (4, 5, 6, 7))`. It runs in the next tick, after the
+    /// script's own cues. From then on the run is not determined by its scenario and seed any more, and its report says so.
+    /// O(scenario).
     ///
     /// # Errors
-    /// What is wrong with it, in words; nothing happens then. Its tags, scenes and modes are the scenario's.
+    /// The error as text; nothing happens then. Its tags, scenes and modes are those of the scenario.
     pub fn enqueue_action(&mut self, text: &str) -> Result<(), String> {
         let world = self.server.world_mut();
         let behaviours = world.resource::<Behaviours>();
@@ -310,20 +310,20 @@ impl ScenarioRun {
         script.external.enqueue(text, action)
     }
 
-    /// How many cues from outside ran.
+    /// How many external actions ran.
     #[must_use]
     pub fn external_action_count(&self) -> u64 {
         let script = self.server.world().get_resource::<ScenarioScript>();
         script.map_or(self.actions_before_end, |script| script.external.run_count)
     }
 
-    /// What came of cues from outside since the last time: of the last [`EXTERNAL_ACTIONS_MAX`](super::EXTERNAL_ACTIONS_MAX).
+    /// The outcomes of external actions since the last call: at most the last [`EXTERNAL_ACTIONS_MAX`](super::EXTERNAL_ACTIONS_MAX).
     pub fn take_action_results(&mut self) -> Vec<ExternalActionResult> {
         let script = self.server.world_mut().get_resource_mut::<ScenarioScript>();
         script.map_or_else(Vec::new, |mut script| script.external.take_results())
     }
 
-    /// Ends the run here: takes the figures, lets everything come to rest, and judges the expectations.
+    /// Ends the run here: takes the figures, stops all activity, and judges the expectations.
     ///
     /// # Errors
     /// When events, hashes or packets could not be written.
@@ -351,7 +351,7 @@ impl ScenarioRun {
         report
     }
 
-    /// Ends the run without a report; what is to be closed at its end is.
+    /// Ends the run without a report, and closes what has to be closed.
     pub fn close(mut self) {
         let world = self.server.world_mut();
         self.at_end.into_iter().for_each(|end| end(world));
@@ -408,7 +408,7 @@ impl ScenarioRun {
         Ok(report)
     }
 
-    /// The report as of now, without a judgement.
+    /// The current report, without a judgement.
     fn snapshot_report(&mut self) -> Report {
         let wall_seconds = self.clock.elapsed().as_secs_f64();
         let state_hash = format!("{:016x}", self.server.state_hash());
@@ -480,13 +480,13 @@ impl ScenarioRun {
         }
     }
 
-    /// Where a cue stands: file, line and column.
+    /// The location of a cue: file, line and column.
     fn cue_location(&self, cue: usize) -> String {
         let place = ValuePath::root().field("script").item(cue).field("run");
         format_location(&self.loaded.locate_error(ValidationError::new(place, "")))
     }
 
-    /// The cues that did nothing, each with its place.
+    /// The cues without effect, each with its location.
     fn cues_without_effect(&self) -> Vec<String> {
         let scenario = &self.loaded.scenario;
         let is_whole = self.tick() as f64 >= (scenario.duration_s * scenario.tick_hz).round();
@@ -515,7 +515,7 @@ impl ScenarioRun {
             .collect()
     }
 
-    /// What the script could not do, each with the place of its cue.
+    /// The faults of the script, each with the location of its cue.
     fn script_errors(&self) -> Vec<String> {
         let (faults, _) = self.server.world().resource::<ScenarioScript>().errors();
         let told = |fault: &ScriptError| {
@@ -537,7 +537,7 @@ impl ScenarioRun {
         faults.iter().map(told).collect()
     }
 
-    /// Nobody does anything any more; ticks until nothing is left to do. Whether that was reached; `None` when it was
+    /// Stops all activity, and runs ticks until nothing is left to do. Returns whether that was reached; `None` when it was
     /// interrupted.
     fn run_until_idle(&mut self, is_interrupted: impl Fn() -> bool) -> Option<bool> {
         self.server.set_pace(Pace::AsFastAsPossible);
@@ -548,7 +548,7 @@ impl ScenarioRun {
             if is_interrupted() {
                 return None;
             }
-            // Every time, since searches that were waiting still give paths.
+            // Repeated in every tick, since pending searches still produce paths.
             halt_crowds(self.server.world_mut());
             self.server.step(1);
             if !checks::is_idle(self.server.world()) {
@@ -560,7 +560,7 @@ impl ScenarioRun {
         Some(false)
     }
 
-    /// The script runs no further, and what is watched ends: what is there stays, and goes on.
+    /// Stops the script and the checks; existing objects go on.
     pub fn stop_script(&mut self) {
         self.actions_before_end = self.external_action_count();
         let world = self.server.world_mut();
@@ -570,11 +570,11 @@ impl ScenarioRun {
         )]
         world.remove_resource::<ScenarioScript>();
         world.resource_mut::<TickChecks>().stop();
-        // Who rests is not idle.
+        // Resting clients are not idle.
         world.resource_mut::<SessionSettings>().idle_timeout_s = 0.0;
     }
 
-    /// How often the time in which clients learn something is doubled now.
+    /// Doubles the time in which clients receive updates.
     fn update_stretch(&self) -> u8 {
         self.server
             .world()
@@ -587,7 +587,7 @@ fn format_location(mistake: &SourceError) -> String {
     format!("{}:{}:{}", mistake.file(), mistake.line, mistake.column)
 }
 
-/// A recorder that has seen how the run begins.
+/// A recorder that has seen the start of the run.
 fn start_recorder(
     loaded: &LoadedScenario,
     world: &World,
@@ -610,7 +610,7 @@ fn start_recorder(
 }
 
 fn add_script(app: &mut App) {
-    // A run that comes to rest leaves battles as they are.
+    // A run that comes to rest leaves matches as they are.
     app.configure_sets(
         FixedUpdate,
         InstanceSystems.run_if(resource_exists::<ScenarioScript>),
@@ -650,7 +650,7 @@ fn add_script(app: &mut App) {
 }
 
 fn add_events(app: &mut App, log: EventLog) {
-    // Each part is logged behind the set in which it happened, so that the file is in the order of the tick.
+    // Each part is logged after the set in which it happened, so that the file follows the order of the tick.
     let is_open = resource_exists::<EventLog>;
     app.insert_resource(log).add_systems(
         FixedUpdate,

@@ -1,4 +1,4 @@
-//! A scenario's scenes, crowds and queues, put on a server.
+//! Sets up a scenario's scenes, crowds and queues on a server.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use throng::world::{
     GuildId, KindId, Object, ObjectKinds, SceneSpec, SimScene, TeamId, WorldError, open_scene,
 };
 
-/// What a running scenario keeps of its file: names of scenes, and maps that were read before the first tick.
+/// The state that a running scenario keeps of its file: names of scenes, and maps that were loaded before the first tick.
 #[derive(Resource, Debug)]
 pub(super) struct ScenarioWorld {
     pub scenario: Scenario,
@@ -39,16 +39,16 @@ pub(super) struct ScenarioWorld {
     scenes: Vec<OpenedScene>,
     /// How many times a scene was opened, copies not counted.
     open_count: u64,
-    /// Every map that the scenario can ever open, so that no tick waits for a file. Scenes with the same map share it.
+    /// Every map that the scenario can open, so that no tick waits for a file. Scenes with the same map share it.
     maps: Vec<ScenarioMap>,
 }
 
-/// What a map that stands in for the first scene's changes, and what is to be said of the maps.
+/// The changes that follow from a replaced map of the first scene, and the warnings about maps.
 #[derive(Debug)]
 pub(super) struct MapSubstitute {
-    /// What areas in metres are multiplied by in the first scene.
+    /// The factor for areas in metres in the first scene.
     scale: Vec2,
-    /// The script with its edits of that scene in the tiles of the map that stands in.
+    /// The script, with its edits of that scene converted to the tiles of the replacement map.
     pub script: Vec<Cue>,
     /// Areas that reach beyond their maps.
     pub warnings: Vec<ValidationError>,
@@ -65,26 +65,26 @@ struct ScenarioMap {
 struct OpenedScene {
     name: String,
     entity: Entity,
-    /// What areas in metres are multiplied by, where another map stands in for the scene's own.
+    /// The factor for areas in metres, if another map replaces the scene's own.
     scale: Vec2,
     caps: ViewCaps,
     map: String,
     /// Cells of its interest grid.
     cells: u64,
-    /// Its copies, and nothing else, have the same number.
+    /// Only its copies have the same number.
     open_number: u64,
 }
 
-/// Why a scene or a crowd of a scenario cannot be put on the server.
+/// Why a scene or a crowd of a scenario cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ScenarioWorldError {
-    /// A scene that is not open, or not any more.
+    /// A scene that is not open.
     #[error("scene `{0}` is not open")]
     NotOpen(String),
-    /// A scene whose map was not read before the run.
+    /// A scene whose map was not loaded before the run.
     #[error("scene `{0}` has no map")]
     NoMap(String),
-    /// A scene whose grid cannot be laid over its map, or a behaviour that is none.
+    /// A scene whose grid does not fit its map, or an invalid behaviour.
     #[error(transparent)]
     Invalid(#[from] ValidationError),
     /// The grids of all open scenes would take too much memory.
@@ -95,13 +95,13 @@ pub(super) enum ScenarioWorldError {
         /// With the scene that was to open.
         cells: u64,
     },
-    /// What the world refuses.
+    /// An error of the world.
     #[error(transparent)]
     World(#[from] WorldError),
 }
 
 impl ScenarioWorld {
-    /// Reads all maps. `instead` stands in for the first scene's.
+    /// Loads all maps. `instead` replaces the first scene's.
     pub fn prepare(
         loaded: &LoadedScenario,
         instead: Option<(String, TileMap)>,
@@ -131,8 +131,8 @@ impl ScenarioWorld {
                 (Some((_, map)), Some(first)) if first.map == scene.map => {
                     loaded.locate_result(check_grid(scene, &place, map.rect()))?;
                     if first.name == scene.name {
-                        // Its edits are scaled with its areas. Those of other scenes that get the map are not, and are
-                        // told when their time comes and they do not fit.
+                        // Its edits are scaled with its areas. Edits of other scenes with this map are not; they are reported as
+                        // faults at their time if they do not fit.
                         let scaled = with_scaled_edits(&loaded.scenario, size, map.rect());
                         loaded.locate_result(check_edits(&scaled, scene, map.rect()))?;
                     }
@@ -142,7 +142,7 @@ impl ScenarioWorld {
                     loaded.locate_result(check_edits(&loaded.scenario, scene, size))?;
                 }
             }
-            // Areas are scaled with a map that stands in, so what reaches beyond the one does so with the other.
+            // Areas are scaled with a replacement map, so an area that is beyond one map is beyond the other.
             warnings.extend(areas_outside_map(&loaded.scenario, scene, size, behaviours));
         }
         let mut stand_in = MapSubstitute {
@@ -158,7 +158,7 @@ impl ScenarioWorld {
                 let scaled = with_scaled_edits(&loaded.scenario, own.map.rect(), map.rect());
                 stand_in.script = scaled.script;
             }
-            // In front, so that it is found first; scenes that open later with the same source get it too.
+            // In front, so that it is found first; scenes that open later with the same source use it too.
             maps.insert(
                 0,
                 ScenarioMap {
@@ -221,7 +221,7 @@ impl ScenarioWorld {
         Ok(open.map(|opened| opened.entity).collect())
     }
 
-    /// Puts into the state hash what names of scenes mean, and what is made of those who come to them.
+    /// Adds to the state hash the meaning of scene names, and the settings of viewers that enter the scenes.
     pub fn hash(&self, world: &World, hasher: &mut StateHasher) {
         for opened in &self.scenes {
             let scene = world.get::<SimScene>(opened.entity);
@@ -235,7 +235,7 @@ impl ScenarioWorld {
         }
     }
 
-    /// What the event log calls the map of a scene: its file, or the sort of map that was generated.
+    /// The name of a scene's map in the event log: its file, or the generator.
     pub fn map_name(&self, scene: Entity) -> Option<&str> {
         self.scenes
             .iter()
@@ -257,7 +257,7 @@ impl ScenarioWorld {
         area_in_metres(area, scale, size_m)
     }
 
-    /// What areas in metres are multiplied by in a scene, and its size.
+    /// The factor for areas in metres in a scene, and its size.
     fn scale_and_size(&self, world: &World, scene: Entity) -> (Vec2, Vec2) {
         let opened = self.scenes.iter().find(|opened| opened.entity == scene);
         let map = world.get::<SceneMap>(scene);
@@ -270,7 +270,7 @@ impl ScenarioWorld {
     /// A behaviour with its areas in metres and its kinds resolved.
     ///
     /// # Errors
-    /// [`ScenarioWorldError::Invalid`] for one that validation would have refused.
+    /// [`ScenarioWorldError::Invalid`] for one that validation refuses.
     pub fn resolve_behaviour(
         &self,
         world: &World,
@@ -289,7 +289,7 @@ impl ScenarioWorld {
     }
 }
 
-/// What reports call a map.
+/// The name of a map in reports.
 fn map_source_name(source: &MapSource) -> String {
     match source {
         MapSource::File(path) => path.display().to_string(),
@@ -304,7 +304,7 @@ fn map_source_name(source: &MapSource) -> String {
     }
 }
 
-/// The kind of this name; validation has seen to it that there is one.
+/// The kind with this name; validation guarantees that it exists.
 fn kind_id(world: &World, name: &str) -> KindId {
     world
         .resource::<ObjectKinds>()
@@ -312,14 +312,14 @@ fn kind_id(world: &World, name: &str) -> KindId {
         .unwrap_or_default()
 }
 
-/// Players of crowds are known by name, unless whoever runs the scenario has another hook.
+/// Players of crowds are authenticated by name, unless the caller has another hook.
 pub(super) fn add_authentication(app: &mut App) {
     let world = app.world_mut();
     let authenticator = world.get_resource_or_init::<CrowdAuthenticator>().clone();
     world.insert_resource(Authentication::new(authenticator));
 }
 
-/// Puts everything that is there from the start on the server. Gives the script as it is to be run, and warnings.
+/// Sets up the initial state of the server. Returns the script to run, and warnings.
 pub(super) fn set_up(
     world: &mut World,
     loaded: &LoadedScenario,
@@ -347,11 +347,11 @@ pub(super) fn set_up(
     world.insert_resource(settings.inbox.clone());
     let mut overload = settings.overload.clone();
     if overload.measure == LoadMeasure::Auto {
-        // At any pace a run is the same.
+        // A run is the same at any pace.
         overload.measure = LoadMeasure::Off;
     }
     world.insert_resource(overload);
-    // What clients are told is the same in every run.
+    // The messages to clients are the same in every run.
     let seed = world.resource::<RandomStreams>().seed();
     world.insert_resource(SessionKey::seeded(seed));
     world.insert_resource(settings.session.clone());
@@ -393,8 +393,7 @@ pub(super) fn set_up(
     Ok(stand_in)
 }
 
-/// Registers the scenario's own attributes with an app that is not started yet. What cannot be registered is refused when
-/// the scenario is checked.
+/// Registers the scenario's own attributes with an app that is not started yet. Invalid attributes were refused by validation.
 pub(super) fn register_attributes(app: &mut App, attributes: &[schema::ScenarioAttribute]) {
     for attribute in attributes.iter().take(CUSTOM_ATTRIBUTES_MAX) {
         let (min, max) = attribute.bounds();
@@ -484,14 +483,14 @@ fn open_copy(
             cells: others + cells,
         });
     }
-    // Observers of scenes run here, and may read the stage.
+    // Observers of scenes run here, and may read this resource.
     let entity = open_scene(world, spec, (map, interest, Weather::default()))?;
     let caps = ViewCaps {
         players: scene.view_cap,
         npcs: scene.npc_cap,
         things: scene.thing_cap,
     };
-    // A name that opens again has only one open scene at a time worth finding; battles would pile up otherwise.
+    // Only one open scene per name needs to be found; match scenes would pile up otherwise.
     let opened = world.resource::<ScenarioWorld>().scenes.iter();
     let closed: Vec<Entity> = opened
         .map(|opened| opened.entity)
@@ -514,12 +513,12 @@ fn open_copy(
     Ok(entity)
 }
 
-/// The scene that an object is in.
+/// The scene of an object.
 pub(super) fn scene_of(world: &World, entity: Entity) -> Option<Entity> {
     world.get::<Object>(entity).map(Object::scene_entity)
 }
 
-/// Whoever of these is in the scene sees as many as the scene says; caps are a scene's, and do not travel.
+/// Applies the scene's view caps to those of these objects that are in it; caps belong to a scene.
 pub(super) fn set_view_caps(world: &mut World, scene: Entity, arrived: &[Entity]) {
     let Some(caps) = world.resource::<ScenarioWorld>().caps(scene) else {
         return;
@@ -587,7 +586,7 @@ pub(super) fn spawn_crowd(
 
 impl MemoryUse for ScenarioWorld {
     fn heap_bytes(&self) -> usize {
-        // What a scene shares is counted with the scenes' maps.
+        // Memory that a scene shares is counted with the scenes' maps.
         let own = self.maps.iter().map(|of| &of.map);
         let own = own.filter(|map| Arc::strong_count(map) == 1);
         own.map(|map| size_of::<TileMap>() + map.memory().total_bytes())

@@ -1,4 +1,4 @@
-//! The script in the tick: cues run when their time has come, in the order of the file.
+//! The script in the tick: cues run at their time, in the order of the file.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -27,18 +27,18 @@ use throng::world::{Object, ObjectRef, PartyId, Position, TeamId, close_scene};
 #[derive(Resource, Debug, Default)]
 pub struct ScenarioScript {
     cues: Vec<TimedCue>,
-    /// What came of each of them.
+    /// The outcome of each cue.
     cue_counts: Vec<CueCounts>,
-    /// What could not be done, and why; the run goes on.
+    /// Faults; the run goes on after them.
     errors: ScriptErrors,
     pub(super) external: ExternalActions,
 }
 
-/// How often a cue ran, and about how many objects in all.
+/// How often a cue ran, and the number of affected objects in all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CueCounts {
     pub run_count: u64,
-    /// `None` for one that is about no objects.
+    /// `None` for a cue that affects no objects.
     pub object_count: Option<u64>,
 }
 
@@ -53,12 +53,12 @@ impl ScenarioScript {
         }
     }
 
-    /// Puts into the state hash when each cue runs next.
+    /// Adds to the state hash when each cue runs next.
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
         self.cues.iter().for_each(|cue| cue.hash(hasher));
     }
 
-    /// What could not be done: the first few faults, and how many there were in all.
+    /// The first few faults, and the number of all.
     #[must_use]
     pub fn errors(&self) -> (&[ScriptError], u64) {
         self.errors.all()
@@ -70,18 +70,18 @@ impl ScenarioScript {
         self.errors.cues_run
     }
 
-    /// What came of each cue, in their order.
+    /// The outcome of each cue, in their order.
     pub(super) fn cue_counts(&self) -> &[CueCounts] {
         &self.cue_counts
     }
 
-    /// Takes note of something that no cue did.
+    /// Records a fault that belongs to no cue.
     pub(super) fn add_error(&mut self, tick: u64, what: String) {
         self.errors.add(None, tick, what);
     }
 }
 
-/// Runs the cues that are due.
+/// Runs the scheduled cues.
 pub(super) fn run_script(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     // Actions run hooks and cues of the game, which may read the script: the list of cues is moved out, and not the resource.
@@ -117,7 +117,7 @@ fn script_mut(world: &mut World) -> Mut<'_, ScenarioScript> {
     world.resource_mut::<ScenarioScript>()
 }
 
-/// Does what an action says: about how many objects, if it is about any, and what it could not do.
+/// Runs an action; returns the number of affected objects, if it affects any, and the fault.
 fn run_action(world: &mut World, action: &Action) -> (Option<u64>, Option<String>) {
     let chosen = action
         .selector()
@@ -205,7 +205,7 @@ fn apply_action(world: &mut World, action: &Action, about: &[Entity]) -> Result<
     Ok(())
 }
 
-/// Does an action that chooses whom it is about; any other does nothing.
+/// Runs an action on selected objects; ignores other actions.
 fn apply_to_objects(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), String> {
     let Some(tag) = action.tag() else {
         return Ok(());
@@ -222,7 +222,7 @@ fn apply_to_objects(world: &mut World, action: &Action, all: &[Entity]) -> Resul
             change_attribute(world, tag, all, attribute, add)?;
         }
         Action::ScaleAttribute { attribute, by, .. } => {
-            // The cast saturates; whoever sets the value clamps it to the range.
+            // The cast saturates; the setter clamps the value to the range.
             let scale = |value: i64| (value as f64 * by).round() as i64;
             change_attribute(world, tag, all, attribute, scale)?;
         }
@@ -234,7 +234,7 @@ fn apply_to_objects(world: &mut World, action: &Action, all: &[Entity]) -> Resul
     Ok(())
 }
 
-/// Does an action that is about players and their clients; any other does nothing.
+/// Runs an action on players and their clients; ignores other actions.
 fn apply_to_players(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), String> {
     let done = match action {
         Action::Disconnect { for_s, .. } => {
@@ -263,7 +263,7 @@ fn apply_to_players(world: &mut World, action: &Action, all: &[Entity]) -> Resul
     ))
 }
 
-/// The area is that of the scene in which the first of the tag is; each stays in its own.
+/// The area is that of the scene of the first object of the tag; each object stays in its own scene.
 fn teleport(
     world: &mut World,
     tag: &str,
@@ -279,7 +279,7 @@ fn teleport(
     crowd::teleport_some(world, movers, &place).map_err(|error| error.to_string())
 }
 
-/// Changes an attribute of some with a tag.
+/// Changes an attribute of selected objects with a tag.
 fn change_attribute(
     world: &mut World,
     tag: &str,
@@ -293,7 +293,7 @@ fn change_attribute(
     Err(format!("some of `{tag}` have no attribute `{attribute}`"))
 }
 
-/// Does what the game registered.
+/// Runs a cue that the game registered.
 fn run_game_cue(world: &mut World, cue: &CueSpec) -> Result<(), String> {
     let draw = world
         .resource_mut::<RandomStreams>()
@@ -304,7 +304,7 @@ fn run_game_cue(world: &mut World, cue: &CueSpec) -> Result<(), String> {
     behaviours.run_cue(cue, world, &mut random)
 }
 
-/// Members of a crowd go to another scene, and see as many as its viewers do.
+/// Moves members of a crowd to another scene, where they get its view caps.
 fn change_scene(
     world: &mut World,
     movers: &[Entity],
@@ -316,12 +316,12 @@ fn change_scene(
         .resource::<ScenarioWorld>()
         .resolve_area(world, entity, at);
     let moved = crowd::change_scene_of(world, movers, entity, &place);
-    // Also when not all of them found room there.
+    // Also if not all of them found room there.
     scenario_world::set_view_caps(world, entity, movers);
     moved.map_err(|error| error.to_string())
 }
 
-/// Does an action that announces; any other does nothing.
+/// Runs an announcement; ignores other actions.
 fn announce(world: &mut World, action: &Action, speakers: &[Entity]) {
     let Action::Announce {
         scope,
@@ -350,7 +350,7 @@ fn announce(world: &mut World, action: &Action, speakers: &[Entity]) {
     }
 }
 
-/// Who speaks, and who is to hear it; `None` when nobody is.
+/// The sender and the recipients; `None` when there are none.
 fn announcement_scope(
     world: &World,
     entity: Entity,
@@ -386,13 +386,13 @@ fn scene_copies(world: &World, name: Option<&str>) -> Result<Vec<Entity>, String
     found.map_err(|error| error.to_string())
 }
 
-/// The scene in which the first of a tag is.
+/// The scene of the first object with a tag.
 fn scene_of(world: &World, tag: &str) -> Option<Entity> {
     let first = crowd::members(world, tag, Some(1)).first().copied()?;
     world.get::<Object>(first).map(Object::scene_entity)
 }
 
-/// The scene in which the first of a tag is; the scenario's first where nobody is.
+/// The scene of the first object with a tag; the scenario's first scene if there is no object.
 fn home_of(world: &World, tag: &str) -> Option<Entity> {
     scene_of(world, tag).or_else(|| world.resource::<ScenarioWorld>().scene(world, None).ok())
 }
@@ -408,7 +408,7 @@ fn set_behaviour(world: &mut World, tag: &str, behaviour: &BehaviourSpec) -> Res
     Ok(())
 }
 
-/// Does an action that edits tiles; any other does nothing.
+/// Runs an edit of tiles; ignores other actions.
 fn edit_tiles(world: &mut World, action: &Action) -> Result<(), String> {
     let (scene, rect, edit) = match action {
         Action::Block { scene, rect_tiles } => (scene, *rect_tiles, TileEdit::Block),

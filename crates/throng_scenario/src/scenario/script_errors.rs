@@ -1,6 +1,6 @@
-//! Cues that could not do what they say: foreseen before they run, found after, and kept with their place.
+//! Faults: cues that could not do their action. They are detected before or after the cue runs, and kept with their location.
 //!
-//! A cue is always run, and does what it can; what is here only tells. So nothing in it changes what is simulated.
+//! A cue always runs as far as it can; this module only records, and changes nothing of the simulation.
 
 use bevy_ecs::prelude::*;
 use tracing::info;
@@ -14,33 +14,33 @@ use throng::matchmaking::Matchmaker;
 use throng::session::{ControlledBy, Sessions};
 use throng::world::{Object, PartyId, Position, SceneObjects, SimScene};
 
-/// Faults that are kept word for word.
+/// Maximum number of faults kept with text.
 const SCRIPT_ERRORS_MAX: usize = 20;
 
-/// How often cues ran, and which of them could not do what they say.
+/// How often cues failed, and which ones.
 #[derive(Debug, Default)]
 pub(super) struct ScriptErrors {
     errors: Vec<ScriptError>,
     error_count: u64,
-    /// How often cues ran.
+    /// How often cues failed.
     pub cues_run: u64,
 }
 
-/// A cue that could not do what it says, or something in a battle.
+/// A cue that could not do its action, or a fault in a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
-    /// Which cue of the script it is, from 0; none for what no cue did.
+    /// The index of the cue in the script, from 0; `None` for a fault that belongs to no cue.
     pub cue: Option<usize>,
     /// When it failed first.
     pub tick: u64,
-    /// What it could not do then, and why.
+    /// The text of the first failure.
     pub message: String,
     /// How often it failed in all.
     pub count: u64,
 }
 
 impl ScriptErrors {
-    /// Takes note of a fault. Those of one cue are kept as one, with the words of the first.
+    /// Records a fault. Faults of one cue are merged, with the text of the first.
     pub fn add(&mut self, cue: Option<usize>, tick: u64, what: String) {
         info!(cue, tick, error = what, "script action failed");
         self.error_count += 1;
@@ -60,24 +60,24 @@ impl ScriptErrors {
         }
     }
 
-    /// The first few, and how often any cue failed.
+    /// The first few faults, and how often any cue failed.
     pub fn all(&self) -> (&[ScriptError], u64) {
         (&self.errors, self.error_count)
     }
 }
 
-/// What was known of an action before it was done.
+/// The state before an action.
 #[derive(Debug, Default)]
 pub(super) struct Precheck {
-    /// What it will not be able to do.
+    /// The part of the action that will fail.
     warning: Option<String>,
-    /// Who is to be moved.
+    /// The objects to be moved.
     movers: Vec<Entity>,
-    /// The scene of the first with the tag, by which the area of a teleport is meant.
+    /// The scene of the first object with the tag, which contains the area of a teleport.
     scene: Option<Entity>,
 }
 
-/// Looks at what an action is about to do, to those of whom it is `about`.
+/// Checks an action before it runs; `about` are its objects.
 pub(super) fn precheck(world: &World, action: &Action, about: &[Entity]) -> Precheck {
     let mut foresight = Precheck::default();
     match action {
@@ -103,7 +103,7 @@ pub(super) fn precheck(world: &World, action: &Action, about: &[Entity]) -> Prec
         }
         Action::Drain | Action::Reopen => foresight.warning = already_done(world, action),
         Action::SetBehaviour { tag, .. } | Action::Gather { tag, .. } => {
-            // Those who come later do it as well.
+            // Later members are affected as well.
             let crowds = world.resource::<crowd::Crowds>();
             let mut tagged = crowds.with_tag(tag).filter_map(|id| crowds.spec(id));
             if !tagged.any(|spec| spec.count > 0) {
@@ -132,7 +132,7 @@ pub(super) fn precheck(world: &World, action: &Action, about: &[Entity]) -> Prec
         foresight.scene = first
             .first()
             .and_then(|&first| scenario_world::scene_of(world, first));
-        // Of whom a condition holds is for the run to tell, nobody among it.
+        // The objects that match a condition are known at run time; there may be none.
         if who.only.is_empty() {
             let there = candidates(world, who, who.count).len() as u64;
             let (tag, whom) = (
@@ -155,7 +155,7 @@ pub(super) fn precheck(world: &World, action: &Action, about: &[Entity]) -> Prec
     foresight
 }
 
-/// What an action that was done did not do; `None` when all is well.
+/// The fault of an action after it ran; `None` if it succeeded.
 pub(super) fn postcheck(world: &World, action: &Action, foresight: &Precheck) -> Option<String> {
     if foresight.warning.is_some() {
         return foresight.warning.clone();
@@ -189,7 +189,7 @@ pub(super) fn postcheck(world: &World, action: &Action, foresight: &Precheck) ->
     }
 }
 
-/// Fewer than an action is about; none at all is too few for any.
+/// Fewer objects than the action needs; none at all is always too few.
 fn too_few(wanted: Option<u32>, found: u64, told: impl Fn() -> String) -> Option<String> {
     let wanted = wanted.map_or(1, u64::from);
     (found < wanted).then(|| match wanted {
@@ -198,7 +198,7 @@ fn too_few(wanted: Option<u32>, found: u64, told: impl Fn() -> String) -> Option
     })
 }
 
-/// Players of a tag who are out, and who are there.
+/// Offline and online players of a tag.
 fn count_players(world: &World, tag: &str) -> (u64, u64) {
     let synthetics = world.resource::<SyntheticClients>();
     let tagged = world.resource::<crowd::Crowds>().with_tag(tag);
@@ -206,7 +206,7 @@ fn count_players(world: &World, tag: &str) -> (u64, u64) {
     counts.fold((0, 0), |sum, (away, there)| (sum.0 + away, sum.1 + there))
 }
 
-/// A server that is to be drained and is, or to be opened and is open.
+/// A server that is already draining, or already open.
 fn already_done(world: &World, action: &Action) -> Option<String> {
     let is_draining = world.resource::<Sessions>().is_draining();
     let state = match action {
@@ -251,7 +251,7 @@ fn value_out_of_range(action: &Action) -> Option<String> {
     })
 }
 
-/// Members who are to announce something and have nobody who could be told.
+/// Announcing members without any recipient.
 fn no_receivers(world: &World, action: &Action, speakers: &[Entity]) -> Option<String> {
     let Action::Announce { tag, scope, .. } = action else {
         return None;
@@ -278,7 +278,7 @@ fn no_receivers(world: &World, action: &Action, speakers: &[Entity]) -> Option<S
     })
 }
 
-/// Those of some objects who are not in the area in which they should be: it has no free tile, or too few to be found.
+/// Objects that are not in the requested area: it has no free tile, or too few.
 fn outside_area(
     world: &World,
     objects: &[Entity],

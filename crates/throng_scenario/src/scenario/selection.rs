@@ -1,4 +1,4 @@
-//! Who a cue is about: of those who bear its tag the ones of whom all of `only` holds, the first or random ones of them.
+//! The objects that a cue acts on: those with its tag that match all conditions of `only`, the first or random ones of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use throng::aoi::SceneInterest;
 use throng::sim::{RandomStreams, SimTick};
 use throng::world::{Object, ObjectId, Position, SceneObjects};
 
-/// The name of the stream from which cues draw.
+/// The name of the random stream of cues.
 pub(super) const SCRIPT_STREAM: &str = "script";
 
-/// Those whom an action is about, now. O(those with the tag × conditions), and for `Near` × those who are near to.
+/// The objects that an action affects now. O(objects with the tag × conditions), and for `Near` × objects of the other tag.
 pub(super) fn select_objects(world: &mut World, who: ObjectSelector<'_>) -> Vec<Entity> {
     let count = who.count.map_or(usize::MAX, |count| count as usize);
     if who.only.is_empty() && who.pick == SelectionOrder::First && !who.is_clients_only {
@@ -38,7 +38,7 @@ pub(super) fn select_objects(world: &mut World, who: ObjectSelector<'_>) -> Vec<
     all
 }
 
-/// Up to `max` of those among whom an action chooses: all that bear the tag, or the players among them who are there.
+/// Up to `max` candidates of an action: all with the tag, or the online players among them.
 pub(super) fn candidates(world: &World, who: ObjectSelector<'_>, max: Option<u32>) -> Vec<Entity> {
     if !who.is_clients_only {
         return crowd::members(world, who.tag, max);
@@ -64,7 +64,7 @@ pub(super) fn any_has_attribute(
     crowd::members(world, tag, None).iter().any(has)
 }
 
-/// Keeps those of whom a condition holds, in their order.
+/// Keeps the objects that match a condition, in their order.
 fn retain(world: &World, only: &ObjectCondition, all: &mut Vec<Entity>) {
     match only {
         ObjectCondition::Within(area) => {
@@ -122,12 +122,12 @@ fn retain(world: &World, only: &ObjectCondition, all: &mut Vec<Entity>) {
     }
 }
 
-/// An area in each scene in which it was asked for.
+/// The area in each requested scene.
 #[derive(Default)]
 struct AreaByScene(BTreeMap<Entity, CrowdArea>);
 
 impl AreaByScene {
-    /// Whether an object is in the area; one that is nowhere is not.
+    /// Whether an object is in the area; an object without a scene is not.
     fn contains(
         &mut self,
         world: &World,
@@ -145,7 +145,7 @@ impl AreaByScene {
     }
 }
 
-/// Where a zone is in this tick, and how large.
+/// The position and size of a zone in this tick.
 fn current_zone(world: &World, only: &ObjectCondition) -> (Vec2, f32) {
     let ObjectCondition::OutsideZone {
         center_m,
@@ -167,13 +167,13 @@ fn current_zone(world: &World, only: &ObjectCondition) -> (Vec2, f32) {
     )
 }
 
-/// The scene of an object, and where in it.
+/// The scene of an object, and its position.
 fn position(world: &World, entity: Entity) -> Option<(Entity, Vec2)> {
     let scene = world.get::<Object>(entity)?.scene_entity();
     Some((scene, world.get::<Position>(entity)?.0))
 }
 
-/// Where those with a tag are, by scene.
+/// The positions of the objects with a tag, by scene.
 fn positions_by_scene(world: &World, tag: &str) -> BTreeMap<Entity, Vec<(Entity, Vec2)>> {
     let mut centres: BTreeMap<Entity, Vec<(Entity, Vec2)>> = BTreeMap::new();
     for entity in crowd::members(world, tag, None) {
@@ -184,7 +184,7 @@ fn positions_by_scene(world: &World, tag: &str) -> BTreeMap<Entity, Vec<(Entity,
     centres
 }
 
-/// All whom any object with a tag sees. O(those with the tag × whom each sees).
+/// All objects that any object with a tag sees. O(objects with the tag × view size).
 fn seen_by_tag(world: &World, tag: &str) -> BTreeSet<Entity> {
     let mut found = BTreeSet::new();
     for entity in crowd::members(world, tag, None) {
@@ -203,7 +203,7 @@ fn seen_by_tag(world: &World, tag: &str) -> BTreeSet<Entity> {
     found
 }
 
-/// The ids of those with a tag, by scene.
+/// The ids of the objects with a tag, by scene.
 fn ids_by_scene(world: &World, tag: &str) -> BTreeMap<Entity, BTreeSet<u32>> {
     let mut ids: BTreeMap<Entity, BTreeSet<u32>> = BTreeMap::new();
     for entity in crowd::members(world, tag, None) {
@@ -215,8 +215,8 @@ fn ids_by_scene(world: &World, tag: &str) -> BTreeMap<Entity, BTreeSet<u32>> {
     ids
 }
 
-/// Whether an object sees any of those. A viewer is asked for those whom it sees, and not they for their viewers: it sees no
-/// more than its caps allow, while all in a hot spot may see one. O(the fewer of those and whom it sees).
+/// Whether an object sees any of the targets. The check goes through the viewer's view, not the targets' viewers: a view is
+/// bounded by its caps, while all objects in a hot spot may see one target. O(min(targets, view size)).
 fn sees_any(world: &World, entity: Entity, ids: &BTreeMap<Entity, BTreeSet<u32>>) -> bool {
     const FEW: usize = 32;
     let Some(object) = world.get::<Object>(entity) else {

@@ -1,14 +1,14 @@
-//! The files of which a scenario is made: those that it includes, and the parameters that stand in them.
+//! The files of a scenario: included files, and their parameters.
 //!
 //! ```text
-//! file ─▶ its parameters, by their names, become values ─▶ read ─▶ Scenario ┐
+//! file ─▶ parameters are replaced by their values ───────▶ read ─▶ Scenario ┐
 //!  └ include ─▶ each file in the same way ────────────────────▶ Scenario ───┴─▶ lists one behind the other
 //! ```
-//! Each file is read on its own, so that what is wrong in it is told with its line; [`Sources`] knows which item of which
-//! list came from which file, and which bytes stand for a parameter.
+//! Each file is parsed separately, so that its errors contain its own line; [`Sources`] knows which item of which list came from
+//! which file, and which bytes are the value of a parameter.
 //!
-//! Invariants: no file includes itself, however far away; all texts together are no longer than the longest file may be,
-//! with the values of parameters in them.
+//! Invariants: no file includes itself, directly or indirectly; all texts together, with the values of parameters in them, are no
+//! longer than the maximum size of a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use super::text::{
 };
 use super::validate::limits::INCLUDES_MAX;
 
-/// The files of which a scenario is made. The default knows none: everything is in the scenario's own text then.
+/// The files of a scenario. The default has none: then everything is in the scenario's own text.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// In the order in which their lists follow each other; the scenario's own file is the last.
+    /// In the order of their lists; the scenario's own file is the last.
     files: Vec<SourceFile>,
     parameters: Vec<Parameter>,
 }
@@ -34,27 +34,27 @@ pub struct Sources {
 /// A parameter of a scenario, with its value in this run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// What scenarios and `--set` call it.
+    /// Its name in scenarios and `--set`.
     pub name: String,
     /// Its value as it would be written in the file.
     pub value: String,
 }
 
-/// A file that was read.
+/// A parsed file.
 #[derive(Clone, Debug)]
 struct SourceFile {
     name: String,
-    /// Where it is; `None` for a built-in and for standard input.
+    /// Its path; `None` for a built-in and for standard input.
     path: Option<PathBuf>,
     text: String,
     /// The text with the values of parameters in the place of their names.
     expanded: String,
     replacements: Vec<Replacement>,
-    /// How many items of each of [`LIST_COUNT`] it has.
+    /// The number of its items in each of the [`LIST_COUNT`] lists.
     items: [usize; LISTS.len()],
 }
 
-/// A name of a parameter in a text, and its value in the text that is read.
+/// A parameter's name in a text, and its value in the parsed text.
 #[derive(Clone, Debug)]
 struct Replacement {
     name: TextSpan,
@@ -72,19 +72,19 @@ const LISTS: [&str; 7] = [
     "expect",
 ];
 
-/// Words that are no names of parameters, since RON has them.
+/// Words that cannot be names of parameters, because RON uses them.
 const RESERVED: [&str; 5] = ["true", "false", "inf", "nan", "r"];
 
-/// A text to be read, and where it is from.
+/// A text and its origin.
 pub(super) struct Source {
-    /// What errors call it.
+    /// Its name in errors.
     pub file: String,
-    /// Beside which other files are looked up.
+    /// The path to which included files are relative.
     pub path: Option<PathBuf>,
     pub text: String,
 }
 
-/// Reads a scenario with all that it includes. `set` are names of parameters and values in place of the file's own.
+/// Reads a scenario with all included files. `set` are names of parameters and values that replace the file's own.
 pub(super) fn assemble(
     source: Source,
     set: &[(String, String)],
@@ -125,18 +125,18 @@ fn unknown_parameter(name: &str, known: &[Parameter]) -> ScenarioError {
 }
 
 impl Sources {
-    /// The parameters, in the order in which they are first written down.
+    /// The parameters, in the order of their first declaration.
     #[must_use]
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
-    /// The files that were read, where they are; built-in scenarios and standard input have none.
+    /// The paths of the parsed files; built-in scenarios and standard input have none.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().filter_map(|file| file.path.as_deref())
     }
 
-    /// Points at a problem in the file in which it is; `None` when no files are known.
+    /// Adds the place in the right file to a problem; `None` when no files are known.
     pub(super) fn source_error(&self, problem: &ValidationError) -> Option<SourceError> {
         let (file, place) = self.locate(&problem.path)?;
         let whole = Outline::new(&file.expanded).find(&place);
@@ -160,7 +160,7 @@ impl Sources {
         found
     }
 
-    /// The file of a place, and the place as it is in that file.
+    /// The file of a path, and the path within that file.
     fn locate(&self, place: &ValuePath) -> Option<(&SourceFile, ValuePath)> {
         let own = self.files.last()?;
         let (list, mut item) = match *place.steps() {
@@ -190,7 +190,7 @@ impl Sources {
 }
 
 impl SourceFile {
-    /// A mistake at bytes of the text that was read, shown in the text as it is written.
+    /// An error at bytes of the parsed text, shown in the text as it is written.
     fn source_error(
         &self,
         span: TextSpan,
@@ -199,7 +199,7 @@ impl SourceFile {
         SourceError::new(&self.name, &self.text, self.original_span(span), problem)
     }
 
-    /// The bytes of the text as it is written for bytes of the text that was read: of a parameter its name.
+    /// Maps bytes of the parsed text to bytes of the text as it is written; a parameter's value maps to its name.
     fn original_span(&self, span: TextSpan) -> TextSpan {
         let place = |byte: usize, is_end: bool| {
             let before = self
@@ -224,7 +224,7 @@ impl SourceFile {
     }
 }
 
-/// The reading of a scenario and of all that it includes.
+/// The parser of a scenario and all included files.
 struct SourceReader<'a> {
     set: &'a BTreeMap<&'a str, &'a str>,
     sources: Sources,

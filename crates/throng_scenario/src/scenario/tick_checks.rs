@@ -1,4 +1,4 @@
-//! What is watched while a scenario plays, tick by tick, for the expectations that are about more than its end.
+//! Checks in every tick of a run, for the expectations that are about more than its end.
 
 use bevy_ecs::prelude::*;
 
@@ -14,26 +14,26 @@ use throng::nav::{
 use throng::sim::{SimTick, TickTimings};
 use throng::world::{Object, ObjectCategory, Position};
 
-/// Paths of a run that are searched anew by A* where no share of them is asked for.
+/// Number of paths of a run that are searched again by A* if the expectation requests no share.
 const PATHS_SAMPLED: u64 = 50;
 
-/// Nodes that such a search may generate; a longer one counts as not checked.
+/// Maximum number of nodes of such a search; a longer one counts as not checked.
 const PATH_NODES_MAX: u32 = 4_000_000;
 
-/// What is watched every tick.
+/// The checks of every tick.
 #[derive(Resource, Default, MemoryUse)]
 pub(super) struct TickChecks {
-    /// One an expectation, in their order.
+    /// One per expectation, in their order.
     items: Vec<WatchedExpectation>,
-    /// Objects with a view list, now.
+    /// The current number of viewers.
     viewer_count: u64,
     path_failures: PathFailureCounts,
-    /// Whether the run is over and comes to rest: ticks that follow are nobody's measure.
+    /// Whether the run is over and comes to rest: later ticks are not judged.
     is_over: bool,
     search: PathSearch,
 }
 
-/// Requests for paths that could not be searched, and why.
+/// Path requests that could not be searched, by reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathFailureCounts {
     /// The tile on which they start is blocked.
@@ -44,20 +44,20 @@ pub(super) struct PathFailureCounts {
     pub without_map: u64,
 }
 
-/// What was seen of one expectation.
+/// The result of the checks of one expectation.
 #[derive(Debug)]
 pub(super) struct WatchedExpectation {
     kind: WatchKind,
     span: TickSpan,
-    /// What should not have happened.
+    /// Violations.
     pub violations: CheckCount,
-    /// What could have been otherwise: views, objects, searches, ticks.
+    /// Number of checked items: views, objects, searches, ticks.
     pub checked: u64,
     /// Paths that were found.
     pub found: u64,
     /// Ticks that took less than the limit.
     pub below_limit: u64,
-    /// The longest of the ticks that were looked at.
+    /// The longest of the checked ticks.
     pub longest_ms: f64,
 }
 
@@ -69,21 +69,21 @@ enum WatchKind {
         share: Option<f64>,
     },
     Ticks(TickLimit),
-    /// Nothing: it is judged by figures.
+    /// No check: it is judged by figures.
     Figures,
 }
 
-/// Ticks after one and up to another.
+/// A range of ticks: after one and up to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TickSpan {
-    /// The last tick that does not belong to it; 0 where it begins with the run.
+    /// The last tick before the window; 0 if it begins with the run.
     pub after: u64,
-    /// The last tick that does; `None` for the end of the run.
+    /// The last tick of the window; `None` for the end of the run.
     pub until: Option<u64>,
 }
 
 impl TickSpan {
-    /// That of an expectation.
+    /// The window of an expectation.
     pub fn from_expectation(expectation: &Expectation, tick_hz: f64) -> Self {
         // A number beyond all ticks becomes the last of them.
         let tick = |t_s: f64| (t_s * tick_hz).floor() as u64;
@@ -99,7 +99,7 @@ impl TickSpan {
     }
 }
 
-/// How often something happened that should not, and the first time in words.
+/// The number of violations, and the text of the first.
 #[derive(Debug, Default)]
 pub(super) struct CheckCount {
     /// How often.
@@ -113,7 +113,7 @@ impl CheckCount {
         self.first.get_or_insert_with(what);
     }
 
-    /// In words; `None` when it never happened.
+    /// The text; `None` when there was none.
     pub fn describe(&self) -> Option<String> {
         let first = self.first.as_ref()?;
         Some(format!("{} times, first: {first}", self.count))
@@ -152,27 +152,27 @@ impl TickChecks {
         }
     }
 
-    /// From now on the run comes to rest.
+    /// Starts the rest phase of the run.
     pub const fn stop(&mut self) {
         self.is_over = true;
     }
 
-    /// What was seen of the expectation of this place.
+    /// The result of the expectation with this index.
     pub fn item(&self, nth: usize) -> Option<&WatchedExpectation> {
         self.items.get(nth)
     }
 
-    /// Objects with a view list.
+    /// The number of viewers.
     pub const fn viewer_count(&self) -> u64 {
         self.viewer_count
     }
 
-    /// Requests for paths that could not be searched.
+    /// Path requests that could not be searched.
     pub const fn path_failures(&self) -> PathFailureCounts {
         self.path_failures
     }
 
-    /// Those of the expectations that are about something and about this tick.
+    /// The expectations that check something in this tick.
     fn items_for(
         &mut self,
         tick: u64,
@@ -185,7 +185,7 @@ impl TickChecks {
     }
 }
 
-/// Nobody over cap, nobody on a blocked tile, paths as short as A* finds them, ticks as short as they should be.
+/// Checks view caps, blocked tiles, path lengths against A*, and tick times.
 pub(super) fn check_tick(
     mut watch: ResMut<TickChecks>,
     (tick, timings): (Res<SimTick>, Option<Res<TickTimings>>),
@@ -293,7 +293,7 @@ fn check_paths(
     paths: &Query<&NavPath>,
     scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
 ) {
-    // A search by A* takes milliseconds; one a tick, of the first found, is spread evenly enough.
+    // A search by A* takes milliseconds; one per tick, of the first path found, is spread evenly enough.
     let mut is_open = item.checked < PATHS_SAMPLED;
     for answer in answers {
         item.found += 1;

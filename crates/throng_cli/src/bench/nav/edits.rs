@@ -1,4 +1,4 @@
-//! What building costs, and following an edit of one tile: on open ground and beside walls, apart.
+//! The cost of building, and of following an edit of one tile: on open ground and next to walls, separately.
 
 use crate::CliError;
 use crate::bench::rows::BenchRow;
@@ -11,7 +11,7 @@ use glam::IVec2;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// The map of the aims for building.
+/// The map of the targets for building.
 const SIDE_TILES: u32 = 2_048;
 
 pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
@@ -63,7 +63,7 @@ fn build(map: &TileMap, what: &str, algorithm: Algorithm) -> BenchRow {
     ))
 }
 
-/// How long following the edit of one tile takes, in µs, the least first.
+/// Times to follow the edit of one tile, in µs, sorted.
 fn time_edits(map: &mut TileMap, is_beside_wall: bool, edits: usize) -> Result<Vec<f64>, CliError> {
     let mut random = Pcg64Mcg::seed_from_u64(5);
     let mut nav_map = NavMap::default();
@@ -73,7 +73,7 @@ fn time_edits(map: &mut TileMap, is_beside_wall: bool, edits: usize) -> Result<V
         let tile = IVec2::new(axis(map.width()), axis(map.height()));
         let around = (-1..=1).flat_map(|y| (-1..=1).map(move |x| IVec2::new(x, y)));
         let walls = around.filter(|step| !map.is_free(tile + *step)).count();
-        // On open ground nothing around is blocked; beside a wall the tile itself may be.
+        // On open ground nothing around is blocked; next to a wall the tile itself may be.
         if (walls > 0) != is_beside_wall || walls == 9 {
             continue;
         }

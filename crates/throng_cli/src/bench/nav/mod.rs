@@ -1,11 +1,11 @@
-//! `throng bench nav`: all algorithms on the reference workload and on real maps, what building and following edits costs,
+//! `throng bench nav`: all algorithms on the reference workload and on real maps, the cost of building and of following edits,
 //! and a tick full of requests.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `edits` | what building costs, and following an edit of one tile |
-//! | `one_goal` | many NPCs with one goal: a search that they share beside one each |
-//! | `tick` | a tick in which 10,000 NPCs ask for paths |
+//! | `edits` | the cost of building, and of following an edit of one tile |
+//! | `one_goal` | many NPCs with one goal: a shared search compared with one each |
+//! | `tick` | a tick in which 10,000 NPCs request paths |
 //! | here | all algorithms on the reference workload and on real maps |
 
 mod edits;
@@ -22,11 +22,11 @@ use throng::nav::{Algorithm, NavMap, PathQuery, PathSearch, SearchOutcome, parse
 use throng::sim::clock::Stopwatch;
 use throng_nav::workload;
 
-/// The reference workload: a town of this side, queries this far apart.
+/// The reference workload: a town of this side, queries with this distance.
 const TOWN_TILES: u32 = 1_024;
 const TILES_APART: u32 = 200;
 
-/// Real maps, how rows call them, and aims in mean µs of all queries: with sign planes, the table, the graph.
+/// Real maps, their names in rows, and targets in mean µs of all queries: with sign planes, the table, the graph.
 const MAPS: [(&str, &str, [Option<f64>; 3]); 7] = [
     ("orz900d", "orz900d", [Some(65.0), Some(60.0), Some(40.0)]),
     (
@@ -53,7 +53,7 @@ const MAPS: [(&str, &str, [Option<f64>; 3]); 7] = [
     ),
 ];
 
-/// How often all queries are asked; of the means of the rounds the median counts.
+/// Rounds over all queries; the median of the rounds' means counts.
 const ROUNDS: usize = 3;
 
 /// Every row; `quick` takes a tenth of the queries.
@@ -107,7 +107,7 @@ fn reference_workload(count: usize) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// What an algorithm took, beside the reference.
+/// The cost of an algorithm, compared with the reference.
 fn rows_of(found: &Contender, reference: Option<&Contender>, count: usize) -> [BenchRow; 3] {
     let name = found.name;
     let beside = if reference.is_some() {
@@ -137,7 +137,7 @@ fn rows_of(found: &Contender, reference: Option<&Contender>, count: usize) -> [B
     ]
 }
 
-/// Every query of a `.scen` file, by the algorithms that need something prepared, with the lengths of the file.
+/// Every query of a `.scen` file, by the algorithms that need preparation, with the lengths of the file.
 fn real_map(
     folder: &Path,
     name: &str,
@@ -195,14 +195,14 @@ fn prepared(map: &TileMap, algorithm: Algorithm) -> NavMap {
     nav_map
 }
 
-/// An algorithm with what it was given, what it answered in the last round, and means a query.
+/// An algorithm with its prepared data, its results in the last round, and its mean per query.
 struct Contender {
     name: &'static str,
     algorithm: Algorithm,
     nav_map: NavMap,
     search: PathSearch,
     outcomes: Vec<SearchOutcome>,
-    /// Of each round, the mean time of a query.
+    /// The mean time per query of each round.
     round_us: Vec<f64>,
     expanded: f64,
     heap: f64,
@@ -232,7 +232,7 @@ impl Contender {
         pairs.filter(|(a, b)| a != b).count()
     }
 
-    /// Asks all queries once.
+    /// Runs all queries once.
     fn run_queries(&mut self, map: &TileMap, queries: &[PathQuery]) {
         self.outcomes.clear();
         let mut waypoints = Vec::new();
@@ -254,7 +254,7 @@ impl Contender {
     }
 }
 
-/// Rounds of all contenders in turn, so that what else the machine does meets all of them.
+/// Rounds of all contenders, alternating, so that other load of the machine affects all of them.
 fn alternate_rounds(contenders: &mut [Contender], map: &TileMap, queries: &[PathQuery]) {
     for _ in 0..ROUNDS {
         for contender in contenders.iter_mut() {

@@ -1,4 +1,4 @@
-//! Many NPCs with one goal: a search that they share beside one each.
+//! Many NPCs with one goal: a shared search compared with one each.
 
 use crate::CliError;
 use crate::bench::rows::BenchRow;

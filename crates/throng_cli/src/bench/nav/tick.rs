@@ -1,4 +1,4 @@
-//! A tick in which 10,000 NPCs ask for paths of up to 80 tiles.
+//! A tick in which 10,000 NPCs request paths of up to 80 tiles.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use throng_scenario::testing::TestServer;
 const REQUESTS: usize = 10_000;
 const TILES_APART_MAX: u32 = 80;
 const AIM_MS: f64 = 20.0;
-/// Ticks that count, after one that warms up.
+/// Measured ticks, after one warm-up tick.
 const REPEATS: usize = 5;
 
 pub(super) fn measure(threads: usize) -> Result<BenchRow, CliError> {
@@ -74,7 +74,7 @@ pub(super) fn measure(threads: usize) -> Result<BenchRow, CliError> {
     )
 }
 
-/// How long the last tick's searches took.
+/// The time of the last tick's searches.
 fn navigate_ms(server: &TestServer) -> f64 {
     let timings = server.stats::<TickTimings>();
     timings.set(SimSystems::Navigate).max_ms

@@ -1,4 +1,4 @@
-//! Expectations, and by how much they hold.
+//! Expectations and their margins.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ fn expectations(run: &PageRun) -> &[Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// The table of expectations, and what the script could not do.
+/// The table of expectations, and the faults of the script.
 pub(super) fn section(run: &PageRun) -> String {
     let expected = expectations(run);
     let rows: Vec<Vec<String>> = expected.iter().map(row).collect();
@@ -84,7 +84,7 @@ fn row(judged: &Value) -> Vec<String> {
     ]
 }
 
-/// By how much a figure is on the right side of its limit, with a bar.
+/// The margin of a figure to its limit, with a bar.
 fn headroom(margin: &Margin) -> String {
     let Margin {
         found,

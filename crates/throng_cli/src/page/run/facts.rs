@@ -1,4 +1,4 @@
-//! What was run, on what, and how to run it again; and all figures, as `--json` has them.
+//! The facts of a run, the command to repeat it, and all figures of `--json`.
 
 use serde_json::Value;
 

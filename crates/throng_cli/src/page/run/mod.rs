@@ -3,9 +3,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `timeline.rs` | everything over time: the script, times, views, queues, bytes |
-//! | `facts.rs` | what was run, on what, and how to run it again; all figures |
-//! | `expectations.rs` | expectations, and by how much they hold |
-//! | `times.rs` | how long ticks took, and why the slowest did |
+//! | `facts.rs` | the facts, and the command to repeat the run; all figures |
+//! | `expectations.rs` | expectations and their margins |
+//! | `times.rs` | tick times, and why the slowest ticks were slow |
 
 mod expectations;
 mod facts;
@@ -21,12 +21,12 @@ use super::numbers::{bytes, figure, fixed};
 use crate::machine::Machine;
 use throng_scenario::RunRecord;
 
-/// What `--json` prints of a run.
+/// The output of `--json` of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct PageRun {
     /// The report, without its record.
     pub report: Value,
-    /// The run tick by tick, if that was kept.
+    /// The record, if there is one.
     pub record: Option<RunRecord>,
     pub machine: Option<Machine>,
     pub command: Vec<String>,

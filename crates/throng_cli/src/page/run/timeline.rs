@@ -1,4 +1,4 @@
-//! Everything over time, on one axis: the script, the times of ticks, who was there, views, queues, bytes.
+//! Everything over time, on one axis: the script, tick times, objects, views, queues, bytes.
 
 use super::PageRun;
 use crate::page::chart::{BucketLayout, Plot, band, line, marks, stacked, vertical_lines};

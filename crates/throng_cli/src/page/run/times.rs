@@ -1,4 +1,4 @@
-//! How long ticks took: by size, by set, and why the slowest did.
+//! Tick times: by size, by set, and why the slowest ticks were slow.
 
 use std::collections::BTreeMap;
 

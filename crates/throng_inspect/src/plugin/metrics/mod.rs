@@ -1,12 +1,12 @@
 //! The server's numbers, as metrics.
 //!
-//! Names begin with `throng_`, have their unit behind it and `_total` at the end of what counts; those of the process go by the
-//! names that all exporters give them. Labels have values out of fixed lists, but for `mode`, of which there are
-//! 32 at most: what is beyond goes by `(other)`.
+//! Names begin with `throng_` and end with their unit, counters with `_total` after it; process metrics have the names that all
+//! exporters use. Labels have values from fixed lists, except `mode`, which has at most 32; further modes are counted as
+//! `(other)`.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `players` | of players: connections, sessions, messages, matchmaking, records |
+//! | `players` | players: connections, sessions, messages, matchmaking, records |
 
 mod players;
 
@@ -47,7 +47,7 @@ fn to_f64<const N: usize>(values: [(&'static str, u64); N]) -> [(&'static str, f
     values.map(|(of, value)| (of, value as f64))
 }
 
-/// All numbers of a server; of what a plugin would count that is not there, none. O(objects + sessions).
+/// All numbers of a server; none for plugins that are missing. O(objects + sessions).
 pub(super) fn gather_metrics(world: &mut World, inspected: InspectStats) -> Families {
     let mut families = Vec::with_capacity(128);
     add_tick_metrics(world, &mut families);
@@ -69,7 +69,7 @@ pub(super) fn gather_metrics(world: &mut World, inspected: InspectStats) -> Fami
     families
 }
 
-/// What the memory is used for: of the process, and by module.
+/// Memory of the process, and by module.
 pub(super) fn memory_metrics(modules: &[(&'static str, usize)]) -> Families {
     let mut families = Vec::new();
     if let Some(process) = process_memory() {
@@ -140,7 +140,7 @@ fn add_overload_metrics(world: &World, families: &mut Families) {
         return;
     };
     let levels = OverloadLevel::ALL.map(OverloadLevel::name);
-    // Those of a level count at all lower ones as well.
+    // A level counts at all lower levels as well.
     let ticks = levels.into_iter().enumerate().map(|(nth, level)| {
         let higher = stats.ticks.get(nth + 1).copied().unwrap_or(0);
         (level, stats.ticks[nth].saturating_sub(higher) as f64)

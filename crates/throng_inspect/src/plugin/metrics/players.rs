@@ -1,4 +1,4 @@
-//! Of players: their connections and sessions, what they send and are sent, where they wait and are kept.
+//! Metrics of players: connections, sessions, messages in both directions, waits and records.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -15,13 +15,13 @@ use throng::session::{SessionState, SessionStats, Sessions};
 use throng::store::{PlayerStore, PlayerStoreStats};
 use throng::sync::SyncStats;
 
-/// Modes of matchmaking that are told apart, at most.
+/// Maximum number of matchmaking modes with their own label.
 const MODES_MAX: usize = 32;
 
-/// What the others go by.
+/// The label of all other modes.
 const OTHER_MODES: &str = "(other)";
 
-/// All states of a session, and what they are called.
+/// All session states and their labels.
 const SESSION_STATES: [(SessionState, &str); 8] = [
     (SessionState::Connecting, "connecting"),
     (SessionState::Authenticating, "authenticating"),
@@ -375,7 +375,7 @@ pub(super) fn add_matchmaking_metrics(world: &World, families: &mut Families) {
     let length_s = world
         .get_resource::<Time<Fixed>>()
         .map_or(0.0, |time| time.timestep().as_secs_f64());
-    // Of each: waiting, queued, matches, cancelled, expired, parties that fought, seconds they waited.
+    // Per mode: waiting, queued, matches, cancelled, expired, parties that fought, seconds they waited.
     let mut modes: Vec<(&str, [f64; 7])> = Vec::new();
     for (name, mode) in matchmaker.names().iter().zip(matchmaker.modes()) {
         let stats = mode.stats();

@@ -6,8 +6,7 @@ use throng::matchmaking::{
 };
 use throng::sim::{clock, state_hash};
 
-/// An app with modes `arena` and `duel`, before its first tick. No heartbeat comes, so that nobody is
-/// matched.
+/// An app with modes `arena` and `duel`, before its first tick. There is no heartbeat, so no match is formed.
 fn app(tick_hz: f64, seed: u64, spec: ScenarioMatchMode) -> App {
     let mut app = App::new();
     app.add_plugins((

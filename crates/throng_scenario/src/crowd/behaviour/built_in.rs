@@ -1,4 +1,4 @@
-//! The behaviours that come with the crate. Plain functions over what an individual senses.
+//! The built-in behaviours: plain functions over the perception of an individual.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::rule::{BehaviourRule, Perception, PerceptionTarget};
 use crate::crowd::area::{CrowdArea, random_direction};
 use throng::world::{KindId, StateHashed};
 
-/// How far a frightened individual runs at once, in metres.
+/// How far a fleeing individual runs at a time, in metres.
 const FLIGHT_M: f32 = 12.0;
 
-/// How far one that hunts strolls while it sees nobody, in metres.
+/// How far a chaser strolls while it sees no target, in metres.
 const STROLL_M: f32 = 10.0;
 
 /// Stays where it is.
@@ -28,10 +28,10 @@ impl BehaviourRule for Idle {
     }
 }
 
-/// Walks to random spots around where it began.
+/// Walks to random spots around its home.
 #[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Wander {
-    /// How far they are from there at most, in metres.
+    /// Maximum distance from home, in metres.
     pub radius_m: f32,
 }
 
@@ -43,10 +43,10 @@ impl BehaviourRule for Wander {
     }
 }
 
-/// Walks from point to point and begins anew.
+/// Walks from point to point, then starts again at the first.
 #[derive(Clone, Debug, PartialEq, StateHashed)]
 pub struct Patrol {
-    /// The points, in metres; without any it stays where it is.
+    /// The points, in metres; without points it stays where it is.
     pub points: Arc<[Vec2]>,
 }
 
@@ -59,12 +59,12 @@ impl BehaviourRule for Patrol {
     }
 }
 
-/// Runs after the nearest of a kind, and strolls while it sees none.
+/// Runs after the nearest object of a kind, and strolls while it sees none.
 #[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Chase {
-    /// The kind of its prey.
+    /// The kind of its targets.
     pub kind: KindId,
-    /// How far it sees, in metres.
+    /// Sight range, in metres.
     pub sight_m: f32,
 }
 
@@ -86,12 +86,12 @@ impl BehaviourRule for Chase {
     }
 }
 
-/// Runs from the nearest of a kind, and strolls while it sees none.
+/// Runs away from the nearest object of a kind, and strolls while it sees none.
 #[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Flee {
-    /// The kind of its hunters.
+    /// The kind that it flees from.
     pub kind: KindId,
-    /// How far it sees, in metres.
+    /// Sight range, in metres.
     pub sight_m: f32,
 }
 
@@ -116,10 +116,10 @@ impl BehaviourRule for Flee {
     }
 }
 
-/// Walks to and fro between two places.
+/// Walks back and forth between two areas.
 #[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Commute {
-    /// The places; the first is the first goal.
+    /// The areas; the first is the first goal.
     pub between: [CrowdArea; 2],
 }
 
@@ -131,10 +131,10 @@ impl BehaviourRule for Commute {
     }
 }
 
-/// Goes to a place, and shifts about there.
+/// Goes to an area and moves about inside it.
 #[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Gather {
-    /// Where all gather: each goes to a random free tile of this area, and then to another.
+    /// The area where all gather: each goes to a random free tile of it, and then to another.
     pub at: CrowdArea,
 }
 
@@ -146,7 +146,7 @@ impl BehaviourRule for Gather {
     }
 }
 
-/// Everywhere up to so far from a centre.
+/// All points up to a distance from a centre.
 const fn around(center: Vec2, radius_m: f32) -> CrowdArea {
     CrowdArea::Ring {
         center,
@@ -155,7 +155,7 @@ const fn around(center: Vec2, radius_m: f32) -> CrowdArea {
     }
 }
 
-/// Away, a little to one side so that it does not run into a corner for ever.
+/// Away from the threat, turned a little to one side so that it does not keep running into a corner.
 fn flee_offset(away: Vec2, random: &mut Pcg64Mcg) -> Vec2 {
     let straight = away
         .try_normalize()

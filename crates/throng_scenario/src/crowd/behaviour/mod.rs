@@ -1,21 +1,21 @@
-//! What individuals do with their time.
+//! The behaviours of individuals.
 //!
 //! ```text
-//! whom it looks for ─▶ nearest in sight ─▶ Perception ─▶ BehaviourRule::next_goal ─▶ an area ─▶ a free tile of it ─▶ PathRequest
+//! perception target ─▶ nearest in sight ─▶ Perception ─▶ BehaviourRule::next_goal ─▶ an area ─▶ a free tile of it ─▶ PathRequest
 //! ```
-//! [`BehaviourRule`] is the door for a game's own: an implementation says whom it looks for and where to go next, [`Behaviour`] is
-//! the component that holds it, and the systems of crowds do the rest: they look around, wait for ways, rest between
-//! goals. The built-in ones ([`Wander`], [`Chase`], …) are implementations like any other.
+//! [`BehaviourRule`] is the extension point for games: an implementation names the kind that it reacts to and chooses the next
+//! goal. [`Behaviour`] is the component that holds it. The systems of crowds do the rest: scan for targets, wait for paths, rest
+//! between goals. The built-in behaviours ([`Wander`], [`Chase`], …) are ordinary implementations.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `rule.rs` | the trait, what it is told, and the component |
-//! | `built_in.rs` | the behaviours that come with the crate |
-//! | `state.rs` | what an individual remembers |
-//! | `think.rs` | the system that asks who has nothing to do |
+//! | `rule.rs` | the trait, its input, and the component |
+//! | `built_in.rs` | the built-in behaviours |
+//! | `state.rs` | the state of an individual |
+//! | `think.rs` | the system that chooses goals for idle individuals |
 //!
-//! Invariant: what an individual chooses depends on what it senses and on a generator of its own, made from the seed, its id
-//! and the tick; so neither the order of storage nor the number of threads can show.
+//! Invariant: the choice of an individual depends on its perception and on its own generator, seeded by the run's seed, its id
+//! and the tick. Storage order and the number of threads have no effect.
 
 mod built_in;
 mod rule;

@@ -1,4 +1,4 @@
-//! The door for behaviours: what one is, what it is told, and the component that holds it.
+//! The extension point for behaviours: the trait, its input, and the component that holds it.
 
 use std::any::Any;
 use std::fmt;
@@ -13,12 +13,12 @@ use throng::map::SceneMap;
 use throng::sim::StateHasher;
 use throng::world::{KindId, StateHashed};
 
-/// A way to spend one's time: the rule by which individuals choose where to go next.
+/// A rule by which individuals choose where to go next.
 ///
-/// A value is shared by all individuals that behave so, and does not change: what an individual remembers is in its
-/// [`Perception`], and what more it needs is a component and a system of the game's own, before
-/// [`CrowdSystems`](crate::crowd::CrowdSystems). Two values are equal when individuals could not be told apart by them, and then
-/// alone their state hashes are.
+/// A value is shared by all individuals with this behaviour and does not change. The state of an individual is in its
+/// [`Perception`]; further state belongs in a component of the game, updated by a system that runs before
+/// [`CrowdSystems`](crate::crowd::CrowdSystems). Two values are equal if individuals behave the same with both, and only then do
+/// they have the same state hash.
 ///
 /// ```
 /// use rand_pcg::Pcg64Mcg;
@@ -45,52 +45,52 @@ use throng::world::{KindId, StateHashed};
 /// }
 /// ```
 pub trait BehaviourRule: StateHashed + PartialEq + fmt::Debug + Send + Sync + 'static {
-    /// What scenarios and the state hash call it, in CamelCase. No two types that a game uses may share a name.
+    /// The name in scenarios and in the state hash, in CamelCase. Two types of a game must not share a name.
     const NAME: &'static str;
 
-    /// Whom it looks for, and how far it sees; nobody by default. Who looks for somebody looks around every 10 ticks,
-    /// also on its way, and is asked for another goal as long as it sees one.
+    /// The kind that it reacts to, and its sight range; none by default. An individual with a target scans its surroundings every
+    /// 10 ticks, also while it walks, and chooses a new goal as long as it sees one.
     fn perception_target(&self) -> Option<PerceptionTarget> {
         None
     }
 
-    /// Where to go next: an area, of which a random free tile in reach is chosen, or the nearest one to it. `None` when there
-    /// is nothing to do; it is asked again after 100 ticks.
+    /// The next goal: an area. The individual goes to a random free tile in reach in it, or to the nearest one. `None` when there
+    /// is nothing to do; it is called again after 100 ticks.
     ///
-    /// It is asked when the last goal is reached (or cannot be) and a short rest is over, and whenever somebody whom it
-    /// [looks for](Self::perception_target) is in sight. What it draws from `random` depends on the seed, the individual and the
-    /// tick alone; it must ask nothing else: no clock, no other generator, no state that changes. Several individuals are asked
-    /// at once, on threads of their own.
+    /// It is called when the last goal is reached (or cannot be) and a short rest is over, and whenever a
+    /// [target](Self::perception_target) is in sight. Values drawn from `random` depend on the seed, the individual and the tick
+    /// only. It must use nothing else: no clock, no other generator, no state that changes. It is called for several individuals
+    /// in parallel.
     fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea>;
 }
 
-/// Whom an individual looks for.
+/// The target of an individual's perception.
 #[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct PerceptionTarget {
-    /// The kind of those whom it looks for; never itself.
+    /// The kind of its targets; it never targets itself.
     pub kind: KindId,
-    /// How far it sees, in metres.
+    /// Sight range, in metres.
     pub sight_m: f32,
 }
 
-/// What an individual knows when it chooses where to go.
+/// The input of an individual's choice of a goal.
 #[derive(Clone, Copy, Debug)]
 pub struct Perception<'a> {
-    /// Where it is, in metres.
+    /// Its position, in metres.
     pub position: Vec2,
-    /// Where it began, or was put by a script, in metres.
+    /// Its home in metres: where it was spawned or was placed by a script.
     pub home: Vec2,
-    /// How many goals it has had since it began to behave so.
+    /// Number of goals since it got this behaviour.
     pub goal_count: u32,
-    /// Where the nearest of those is whom it [looks for](BehaviourRule::perception_target), in metres; `None` when it sees none.
+    /// Position of the nearest [target](BehaviourRule::perception_target), in metres; `None` when it sees none.
     pub nearest_target: Option<Vec2>,
-    /// The tick in which it is asked.
+    /// The current tick.
     pub tick: u64,
-    /// The map of the scene in which it is.
+    /// The map of its scene.
     pub map: &'a SceneMap,
 }
 
-/// What an individual does with its time: the component that holds any [`BehaviourRule`]. Cheap to clone.
+/// The behaviour of an individual: the component that holds any [`BehaviourRule`]. Cheap to clone.
 ///
 /// ```
 /// use throng_scenario::crowd::{Behaviour, Wander};
@@ -103,13 +103,13 @@ pub struct Perception<'a> {
 pub struct Behaviour(Arc<dyn AnyBehaviour>);
 
 impl Behaviour {
-    /// What scenarios call it: [`BehaviourRule::NAME`].
+    /// The name in scenarios: [`BehaviourRule::NAME`].
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    /// The behaviour itself, if it is of this type.
+    /// The behaviour itself, if it has this type.
     #[must_use]
     pub fn downcast_ref<T: BehaviourRule>(&self) -> Option<&T> {
         self.0.as_any().downcast_ref()
@@ -120,8 +120,8 @@ impl Behaviour {
         self.0.perception_target()
     }
 
-    /// The next goal, in metres: the middle of a free tile that can be reached from where it stands. `None` when there is
-    /// nothing to do. O(random tries), all on the map.
+    /// The next goal, in metres: the middle of a free tile that can be reached from its position. `None` when there is nothing to
+    /// do. O(random tries), all on the map.
     pub(super) fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<Vec2> {
         let area = self.0.next_goal(senses, random)?;
         let map = senses.map;
@@ -150,7 +150,7 @@ impl StateHashed for Behaviour {
     }
 }
 
-/// Any [`BehaviourRule`], its type forgotten.
+/// A type-erased [`BehaviourRule`].
 trait AnyBehaviour: StateHashed + fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn perception_target(&self) -> Option<PerceptionTarget>;

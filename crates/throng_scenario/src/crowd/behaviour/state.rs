@@ -1,4 +1,4 @@
-//! What an individual remembers.
+//! The state of an individual.
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -6,14 +6,14 @@ use glam::Vec2;
 use throng::sim::StateHasher;
 use throng::world::StateHashed;
 
-/// The state of mind of an individual.
+/// The state of an individual's behaviour.
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
 pub(in crate::crowd) struct BehaviourState {
-    /// Where it began.
+    /// Its home.
     pub home: Vec2,
-    /// The tick at which it looks again whether there is something to do.
+    /// The tick of its next decision.
     pub next_decision_tick: u64,
-    /// How many goals it has had.
+    /// Number of goals so far.
     pub goal_count: u32,
     /// Whether it rests between two goals.
     pub is_resting: bool,

@@ -1,4 +1,4 @@
-//! Thinking: whoever has nothing to do, or looks around for somebody, chooses where to go next.
+//! Thinking: individuals that are idle, or that react to a kind, choose their next goal.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::ContiguousQueryData;
@@ -16,10 +16,10 @@ use throng::nav::{NavPath, PathRequest, SearchBudgetClass};
 use throng::sim::{ColumnRows, RandomStreams, SimTick, TableColumn, Workers, chunks};
 use throng::world::{Object, ObjectId, Position, SceneObjects};
 
-/// So many rows a thread takes at once: whoever looks for somebody takes longer, and mostly stands beside its like.
+/// Rows per chunk of a thread: small, because individuals with a target take longer and are mostly stored side by side.
 const CHUNK_ROWS: usize = 256;
 
-/// The longest way of the class `Npc`, in metres.
+/// The longest path of the class `Npc`, in metres.
 const SHORT_PATH_M: f32 = 20.0;
 
 type ThinkerQuery = (
@@ -31,10 +31,10 @@ type ThinkerQuery = (
     &'static mut BehaviourState,
 );
 
-/// What those of a piece ask for: each one's key, and its way.
+/// The requests of a chunk: each individual's key, and its path request.
 pub(in crate::crowd) type ThinkerRequests = Vec<(u64, Entity, PathRequest)>;
 
-/// What those who think read, and nobody writes meanwhile.
+/// The state that thinking reads; it is not written meanwhile.
 #[derive(SystemParam)]
 pub(in crate::crowd) struct ThinkParams<'w, 's> {
     tick: Res<'w, SimTick>,
@@ -53,8 +53,8 @@ pub(in crate::crowd) struct ThinkParams<'w, 's> {
     >,
 }
 
-/// Individuals that have nothing to do, or look around for somebody, choose their next goal: side by side, since what one
-/// chooses depends on no other's choice. Their requests are made by ascending key.
+/// Individuals that are idle, or that react to a kind, choose their next goal. They run in parallel, since no choice depends on
+/// another. The requests are sent by ascending key.
 pub(in crate::crowd) fn think(
     surroundings: ThinkParams,
     workers: Res<Workers>,
@@ -73,7 +73,7 @@ pub(in crate::crowd) fn think(
     let (all, others) = asked.split_at_mut(1);
     let all = &mut all[0];
     others.iter_mut().for_each(|piece| all.append(piece));
-    // The navigator serves requests in their order, and storage order must not show.
+    // The navigator serves requests in order, so the order must not depend on storage.
     all.sort_unstable_by_key(|&(key, ..)| key);
     for (_, entity, way) in all.drain(..) {
         commands.entity(entity).try_insert(way);
@@ -100,7 +100,7 @@ struct ThinkerRows<'a> {
     states: ColumnRows<'a, BehaviourState>,
 }
 
-/// One that thinks.
+/// An individual that thinks.
 struct Thinker<'a> {
     entity: Entity,
     object: &'a Object,
@@ -139,7 +139,7 @@ impl<'w> ThinkerTable<'w> {
 }
 
 impl ThinkerRows<'_> {
-    /// All of them for whom it is time.
+    /// All individuals whose decision is scheduled for this tick.
     fn think(&mut self, surroundings: &ThinkParams, asked: &mut ThinkerRequests) {
         let tick = surroundings.tick.0;
         for row in 0..self.entities.len() {
@@ -160,7 +160,7 @@ impl ThinkerRows<'_> {
     }
 }
 
-/// What one chooses, and the way that it asks for; nothing where there is no map.
+/// The choice of one individual and its path request; none if there is no map.
 fn choose_goal(
     surroundings: &ThinkParams,
     &Thinker {
@@ -182,7 +182,7 @@ fn choose_goal(
     };
     let seen = behaviour.perception_target().zip(interest);
     let seen = seen.and_then(|(wanted, interest)| {
-        // Whoever was teleported since is known where it was.
+        // A teleport since the last decision is already in the position.
         let is_there = |at: Vec2| at.distance(position) <= wanted.sight_m;
         let is_wanted = |id| find(id).is_some_and(|(kind, at)| kind == wanted.kind && is_there(at));
         let views = interest.views();
@@ -190,7 +190,7 @@ fn choose_goal(
         find(nearest).map(|(_, at)| at)
     });
     mind.next_decision_tick = tick + PERCEPTION_INTERVAL_TICKS;
-    // Whoever has asked waits for the way.
+    // A path request is pending.
     let is_walking = || {
         path.is_some_and(|path| !path.is_empty()) || surroundings.pending_requests.contains(entity)
     };
@@ -219,12 +219,12 @@ fn choose_goal(
         return None;
     };
     mind.goal_count = mind.goal_count.wrapping_add(1);
-    // Where it goes already needs no second search.
+    // Its current goal needs no second search.
     let same = path.is_some_and(|path| path.goal() == Some(map.tile_at(goal)));
     (!same && map.tile_at(goal) != map.tile_at(position)).then(|| path_request_to(position, goal))
 }
 
-/// The request for a way: a short one is searched sooner.
+/// The path request: short paths are searched sooner.
 fn path_request_to(position: Vec2, goal: Vec2) -> PathRequest {
     let is_short = goal.distance(position) <= SHORT_PATH_M;
     let class = if is_short {

@@ -1,4 +1,4 @@
-//! What scenarios write of the behaviours that come with the crate.
+//! Scenario parameters of the built-in behaviours.
 
 use glam::Vec2;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Cues of a game's own: what a scenario writes as `Game(Storm(damage: 5))`.
+//! Custom cues of a game: in a scenario, `Game(Storm(damage: 5))`.
 
 use bevy_ecs::world::World;
 use rand_pcg::Pcg64Mcg;
@@ -7,9 +7,8 @@ use serde::de::DeserializeOwned;
 use super::parameters::BehaviourSite;
 use crate::scenario::text::ValidationError;
 
-/// Something that a game does when a scenario's script says so, with its parameters as scenarios write them:
-/// `At(t_s: 10, run: Game(Storm(damage: 5)))`. Fields are read by serde, and should be refused when they are unknown
-/// (`deny_unknown_fields`).
+/// A custom action of a game that a scenario's script runs, with its parameters as scenarios write them: `At(t_s: 10, run:
+/// Game(Storm(damage: 5)))`. Fields are read by serde, and unknown ones should be refused (`deny_unknown_fields`).
 ///
 /// ```
 /// use bevy_ecs::prelude::*;
@@ -35,25 +34,25 @@ use crate::scenario::text::ValidationError;
 ///     }
 /// }
 /// ```
-/// It is registered with [`register_cue`](super::BehaviourAppExt::register_cue).
+/// Register it with [`register_cue`](super::BehaviourAppExt::register_cue).
 pub trait CueParameters: DeserializeOwned {
-    /// What scenarios call it, in CamelCase.
+    /// The name in scenarios, in CamelCase.
     const NAME: &'static str;
 
-    /// Checks the parameters when a scenario is checked, with the whole map as one metre; nothing by default. It must depend
-    /// on nothing but its arguments.
+    /// Checks the parameters during validation, with the whole map as one metre; accepts everything by default. The result must
+    /// depend only on the arguments.
     ///
     /// # Errors
-    /// A [`ValidationError`] at the field that is wrong, with what was expected and what was found.
+    /// A [`ValidationError`] at the wrong field, with the expected and the found value.
     fn check(&self, site: &BehaviourSite<'_>) -> Result<(), ValidationError> {
         let _ = site;
         Ok(())
     }
 
-    /// Does it, in [`SimSystems::Think`](throng::sim::SimSystems::Think) before the crowds. What it draws from `random` depends
-    /// on the seed and on what the script drew before; it must ask no clock and no other generator.
+    /// Runs the cue, in [`SimSystems::Think`](throng::sim::SimSystems::Think) before the crowds. What it draws from `random`
+    /// depends on the seed and on earlier draws of the script; it must use no clock and no other generator.
     ///
     /// # Errors
-    /// What could not be done, in words: the report lists it among the faults of the script.
+    /// Why it failed, as text: the report lists it among the faults of the script.
     fn run(self, world: &mut World, random: &mut Pcg64Mcg) -> Result<(), String>;
 }

@@ -1,5 +1,5 @@
-//! Behaviours and cues by name: what a scenario writes as `Wander(radius_m: 5)` becomes a
-//! [`Behaviour`](crate::crowd::Behaviour), and what it writes as `Game(Storm(damage: 5))` is done by the game.
+//! Behaviours and cues by name: a scenario's `Wander(radius_m: 5)` becomes a [`Behaviour`](crate::crowd::Behaviour), and its
+//! `Game(Storm(damage: 5))` runs a cue of the game.
 //!
 //! ```text
 //! `Guard(radius_m: 5, intruders: "player")` ─▶ name ─▶ Behaviours ─▶ BehaviourParameters ─▶ resolve ─▶ Behaviour
@@ -7,17 +7,17 @@
 //!                             unknown: the closest name ─┘   wrong field ──┘   out of range ──┘─▶ file:line:column
 //! ```
 //! The built-in behaviours are registered from the start; a game registers its own with
-//! [`register_behaviour`](BehaviourAppExt::register_behaviour), and scenarios name both alike. All cues by name are a
-//! game's own.
+//! [`register_behaviour`](BehaviourAppExt::register_behaviour), and scenarios use both in the same way. All cues by name belong
+//! to the game.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `built_in.rs` | what scenarios write of the behaviours that come with the crate |
-//! | `cues.rs` | cues of a game's own |
-//! | `parameters.rs` | what a behaviour's parameters are, and what they may ask while they are checked |
-//! | `registry.rs` | the names |
+//! | `built_in.rs` | scenario parameters of the built-in behaviours |
+//! | `cues.rs` | custom cues of a game |
+//! | `parameters.rs` | the parameters of a behaviour, and the context of their checks |
+//! | `registry.rs` | the registered names |
 //!
-//! Invariant: a scenario is checked by resolving what it names, so what passed is what runs.
+//! Invariant: a scenario is validated by resolving its names, so the validated values are the ones that run.
 
 mod built_in;
 mod cues;

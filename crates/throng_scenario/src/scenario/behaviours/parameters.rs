@@ -1,4 +1,4 @@
-//! What a scenario says of a behaviour, and what it may ask while it is checked.
+//! The parameters of behaviours in scenarios, and the context of their checks.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use crate::scenario::validate::{check_area, check_metres, check_range};
 use throng::world::{KindId, ObjectKinds};
 
 /// The parameters of a behaviour as scenarios write them: `Guard(radius_m: 5, intruders: "player")`. The name in front is
-/// [`BehaviourRule::NAME`]; fields are read by serde, and should be refused when they are unknown (`deny_unknown_fields`).
+/// [`BehaviourRule::NAME`]; fields are read by serde, and unknown ones should be refused (`deny_unknown_fields`).
 ///
 /// ```
 /// use rand_pcg::Pcg64Mcg;
@@ -45,30 +45,30 @@ use throng::world::{KindId, ObjectKinds};
 /// }
 /// ```
 pub trait BehaviourParameters: DeserializeOwned {
-    /// What they make.
+    /// The resulting behaviour.
     type Behaviour: BehaviourRule;
 
-    /// Checks the parameters and makes the behaviour of them: names become ids, places metres of the scene. It is called
-    /// when a scenario is checked, with the whole map as one metre, and again for each crowd; so it must depend on nothing
-    /// but its arguments.
+    /// Checks the parameters and creates the behaviour: names become ids, positions become metres of the scene. It is called
+    /// during validation, with the whole map as one metre, and again for each crowd, so the result must depend only on the
+    /// arguments.
     ///
     /// # Errors
-    /// A [`ValidationError`] at the field that is wrong, with what was expected and what was found.
+    /// A [`ValidationError`] at the wrong field, with the expected and the found value.
     fn resolve(self, site: &BehaviourSite<'_>) -> Result<Self::Behaviour, ValidationError>;
 }
 
-/// Where in a scenario a behaviour stands, and in which scene it is to run. Its checks give errors that point at the field.
+/// The location of a behaviour in a scenario, and its scene. Errors of its checks point at the field.
 #[derive(Clone, Debug)]
 pub struct BehaviourSite<'a> {
     pub(in crate::scenario) path: ValuePath,
     pub(in crate::scenario) kinds: &'a ObjectKinds,
-    /// What areas in metres are multiplied by, where another map stands in for the scene's own.
+    /// The factor for areas in metres, if another map replaces the scene's own.
     pub(in crate::scenario) scale: Vec2,
     pub(in crate::scenario) size_m: Vec2,
 }
 
 impl BehaviourSite<'_> {
-    /// Where the behaviour stands in the scenario.
+    /// The location of the behaviour in the scenario.
     #[must_use]
     pub const fn place(&self) -> &ValuePath {
         &self.path
@@ -93,7 +93,7 @@ impl BehaviourSite<'_> {
         check_range(&self.path.field(field), found, range)
     }
 
-    /// Checks that a field is a length, in metres: neither negative nor far beyond any map.
+    /// Checks that a field is a length in metres: not negative, and not far beyond any map.
     ///
     /// # Errors
     /// A [`ValidationError`] that names the range.
@@ -102,10 +102,10 @@ impl BehaviourSite<'_> {
         Ok(found)
     }
 
-    /// The kind of objects that a field names.
+    /// The kind of objects named by a field.
     ///
     /// # Errors
-    /// A [`ValidationError`] with the known name that is closest to it, or all of them.
+    /// A [`ValidationError`] with the closest known name, or all known names.
     pub fn kind(&self, field: &'static str, name: &str) -> Result<KindId, ValidationError> {
         self.kinds.find(name).ok_or_else(|| {
             let known: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
@@ -113,19 +113,19 @@ impl BehaviourSite<'_> {
         })
     }
 
-    /// A spot of the scene that a scenario wrote at this place, in metres of the map that is there.
+    /// The position written at this path of the scenario, in metres of the current map.
     ///
     /// # Errors
-    /// A [`ValidationError`] at the coordinate that is no number, or far beyond any map.
+    /// A [`ValidationError`] at the coordinate that is not a number, or far beyond any map.
     pub fn point(&self, place: &ValuePath, found: Vec2) -> Result<Vec2, ValidationError> {
         check_metres(place, found)?;
         Ok(found * self.scale)
     }
 
-    /// An area of the scene that a scenario wrote at this place, in metres of the map that is there.
+    /// The area written at this path of the scenario, in metres of the current map.
     ///
     /// # Errors
-    /// A [`ValidationError`] at what makes no area.
+    /// A [`ValidationError`] at the invalid part of the area.
     pub fn area(
         &self,
         place: &ValuePath,
@@ -136,7 +136,7 @@ impl BehaviourSite<'_> {
     }
 }
 
-/// An unknown name, with the closest of the known ones, or all of them.
+/// An unknown name, with the closest known name, or all known names.
 pub(super) fn unknown_name(
     place: ValuePath,
     what: &str,
@@ -157,7 +157,7 @@ pub(super) fn unknown_name(
     }
 }
 
-/// An area as a crowd has it. `scale` is what metres are multiplied by, `size_m` the size of the scene.
+/// The area of a crowd. `scale` is the factor for metres, `size_m` the size of the scene.
 pub(in crate::scenario) fn area_in_metres(
     area: &ScenarioArea,
     scale: Vec2,

@@ -1,4 +1,4 @@
-//! The behaviours and cues that scenarios may name.
+//! The registry of behaviours and cues for scenarios.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::crowd::{Behaviour, BehaviourRule};
 use crate::scenario::schema::{BehaviourSpec, CueSpec};
 use crate::scenario::text::{ValidationError, ValuePath, parameters};
 
-/// The behaviours that scenarios may name, the built-in ones from the start, and the cues of a game's own.
+/// The behaviours that scenarios may name, including the built-in ones, and the custom cues of a game.
 #[derive(Resource, Clone, Debug)]
 pub struct Behaviours {
     behaviours: BTreeMap<&'static str, BehaviourReader>,
@@ -25,7 +25,7 @@ pub struct Behaviours {
 
 type BehaviourReader = fn(&str, &BehaviourSite<'_>) -> Result<Behaviour, ValidationError>;
 
-/// What is done with a cue's text.
+/// What to do with a cue's text.
 #[derive(Clone, Copy, Debug)]
 struct GameCue {
     check: fn(&str, &BehaviourSite<'_>) -> Result<(), ValidationError>,
@@ -50,15 +50,13 @@ impl Default for Behaviours {
 }
 
 impl Behaviours {
-    /// Lets scenarios name a behaviour, by its [`BehaviourRule::NAME`]. One that was registered under the same name before, a
-    /// built-in one say, is replaced.
+    /// Registers a behaviour by its [`BehaviourRule::NAME`]. It replaces a behaviour of the same name, also a built-in one.
     pub fn register<T: BehaviourParameters>(&mut self) {
         self.behaviours
             .insert(T::Behaviour::NAME, read_behaviour::<T>);
     }
 
-    /// Lets scenarios name a cue, by its [`CueParameters::NAME`]. One that was registered under the same name before is
-    /// replaced.
+    /// Registers a cue by its [`CueParameters::NAME`]. It replaces a cue of the same name.
     pub fn register_cue<T: CueParameters>(&mut self) {
         let (check, play) = (check_cue_text::<T>, run_cue_text::<T>);
         self.cues.insert(T::NAME, GameCue { check, run: play });
@@ -69,10 +67,10 @@ impl Behaviours {
         self.behaviours.keys().copied()
     }
 
-    /// What a scenario wrote, as a behaviour.
+    /// Resolves a behaviour of a scenario.
     ///
     /// # Errors
-    /// A [`ValidationError`] at the name that is unknown (with the closest one that is known), or at the parameter that is wrong.
+    /// A [`ValidationError`] at the unknown name (with the closest known one), or at the wrong parameter.
     pub(in crate::scenario) fn resolve(
         &self,
         spec: &BehaviourSpec,
@@ -89,10 +87,10 @@ impl Behaviours {
         read(spec.text(), site)
     }
 
-    /// Checks what a scenario wrote as a cue of the game's own.
+    /// Validates a custom cue of a scenario.
     ///
     /// # Errors
-    /// A [`ValidationError`] at the name that is unknown (with the closest one that is known), or at the parameter that is wrong.
+    /// A [`ValidationError`] at the unknown name (with the closest known one), or at the wrong parameter.
     pub(in crate::scenario) fn check_cue(
         &self,
         cue: &CueSpec,
@@ -115,10 +113,10 @@ impl Behaviours {
         (known.check)(cue.text(), site)
     }
 
-    /// Does what a scenario wrote as a cue of the game's own.
+    /// Runs a custom cue of a scenario.
     ///
     /// # Errors
-    /// What could not be done, in words.
+    /// Why it failed, as text.
     pub(in crate::scenario) fn run_cue(
         &self,
         cue: &CueSpec,
@@ -160,11 +158,10 @@ fn read_behaviour<T: BehaviourParameters>(
 
 /// Registers behaviours and cues with an app.
 pub trait BehaviourAppExt {
-    /// Lets scenarios that are played in this app name a behaviour, by its [`BehaviourRule::NAME`]; see [`Behaviours::register`].
+    /// Registers a behaviour for the scenarios of this app, by its [`BehaviourRule::NAME`]; see [`Behaviours::register`].
     fn register_behaviour<T: BehaviourParameters>(&mut self) -> &mut Self;
 
-    /// Lets scenarios that are played in this app name a cue, by its [`CueParameters::NAME`]; see
-    /// [`Behaviours::register_cue`].
+    /// Registers a cue for the scenarios of this app, by its [`CueParameters::NAME`]; see [`Behaviours::register_cue`].
     fn register_cue<T: CueParameters>(&mut self) -> &mut Self;
 }
 

@@ -1,4 +1,4 @@
-//! The lines of the event log, as they are written.
+//! The lines of the event log.
 
 use glam::IVec2;
 use serde::Serialize;
@@ -176,7 +176,7 @@ pub(super) enum Blocked {
     Mixed(&'static str),
 }
 
-/// A party or a player: its number; a synthetic one, whose numbers count from 0 by themselves, as -1, -2 and so on.
+/// The number of a party or a player; synthetic ones, which have their own numbers from 0, as -1, -2 and so on.
 #[derive(Clone, Copy, Serialize)]
 #[serde(untagged)]
 pub(super) enum LogNumber {

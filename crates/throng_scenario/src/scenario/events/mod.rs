@@ -1,18 +1,17 @@
-//! The event log: one JSON object a line, in the order in which things happened.
+//! The event log: one JSON object per line, in the order of events.
 //!
-//! Within a tick, events stand in the order of the tick's sets, and within a set by scene and object id; enters and leaves
-//! by scene, of each viewer in the order in which they happened. What has no message
-//! of its own (teams, caps, hiding, cells) is found by comparing each object with what was logged of it last; so a log costs
-//! a look at every object a tick, and only when it is asked for.
+//! Within a tick, events follow the order of the tick's sets, and within a set scene and object id; enters and leaves are ordered
+//! by scene, and per viewer by time. State without a message of its own (teams, caps, hiding, cells) is detected by comparing
+//! each object with its last logged state, so a log costs a check of every object per tick; without a log there is no cost.
 //!
-//! A run in real time has a line `{"type":"late_build","name","clearance","late_ticks"}` when what paths of a scene are searched on
-//! is there, so many ticks later than it was due: from this tick on paths may be others of the same length.
+//! A run in real time writes `{"type":"late_build","name","clearance","late_ticks"}` when the search data of a scene is adopted,
+//! with the number of ticks of delay: from this tick on paths may be other ones of the same length.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `line` | the lines as they are written |
-//! | `tickets` | parties that queue, and the matches that they are found for |
-//! | here | all others, and the log itself |
+//! | `line` | the lines |
+//! | `tickets` | queued parties, and their matches |
+//! | here | all other events, and the log itself |
 
 mod line;
 mod tickets;
@@ -39,7 +38,7 @@ use throng::world::{
     Scenes, SimScene, TeamId, ViewRange,
 };
 
-/// Writes what happens.
+/// Writes the event log.
 #[derive(Resource)]
 pub struct EventLog {
     writer: Box<dyn Write + Send + Sync>,
@@ -48,7 +47,7 @@ pub struct EventLog {
     error: Option<io::Error>,
 }
 
-/// What was logged of an object last.
+/// The last logged state of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct LoggedObject {
     team: Option<u32>,
@@ -76,7 +75,7 @@ const fn reason_name(reason: ViewLeaveReason) -> &'static str {
 }
 
 impl EventLog {
-    /// A log into `to`; with a line for the position of every object and tick if wanted.
+    /// A log that writes to `to`; on request with a line for the position of every object and tick.
     #[must_use]
     pub fn new(to: Box<dyn Write + Send + Sync>, positions: bool) -> Self {
         Self {
@@ -87,10 +86,10 @@ impl EventLog {
         }
     }
 
-    /// Writes out what is buffered.
+    /// Flushes buffered lines.
     ///
     /// # Errors
-    /// The first error of writing; nothing was written after it.
+    /// The first write error; nothing was written after it.
     pub fn finish(mut self) -> io::Result<()> {
         self.error.map_or_else(|| self.writer.flush(), Err)
     }
@@ -109,7 +108,7 @@ impl EventLog {
     }
 }
 
-/// Scenes that opened.
+/// Opened scenes.
 pub(in crate::scenario) fn log_scenes(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -153,7 +152,7 @@ pub(in crate::scenario) fn log_scenes(
     }
 }
 
-/// What was given up because ticks took too long, and taken up again.
+/// Overload levels entered and left.
 pub(in crate::scenario) fn log_overload(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -170,7 +169,7 @@ pub(in crate::scenario) fn log_overload(
     }
 }
 
-/// Players who came and went, and lines that were lost and came back.
+/// Players that logged in and out, and connections that were lost and resumed.
 pub(in crate::scenario) fn log_sessions(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -221,7 +220,7 @@ pub(in crate::scenario) fn log_sessions(
     }
 }
 
-/// Objects that came and went.
+/// Objects spawned and despawned.
 pub(in crate::scenario) fn log_spawns(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -239,7 +238,7 @@ pub(in crate::scenario) fn log_spawns(
         came.binary_search_by_key(&object.reference(), |spawned| spawned.object.reference())
             .is_ok()
     };
-    // Who came and went in one tick came first; all others made room before.
+    // Objects that spawned and despawned within one tick are written first; all others left before the new ones entered.
     let (at_once, before): (Vec<Object>, Vec<Object>) = gone.into_iter().partition(came_now);
     before
         .into_iter()
@@ -320,7 +319,7 @@ fn log_despawn(log: &mut EventLog, tick: u64, object: Object) {
     log.write(tick, Some(object.scene()), event);
 }
 
-/// What paths are searched on that came late: before the first paths that were found on it.
+/// Late search data: written before the first paths that use it.
 pub(in crate::scenario) fn log_late_builds(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -340,7 +339,7 @@ pub(in crate::scenario) fn log_late_builds(
     }
 }
 
-/// Answered path requests, before the walkers walk: who arrives in the same tick has no path left after it.
+/// Path replies, before walkers move: an object that arrives in the same tick has no path left after it.
 pub(in crate::scenario) fn log_paths(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -378,7 +377,7 @@ pub(in crate::scenario) fn log_paths(
     }
 }
 
-/// Teams, caps, hiding and cells that changed.
+/// Changed teams, caps, hiding and cells.
 pub(in crate::scenario) fn log_objects(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -442,7 +441,7 @@ pub(in crate::scenario) fn log_objects(
     }
 }
 
-/// Who entered and left whose view.
+/// Enters and leaves of views.
 pub(in crate::scenario) fn log_views(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -480,7 +479,7 @@ pub(in crate::scenario) fn log_views(
     }
 }
 
-/// What was announced, and how many were told.
+/// Announcements, and the number of their recipients.
 pub(in crate::scenario) fn log_announcements(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -504,7 +503,7 @@ pub(in crate::scenario) fn log_announcements(
     }
 }
 
-/// Positions, if wanted, and the tick's hash.
+/// Positions, on request, and the tick's hash.
 pub(in crate::scenario) fn log_tick_end(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     let hash = format!("{:016x}", state_hash(world).fold());

@@ -1,7 +1,7 @@
-//! Parties that queue, give up or are found for a match, and players who leave a running one.
+//! Parties that queue, cancel or are matched, and players who leave a running match.
 //!
-//! What a ticket's line tells is all that a reader needs to judge the match lines that follow: sizes, power, skill, level,
-//! roles, regions, whom it would avoid and who its players are.
+//! A ticket's line contains everything that a reader needs to judge the match lines that follow: sizes, power, skill, level,
+//! roles, regions, avoided players and its players.
 
 use bevy_ecs::prelude::*;
 
@@ -25,7 +25,7 @@ type Matches<'w, 's> = (
     MessageReader<'w, 's, MatchFormed>,
 );
 
-/// Tickets and matches, in the order in which a tick deals with them.
+/// Tickets and matches, in the order in which a tick handles them.
 pub(in crate::scenario) fn log_matches(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
@@ -46,7 +46,7 @@ pub(in crate::scenario) fn log_matches(
         let party = cancelled.party.into();
         write(Event::Cancel { party });
     }
-    // Who is found for a match in the tick in which others leave it comes in their place.
+    // Backfills of this tick replace players who leave in the same tick.
     for &MemberLeft {
         match_id,
         party,

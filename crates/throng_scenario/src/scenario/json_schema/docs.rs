@@ -1,17 +1,17 @@
-//! The comments above types, fields and variants, as their sources have them.
+//! The doc comments of types, fields and variants, read from their sources.
 
 use std::collections::BTreeMap;
 
-/// What sources say of types and their parts.
+/// The docs of types and their parts.
 #[derive(Debug, Default)]
 pub(super) struct Docs {
     types: BTreeMap<String, String>,
-    /// Of a struct's field, of a variant, and of a variant's field: the owner of the last is `Enum::Variant`.
+    /// For a struct's field, a variant, or a variant's field: the owner of the last is `Enum::Variant`.
     members: BTreeMap<(String, String), String>,
 }
 
 impl Docs {
-    /// Reads sources as rustfmt writes them: a field or variant a line, with its comment above it.
+    /// Parses sources formatted by rustfmt: a field or variant per line, with its comment above it.
     pub fn parse(sources: &[&str]) -> Self {
         let mut docs = Self::default();
         for source in sources {
@@ -20,12 +20,12 @@ impl Docs {
         docs
     }
 
-    /// What is said of a type.
+    /// The docs of a type.
     pub fn type_doc(&self, name: &str) -> Option<&str> {
         self.types.get(name).map(String::as_str)
     }
 
-    /// What is said of a field or a variant.
+    /// The docs of a field or a variant.
     pub fn member_doc(&self, owner: &str, name: &str) -> Option<&str> {
         let part = (owner.to_owned(), name.to_owned());
         self.members.get(&part).map(String::as_str)

@@ -1,4 +1,4 @@
-//! The JSON Schema of scenarios, made of the types that read them.
+//! The JSON Schema of scenarios, generated from the types that read them.
 //!
 //! ```text
 //! Scenario: Deserialize ─▶ trace: what it asks for ─▶ properties and variants ┐
@@ -9,10 +9,10 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `docs.rs` | the comments above fields and variants |
-//! | `trace.rs` | types, by what they ask of a deserializer |
+//! | `docs.rs` | the doc comments of fields and variants |
+//! | `trace.rs` | the types, from their calls to a deserializer |
 //!
-//! Invariant: what the reader takes is in it, and nothing else, since it is asked itself.
+//! Invariant: the schema contains exactly what the reader accepts, since it is generated from the reader.
 
 mod docs;
 mod trace;
@@ -40,8 +40,8 @@ const SOURCES: [&str; 10] = [
     include_str!("../schema/selector.rs"),
 ];
 
-/// The JSON Schema (draft 2020-12) of a scenario, with what is said of every field of its
-/// types. Behaviours and the cues of a game's own are only known to be there.
+/// The JSON Schema (draft 2020-12) of a scenario, with the docs of every field of its types. For behaviours and custom cues it
+/// only checks that they are present.
 #[must_use]
 pub fn json_schema() -> Value {
     let docs = Docs::parse(&SOURCES);
@@ -55,7 +55,7 @@ pub fn json_schema() -> Value {
             .and_then(|definition| definition.get_mut("properties"));
         let properties = properties.and_then(Value::as_object_mut);
         for (field, value) in properties.into_iter().flatten() {
-            // Null is how an absent value is written, which needs no words.
+            // Null is the absent value, which needs no description.
             let default = defaults.get(field).filter(|default| !default.is_null());
             if let (Some(object), Some(default)) = (value.as_object_mut(), default) {
                 object.insert("default".to_owned(), default.clone());
@@ -74,7 +74,7 @@ pub fn json_schema() -> Value {
     })
 }
 
-/// The types whose fields all have defaults, with these.
+/// The types whose fields all have defaults, with these defaults.
 fn defaults() -> [(&'static str, Value); 7] {
     fn default_of<T: Default + Serialize>(name: &'static str) -> (&'static str, Value) {
         (name, serde_json::to_value(T::default()).unwrap_or_default())
@@ -90,7 +90,7 @@ fn defaults() -> [(&'static str, Value); 7] {
     ]
 }
 
-/// Puts into a definition what its type's source says.
+/// Adds the docs of a type to its definition.
 fn describe(name: &str, definition: &mut Value, docs: &Docs) {
     set_description(definition, docs.type_doc(name));
     if let Some(properties) = definition.get_mut("properties") {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::scenario::{BUILT_IN, parse};
 
-    /// What of a value the schema does not know, with its place.
+    /// Values that the schema does not describe, with their path.
     fn unknown(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
         if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
             let definition = root.pointer(name.trim_start_matches('#'))?;

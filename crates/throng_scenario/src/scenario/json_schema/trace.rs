@@ -1,5 +1,5 @@
-//! Types, by what they ask of a deserializer: each is read from made-up values, again and again until every variant of
-//! every enum was seen. The idea is that of the crate `serde-reflection`.
+//! The structure of types, from their calls to a deserializer: each type is read from made-up values, repeatedly, until every
+//! variant of every enum was seen. The method is that of the crate `serde-reflection`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 
 use crate::scenario::old_names::is_old_name;
 
-/// Readings after which it gives up: more than there are variants.
+/// Maximum number of readings: more than there are variants.
 const READINGS_MAX: usize = 10_000;
 
-/// The definitions of a type and of all of which it is made, by their names.
+/// The definitions of a type and its parts, by name.
 pub(super) fn definitions<T: DeserializeOwned>() -> BTreeMap<&'static str, Value> {
     let mut trace = Trace::default();
     for _ in 0..READINGS_MAX {
@@ -39,18 +39,19 @@ struct Trace {
     structs: BTreeMap<&'static str, Value>,
     /// The variants of each enum, in their order.
     enums: BTreeMap<&'static str, BTreeMap<usize, Value>>,
-    /// Variants of which nothing is left to see.
+    /// Variants that are fully explored.
     done: BTreeMap<&'static str, BTreeSet<usize>>,
-    /// The enums that are being read, one in the other.
+    /// The enums being read, nested.
     open: Vec<&'static str>,
-    /// Whether this reading passed by something that is left to see.
+    /// Whether this reading skipped something that is not explored.
     has_more: bool,
     /// The field that is read.
     field: &'static str,
 }
 
 impl Trace {
-    /// Reads what has these fields, and gives what they are with it. Serde lists old names of fields beside the new ones; a
+    /// Reads a struct with these fields, and returns their types. Serde lists old names of fields next to the new ones; a value
+    /// has only one of the two.
     /// value has only one of the two.
     fn fields<'de, V: Visitor<'de>>(
         &mut self,
@@ -73,7 +74,7 @@ impl Trace {
         Ok((value, object(read.properties)))
     }
 
-    /// A text that its reader takes: a row of tiles, but for fields that are read from names.
+    /// A text that its reader accepts: a row of tiles, except for fields that are read from names.
     fn text(&self) -> &'static str {
         match self.field {
             "algorithm" => "jps",
@@ -101,7 +102,7 @@ fn object(properties: Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-/// Reads one value, and says what it was.
+/// Reads one value, and returns its type.
 struct Tracer<'a> {
     trace: &'a mut Trace,
     schema: &'a mut Value,
@@ -247,7 +248,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         let is_left = |trace: &Trace, nth: &usize| {
             trace.done.get(name).is_none_or(|done| !done.contains(nth))
         };
-        // Inside of itself it is its first variant, or there would be no end.
+        // A recursive enum uses its first variant, to end the recursion.
         let is_inner = self.trace.open.contains(&name);
         let mut left = (0..variants.len()).filter(|nth| !is_inner && is_left(self.trace, nth));
         let nth = left.next().unwrap_or_default();
@@ -281,7 +282,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
 }
 
 impl<'a> Tracer<'a> {
-    /// Reads so many items, and gives what they were with where that is to be said.
+    /// Reads a number of items, and returns their types if needed.
     fn read_items<'de, V: Visitor<'de>>(
         self,
         length: usize,

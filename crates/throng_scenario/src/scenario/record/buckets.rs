@@ -1,17 +1,17 @@
-//! A series of any length in a fixed number of buckets: when all are full, neighbours are merged two by two, and each holds
+//! A series of any length in a fixed number of buckets: when all are full, neighbours are merged in pairs, and each bucket holds
 //! twice as many ticks from then on.
 
 use super::sample::{COLUMNS, TickSample};
 use super::times::TimeCounts;
 
-/// Buckets of time: about as many as a plot has pixels.
+/// Number of buckets: about the number of pixels of a plot.
 pub(super) const BUCKETS_MAX: usize = 480;
 
-/// Some ticks in a row.
+/// A range of consecutive ticks.
 #[derive(Clone, Debug)]
 pub(super) struct TickBucket {
     pub ticks: u64,
-    /// By column, over the ticks.
+    /// Sums by column, over the ticks.
     pub sums: [f64; COLUMNS],
     pub times: TimeCounts,
     pub longest_ms: f64,
@@ -67,7 +67,7 @@ pub(super) struct TickBuckets {
 }
 
 impl TickBuckets {
-    /// At most `buckets_max` of them, which is even; each counts so many cues.
+    /// A series of at most `buckets_max` buckets, an even number; each counts this number of cues.
     pub fn new(buckets_max: usize, cues: usize) -> Self {
         debug_assert!(buckets_max >= 2 && buckets_max.is_multiple_of(2));
         Self {
@@ -78,7 +78,7 @@ impl TickBuckets {
         }
     }
 
-    /// The ticks of every bucket but the last, which may have fewer.
+    /// The number of ticks of every bucket but the last, which may have fewer.
     pub const fn bucket_ticks(&self) -> u64 {
         self.bucket_ticks
     }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Held against the plain list of all ticks, cut into buckets of the size that came out.
+        /// Compared with the plain list of all ticks, cut into buckets of the resulting size.
         #[test]
         fn buckets_are_bounded_and_hold_every_tick_once_in_order(
             times in prop::collection::vec(0.01f64..100.0, 0..300),
@@ -146,7 +146,7 @@ mod tests {
                 prop_assert!(bucket.times.quantile_ms(0.5) <= longest);
                 cues = [cues[0] + bucket.cues[0], cues[1] + bucket.cues[1]];
             }
-            // The third cue is one too many, and is not counted.
+            // The third cue is beyond the limit, and is not counted.
             let ran = |cue| (0..times.len()).filter(|nth| nth % 3 == cue).count() as u32;
             prop_assert_eq!(cues, [ran(0), ran(1)]);
         }

@@ -1,4 +1,4 @@
-//! What a run was like, tick by tick, kept within bounds: what a page draws and a table of ticks holds.
+//! The record of a run, tick by tick, in bounded memory: the data of pages and of the tick table.
 //!
 //! ```text
 //! after each tick:  counters ──▶ `TickSample`   ──┬─▶ a line of CSV
@@ -10,16 +10,16 @@
 //! | file | holds |
 //! |---|---|
 //! | `buckets.rs` | a series of any length in a fixed number of buckets |
-//! | `scenes.rs` | where the crowd of a scene stood, and the tracks of some of it |
-//! | `recorder.rs` | all of it together, beside a run |
+//! | `scenes.rs` | the heat map of a scene, and the tracks of some objects |
+//! | `recorder.rs` | the recorder of a run |
 //! | `sample.rs` | the figures of a tick |
-//! | `times.rs` | times by size, from which quantiles are told |
+//! | `times.rs` | the histogram of times, with quantiles |
 //!
-//! Invariants: it reads the world between ticks and writes nothing into it, so that no hash depends on it; a run that is not
-//! recorded has no recorder, and pays one comparison a tick; what is kept does not grow with the ticks or the objects.
+//! Invariants: it reads the world between ticks and writes nothing into it, so that no hash depends on it; a run without a record
+//! has no recorder, and costs one comparison per tick; memory does not grow with the ticks or the objects.
 //!
-//! Cost: a few hundred nanoseconds a tick, and every half second of simulated time a look at each object's position; between
-//! ticks, in no tick's time.
+//! Cost: a few hundred nanoseconds per tick, and a read of each object's position every half second of simulated time; it runs
+//! between ticks and is in no tick's time.
 
 mod buckets;
 mod recorder;

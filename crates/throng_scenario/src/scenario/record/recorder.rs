@@ -1,4 +1,4 @@
-//! The recorder beside a run.
+//! The recorder of a run.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,41 +12,41 @@ use super::scenes::{SceneRecord, SceneRecorder};
 use super::times::{TimeBin, TimeCounts};
 use crate::scenario::script::{CueCounts, ScenarioScript};
 
-/// The slowest ticks that are kept.
+/// Number of slowest ticks kept.
 const SLOWEST_MAX: usize = 10;
 
-/// Cues of which it is known when they ran.
+/// Maximum number of cues whose ticks are recorded.
 const CUES_MAX: usize = 24;
 
-/// Simulated time between two looks at where everybody is.
+/// Simulated time between two samples of all positions.
 const SAMPLE_INTERVAL_S: f64 = 0.5;
 
-/// A run tick by tick, as far as it was kept: what a page is drawn from.
+/// The record of a run: the data of a page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Ticks of a simulated second.
+    /// Ticks per simulated second.
     pub tick_hz: f64,
-    /// Ticks at the start that are in no figure of time but those of `series`.
+    /// Ticks at the start that are excluded from all times except those of `series`.
     pub start_up_ticks: u64,
     /// All ticks of the record.
     pub ticks: u64,
-    /// Ticks of each bucket of `series`; the last may have fewer.
+    /// Ticks per bucket of `series`; the last may have fewer.
     pub bucket_ticks: u64,
-    /// The mean a tick of every column of [`SAMPLE_COLUMNS`], bucket by bucket.
+    /// The mean per tick of every column of [`SAMPLE_COLUMNS`], by bucket.
     pub series: BTreeMap<String, Vec<f64>>,
     /// The median time of the ticks of a bucket, milliseconds, to a twentieth; exact for one tick.
     pub tick_p50_ms: Vec<f64>,
     /// The longest tick of a bucket, milliseconds.
     pub tick_max_ms: Vec<f64>,
-    /// How many ticks took how long, those of the start left out.
+    /// The histogram of tick times, without those of the start.
     pub tick_times: Vec<TimeBin>,
-    /// What each column came to in a tick on average, those of the start left out.
+    /// The mean of each column per tick, without those of the start.
     pub means: BTreeMap<String, f64>,
     /// The cues of the script, in their order.
     pub cues: Vec<CueRecord>,
-    /// Cues beyond those.
+    /// Number of cues beyond those.
     pub more_cues: u64,
-    /// The slowest ticks, the slowest first, those of the start left out.
+    /// The slowest ticks, slowest first, without those of the start.
     pub slowest: Vec<SlowestTick>,
     /// The first scenes of the run.
     pub grounds: Vec<SceneRecord>,
@@ -55,37 +55,37 @@ pub struct RunRecord {
 /// A cue, and when it ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CueRecord {
-    /// Where it stands: file, line and column.
+    /// Its location: file, line and column.
     pub place: String,
-    /// As it is written there.
+    /// Its text there.
     pub text: String,
     /// How often it ran.
     pub ran: u64,
-    /// About how many objects in all; `None` for one that is about no objects.
+    /// The number of affected objects in all; `None` for a cue that affects no objects.
     pub about: Option<u64>,
     /// The buckets in which it ran, and how often in each.
     pub buckets: Vec<(usize, u32)>,
 }
 
-/// A tick that took long, and what happened in it.
+/// A slow tick and its figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowestTick {
     /// Its number.
     pub tick: u64,
     /// Its figures by the names of their columns.
     pub figures: BTreeMap<String, f64>,
-    /// The cues that ran, by their places in the record.
+    /// The cues that ran, by their indices in the record.
     pub cues: Vec<usize>,
 }
 
-/// What is told of a cue before a run.
+/// The description of a cue before a run.
 #[derive(Clone, Debug, Default)]
 pub(in crate::scenario) struct CueText {
     pub location: String,
     pub text: String,
 }
 
-/// Keeps a run.
+/// Records a run.
 pub(in crate::scenario) struct Recorder {
     tick_hz: f64,
     sample_every: u64,
@@ -100,7 +100,7 @@ pub(in crate::scenario) struct Recorder {
     scenes: SceneRecorder,
 }
 
-/// What leaves out the start of a run.
+/// The times without the start of a run.
 #[derive(Debug, Default)]
 struct SinceStart {
     ticks: u64,
@@ -128,7 +128,7 @@ impl SinceStart {
 }
 
 impl Recorder {
-    /// For a run whose script has these cues. With `csv`, every tick is a line there.
+    /// A recorder for a run whose script has these cues. With `csv`, every tick is written there as a line.
     ///
     /// # Errors
     /// When the first line cannot be written.
@@ -154,13 +154,13 @@ impl Recorder {
         })
     }
 
-    /// Takes down what was before the first tick, so that it is counted in none.
+    /// Records the counters before the first tick, so that no tick counts them.
     pub fn start(&mut self, world: &World) {
         self.previous_totals = totals(world, 0);
         self.scenes.sample(world);
     }
 
-    /// Takes down the tick that was just done.
+    /// Records the tick that was just done.
     ///
     /// # Errors
     /// When its line cannot be written.
@@ -188,13 +188,13 @@ impl Recorder {
         }
     }
 
-    /// The ticks so far were those of the start.
+    /// Marks the ticks so far as those of the start.
     pub fn end_start_up(&mut self, ticks: u64) {
         self.start_up_ticks = ticks;
         self.since_start = SinceStart::default();
     }
 
-    /// The run as it was.
+    /// The record of the run.
     ///
     /// # Errors
     /// When the last lines cannot be written.
@@ -280,7 +280,7 @@ fn by_column(values: impl Iterator<Item = f64>) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// To a tenth of a microsecond, or a ten-thousandth of what it counts.
+/// Rounds to a tenth of a microsecond, or a ten-thousandth of a count.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

@@ -1,4 +1,4 @@
-//! The figures of one tick: what they are called, and where they are read.
+//! The figures of one tick: their names, and where they are read.
 
 use std::io::{self, Write};
 
@@ -15,23 +15,23 @@ use throng::sim::{Overload, SimSystems, TickTimings};
 use throng::sync::SyncStats;
 use throng::world::{SceneObjects, Scenes};
 
-/// What a column of samples is.
+/// The sort of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Wall time that a set or the whole tick took, milliseconds.
+    /// Wall time of a set or of the whole tick, milliseconds.
     Time,
-    /// What there was after the tick.
+    /// A level after the tick.
     Gauge,
-    /// What happened in the tick.
+    /// The number of events in the tick.
     Count,
 }
 
-/// A column of samples: what it is called in tables and records, with its unit.
+/// A column of samples: its name in tables and records, with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleColumn {
-    /// The name, with its unit last where it is not a count of what it names.
+    /// The name, with its unit last unless it is a count of what it names.
     pub name: &'static str,
-    /// Whether it is a time, something that is there, or something that happens.
+    /// Whether it is a time, a level or an event count.
     pub kind: ColumnKind,
 }
 
@@ -100,7 +100,7 @@ pub const SAMPLE_COLUMNS: [SampleColumn; COLUMNS] = [
 pub(super) struct TickSample {
     pub tick: u64,
     pub values: [f64; COLUMNS],
-    /// The cues that ran, by their places in the script.
+    /// The cues that ran, by their indices in the script.
     pub cues: Vec<usize>,
 }
 
@@ -109,7 +109,7 @@ impl TickSample {
         self.values[0]
     }
 
-    /// A tick that took a time, and of which nothing else is known.
+    /// A tick with a time and no other figures.
     #[cfg(test)]
     pub fn with_tick_ms(ms: f64, cues: Vec<usize>) -> Self {
         let mut values = [0.0; COLUMNS];
@@ -121,7 +121,7 @@ impl TickSample {
         }
     }
 
-    /// What was read after a tick and before it, as what happened in it.
+    /// The difference of two readings, after a tick and before it, as events of the tick.
     pub fn between(
         tick: u64,
         before: &[f64; COLUMNS],
@@ -140,7 +140,7 @@ impl TickSample {
         }
     }
 
-    /// The line of the names.
+    /// The header line.
     pub fn write_header(to: &mut impl Write) -> io::Result<()> {
         write!(to, "tick,time_s")?;
         for column in SAMPLE_COLUMNS {
@@ -159,7 +159,7 @@ impl TickSample {
     }
 }
 
-/// The figures of the last tick and of the run so far; what happened is counted from the start of the run.
+/// The figures of the last tick and of the run so far; events are counted from the start of the run.
 pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
     let timings = world.resource::<TickTimings>();
     let mut times = [timings.last_ms(None); 10];

@@ -1,4 +1,4 @@
-//! Where the crowd of a scene stood during a run, and the tracks of some of it.
+//! Where the crowd of a scene stood during a run, and the tracks of some objects.
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -10,7 +10,7 @@ use throng::world::{
     Object, ObjectCategory, ObjectKinds, Position, SceneObjects, Scenes, SimScene,
 };
 
-/// Scenes that are followed: the first of a run.
+/// Number of recorded scenes: the first of a run.
 const SCENES_MAX: usize = 4;
 
 /// Cells along the longer side of a scene.
@@ -19,13 +19,13 @@ const CELLS_PER_SIDE: u32 = 96;
 /// Squares of the map along the longer side.
 const SQUARES_PER_SIDE: u32 = 192;
 
-/// Tiles along the side of such a square that are looked at.
+/// Tiles sampled along the side of such a square.
 const TILES_SAMPLED: u32 = 6;
 
-/// Objects whose tracks are kept, in each scene.
+/// Number of objects per scene whose tracks are kept.
 const TRACKS_MAX: usize = 12;
 
-/// Places of a track; when it is full, every second of them goes.
+/// Maximum number of points of a track; when it is full, every second one is dropped.
 const TRACK_POINTS_MAX: usize = 256;
 
 /// A scene over the whole run.
@@ -37,17 +37,17 @@ pub struct SceneRecord {
     pub width_m: f32,
     /// Its height, metres.
     pub height_m: f32,
-    /// How often the crowd was looked at.
+    /// Number of samples of the crowd.
     pub looks: u64,
     /// Cells of the heat map in a row.
     pub columns: u32,
     /// Rows of the heat map.
     pub rows: u32,
-    /// How many objects were seen in each cell over all looks, row by row from the top.
+    /// Number of objects seen in each cell over all samples, row by row from the top.
     pub heat: Vec<u32>,
-    /// The map, row by row from the top: a digit a square, 0 for free ground up to 9 for ground that is blocked.
+    /// The map, row by row from the top: a digit per square, from 0 for free ground to 9 for blocked ground.
     pub map: Vec<String>,
-    /// Where some of the objects went, metres, from the first look that saw them.
+    /// Tracks of some objects, metres, from the first sample that saw them.
     pub tracks: Vec<Vec<[f32; 2]>>,
 }
 
@@ -70,11 +70,11 @@ struct ObjectTrack {
     is_gone: bool,
 }
 
-/// Places of an object at even intervals, in bounded room.
+/// The track of an object at even intervals, in bounded memory.
 #[derive(Clone, Debug)]
 struct Track {
     points: Vec<Vec2>,
-    /// A place is kept every so many looks.
+    /// A point is kept every this many samples.
     keep_every: u64,
     samples: u64,
     last: Vec2,
@@ -109,7 +109,7 @@ impl Track {
         }
     }
 
-    /// The places, the last one always among them; those that stand still are left out.
+    /// The points, always with the last one; repeated points are left out.
     fn to_points(&self) -> Vec<[f32; 2]> {
         let tenths = |at: Vec2| ((at * 10.0).round() / 10.0).to_array();
         let mut told: Vec<[f32; 2]> = self.points.iter().copied().map(tenths).collect();
@@ -120,7 +120,7 @@ impl Track {
 }
 
 impl SceneRecorder {
-    /// Looks at everybody.
+    /// Samples all positions.
     pub fn sample(&mut self, world: &World) {
         for (_, entity) in world.resource::<Scenes>().iter() {
             let is_known = self.scenes.iter().any(|(known, _)| *known == entity);
@@ -143,7 +143,7 @@ impl SceneRecorder {
         }
     }
 
-    /// All that was seen. Maps are drawn as they are now.
+    /// The result. Maps are recorded in their current state.
     pub fn finish(self, world: &World) -> Vec<SceneRecord> {
         let finish = |(scene, ground): (Entity, WatchedScene)| {
             let mut record = ground.record;
@@ -210,7 +210,7 @@ impl WatchedScene {
         }
     }
 
-    /// Follows some that can walk, evenly over their ids: NPCs, and where there are none, whoever is there.
+    /// Selects objects that can walk, evenly over their ids: NPCs, or any objects if there are none.
     fn track_more(&mut self, world: &World, objects: &SceneObjects) {
         let kinds = world.resource::<ObjectKinds>();
         let walkers = objects.iter().filter(|(_, entity)| {
@@ -246,14 +246,14 @@ impl WatchedScene {
     }
 }
 
-/// Columns and rows of squares, of which the longer side has so many.
+/// Columns and rows of squares; the longer side has this many.
 fn grid_size(width: f32, height: f32, longer: u32) -> (u32, u32) {
     let side = width.max(height) / longer as f32;
     let count = |length: f32| ((length / side).ceil() as u32).clamp(1, longer);
     (count(width), count(height))
 }
 
-/// The map in digits, each the share of a square that is blocked.
+/// The map in digits, each the blocked share of a square.
 fn draw_map(map: &TileMap) -> Vec<String> {
     let (width, height) = (map.width(), map.height());
     let (columns, rows) = grid_size(

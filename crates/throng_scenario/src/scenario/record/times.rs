@@ -1,17 +1,17 @@
-//! Times by size: eight bins an octave, so that a quantile is off by a twentieth at most, whatever the number of ticks.
+//! A histogram of times: eight bins per octave, so that a quantile is off by a twentieth at most, for any number of ticks.
 
 use serde::{Deserialize, Serialize};
 
-/// Bins in which times are twice as long as in those eight before.
+/// Bins per octave: eight bins later, times are twice as long.
 const BINS_PER_OCTAVE: f64 = 8.0;
 
 /// From a microsecond to 16 s.
 const BINS: usize = 24 * 8 + 1;
 
-/// Shorter times are counted as this long.
+/// Shorter times are counted as this one.
 const SHORTEST_MS: f64 = 1e-3;
 
-/// How many ticks took how long.
+/// The number of ticks per bin.
 #[derive(Clone, Debug)]
 pub(super) struct TimeCounts {
     counts: Box<[u32]>,
@@ -69,7 +69,7 @@ impl TimeCounts {
         self.max_ms = self.max_ms.max(other.max_ms);
     }
 
-    /// The time within which a share of the ticks stayed; exact for a single tick.
+    /// The quantile of a share of the ticks; exact for a single tick.
     pub fn quantile_ms(&self, share: f64) -> f64 {
         let rank = ((share * self.ticks as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -83,7 +83,7 @@ impl TimeCounts {
             .clamp(self.min_ms, self.max_ms)
     }
 
-    /// The bins from the first to the last that has a tick.
+    /// The bins from the first to the last non-empty one.
     pub fn bins(&self) -> Vec<TimeBin> {
         let has_ticks = |count: &u32| *count > 0;
         let first = self.counts.iter().position(has_ticks);

@@ -1,18 +1,18 @@
-//! The types of a scenario file, field by field as they are written there.
+//! The types of a scenario file, field by field.
 //!
-//! Nothing here computes: a value that reads well may still make no sense, which is for `validate` to tell.
+//! Nothing here computes: a value that parses may still be invalid, which `validate` checks.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `area` | areas of a scene: where a crowd appears, gathers or goes |
-//! | `attribute` | attributes of a scenario's own |
-//! | `bare` | variants that may be written without brackets |
-//! | `cast` | crowds, and how they behave |
-//! | `expect` | expectations, and the words that reports show them in |
-//! | `queue` | queues: a mode of matchmaking and who waits in it |
-//! | `parameter` | numbers and texts that stand in a file by their names |
-//! | `script` | cues and what they do |
-//! | `who` | who a cue is about, beyond a tag |
+//! | `attribute` | custom attributes of a scenario |
+//! | `optional_brackets` | variants that may be written without brackets |
+//! | `crowd` | crowds, and how they behave |
+//! | `expect` | expectations, and their text in reports |
+//! | `queue` | queues: a mode of matchmaking and its parties |
+//! | `parameter` | named numbers and texts of a file |
+//! | `script` | cues and their actions |
+//! | `selector` | which objects a cue acts on, beyond a tag |
 //! | here | the scenario as a whole, its scenes and its settings |
 
 mod area;

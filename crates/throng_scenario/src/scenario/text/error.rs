@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario: where it stands in the file, what was found, and what would be right.
+//! Errors of scenarios: the place in the file, what was found, and what was expected.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub enum ScenarioError {
     /// Neither a file nor a built-in scenario has this name.
     #[error("no scenario `{source_name}`: neither a file nor a built-in scenario{hint}")]
     NotFound {
-        /// What was asked for.
+        /// The requested name.
         source_name: String,
         /// `, did you mean …` or nothing.
         hint: String,
@@ -28,7 +28,7 @@ pub enum ScenarioError {
     Read {
         /// The path of the file that was to be read.
         path: PathBuf,
-        /// What the system says.
+        /// The system error.
         source: std::io::Error,
     },
     /// The file is larger than any scenario.
@@ -41,36 +41,36 @@ pub enum ScenarioError {
         /// The largest size that is read.
         bytes_max: u64,
     },
-    /// A parameter was given a value, and the scenario has none of this name, or none with such values.
+    /// A parameter got a value, and the scenario has none of this name, or none that accepts the value.
     #[error("{message}")]
     Parameter {
-        /// What was found and what would be right.
+        /// What was found and what was expected.
         message: String,
-        /// The parameters that there are.
+        /// The existing parameters.
         #[help]
         help: String,
     },
-    /// A capture of the run's packets could not be begun.
+    /// The packet capture of a run could not be started.
     #[error("could not write the capture: {source}")]
     Capture {
-        /// What the system says.
+        /// The system error.
         source: std::io::Error,
     },
-    /// The table of the run's ticks could not be begun.
+    /// The tick table of a run could not be started.
     #[error("could not write the ticks as CSV: {source}")]
     Csv {
-        /// What the system says.
+        /// The system error.
         source: std::io::Error,
     },
     /// The text cannot be read as a scenario: broken syntax, an unknown field, a value of the wrong type.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Syntax(Box<SourceError>),
-    /// The text can be read and makes no sense: an unknown name, a number out of range.
+    /// The text can be parsed and is invalid: an unknown name, a number out of range.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Invalid(Box<SourceError>),
-    /// A map that the scenario names cannot be read or made.
+    /// A map of the scenario cannot be read or generated.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Map(Box<SourceError>),
@@ -92,13 +92,13 @@ impl ScenarioError {
     }
 }
 
-/// Something wrong at one place of a scenario's text.
+/// An error at one place of a scenario's text.
 #[derive(Debug, Error, Diagnostic)]
 #[error("{message}")]
 pub struct SourceError {
-    /// What was found and what would be right.
+    /// What was found and what was expected.
     pub message: String,
-    /// More that helps, such as the names that are known.
+    /// Further help, such as the known names.
     #[help]
     pub help: Option<String>,
     /// The text, and the name of its file or built-in.
@@ -114,8 +114,7 @@ pub struct SourceError {
 }
 
 impl SourceError {
-    /// A mistake at some bytes of a text. A span beyond the text, or within a character, is moved back to one that is
-    /// not.
+    /// An error at a span of a text. A span beyond the text, or within a character, is moved back to a valid one.
     pub(in crate::scenario) fn new(
         file: &str,
         text: &str,

@@ -1,13 +1,13 @@
-//! The text of a scenario: from bytes to values, and from a wrong value back to the words that say it.
+//! The text of a scenario: from bytes to values, and from a wrong value back to its text.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `error.rs` | what is wrong with a scenario, and where in its text |
-//! | `outline.rs` | the words of a RON text, and where each field and list item stands |
-//! | `parameters.rs` | a value whose type only the name in front of it tells |
-//! | `value_path.rs` | the way to a value, such as `cast[2].kind`, and what is wrong there |
+//! | `error.rs` | errors, with their place in the text |
+//! | `outline.rs` | the tokens of a RON text, and the place of each field and list item |
+//! | `parameters.rs` | a value whose type depends on the name in front of it |
+//! | `value_path.rs` | the path to a value, such as `cast[2].kind`, and errors there |
 //! | `suggest.rs` | the known name that is closest to an unknown one |
-//! | `syntax.rs` | from text to a scenario; what the RON reader says of broken text, in words |
+//! | `syntax.rs` | from text to a scenario; errors of the RON parser as plain text |
 
 mod error;
 mod outline;

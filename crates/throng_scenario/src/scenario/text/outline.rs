@@ -1,10 +1,10 @@
-//! The outline of a RON text: its words, and where each field and list item stands, so that an error can point at it.
+//! The outline of a RON text: its tokens, and the place of each field and list item, so that an error can point at it.
 //!
-//! The reader of RON knows only how far it came; a value that was read and is wrong has no place any more. The outline
-//! gives it back: the text is cut into tokens, and brackets, commas and colons make a tree of them.
+//! The RON parser knows only its current position; a parsed value that is wrong has no place any more. The outline restores it:
+//! the text is split into tokens, and brackets, commas and colons form a tree of them.
 //!
-//! Invariants: every span lies in the text, on character boundaries; any text has an outline, also one that is no RON.
-//! Nesting costs no stack. Cost: O(text) to build; O(values) to find a place or the item around a byte.
+//! Invariants: every span lies in the text, on character boundaries; any text has an outline, even if it is not RON. Nesting uses
+//! no stack. Cost: O(text) to build; O(values) to find a place or the item around a byte.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! A value with a name in front, such as `Wander(radius_m: 5)`, whose type only the name tells: it is kept as its text and
-//! read later, with errors that point into it all the same.
+//! A value with a name in front, such as `Wander(radius_m: 5)`, whose type depends on the name: it is stored as text and parsed
+//! later, with errors that still point into it.
 
 use serde::de::DeserializeOwned;
 

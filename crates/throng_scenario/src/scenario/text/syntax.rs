@@ -1,7 +1,7 @@
-//! From text to a scenario, and from what the RON reader says of broken text to an error that names the words in it.
+//! From text to a scenario, and from an error of the RON parser to an error that points at the wrong words.
 //!
-//! The reader tells how far it came, not which words are wrong: its position lies before, within or behind them,
-//! depending on the error. The [`Outline`] gives the words back.
+//! The parser reports a position, not the wrong words: it lies before, within or behind them, depending on the error. The
+//! [`Outline`] finds the words.
 
 use ron::error::{Error, Position, SpannedError};
 use ron::extensions::Extensions;

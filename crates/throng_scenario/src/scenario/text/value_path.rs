@@ -1,9 +1,9 @@
-//! Where in a scenario something is: a path of fields and list items, independent of any text.
+//! The path to a part of a scenario: fields and list items, independent of any text.
 
 use std::fmt;
 use std::ops::Range;
 
-/// One step down from a value to a part of it.
+/// One step from a value to a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathStep {
     /// Into a field, by its name.
@@ -12,7 +12,7 @@ pub enum PathStep {
     Item(usize),
 }
 
-/// The way from the scenario to one of its values, such as `cast[2].kind`.
+/// The path from the scenario to one of its values, such as `cast[2].kind`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValuePath(Vec<PathStep>);
 
@@ -64,17 +64,17 @@ impl fmt::Display for ValuePath {
     }
 }
 
-/// What is wrong with a scenario that could be read, before its text is known.
+/// An error in a parsed scenario, before its text is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct ValidationError {
     /// The value that is wrong.
     pub path: ValuePath,
-    /// What was found and what would be right.
+    /// What was found and what was expected.
     pub message: String,
-    /// More that helps, such as the names that are known.
+    /// Further help, such as the known names.
     pub help: Option<String>,
-    /// Which bytes of the value's own text are wrong, where that is known; all of them otherwise.
+    /// The wrong bytes of the value's own text, if known; all of them otherwise.
     pub span: Option<Range<usize>>,
 }
 
@@ -89,7 +89,7 @@ impl ValidationError {
         }
     }
 
-    /// The same problem, with more that helps.
+    /// The same problem, with further help.
     #[must_use]
     pub fn with_help(self, help: impl Into<String>) -> Self {
         Self {

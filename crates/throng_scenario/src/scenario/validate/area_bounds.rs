@@ -1,4 +1,4 @@
-//! Whether the areas of a scenario lie on the maps of its scenes.
+//! Validates that the areas of a scenario lie on the maps of its scenes.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use crate::scenario::text::{ValidationError, ValuePath};
 use throng::map::TileRect;
 use throng::world::ObjectKinds;
 
-/// The areas of crowds and cues that reach beyond the map of their scene, whose tiles are `map`: objects find no free
-/// tile there. Who is meant by a tag whose objects a cue moves to another scene is not known, and nothing is said of it.
+/// The areas of crowds and cues that reach beyond the map of their scene, whose tiles are `map`: objects find no free tile there.
+/// Tags whose objects a cue moves to another scene are skipped, because their scene is unknown.
 pub(in crate::scenario) fn areas_outside_map(
     scenario: &Scenario,
     scene: &ScenarioScene,
@@ -72,7 +72,7 @@ pub(in crate::scenario) fn areas_outside_map(
     reach.problems
 }
 
-/// What is looked at, and what was found.
+/// The input and the result of the check.
 struct AreaBoundsCheck<'a> {
     scene: &'a ScenarioScene,
     behaviours: &'a Behaviours,
@@ -104,7 +104,7 @@ impl AreaBoundsCheck<'_> {
         self.crowd_area(place, &area_in_metres(area, Vec2::ONE, self.size_m));
     }
 
-    /// The areas of behaviours that come with the crate; those of a game's own are its own matter.
+    /// The areas of built-in behaviours; custom ones are not checked.
     fn behaviour(&mut self, place: ValuePath, behaviour: &BehaviourSpec) {
         let site = BehaviourSite {
             path: place.clone(),
@@ -112,7 +112,7 @@ impl AreaBoundsCheck<'_> {
             scale: Vec2::ONE,
             size_m: self.size_m,
         };
-        // One that is wrong has been told by validation.
+        // Validation has reported an invalid one.
         let Ok(behaviour) = self.behaviours.resolve(behaviour, &site) else {
             return;
         };

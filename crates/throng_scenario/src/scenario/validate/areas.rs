@@ -1,4 +1,4 @@
-//! Whether an area makes sense.
+//! Validation of areas.
 
 use super::bounds::{check_metres, check_ordered, check_range};
 use super::limits::METRES_MAX;

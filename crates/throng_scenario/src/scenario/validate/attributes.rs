@@ -1,4 +1,4 @@
-//! Whether the attributes of a scenario's own make sense, and the values that cues give them.
+//! Validation of custom attributes, and of the values that cues assign.
 
 use std::ops::RangeInclusive;
 

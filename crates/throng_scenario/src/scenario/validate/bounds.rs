@@ -1,4 +1,4 @@
-//! The single checks of which validation is made: ranges, lengths, names.
+//! The basic checks of validation: ranges, lengths, names.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;

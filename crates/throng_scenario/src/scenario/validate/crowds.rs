@@ -1,4 +1,4 @@
-//! Whether the crowds of a scenario make sense: their numbers, their places, and what they do.
+//! Validation of crowds: numbers, places and behaviours.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ fn count_objects(
     Ok(())
 }
 
-/// The first that is wrong with a crowd.
+/// The first error of a crowd.
 pub(super) fn check_crowd(
     place: &ValuePath,
     crowd: &ScenarioCrowd,

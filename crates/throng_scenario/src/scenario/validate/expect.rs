@@ -1,4 +1,4 @@
-//! Whether expectations make sense.
+//! Validation of expectations.
 
 use super::bounds::check_range;
 use super::limits::DURATION_S_MAX;

@@ -1,4 +1,4 @@
-//! What a scenario may ask for at most, so that no file leads to a giant allocation or an endless run.
+//! Limits of a scenario, so that no file causes a giant allocation or an endless run.
 
 /// Ticks a second.
 pub const TICK_HZ_MAX: f64 = 1000.0;
@@ -26,9 +26,9 @@ pub const EXPECTATIONS_MAX: usize = 1024;
 pub const POINTS_MAX: usize = 1024;
 /// Characters of a name, a tag or a mode.
 pub const NAME_CHARS_MAX: usize = 100;
-/// Bytes that may wait for one client's line.
+/// Maximum number of bytes pending for one client.
 pub const SPILL_BYTES_MAX: usize = 64 << 20;
-/// Bytes of what somebody announces.
+/// Bytes of an announcement.
 pub const TEXT_BYTES_MAX: usize = 10_000;
 /// The largest coordinate or length, metres.
 pub const METRES_MAX: f32 = 1e6;
@@ -48,9 +48,9 @@ pub const PARTY_SIZE_MAX: u8 = 5;
 pub const PERIOD_S_MIN: f64 = 0.001;
 /// Mean and deviation of skill and power.
 pub const RATING_MAX: u32 = 1_000_000;
-/// Conditions on those whom a cue is about.
+/// Conditions of a cue's selection.
 pub const ONLY_MAX: usize = 16;
 /// The largest factor by which an attribute is multiplied.
 pub const FACTOR_MAX: f64 = 1e6;
-/// Files of which a scenario is made, and how deep one may include another.
+/// Files of a scenario, and the depth of includes.
 pub const INCLUDES_MAX: usize = 16;

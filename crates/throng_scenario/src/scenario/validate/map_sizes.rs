@@ -1,7 +1,7 @@
-//! Whether the scenes of a scenario and their maps fit each other, and all of them together into memory.
+//! Validates that scenes fit their maps, and that all maps together fit into memory.
 //!
-//! Part of validation like `validate`, but for what it takes maps to tell: [`check_edits`] and [`check_grid`] want the size
-//! of a scene's map, which the loader knows once it has read it.
+//! Part of validation like `validate`, except for checks that need the map: [`check_edits`] and [`check_grid`] need the size of a
+//! scene's map, which is known after the loader has read it.
 
 use super::bounds::check_at_most;
 use super::limits::SCENES_MAX;

@@ -1,26 +1,26 @@
-//! Whether a scenario makes sense: its names exist, its numbers are finite and within the [`limits`].
+//! Validation of a scenario: its names exist, its numbers are finite and within the [`limits`].
 //!
-//! Pure: it knows the scenario alone, so that scenarios made by code are checked as well; the loader finds the text of
-//! the [`ValuePath`] that is named. Problems come in the order of the fields.
+//! Pure: it needs only the scenario, so that scenarios built in code are validated as well; the loader finds the text of a
+//! problem's [`ValuePath`]. Problems are in the order of the fields.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `areas.rs` | areas |
-//! | `attributes.rs` | attributes of the scenario's own, and values of attributes |
-//! | `bounds.rs` | the single checks: ranges, lengths, names |
-//! | `selection.rs` | whom a cue is about |
+//! | `attributes.rs` | custom attributes, and values of attributes |
+//! | `bounds.rs` | the basic checks: ranges, lengths, names |
+//! | `selection.rs` | the selection of a cue's objects |
 //! | `crowds.rs` | the cast: numbers, places, behaviours |
-//! | `unused.rs` | text that does nothing |
+//! | `unused.rs` | text without effect |
 //! | `expect.rs` | expectations |
 //! | `map_sizes.rs` | whether maps, grids and edits fit each other |
-//! | `limits.rs` | what a scenario may ask for at most |
-//! | `names.rs` | the names that its parts may use of each other |
-//! | `problems.rs` | everything that is wrong, gathered |
+//! | `limits.rs` | the limits of a scenario |
+//! | `names.rs` | the names that parts of the scenario may refer to |
+//! | `problems.rs` | the list of all problems |
 //! | `queues.rs` | queues and modes of matchmaking |
 //! | `area_bounds.rs` | whether areas lie on their maps |
 //! | `scenes.rs` | scenes |
-//! | `sessions.rs` | how clients are let in, kept and let go |
-//! | `script.rs` | cues and what they do, and the lines of clients |
+//! | `sessions.rs` | logins, and how long sessions are kept |
+//! | `script.rs` | cues and their actions, and the network conditions of clients |
 //!
 //! Invariant: a scenario that passes asks for no more objects, scenes, cues or time than the limits allow.
 
@@ -68,11 +68,10 @@ use sessions::check_sessions;
 use throng::wire::{MTU_MAX_BYTES, MTU_MIN_BYTES};
 use throng::world::{ObjectKinds, ViewRange};
 
-/// Checks that a scenario makes sense. `attributes` are the names that `SetAttribute` may use, `behaviours` those that
-/// crowds may.
+/// Validates a scenario. `attributes` are the names that `SetAttribute` may use, `behaviours` those that crowds may use.
 ///
 /// # Errors
-/// The first [`ValidationError`], with its place and what would be right.
+/// The first [`ValidationError`], with its place and the expected value.
 pub fn validate(
     scenario: &Scenario,
     attributes: &[&str],
@@ -82,8 +81,7 @@ pub fn validate(
     problems.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// Everything that makes no sense in a scenario, in the order of its fields: the first fifty problems, of a cue the first
-/// one. See [`validate`].
+/// All problems of a scenario, in the order of its fields: the first fifty, and one per cue. See [`validate`].
 #[must_use]
 pub fn validate_all(
     scenario: &Scenario,
@@ -123,7 +121,7 @@ pub fn validate_all(
     problems.into_vec()
 }
 
-/// Whether an action makes sense beside those of a scenario; what is wrong in words.
+/// Validates an action in the context of a scenario; returns the error text.
 pub(super) fn check_external_action(
     scenario: &Scenario,
     action: &Action,
@@ -197,7 +195,7 @@ fn check_whole(scenario: &Scenario, problems: &mut ValidationErrors) {
     problems.check(check_sessions(&place, &scenario.settings.session));
 }
 
-/// The kinds of objects with those of the scenario, as far as it may have them.
+/// The kinds of objects with those of the scenario, up to the limit.
 fn object_kinds(scenario: &Scenario) -> ObjectKinds {
     let mut kinds = ObjectKinds::default();
     for kind in scenario.kinds.iter().take(KINDS_MAX) {

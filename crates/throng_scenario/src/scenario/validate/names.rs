@@ -1,4 +1,4 @@
-//! The names that the parts of a scenario may use of each other.
+//! The names that the parts of a scenario may refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
 

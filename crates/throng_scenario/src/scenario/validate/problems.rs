@@ -1,11 +1,11 @@
-//! Everything that is wrong with a scenario, gathered so that it can be told at once.
+//! The list of all problems of a scenario, so that they can be reported at once.
 
 use crate::scenario::text::ValidationError;
 
-/// Problems that are told at once; whoever has so many does not read further ones.
+/// Maximum number of problems reported at once.
 const PROBLEMS_MAX: usize = 50;
 
-/// What is wrong with a scenario, in the order of its fields; the first fifty.
+/// The problems of a scenario, in the order of its fields; the first fifty.
 #[derive(Debug, Default)]
 pub(in crate::scenario) struct ValidationErrors(Vec<ValidationError>);
 
@@ -17,7 +17,7 @@ impl ValidationErrors {
         problems.0.into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Takes note of what a check found; whether it found nothing.
+    /// Records the result of a check; returns whether it found nothing.
     pub fn check(&mut self, checked: Result<(), ValidationError>) -> bool {
         let is_right = checked.is_ok();
         checked
@@ -27,7 +27,7 @@ impl ValidationErrors {
         is_right
     }
 
-    /// Takes note of a problem.
+    /// Records a problem.
     pub fn add(&mut self, problem: ValidationError) {
         if self.0.len() < PROBLEMS_MAX {
             self.0.push(problem);

@@ -1,4 +1,4 @@
-//! Whether the queues of a scenario make sense, and its modes without parties of their own.
+//! Validation of queues, and of modes without parties of their own.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ fn check_rules(
     mode: &MatchModeSettings,
     tick_hz: f64,
 ) -> Result<(), ValidationError> {
-    // With a rate that is wrong itself nothing can be said of times.
+    // With an invalid rate, times cannot be checked.
     if !(1.0..=TICK_HZ_MAX).contains(&tick_hz) {
         return Ok(());
     }
@@ -155,7 +155,7 @@ fn queue_problems(
     }
 }
 
-/// What the parties that come by themselves are made of.
+/// The definition of synthetic parties.
 fn party_problems(place: &ValuePath, queue: &ScenarioMatchMode, problems: &mut ValidationErrors) {
     problems.check(check_range(
         &place.field("parties"),

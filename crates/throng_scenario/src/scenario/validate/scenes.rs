@@ -1,4 +1,4 @@
-//! Whether the scenes of a scenario make sense.
+//! Validation of scenes.
 
 use super::bounds::{check_at_most, check_distinct, check_name_text, check_range};
 use super::limits::{CELL_M, OBJECTS_MAX, SCENES_MAX, TILE_M};
@@ -25,7 +25,7 @@ pub(super) fn check_scenes(scenario: &Scenario, problems: &mut ValidationErrors)
     problems.check(check_tile_total(scenario));
 }
 
-/// The first that is wrong with a scene.
+/// The first error of a scene.
 pub(in crate::scenario) fn check_scene(
     place: &ValuePath,
     scene: &ScenarioScene,

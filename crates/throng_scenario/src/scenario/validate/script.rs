@@ -1,4 +1,4 @@
-//! Whether what a script does makes sense.
+//! Validation of the script.
 
 use glam::Vec2;
 

@@ -1,4 +1,4 @@
-//! Whether it makes sense whom a cue is about.
+//! Validation of a cue's selection.
 
 use super::areas::check_area;
 use super::attributes::check_name;

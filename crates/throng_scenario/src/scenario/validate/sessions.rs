@@ -1,4 +1,4 @@
-//! How clients are let in, kept and let go.
+//! Validation of session settings.
 
 use super::bounds::check_range;
 use super::limits::DURATION_S_MAX;

@@ -1,4 +1,4 @@
-//! Text that does nothing: allowed, and probably not meant.
+//! Text without effect: allowed, and probably a mistake.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::scenario::text::{ValidationError, ValuePath};
 use throng::session::AdmissionClass;
 use throng::world::ObjectCategory;
 
-/// What in a scenario does nothing: cues past its end, clients among NPCs, lines that nobody has, more objects than there
-/// can be, expectations that nothing can exercise. For one that has passed validation.
+/// The parts of a valid scenario without effect: cues past its end, clients among NPCs, network conditions that no client has,
+/// more objects than can exist, expectations that nothing can exercise.
 pub(in crate::scenario) fn unused_entries(
     scenario: &Scenario,
     behaviours: &Behaviours,
@@ -74,7 +74,7 @@ fn crowds(scenario: &Scenario) -> Vec<(ValuePath, &ScenarioCrowd)> {
     cast.chain(spawned).collect()
 }
 
-/// What only players have, said of others.
+/// Settings that only players have, on other kinds.
 fn player_only_fields(place: &ValuePath, crowd: &ScenarioCrowd) -> Vec<ValidationError> {
     let kind = &crowd.kind;
     let said = [
@@ -96,7 +96,7 @@ fn has_no_share(line: &CrowdNetworkConditions) -> bool {
     line.share == 0.0 && *line != CrowdNetworkConditions::default()
 }
 
-/// A cue whose time does not come.
+/// A cue whose time is past the end.
 fn after_end(place: &ValuePath, cue: &Cue, scenario: &Scenario) -> Option<ValidationError> {
     let end_s = scenario.duration_s;
     let (field, first_s) = match cue {
@@ -114,7 +114,7 @@ fn after_end(place: &ValuePath, cue: &Cue, scenario: &Scenario) -> Option<Valida
     })
 }
 
-/// A condition on an attribute of the scenario's own that none of its values fulfils.
+/// A condition on a custom attribute that none of its values fulfils.
 fn outside_range(place: &ValuePath, cue: &Cue, names: &Names) -> Option<ValidationError> {
     let Cue::When {
         attribute,
@@ -136,7 +136,7 @@ fn outside_range(place: &ValuePath, cue: &Cue, names: &Names) -> Option<Validati
     Some(ValidationError::new(place.field(field), message))
 }
 
-/// How many can ever bear each tag; without end where a crowd is spawned again and again.
+/// The maximum number of objects with each tag; unlimited if a crowd is spawned repeatedly.
 fn counts_by_tag(scenario: &Scenario) -> BTreeMap<&str, u64> {
     let count =
         |crowd: &ScenarioCrowd| u64::from(crowd.count) * u64::from(scenario.copies_of(crowd));
@@ -157,7 +157,7 @@ fn counts_by_tag(scenario: &Scenario) -> BTreeMap<&str, u64> {
     bearers
 }
 
-/// An action about more objects than there can be.
+/// An action on more objects than can exist.
 fn exceeds_crowd(
     place: &ValuePath,
     action: &Action,
@@ -182,7 +182,7 @@ fn exceeds_crowd(
     })
 }
 
-/// What there is in a scenario, as far as its text tells.
+/// The contents of a scenario, as far as its text tells.
 struct ScenarioContents {
     objects: bool,
     players: bool,
