@@ -303,7 +303,6 @@ impl Server {
     /// ```
     /// use throng::outbox::MemorySink;
     /// use throng::prelude::*;
-    /// use throng::outbox::MemorySink;
     ///
     /// let sent = MemorySink::default();
     /// let mut server = Server::builder().build();
