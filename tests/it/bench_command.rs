@@ -1,4 +1,4 @@
-//! `throng bench` as its users and their scripts see it: what a run prints, what it is held against, and what it refuses.
+//! `throng bench` for users and their scripts: its output, comparisons, and errors.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Promise: a script does what it says, to whom it says and when, and the same way in every run: random picks, changes of
-//! attributes, zones, conditions, ramps, copies of scenes, attributes and cues of a game's own.
+//! Promise: a script does its actions to the right objects at the right time, and the same way in every run: random picks,
+//! changes of attributes, zones, conditions, ramps, copies of scenes, custom attributes and custom cues.
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -16,7 +16,7 @@ use throng_scenario::{
 
 use crate::harness::{RunConfig, assert_expectations, hashes, run_to_end, scenario_of, start};
 
-/// Thirty people on a bare field, and what is to happen to them.
+/// Thirty people on a bare field, and a script.
 fn field(script: &str) -> String {
     format!(
         r#"Scenario(name: "field", seed: 3, duration_s: 10,

@@ -1,5 +1,5 @@
-//! Promise: a run that says ok is ok. What could not be judged is no pass, what a cue could not do is told with its line,
-//! and time is judged where somebody asked for it.
+//! Promise: a passed run means that everything was checked. What could not be judged is no pass, a failed cue is reported with
+//! its line, and time is judged on request.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;

@@ -1,4 +1,4 @@
-//! What the tests share: the program as a process, folders of their own, and scenarios played tick by tick.
+//! Shared parts of the tests: the program as a process, temporary folders, and scenarios run tick by tick.
 
 use std::fs;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Promise: a client that walks ahead of the server is where the server has it, but for what it could not foresee; and whatever a
-//! client sends gains it nothing beyond the stated allowance, nor harms anybody else.
+//! Promise: a client that predicts its movement agrees with the server, except for what it could not foresee; and no client input
+//! gains anything beyond the stated allowance, or harms other clients.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Promise: players who queue with their parties are moved to their battle and home again, and none is lost.
+//! Promise: players who queue with their parties are moved to their match and home again, and none is lost.
 
 use throng::instance::Instances;
 use throng::matchmaking::{Matchmaker, ModeId, ModeStats};

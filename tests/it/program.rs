@@ -1,4 +1,4 @@
-//! The program as its users and their scripts see it: names in its output, exit codes, files it writes, pipes that close.
+//! The program for users and their scripts: names in its output, exit codes, files it writes, closed pipes.
 
 use std::collections::BTreeSet;
 use std::fs;

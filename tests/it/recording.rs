@@ -1,4 +1,4 @@
-//! Promise: all that comes in comes by the handle, so a run that was recorded there and is fed again is the same run.
+//! Promise: all input goes through the handle, so a recorded run that is fed again is the same run.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};

@@ -1,11 +1,11 @@
-//! Promise: bad input harms nobody. Through the program: exit code 2, the place, the line, what would be right, and no
-//! more memory than a good file takes.
+//! Promise: bad input does no harm. Through the program: exit code 2, the place, the line, the fix, and no more memory than a
+//! good file takes.
 
 use std::process::Stdio;
 
 use crate::harness::{TempFolder, program, run_throng};
 
-/// What must be told of a bad scenario.
+/// The error of a bad scenario.
 struct BadScenario {
     what: &'static str,
     /// With a `^` in front of the character at which the error must point.

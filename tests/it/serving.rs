@@ -1,6 +1,6 @@
-//! Promise: a server that listens, and players in another process who lose a tenth of their packets, change their ports and start
-//! anew, hold the same at rest, and nothing that must arrive is lost or comes twice; so do those behind a relay that loses them; who
-//! has no token for it is not let in; it says goodbye when it is told to stop.
+//! Promise: a listening server, and players in another process who lose a tenth of their packets, change their ports and restart,
+//! have the same state at rest, and nothing reliable is lost or duplicated; the same holds behind a relay that loses packets; a
+//! client without a valid token is refused; a stopped server sends close messages.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Read};

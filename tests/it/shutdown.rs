@@ -1,4 +1,4 @@
-//! Promise: a server that is asked to stop says so at once, lets its players finish for as long as it was told, and tells its
+//! Promise: a server that is asked to stop reports it at once, lets its players finish for the configured time, and notifies its
 //! service manager; secrets need not be on the command line; a failed store fails a run.
 #![cfg(unix)]
 

@@ -1,4 +1,4 @@
-//! A server to which browsers come, in whichever way, and what they do there.
+//! A server for browser clients over any transport, and their test actions.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;

@@ -1,5 +1,5 @@
-//! Promise: the client for browsers is checked against bytes of this library: what the vectors beside it say is what the mirror, the
-//! predictor and the encoders here make of them.
+//! Promise: the browser client is checked against bytes of this library: the test vectors next to it equal the results of the
+//! mirror, the predictor and the encoders here.
 
 use std::fs;
 

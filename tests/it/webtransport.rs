@@ -1,5 +1,5 @@
-//! Promise: clients over WebTransport are let in by their token, lose datagrams, walk, and hold what the server holds; nobody who sends junk,
-//! says nothing, never acknowledges, or comes in crowds, delays a tick or gets in.
+//! Promise: clients over WebTransport are admitted by their token, lose datagrams, walk, and converge with the server; junk,
+//! silence, missing acknowledgements and crowds neither delay a tick nor get in.
 
 use std::future::Future;
 use std::net::SocketAddr;
