@@ -70,7 +70,7 @@ fn bench_names_its_machine_and_compares_with_a_baseline() {
         all.iter()
             .any(|row| row["spread"]["repeats"].as_u64() > Some(1))
     );
-    // A target is of the machine that it was set on: nobody asked for a judgement.
+    // Targets belong to the machine on which they were set; they are not judged without the flag.
     assert!(
         all.iter()
             .all(|row| row["meets"].is_null() && row["target"].is_null())

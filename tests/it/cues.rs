@@ -372,7 +372,7 @@ fn scenario_attributes_are_in_range_hashed_and_replicated() {
     );
     assert_expectations(&report);
     assert!(report.sync.announces > 0, "the richest was noticed");
-    // A mirror that is told nothing of a change is not equal at rest.
+    // A mirror that misses a change is not equal at rest.
     let quiet = OWN.replace("by: 7", "by: 0").replace("by: -3", "by: 0");
     let quiet = run_to_end(
         scenario_of(&quiet),
@@ -536,7 +536,7 @@ fn external_action_is_checked_and_runs_in_the_next_tick() {
     let scene = world.resource::<Scenes>().iter().next().unwrap().1;
     let tiles = world.get::<SceneMap>(scene).unwrap().tiles();
     assert!(tiles.is_blocked(153, 154) && !tiles.is_blocked(154, 154));
-    // So many at a time and no more, and nobody has to read what came of them.
+    // The number is limited, and outcomes need not be read.
     for _ in 0..2 {
         for _ in 0..EXTERNAL_ACTIONS_MAX {
             run.enqueue_action("Free(rect_tiles: (150, 150, 4, 5))")

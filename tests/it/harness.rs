@@ -103,7 +103,7 @@ pub fn run_throng_with_input(arguments: &[&str], input: &str) -> ProgramOutput {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    // Whoever does not read its input closes the pipe, which is no fault.
+    // A program that does not read its input closes the pipe, which is no fault.
     let _ = child
         .stdin
         .take()

@@ -44,7 +44,7 @@ fn empty_scenario_runs() {
         At(t_s: 0, run: Teleport(tag: \"p\", to: Share((0, 0), (1, 1)))), At(t_s: 0, run: Login(tag: \"p\")),
         At(t_s: 0, run: Logout(tag: \"p\")), At(t_s: 0, run: Despawn(tag: \"p\")),
         At(t_s: 0, run: AddAttribute(tag: \"p\", attribute: \"health\", by: -9223372036854775808))]";
-    // Nobody can be teleported, logged in and out, despawned or changed.
+    // No object can be teleported, logged in and out, despawned or changed.
     assert_eq!(play(nobody, "NoObjectOnBlockedTile").script_fault_count, 5);
 }
 

@@ -38,7 +38,7 @@ fn walled(side: u32, blocked_in_a_hundred: u64) -> TileMap {
     TileMap::from_fn(side, side, |_, _| chance.below(100) < blocked_in_a_hundred).unwrap()
 }
 
-/// A server with one scene; whoever logs in gets an object on a free tile.
+/// A server with one scene; every player that logs in gets an object on a free tile.
 struct TestWorld {
     server: Server,
     scene: Entity,

@@ -114,7 +114,7 @@ impl LogReader {
     }
 }
 
-/// Nobody of a match would avoid anybody of another party in it.
+/// No player of a match avoids a player of another party in it.
 fn check_avoided(tickets: &[&Value]) {
     for one in tickets {
         let avoided: BTreeSet<i64> = numbers(&one["avoid"]).into_iter().collect();

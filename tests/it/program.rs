@@ -305,7 +305,7 @@ fn every_event_has_tick_scene_and_its_fields() {
             "script: [At(t_s: 1, run: SetTeam(tag: \"rats\", count: 3, team: 5)),
             At(t_s: 1, run: Disconnect(tag: \"people\", count: 3, for_s: 1)),",
         )
-        // Nobody plays against four in this queue.
+        // No match forms in this queue of four.
         .replace(
             "queues: [",
             "queues: [Queue(mode: \"late\", rules: Groups(group_size: 4, expire_after_s: 1), parties: 1, size_weights: (1, 0, 0, 0, 0)), ",

@@ -35,7 +35,7 @@ fn traffic(name: &str, ticks: u64) -> Traffic {
     traffic
 }
 
-/// Another game: whoever logs in stands on a meadow, and goes where its client says.
+/// Another game: every player that logs in stands on a meadow, and goes where its client says.
 fn meadow() -> TestServer {
     fn game(app: &mut App) {
         fn spawn_characters(

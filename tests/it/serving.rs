@@ -20,7 +20,7 @@ const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
         Crowd(tag: "folk", kind: "npc", count: 20, attributes_per_s: 3, behaviour: Wander(radius_m: 10)),
     ])"#;
 
-/// What listens until it is told to stop, as a process.
+/// A server process that listens until it is stopped.
 struct ServerProcess {
     process: Child,
     out: BufReader<ChildStdout>,
@@ -111,7 +111,7 @@ fn remote_players_on_bad_networks_mirror_the_server() {
         (survived("rebinds"), survived("restarts")),
         (Some(30), Some(6))
     );
-    // Without the key nobody is let in, and hardly anybody is answered.
+    // Without the key no client is admitted, and few get a reply.
     let other = folder.path("other");
     assert_eq!(run_throng(&["token", "--new-key", &other]).code, 0);
     let stranger = ["client", "--json", "--connect", &address, "--key", &other];

@@ -106,7 +106,7 @@ impl UdpTestServer {
         over
     }
 
-    /// Steps until so many were let in and moved, for as long as machines with other work may take, while nobody is lost.
+    /// Steps until this many clients were admitted and moved, with time for a busy machine; no client may be lost.
     fn step_until(&mut self, admitted: u64, moved: u64) {
         for _ in 0..2_400 {
             let stats = self.stats();

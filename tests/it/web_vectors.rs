@@ -26,7 +26,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A server that says what it is told to say, in packets of at most 500 bytes.
+/// A server that sends given messages, in packets of at most 500 bytes.
 #[derive(Default)]
 struct VectorWriter {
     header: PacketHeader,

@@ -104,7 +104,7 @@ impl SessionClient {
             let opening = connection.open_bi().await.ok()?;
             opening.await.ok()
         })?;
-        // Who is not let in is told so, maybe before all was said.
+        // A refused client gets an error, perhaps before it has sent everything.
         browser.wait(async {
             let _ = stream.0.write_all(request).await;
             let _ = stream.0.finish().await;
@@ -487,7 +487,7 @@ fn new_certificate_is_published_and_keeps_connections() {
         heard > before + 50
     });
     assert!(Browser::new([7; 32]).try_open(address, "/play").is_none());
-    // Where there is no WebTransport, none is told of.
+    // Without WebTransport, none is announced.
     let hall = WebTestServer::new(0, |_| ());
     let (status, _) = http_get(
         hall.address,
