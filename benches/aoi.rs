@@ -1,8 +1,8 @@
-//! Who sees whom: our arrays in both kinds of sight, beside pairs in a pool and beside plain sets, all with the same cap and
+//! Views: our arrays in both kinds of sight, compared with pairs in a pool and with plain sets, all with the same cap and
 //! classes; the workload is that of `throng bench aoi`.
 //!
-//! Where caps do not bite all lists must be equal. Where they do, equals may be chosen differently: then the classes in each
-//! list are compared with those of the plain sets.
+//! If caps do not apply, all lists must be equal. If they do, equals may be chosen differently: then the classes in each list are
+//! compared with those of the plain sets.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub fn bench(criterion: &mut Criterion) {
     compare_designs(criterion);
 }
 
-/// No queue is left waiting, so that all sides have done the same work.
+/// No queue is left pending, so that all sides have done the same work.
 fn tick(walkers: &mut Walkers, views: &mut SceneViews, events: &mut Vec<throng::aoi::ViewEvent>) {
     walkers.walk();
     walkers.locate(views);
@@ -108,7 +108,7 @@ fn sorted(ids: impl Iterator<Item = u32>) -> Vec<u32> {
     ids
 }
 
-/// How many of each class.
+/// The number of each class.
 fn counts(classes: impl Iterator<Item = u8>) -> BTreeMap<u8, usize> {
     classes.fold(BTreeMap::new(), |mut counts, class| {
         *counts.entry(class).or_default() += 1;

@@ -1,8 +1,8 @@
-//! Benchmarks of each system, one file a system, named `system::case/size`.
+//! Benchmarks of each system, one file per system, named `system::case/size`.
 //!
 //! `cargo bench` measures all in about three minutes; `cargo bench -- aoi` those with `aoi` in their name; `cargo bench --
-//! --test` runs each once, for its assertions. Input is generated from fixed seeds, set-up is not timed, and what comes out
-//! is asserted, beside a second way to the same result wherever there is one.
+//! --test` runs each once, for its assertions. Input is generated from fixed seeds, set-up is not timed, and results are
+//! asserted, if possible against a second way to the same result.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ mod tick;
 mod wire;
 mod world;
 
-/// Few samples and short times: differences of a tenth show, and all together stay under three minutes.
+/// Few samples and short times: differences of a tenth are visible, and all together stay under three minutes.
 fn all() {
     let mut criterion = Criterion::default()
         .sample_size(10)

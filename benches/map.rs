@@ -39,7 +39,7 @@ fn town(side: u32) -> TileMap {
     generate(&MapRecipe::Town(recipe), 1).expect("the recipe makes a map")
 }
 
-/// A gate's worth of tiles, closed and opened again.
+/// The tiles of a gate, closed and opened again.
 fn edit(criterion: &mut Criterion) {
     let mut map = town(1_024);
     let before = map.fingerprint();
@@ -60,7 +60,7 @@ fn edit(criterion: &mut Criterion) {
     );
 }
 
-/// One free tile, blocked and freed again: on open ground, where all eight neighbours are free, and beside a wall.
+/// One free tile, blocked and freed again: on open ground, where all eight neighbours are free, and next to a wall.
 fn edit_tile(criterion: &mut Criterion, name: &str, mut map: TileMap) {
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let around = (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (dx, dy)));
@@ -104,7 +104,7 @@ fn words(criterion: &mut Criterion) {
         bencher.iter(|| {
             offset = (offset + 1) % 64;
             let rows = black_box(map.rows());
-            // Beyond the map everything is blocked: one word to the left, which begins outside, and its share is known.
+            // Everything beyond the map is blocked: for the word to the left, which begins outside, the blocked part is known.
             let count: u64 = (0..map.height() as i32)
                 .flat_map(|y| {
                     (0..=map.width() as i32 / 64).map(move |word| (word * 64 - offset, y))

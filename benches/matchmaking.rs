@@ -1,5 +1,4 @@
-//! Heartbeats over a full queue, from scratch and held at a million, and the packing alone beside the
-//! reference's.
+//! Heartbeats over a full queue, from scratch and held at a million, and the packing alone compared with the reference's.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Searches: all algorithms side by side on the same queries, with the same lengths; what they read, built and following
-//! edits. Real maps are those in the folder that `THRONG_MOVINGAI` names.
+//! Searches: all algorithms on the same queries, with the same lengths; building their data and following edits. Real maps are
+//! those in the folder that `THRONG_MOVINGAI` names.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use throng::map::{
 use throng::nav::{Algorithm, NavMap, PathQuery, PathSearch, SearchOutcome, parse_scen};
 use throng_nav::workload;
 
-/// Queries of one iteration.
+/// Queries per iteration.
 const QUERIES: usize = 32;
 
 pub fn bench(criterion: &mut Criterion) {
@@ -68,7 +68,7 @@ pub fn bench(criterion: &mut Criterion) {
     }
 }
 
-/// Building of what algorithms read of a town of 1,024 tiles a side, and an edit of one tile there and back.
+/// Building the data of the algorithms for a town of 1,024 tiles a side, and an edit of one tile there and back.
 fn prepare_and_edit(criterion: &mut Criterion) {
     let map = workload::town(1_024).expect("the recipe makes a map");
     let tile = TileRect::new(500, 500, 1, 1);
@@ -85,7 +85,7 @@ fn prepare_and_edit(criterion: &mut Criterion) {
         criterion.bench_function(&format!("nav::prepare/{name}/town/1024"), |bencher| {
             bencher.iter(|| prepared(algorithm));
         });
-        // The planes alone follow an edit: a table is dropped, and a graph is built anew.
+        // Only the planes follow an edit: a table is dropped, and a graph is rebuilt.
         if algorithm != Algorithm::JpsBitPrune {
             continue;
         }

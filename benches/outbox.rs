@@ -1,4 +1,4 @@
-//! Packets out of a tick's news, the way to a sender thread, and the ring beside queues of objects.
+//! Packets from a tick's updates, the way to a sender thread, and the ring compared with queues of objects.
 
 use std::hint::black_box;
 

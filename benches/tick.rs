@@ -1,5 +1,5 @@
-//! The whole tick under the load of `throng bench tick`, on one thread. What the synthetic clients do between the sets of
-//! the tick is in these figures, unlike in those of the program.
+//! The whole tick under the load of `throng bench tick`, on one thread. The work of the synthetic clients between the sets of the
+//! tick is included here, unlike in the figures of the program.
 
 use criterion::Criterion;
 use throng::outbox::OutboxStats;
@@ -8,7 +8,7 @@ use throng_scenario::testing::TestServer;
 
 pub fn bench(criterion: &mut Criterion) {
     for players in [500, 2_000] {
-        // A load is dear to set up: only for those who asked for it.
+        // A load is slow to set up: only if it is requested.
         let mut loaded: Option<TestServer> = None;
         criterion.bench_function(&format!("tick::load/{players}"), |bencher| {
             let server = loaded.get_or_insert_with(|| warm(players));
@@ -16,7 +16,7 @@ pub fn bench(criterion: &mut Criterion) {
             let tick = server.tick();
             bencher.iter(|| server.step(1));
             let frames = server.stats::<OutboxStats>().packets - before;
-            // Whoever stands alone and still has nothing to be told.
+            // An object that stands still and alone produces no updates.
             assert!(
                 frames > (server.tick() - tick) * u64::from(players) * 3 / 4,
                 "most get a packet: {frames} in {} ticks, {:?}",

@@ -1,4 +1,4 @@
-//! Messages to and from bytes.
+//! Encoding and decoding of messages.
 
 use criterion::Criterion;
 use glam::Vec2;

@@ -1,4 +1,4 @@
-//! 2 of 9. Look at `Hunger`: a component of the game's own, replicated to its owner and part of the state hash.
+//! 2 of 9. Look at `Hunger`: a custom component of the game, replicated to its owner and part of the state hash.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"
@@ -22,7 +22,7 @@ fn grow_hungry(tick: Res<SimTick>, mut everybody: Query<&mut Hunger>) {
     }
 }
 
-/// What the game adds to the server; whatever is a Bevy plugin will do.
+/// The additions of the game to the server; any Bevy plugin works.
 fn add_hunger(app: &mut App) {
     app.add_systems(FixedUpdate, grow_hungry.in_set(SimSystems::First))
         .replicate::<Hunger>()
@@ -30,7 +30,7 @@ fn add_hunger(app: &mut App) {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The server's own loop: a step is a tick, at the pace of the clock on the wall.
+    // The server's own loop: a step is a tick, at the pace of the wall clock.
     let mut server = Server::builder()
         .pace(Pace::RealTime)
         .plugins(add_hunger)

@@ -1,4 +1,4 @@
-//! 1 of 9. Look at `main`: an app that has a loop and components of its own takes only the interest management.
+//! 1 of 9. Look at `main`: an app with its own loop and components uses only the interest management.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"
@@ -11,7 +11,7 @@ use glam::Vec2;
 use throng::aoi::AoiPlugin;
 use throng::prelude::*;
 
-/// The game's own component; throng knows nothing of it.
+/// The game's own component; throng does not know it.
 #[derive(Component)]
 struct Train {
     speed_m_s: f32,
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let world = app.world_mut();
     let scene = open_scene(world, SceneSpec::default(), ())?;
-    // `Npc` can be seen; with a `Viewer` it sees, too.
+    // `Npc` is viewable; with a `Viewer` it sees, too.
     let at = |x: f32| (Object::in_scene(scene), Position(Vec2::new(x, 500.0)));
     world.spawn((Npc, Viewer::default(), at(400.0)));
     world.spawn((Npc, Viewer::default(), at(100.0), Train { speed_m_s: 50.0 }));

@@ -1,5 +1,5 @@
-//! 6 of 9: a small game, whole: logins by its own rule, hunters, views, a battle and back, saves, and what a client sends.
-//! Read it from `game` on, then the systems in its order; `play` is the other end of the line.
+//! 6 of 9: a complete small game: logins by a custom rule, hunters, views, a match and back, saves, and the messages of a client.
+//! Read it from `game` on, then the systems in its order; `play` is the client's side.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ fn game(app: &mut App) {
     app.add_systems(FixedUpdate, save.in_set(SimSystems::Last));
 }
 
-/// Who may play, and as what. A client without an object sees nothing and can do nothing.
+/// The login rule and the player's kind. A client without an object sees nothing and can do nothing.
 fn spawn_characters(
     mut new: MessageReader<LoggedIn>,
     (town, store): (Res<Town>, Res<Store>),
@@ -58,7 +58,7 @@ fn spawn_characters(
     }
 }
 
-/// Wolves run at whom they see first, and rob.
+/// Wolves chase the first object that they see, and rob it.
 fn hunt(
     (tick, views): (Res<SimTick>, Views),
     mut wolves: Query<(Entity, &Position, &mut Wolf)>,
@@ -80,7 +80,7 @@ fn hunt(
     }
 }
 
-/// Who comes to the gate queues for a duel, as a party of one (this game has no others); who waits already is refused.
+/// A player that reaches the gate queues for a duel, as a party of one (this game has no others); a player that waits already is refused.
 fn queue(who: Query<(&PlayerId, &Position)>, mut requests: MessageWriter<QueueRequest>) {
     for (&player, _) in who.iter().filter(|(_, at)| at.0 == GATE) {
         let ticket = Ticket::new(PartyId(player.0 as u32), [player]);
@@ -106,7 +106,7 @@ fn save(mut requests: MessageReader<SaveRequest>, mut store: ResMut<Store>) {
     }
 }
 
-/// What a player's program sends by what it knows: it goes to the gate, and leaves when it is rich.
+/// The messages of a player's program, from its mirror: it goes to the gate, and leaves when it is rich.
 fn play(mirror: &Mirror) -> Option<ClientMessage<'static>> {
     let (own, _) = mirror.controlled_object()?;
     if mirror.get::<Gold>(own)? >= 10 {
@@ -141,7 +141,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         for (&client, mirror) in &clients {
             if let Some(message) = play(mirror) {
-                // Of one who is gone already it is refused, and that is all.
+                // For a player that is gone the request is refused, without effect.
                 let _ = transport.receive(client, &message.to_bytes());
             }
         }

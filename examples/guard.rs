@@ -1,4 +1,4 @@
-//! 4 of 9. Look at `Guard`: a behaviour of the game's own, which a scenario names with parameters as it names the built-in ones.
+//! 4 of 9. Look at `Guard`: a custom behaviour of a game, used in a scenario with parameters like the built-in ones.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"
@@ -31,7 +31,7 @@ impl BehaviourRule for Guard {
     }
 }
 
-/// What a scenario writes: `Guard(against: "player", sight_m: 20)`.
+/// The scenario syntax: `Guard(against: "player", sight_m: 20)`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GuardParameters {

@@ -1,4 +1,4 @@
-//! 8 of 9. Clients over UDP: look at `listen`, the server's one call, and at `play`, a client that has a token, on a thread of its own.
+//! 8 of 9. Clients over UDP: look at `listen`, the server's one call, and at `play`, a client with a token, on a thread of its own.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use bevy_ecs::prelude::*;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut settings = ListenSettings::default();
     settings.udp.requires_ready = false; // Its clients know the town already.
     let address = listen(world, "127.0.0.1:0".parse()?, key, settings, None)?;
-    // A login service that knows the player and has the key does this, and sends the token over a channel that is safe.
+    // A login service that knows the player and has the key does this, and sends the token over a secure channel.
     let claims = TokenClaims::new(7, vec![address], unix_ms() / 1_000);
     let token = ConnectToken::issue(&claims, &key)?;
     let client = thread::spawn(|| play(token));

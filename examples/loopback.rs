@@ -1,4 +1,4 @@
-//! 7 of 9. A transport, whole: look at `Loopback`, its way out, and at the handle that `play` has, its way in, on a thread of its own.
+//! 7 of 9. A complete transport: look at `Loopback`, its output, and at the handle in `play`, its input, on a thread of its own.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use bevy_ecs::prelude::*;
@@ -21,7 +21,7 @@ impl PacketSink for Loopback {
     }
 }
 
-/// It vouches for its client, which is in this process; a socket would have checked a token.
+/// It authenticates its client, which is in this process; a socket would have checked a token.
 fn play(server: TransportHandle, packets: Receiver<Vec<u8>>) -> Option<u64> {
     let client = server
         .connect(ConnectionInfo::player(7).without_loading())

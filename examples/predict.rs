@@ -1,4 +1,4 @@
-//! 9 of 9. Look at `Walker::frame`: a client 100 ms away walks at once, by the server's own steps, and is corrected when it was pushed.
+//! 9 of 9. Look at `Walker::frame`: a client 100 ms away walks at once, by the server's own steps, and is corrected after a push.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ struct Walker {
 }
 
 impl Walker {
-    /// Takes a tick's packets, walks on, and gives what is to be sent.
+    /// Applies a tick's packets, walks on, and returns the messages to send.
     fn frame(&mut self, tick: u64, packets: Vec<Vec<u8>>) -> Option<Vec<u8>> {
         let (tiles, tile_m) = (&self.tiles, 0.5);
         let on = |mirror: &Mirror| PlayerStep {

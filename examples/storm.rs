@@ -1,4 +1,4 @@
-//! 5 of 9. Look at `Storm`: a cue of the game's own, which a scenario's script names with parameters, beside a condition of its own.
+//! 5 of 9. Look at `Storm`: a custom cue of a game, used in a scenario's script with parameters, with a custom condition.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"
@@ -14,7 +14,7 @@ use throng_scenario::{
 };
 use throng_scenario::{RunOptions, ScenarioRun};
 
-/// Bolts of lightning strike random ones of a tag. A script writes `Game(Storm(tag: "people", bolts: 5))`.
+/// Bolts of lightning strike random objects with a tag. A script writes `Game(Storm(tag: "people", bolts: 5))`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Storm {

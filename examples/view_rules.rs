@@ -12,13 +12,13 @@ use glam::Vec2;
 use throng::aoi::{AoiPlugin, hide_from};
 use throng::prelude::*;
 
-/// The first word of a tag holds quests, one bit each; who has none is seen by all.
+/// The first word of a tag holds quests, one bit each; an object without quests is seen by all.
 const RULES: ViewRules = ViewRules {
     allows: Some(|viewer, target| target.tag[0] == 0 || viewer.tag[0] & target.tag[0] != 0),
     class: None,
 };
 
-/// Whom a viewer sees. In a system, `Views` would be a parameter.
+/// The objects that a viewer sees. In a system, `Views` would be a parameter.
 fn visible_objects(app: &mut App, viewer: Entity) -> Vec<Entity> {
     let seen = move |views: Views| views.seen_by(viewer).collect::<Vec<_>>();
     app.world_mut().run_system_once(seen).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Who learns what is what was registered, also for audiences of an embedder's own, with any number of players.
+//! Promise: attributes reach exactly the registered audience, also custom audiences of an embedder, with any number of players.
 
 use bevy_app::{App, TaskPoolPlugin};
 use bevy_ecs::prelude::*;
@@ -13,19 +13,19 @@ use throng::sync::{AudienceAppExt, Membership, Mirror, compare_mirror_exactly};
 use throng::wire::{ClientId, Encoding};
 use throng::world::KindId;
 
-/// Whom somebody trades with: both have the number of the trade.
+/// The trade partner: both have the number of the trade.
 #[derive(Component)]
 struct Trade(u32);
 
-/// The quarter of the town that somebody stands in.
+/// The quarter of the town where the object stands.
 #[derive(Component)]
 struct Quarter(u32);
 
-/// What is laid on the table; for those who trade.
+/// Items on the table; for the trade partners.
 #[derive(Component)]
 struct Offer(u32);
 
-/// What is said aloud; for those in the same quarter.
+/// A spoken text; for players in the same quarter.
 #[derive(Component)]
 struct Noise(u32);
 

@@ -1,5 +1,5 @@
-//! Promise: a game's own behaviour is as good as a built-in one. It is written here as an embedder writes it, named in a
-//! scenario with parameters, checked with the place of what is wrong, and part of the deterministic state.
+//! Promise: a custom behaviour works like a built-in one. It is written here as an embedder writes it, used in a scenario with
+//! parameters, validated with the place of errors, and part of the deterministic state.
 
 use glam::Vec2;
 use rand::RngExt;
@@ -121,7 +121,7 @@ fn custom_behaviour_is_deterministic_and_hashed() {
     let of = |text: &str, threads| hashes(scenario_of(text), run_with_threads(threads));
     let first = of(SCENARIO, 1);
     assert_eq!(first, of(SCENARIO, 3));
-    // Nobody has chosen anything yet after one tick, so that it is the parameter that is hashed.
+    // After one tick no goal is chosen yet, so that only the parameter changes the hash.
     let wider = SCENARIO.replace("radius_m: 12", "radius_m: 12.5");
     assert_ne!(first[0], of(&wider, 1)[0]);
 }

@@ -1,4 +1,4 @@
-//! `throng bench` as its users and their scripts see it: what a run prints, what it is held against, and what it refuses.
+//! `throng bench` for users and their scripts: its output, comparisons, and errors.
 
 use std::fs;
 
@@ -70,7 +70,7 @@ fn bench_names_its_machine_and_compares_with_a_baseline() {
         all.iter()
             .any(|row| row["spread"]["repeats"].as_u64() > Some(1))
     );
-    // A target is of the machine that it was set on: nobody asked for a judgement.
+    // Targets belong to the machine on which they were set; they are not judged without the flag.
     assert!(
         all.iter()
             .all(|row| row["meets"].is_null() && row["target"].is_null())

@@ -1,5 +1,5 @@
-//! Promise: clients over WebSockets, as browsers have them, are let in by their token, walk, and hold what the server holds; a line that
-//! is lost is taken up again; nobody who sends junk, says nothing, never reads, or comes in crowds, delays a tick or gets in.
+//! Promise: clients over WebSockets, as in browsers, are admitted by their token, walk, and converge with the server; a lost
+//! connection is resumed; junk, silence, slow readers and crowds neither delay a tick nor get in.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,5 +1,4 @@
-//! The rules of the house that a compiler does not check: what stays free of the ECS, how long files are, and where the outside world
-//! is touched.
+//! Code rules that a compiler does not check: what stays free of the ECS, file lengths, and where the outside world is accessed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

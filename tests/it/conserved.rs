@@ -1,4 +1,4 @@
-//! Promises: clients converge, and nothing accepted is lost. Scenarios that never rest are brought to rest and judged.
+//! Promises: clients converge, and nothing accepted is lost. Endless scenarios are brought to rest and judged.
 
 use throng_scenario::{self as scenario, Expectation};
 

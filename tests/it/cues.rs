@@ -1,5 +1,5 @@
-//! Promise: a script does what it says, to whom it says and when, and the same way in every run: random picks, changes of
-//! attributes, zones, conditions, ramps, copies of scenes, attributes and cues of a game's own.
+//! Promise: a script does its actions to the right objects at the right time, and the same way in every run: random picks,
+//! changes of attributes, zones, conditions, ramps, copies of scenes, custom attributes and custom cues.
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -16,7 +16,7 @@ use throng_scenario::{
 
 use crate::harness::{RunConfig, assert_expectations, hashes, run_to_end, scenario_of, start};
 
-/// Thirty people on a bare field, and what is to happen to them.
+/// Thirty people on a bare field, and a script.
 fn field(script: &str) -> String {
     format!(
         r#"Scenario(name: "field", seed: 3, duration_s: 10,
@@ -372,7 +372,7 @@ fn scenario_attributes_are_in_range_hashed_and_replicated() {
     );
     assert_expectations(&report);
     assert!(report.sync.announces > 0, "the richest was noticed");
-    // A mirror that is told nothing of a change is not equal at rest.
+    // A mirror that misses a change is not equal at rest.
     let quiet = OWN.replace("by: 7", "by: 0").replace("by: -3", "by: 0");
     let quiet = run_to_end(
         scenario_of(&quiet),
@@ -536,7 +536,7 @@ fn external_action_is_checked_and_runs_in_the_next_tick() {
     let scene = world.resource::<Scenes>().iter().next().unwrap().1;
     let tiles = world.get::<SceneMap>(scene).unwrap().tiles();
     assert!(tiles.is_blocked(153, 154) && !tiles.is_blocked(154, 154));
-    // So many at a time and no more, and nobody has to read what came of them.
+    // The number is limited, and outcomes need not be read.
     for _ in 0..2 {
         for _ in 0..EXTERNAL_ACTIONS_MAX {
             run.enqueue_action("Free(rect_tiles: (150, 150, 4, 5))")

@@ -1,5 +1,5 @@
-//! Vectors for the client of browsers over datagrams: what an endpoint of this library makes of packets of another, some of which are lost,
-//! come twice, late, or with other bytes.
+//! Vectors for the browser client over datagrams: how an endpoint of this library handles packets of another, some of which are
+//! lost, duplicated, late or changed.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};

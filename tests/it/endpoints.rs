@@ -1,7 +1,8 @@
-//! What must hold for two endpoints over any link; used by the fuzzer, and by the test that replays its corpus.
+//! Invariants of two endpoints over any network; used by the fuzzer, and by the test that replays its corpus.
 //!
-//! The input is a script, two bytes a step: what happens, and how long a message, which packet, or how much time. Packets are
-//! lost, doubled, delayed, overtaken and changed in any way; without a change everything arrives once, in its order, in the end.
+//! The input is a script, two bytes per step: an event, and the length of a message, the index of a packet, or a time. Packets
+//! are lost, duplicated, delayed, reordered and changed in any way; without changes everything arrives once and in order in the
+//! end.
 
 use crate::net::{
     EndpointSettings, PACKET_BYTES_MAX, PacketStamp, ReceivedMessage, ReliableEndpoint, SendError,

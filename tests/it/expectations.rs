@@ -1,5 +1,5 @@
-//! Promise: a run that says ok is ok. What could not be judged is no pass, what a cue could not do is told with its line,
-//! and time is judged where somebody asked for it.
+//! Promise: a passed run means that everything was checked. What could not be judged is no pass, a failed cue is reported with
+//! its line, and time is judged on request.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -15,7 +15,7 @@ use throng_scenario::{ExpectationResult, Report, Verdict};
 
 use crate::harness::{RunConfig, TempFolder, run_throng, run_to_end, scenario_of, start};
 
-/// A yard of 20 m × 20 m without a wall, ten players, five rats, and a queue in which nobody waits.
+/// A yard of 20 m × 20 m without a wall, ten players, five rats, and an empty queue.
 fn yard(script: &str, expect: &str) -> String {
     format!(
         r#"Scenario(name: "yard", duration_s: 2,
@@ -50,7 +50,7 @@ fn verdicts(report: &Report) -> Vec<Verdict> {
     report.expectations.iter().map(verdict).collect()
 }
 
-/// What nobody could do in the yard after one second, and what is told of it. The wall is from (5, 5) to (7, 7).
+/// Cues that must fail in the yard after one second, and their fault texts. The wall is from (5, 5) to (7, 7).
 const FAILING_SCRIPT: [(&str, &str); 27] = [
     ("Despawn(tag: \"late\")", "no object with the tag `late`"),
     (
@@ -151,7 +151,7 @@ fn failed_cue_is_reported_with_its_line() {
         let faults = &report.script_faults;
         let place = format!("test.ron:{SCRIPT_LINE}:17: tick 21: {told}");
         assert!(faults[0].starts_with(&place), "{action}: {}", faults[0]);
-        // Whoever comes later finds no room either.
+        // Later members find no room either.
         let is_full = told.contains("is full");
         assert_eq!(
             faults.len(),
@@ -295,7 +295,7 @@ fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
     assert!(told.out.contains("idle cue      "), "{}", told.out);
     let told = run_throng(&["run", &file, "--strict"]);
     assert_eq!(told.code, 1, "{}{}", told.out, told.err);
-    // Of a run that is cut short nobody knows what would still have run.
+    // In a shortened run it is unknown which cues would still have run.
     let told = run_throng(&["run", &file, "--ticks", "5"]);
     assert!(!told.out.contains("never ran"), "{}", told.out);
 }
@@ -569,7 +569,7 @@ fn all_errors_of_a_scenario_are_reported_at_once() {
             assert!(told.err.contains(&place), "{command}: {}", told.err);
         }
     }
-    // Maps are told together as well.
+    // Errors of maps are reported together as well.
     let maps = "Scenario(name: \"x\",\nscenes: [Scene(name: \"a\", map: File(\"one.map\")),\nScene(name: \"b\", map: File(\"two.map\"))])";
     let told = run_throng(&["check", &folder.write("maps.ron", maps)]);
     assert_eq!(told.err.matches("error: ").count(), 2, "{}", told.err);

@@ -1,4 +1,4 @@
-//! What the fuzzer found worth keeping, replayed: any bytes are messages or an error, and messages of any lengths come back.
+//! Replays the fuzzer's corpus: any bytes are messages or an error, and messages of any lengths round-trip.
 
 use std::fs;
 

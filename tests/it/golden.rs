@@ -1,7 +1,7 @@
-//! Golden hashes: the state of each built-in scenario after so many ticks, as it was when it was last meant to change.
+//! Golden hashes: the state of each built-in scenario after a number of ticks, as of its last intended change.
 //!
-//! Whoever changes what a tick does, or a scenario, pastes the table that the failing test prints over the one below, and
-//! says in the changelog why it changed.
+//! After a change of a tick's work or of a scenario, paste the table printed by the failing test over the one below, and state
+//! the reason in the changelog.
 
 use throng_scenario::{self as scenario, BUILT_IN};
 

@@ -1,7 +1,7 @@
-//! What must hold for tokens of any bytes, and for a gate and clients whose packets are changed in any way; used by the fuzzer, and
-//! by the test that replays its corpus.
+//! Invariants of tokens of any bytes, and of a gate and clients whose packets are changed in any way; used by the fuzzer, and by
+//! the test that replays its corpus.
 //!
-//! The input is a token, and a script of three bytes a step: who speaks to whom from where, and what is changed on the way.
+//! The input is a token, and a script of three bytes per step: sender, receiver and address, and the change on the way.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! What the tests share: the program as a process, folders of their own, and scenarios played tick by tick.
+//! Shared parts of the tests: the program as a process, temporary folders, and scenarios run tick by tick.
 
 use std::fs;
 use std::io::Write;
@@ -103,7 +103,7 @@ pub fn run_throng_with_input(arguments: &[&str], input: &str) -> ProgramOutput {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    // Whoever does not read its input closes the pipe, which is no fault.
+    // A program that does not read its input closes the pipe, which is no fault.
     let _ = child
         .stdin
         .take()

@@ -1,5 +1,4 @@
-//! Scenarios that nobody would write on purpose and somebody will: each plays to its end, keeps its promises, and says in
-//! words what could not be done.
+//! Hostile scenarios: each runs to its end, keeps the promises, and reports as text what could not be done.
 
 use throng_scenario::{Report, Verdict};
 
@@ -7,8 +6,8 @@ use crate::harness::{RunConfig, assert_expectations, run_to_end, scenario_of};
 
 const ALWAYS: &str = "ViewsWithinCap, ViewsStable, TicketsConserved";
 
-/// Plays a scenario and judges what must always hold, and what else it expects. There may be nothing to judge, and what
-/// cues could not do is for each test to look at.
+/// Runs a scenario and judges what must always hold, and its own expectations. There may be nothing to judge; each test checks
+/// the faults of cues itself.
 fn play(fields: &str, expect: &str) -> Report {
     let text = format!("Scenario(name: \"hostile\", {fields}, expect: [{ALWAYS}, {expect}])");
     let loaded = scenario_of(&text);
@@ -45,7 +44,7 @@ fn empty_scenario_runs() {
         At(t_s: 0, run: Teleport(tag: \"p\", to: Share((0, 0), (1, 1)))), At(t_s: 0, run: Login(tag: \"p\")),
         At(t_s: 0, run: Logout(tag: \"p\")), At(t_s: 0, run: Despawn(tag: \"p\")),
         At(t_s: 0, run: AddAttribute(tag: \"p\", attribute: \"health\", by: -9223372036854775808))]";
-    // Nobody can be teleported, logged in and out, despawned or changed.
+    // No object can be teleported, logged in and out, despawned or changed.
     assert_eq!(play(nobody, "NoObjectOnBlockedTile").script_fault_count, 5);
 }
 

@@ -1,6 +1,6 @@
-//! What a list of imports line by line does not show: circles, and the ECS in disguise.
+//! Import rules that need the whole graph: no cycles, and no ECS types in disguise.
 //!
-//! No circles: whatever file of a folder imports another is not imported by it, by however many steps.
+//! No cycles: a file of a folder that imports another is not imported by it, directly or indirectly.
 //!
 //! An import is what `use` names, or a path in the code, resolved to the file that defines it: through what a `mod.rs` hands
 //! on, so that a flat re-export hides nothing. A folder's `mod.rs` (or `plugin.rs` beside `plugin/`) and the files in it are

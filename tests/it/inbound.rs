@@ -1,4 +1,4 @@
-//! What must hold for whatever a client sends; used by the fuzzer, and by the test that replays its corpus.
+//! Invariants of all client input; used by the fuzzer, and by the test that replays its corpus.
 //!
 //! The whole input is one message.
 

@@ -1,5 +1,5 @@
-//! Promise: a client that walks ahead of the server is where the server has it, but for what it could not foresee; and whatever a
-//! client sends gains it nothing beyond the stated allowance, nor harms anybody else.
+//! Promise: a client that predicts its movement agrees with the server, except for what it could not foresee; and no client input
+//! gains anything beyond the stated allowance, or harms other clients.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,7 +38,7 @@ fn walled(side: u32, blocked_in_a_hundred: u64) -> TileMap {
     TileMap::from_fn(side, side, |_, _| chance.below(100) < blocked_in_a_hundred).unwrap()
 }
 
-/// A server with one scene; whoever logs in gets an object on a free tile.
+/// A server with one scene; every player that logs in gets an object on a free tile.
 struct TestWorld {
     server: Server,
     scene: Entity,

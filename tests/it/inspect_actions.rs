@@ -1,6 +1,6 @@
-//! Promise: who looks at a running server is told why a party is not matched and what cells cost, at no change to what is simulated;
-//! a page asks for something to be done only where it may, and not for more than is taken; a run waits for its page, and ends as it
-//! does without one.
+//! Promise: inspecting a running server shows why a party is not matched and what cells cost, without a change to the simulation;
+//! a page can request actions only if it is allowed, and only within the limits; a run waits for its page, and ends as it does
+//! without one.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,5 @@
-//! Promise: a running server can be looked at: its metrics are true and well-formed, it says whether it is ready, and nobody who
-//! looks, however many and however rude, delays a tick.
+//! Promise: a running server can be inspected: its metrics are true and well-formed, it reports readiness, and no client of the
+//! inspector, however many and however rude, delays a tick.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Promise: an embedder without crowds and scenarios plays its matches in scenes of their own, and everybody comes home.
+//! Promise: an embedder without crowds and scenarios runs its matches in separate scenes, and all players return home.
 
 use bevy_app::{App, TaskPoolPlugin};
 use bevy_ecs::prelude::*;

@@ -1,4 +1,4 @@
-//! Promise: a run or a bench that was stopped says so, with what it has, and judges nothing.
+//! Promise: an interrupted run or bench reports the interruption, with its results so far, and judges nothing.
 #![cfg(unix)]
 
 use std::fs;

@@ -1,5 +1,5 @@
-//! Promise: a client's life is what a scenario says of it: lines are lost and come back, players log in twice, are thrown out,
-//! stand in line, steer and watch others; and where any of it does not happen, the scenario that plays it says so.
+//! Promise: a client's life follows the scenario: connections are lost and resumed, players log in twice, are kicked, wait in the
+//! login queue, control and watch other objects; and if any of it does not happen, the scenario reports it.
 
 use bevy_ecs::prelude::*;
 use throng::movement::{AttachedTo, MovementStats, Walker};

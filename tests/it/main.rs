@@ -1,4 +1,4 @@
-//! The promises of the crate, kept through its public API and its program: one file a promise.
+//! The promises of the crate, tested through its public API and its program: one file per promise.
 
 #[macro_use]
 #[path = "../draws.rs"]

@@ -1,4 +1,4 @@
-//! What the program says about itself: completions, man pages, and how much it says while it works.
+//! The program's own documentation: completions, man pages, and the amount of its output.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Maps through the public API: the files in `assets/maps`, and real maps where they are at hand.
+//! Maps through the public API: the files in `assets/maps`, and real maps if they are available.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Promise: whoever reads the event log can judge every match by the lines of its tickets alone.
+//! Promise: the event log alone is enough to judge every match by the lines of its tickets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::{TempFolder, run_throng};
 
-/// Parties with roles and lists of players whom they would avoid; some leave their battles, others join.
+/// Parties with roles and lists of avoided players; some leave their matches, others join.
 const ARENA: &str = r#"Scenario(name: "arena", seed: 5, duration_s: 40,
     scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)))],
     cast: [Crowd(tag: "guests", kind: "player", count: 24, party_size: 2, behaviour: Wander(radius_m: 9))],
@@ -114,7 +114,7 @@ impl LogReader {
     }
 }
 
-/// Nobody of a match would avoid anybody of another party in it.
+/// No player of a match avoids a player of another party in it.
 fn check_avoided(tickets: &[&Value]) {
     for one in tickets {
         let avoided: BTreeSet<i64> = numbers(&one["avoid"]).into_iter().collect();

@@ -1,4 +1,4 @@
-//! Promise: players who queue with their parties are moved to their battle and home again, and none is lost.
+//! Promise: players who queue with their parties are moved to their match and home again, and none is lost.
 
 use throng::instance::Instances;
 use throng::matchmaking::{Matchmaker, ModeId, ModeStats};
@@ -93,7 +93,7 @@ fn players_enter_their_match_return_and_queue_again() {
 
 #[test]
 fn returned_players_have_their_old_team_and_behaviour() {
-    // Fewer than a match takes stay at home; nobody else may queue after the first battle.
+    // Fewer players than a match needs stay at home; no other party may queue after the first match.
     let mut run = lobby("", "rest_s: 1000,");
     steps(&mut run, 300);
     let (found, fighting) = battles(&mut run);
@@ -115,7 +115,7 @@ fn returned_players_have_their_old_team_and_behaviour() {
 
 #[test]
 fn logout_voids_the_ticket_of_the_party() {
-    // Nobody finds an opponent: of twenty against twenty players there are but three.
+    // No match forms: of twenty against twenty players there are but three.
     let script = r#"At(t_s: 5, run: Logout(tag: "guests", count: 4)), At(t_s: 10, run: Login(tag: "guests"))"#;
     let text = text(script, "rest_s: 1,")
         .replace("group_size: 3", "group_size: 20")

@@ -1,4 +1,4 @@
-//! What the program tells of its memory: who holds how much, and that nothing stays when all have left.
+//! The program's memory report: memory by module, and that nothing stays when all have left.
 
 use crate::harness::{TempFolder, run_throng};
 

@@ -1,5 +1,5 @@
-//! Promise: no input harms anybody. Mutated scenarios and maps are read, checked and, when they pass, played for some
-//! ticks; nothing may panic.
+//! Promise: no input does harm. Mutated scenarios and maps are read, validated and, if valid, run for some ticks; nothing may
+//! panic.
 
 use std::path::Path;
 

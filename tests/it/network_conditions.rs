@@ -1,5 +1,4 @@
-//! Promise: whatever the lines are like, mirrors hold what the server holds at rest, and a run is the same on any number of
-//! threads.
+//! Promise: under all network conditions mirrors equal the server at rest, and a run is the same on any number of threads.
 
 use std::fs;
 
@@ -8,7 +7,7 @@ use throng_scenario::{self as scenario, BUILT_IN, Expectation};
 
 use crate::harness::{RunConfig, TempFolder, assert_expectations, run_throng, run_to_end};
 
-/// Every client's line loses, repeats, exchanges and delays packets, and takes little.
+/// Every client's connection loses, duplicates, reorders and delays packets, and has little bandwidth.
 const BAD_NETWORK: CrowdNetworkConditions = CrowdNetworkConditions {
     loss: 0.2,
     duplicate: 0.1,
@@ -19,7 +18,7 @@ const BAD_NETWORK: CrowdNetworkConditions = CrowdNetworkConditions {
     share: 1.0,
 };
 
-/// Each built-in scenario with perfect lines, and with bad ones.
+/// Each built-in scenario with perfect network conditions, and with bad ones.
 #[test]
 fn mirrors_are_equal_at_rest_under_any_network_conditions() {
     for built_in in BUILT_IN {
@@ -44,7 +43,7 @@ fn mirrors_are_equal_at_rest_under_any_network_conditions() {
     }
 }
 
-/// Half of the clients have a line that takes a small part of what there is to say, and little may wait.
+/// Half of the clients have a bandwidth far below their traffic, and small queues.
 const LOW_BANDWIDTH: &str = r#"Scenario(
     name: "narrow", seed: 9, duration_s: 20,
     settings: (outbox: (spill_client_bytes_max: 2500)),

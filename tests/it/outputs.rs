@@ -1,4 +1,4 @@
-//! Promise: what a run writes is whole, harms no other file, and steers no terminal.
+//! Promise: the output of a run is complete, overwrites no other file, and cannot control a terminal.
 
 use std::collections::BTreeMap;
 use std::fs;

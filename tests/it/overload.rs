@@ -1,5 +1,5 @@
-//! Promise: a server whose ticks take too long gives up one thing after the other, and takes all of it up again; and where one of
-//! these steps does nothing, the scenario that plays it says so.
+//! Promise: a server whose ticks take too long degrades in steps, and recovers in full; and if one of these steps has no effect,
+//! the scenario reports it.
 
 use throng::sim::LoadMeasure;
 use throng_scenario::{self as scenario, LoadedScenario, Report, RunOptions, Verdict};

@@ -1,4 +1,4 @@
-//! What must hold for any input; used by the fuzzer, and by the test that replays its corpus.
+//! Invariants of any packet input; used by the fuzzer, and by the test that replays its corpus.
 //!
 //! The first byte chooses. Even: packets for a reassembler and a mirror, each behind its length (2 bytes, little endian). Odd: two bytes for the longest
 //! packet, then two bytes for the length of each message that goes through writer and reassembler.

@@ -1,4 +1,4 @@
-//! `throng path` as its users see it: right and wrong answers, edits, images, and arguments that do not fit.
+//! `throng path` for users: right and wrong results, edits, images, and invalid arguments.
 
 use std::fs;
 

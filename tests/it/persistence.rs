@@ -1,7 +1,7 @@
-//! Promise: what was acknowledged is on disk, and no coin or ware is doubled or lost, whenever the program is killed.
+//! Promise: what was acknowledged is on disk, and no coin or item is doubled or lost, whenever the program is killed.
 //!
-//! With `THRONG_KILLS=200` the built-in `town` is killed so often, best with `THRONG_PROGRAM=target/release/throng`; without, a
-//! small scenario a few times.
+//! With `THRONG_KILLS=200` the built-in `town` is killed that many times, best with `THRONG_PROGRAM=target/release/throng`;
+//! without it, a small scenario a few times.
 #![cfg(unix)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use throng_scenario::crowd::{START_COINS, START_ITEMS};
 
 use crate::harness::{TempFolder, program, run_throng, send_signal};
 
-/// A market whose players come and go.
+/// A market whose players log in and out.
 const MARKET: &str = r#"Scenario(name: "market", duration_s: 600000,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
     cast: [Crowd(kind: "player", count: 60, clients: 0.2, churn_per_s: 8, behaviour: Wander(radius_m: 10))])"#;

@@ -1,4 +1,4 @@
-//! Pictures and maps that the program makes, read back pixel by pixel.
+//! Pictures and maps from the program, read back pixel by pixel.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Plugins are good guests: each works alone, in pairs, and in a group from which another is missing; no two systems whose
-//! order could show run in an order that nobody chose.
+//! Plugins are good guests: each works alone, in pairs, and in a group without another one; no two systems with an observable
+//! order have an ambiguous order.
 
 use bevy_app::{
     App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, PluginGroup, PluginGroupBuilder,

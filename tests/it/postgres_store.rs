@@ -1,7 +1,7 @@
-//! Promise: the store on a Postgres server is one, and says what is wrong with servers that will not have it.
+//! Promise: the Postgres store behaves like any store, and reports clear errors about unsuitable servers.
 //!
-//! The server is that of `THRONG_POSTGRES`, without which nothing is tested: `.ci/with_postgres cargo test postgres` starts one.
-//! Every test has schemas of its own there.
+//! The server is that of `THRONG_POSTGRES`; without it nothing is tested: `.ci/with_postgres cargo test postgres` starts one.
+//! Every test has its own schemas there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -62,7 +62,7 @@ fn filled_store(schema: &TestSchema, count: u64) -> PostgresStore {
     store
 }
 
-/// What opening a store fails of; errors never tell a password.
+/// The error of opening a store; errors never contain a password.
 fn open_error(url: &str, schema: &str) -> StoreErrorKind {
     let error = PostgresStore::open(url, schema)
         .err()

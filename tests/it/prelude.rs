@@ -1,4 +1,4 @@
-//! The prelude is short, and can stand beside those of Bevy and of the standard library.
+//! The prelude is short, and does not clash with those of Bevy and of the standard library.
 
 use std::collections::BTreeSet;
 use std::fs;

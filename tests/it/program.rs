@@ -1,4 +1,4 @@
-//! The program as its users and their scripts see it: names in its output, exit codes, files it writes, pipes that close.
+//! The program for users and their scripts: names in its output, exit codes, files it writes, closed pipes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -305,7 +305,7 @@ fn every_event_has_tick_scene_and_its_fields() {
             "script: [At(t_s: 1, run: SetTeam(tag: \"rats\", count: 3, team: 5)),
             At(t_s: 1, run: Disconnect(tag: \"people\", count: 3, for_s: 1)),",
         )
-        // Nobody plays against four in this queue.
+        // No match forms in this queue of four.
         .replace(
             "queues: [",
             "queues: [Queue(mode: \"late\", rules: Groups(group_size: 4, expire_after_s: 1), parties: 1, size_weights: (1, 0, 0, 0, 0)), ",

@@ -1,4 +1,4 @@
-//! Promise: all that comes in comes by the handle, so a run that was recorded there and is fed again is the same run.
+//! Promise: all input goes through the handle, so a recorded run that is fed again is the same run.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,7 @@ fn traffic(name: &str, ticks: u64) -> Traffic {
     traffic
 }
 
-/// Another game: whoever logs in stands on a meadow, and goes where its client says.
+/// Another game: every player that logs in stands on a meadow, and goes where its client says.
 fn meadow() -> TestServer {
     fn game(app: &mut App) {
         fn spawn_characters(

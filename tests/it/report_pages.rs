@@ -1,4 +1,4 @@
-//! Pages and tables that a run writes: what is refused before it, and what is in them after it.
+//! Pages and tables of a run: errors before it, and their content after it.
 
 use std::fs;
 

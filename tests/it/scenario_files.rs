@@ -1,5 +1,5 @@
-//! Promise: a scenario may be made of files and parameters, and what is wrong is told where it is written, whichever file
-//! that is.
+//! Promise: a scenario may consist of files and parameters, and errors point at the place where the text is written, in any of
+//! the files.
 
 use throng_scenario::{self as scenario, BUILT_IN, MapSource};
 

@@ -1,11 +1,11 @@
-//! Promise: bad input harms nobody. Through the program: exit code 2, the place, the line, what would be right, and no
-//! more memory than a good file takes.
+//! Promise: bad input does no harm. Through the program: exit code 2, the place, the line, the fix, and no more memory than a
+//! good file takes.
 
 use std::process::Stdio;
 
 use crate::harness::{TempFolder, program, run_throng};
 
-/// What must be told of a bad scenario.
+/// The error of a bad scenario.
 struct BadScenario {
     what: &'static str,
     /// With a `^` in front of the character at which the error must point.
@@ -162,7 +162,7 @@ fn bad_scenario_is_reported_with_location_line_and_hint() {
     }
 }
 
-/// Bad maps: the file's name, its content, where it is wrong (for text), and what is told of it.
+/// Bad maps: the file's name, its content, the place of the error (for text), and the message.
 fn bad_maps() -> Vec<(&'static str, Vec<u8>, Option<&'static str>, &'static str)> {
     let octile = |rest: &str| format!("type octile\n{rest}").into_bytes();
     let mut image = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();

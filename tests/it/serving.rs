@@ -1,6 +1,6 @@
-//! Promise: a server that listens, and players in another process who lose a tenth of their packets, change their ports and start
-//! anew, hold the same at rest, and nothing that must arrive is lost or comes twice; so do those behind a relay that loses them; who
-//! has no token for it is not let in; it says goodbye when it is told to stop.
+//! Promise: a listening server, and players in another process who lose a tenth of their packets, change their ports and restart,
+//! have the same state at rest, and nothing reliable is lost or duplicated; the same holds behind a relay that loses packets; a
+//! client without a valid token is refused; a stopped server sends close messages.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Read};
@@ -20,7 +20,7 @@ const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
         Crowd(tag: "folk", kind: "npc", count: 20, attributes_per_s: 3, behaviour: Wander(radius_m: 10)),
     ])"#;
 
-/// What listens until it is told to stop, as a process.
+/// A server process that listens until it is stopped.
 struct ServerProcess {
     process: Child,
     out: BufReader<ChildStdout>,
@@ -111,7 +111,7 @@ fn remote_players_on_bad_networks_mirror_the_server() {
         (survived("rebinds"), survived("restarts")),
         (Some(30), Some(6))
     );
-    // Without the key nobody is let in, and hardly anybody is answered.
+    // Without the key no client is admitted, and few get a reply.
     let other = folder.path("other");
     assert_eq!(run_throng(&["token", "--new-key", &other]).code, 0);
     let stranger = ["client", "--json", "--connect", &address, "--key", &other];

@@ -1,4 +1,4 @@
-//! Promise: a server that is asked to stop says so at once, lets its players finish for as long as it was told, and tells its
+//! Promise: a server that is asked to stop reports it at once, lets its players finish for the configured time, and notifies its
 //! service manager; secrets need not be on the command line; a failed store fails a run.
 #![cfg(unix)]
 
@@ -135,7 +135,7 @@ fn players_stay_until_the_drain_ends() {
     send_signal(&server.process, "-TERM");
     let word = server.wait_for_ready(503);
     assert!(word.starts_with("stopping"), "{word}");
-    // In the lead time everything goes on; after it nobody comes in, and who is inside stays.
+    // In the lead time everything goes on; after it new logins are refused, and open sessions stay.
     let early = run_throng(&[&walk[..], &["1s", "--first", "101"]].concat());
     assert_eq!(early.json()["in_world"], 2, "{} {}", early.out, early.err);
     sleep(Duration::from_millis(1_500));

@@ -1,5 +1,4 @@
-//! Promise: clients over real sockets are let in by their token, lose packets and walk; at rest their mirrors hold what the
-//! server holds.
+//! Promise: clients over real sockets are admitted by their token, lose packets and walk; at rest their mirrors equal the server.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -107,7 +106,7 @@ impl UdpTestServer {
         over
     }
 
-    /// Steps until so many were let in and moved, for as long as machines with other work may take, while nobody is lost.
+    /// Steps until this many clients were admitted and moved, with time for a busy machine; no client may be lost.
     fn step_until(&mut self, admitted: u64, moved: u64) {
         for _ in 0..2_400 {
             let stats = self.stats();
@@ -244,7 +243,7 @@ fn request(token: ConnectToken) -> Vec<u8> {
     packet
 }
 
-/// What strangers send: who has no token, a used one, one for another server or of another key, and bytes of any kind.
+/// Packets of unauthenticated senders: no token, a used one, one for another server or of another key, and arbitrary bytes.
 fn unauthenticated_packets(hall: &UdpTestServer) -> Vec<(&'static str, Vec<u8>)> {
     let elsewhere: SocketAddr = "203.0.113.5:7000".parse().unwrap();
     let mut forged = request(token(90, hall.address));

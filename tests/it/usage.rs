@@ -1,4 +1,4 @@
-//! The command line's small courtesies: what is meant is named, tables fit a terminal, and nothing is done in vain.
+//! Usability of the command line: suggestions for typos, tables that fit a terminal, and early errors.
 
 use std::fs;
 

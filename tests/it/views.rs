@@ -1,5 +1,5 @@
-//! Promise: views are exact. The event log of a restless scenario is replayed beside a brute-force model that knows cells
-//! and nothing of grids, links or queues.
+//! Promise: views are exact. The event log of a restless scenario is replayed against a brute-force model that knows cells but no
+//! grids, links or queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! A server to which browsers come, in whichever way, and what they do there.
+//! A server for browser clients over any transport, and their test actions.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
@@ -82,7 +82,7 @@ impl WebTestServer {
                     sender_threads: shards,
                     ..OutboxSettings::default()
                 });
-                // Nobody is lost because this machine has other work.
+                // No client is lost because of other load of the machine.
                 app.insert_resource(SyncSettings {
                     in_flight_s_max: 300.0,
                     ..SyncSettings::default()

@@ -1,5 +1,5 @@
-//! Promise: the client for browsers is checked against bytes of this library: what the vectors beside it say is what the mirror, the
-//! predictor and the encoders here make of them.
+//! Promise: the browser client is checked against bytes of this library: the test vectors next to it equal the results of the
+//! mirror, the predictor and the encoders here.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A server that says what it is told to say, in packets of at most 500 bytes.
+/// A server that sends given messages, in packets of at most 500 bytes.
 #[derive(Default)]
 struct VectorWriter {
     header: PacketHeader,

@@ -1,5 +1,5 @@
-//! Promise: clients over WebTransport are let in by their token, lose datagrams, walk, and hold what the server holds; nobody who sends junk,
-//! says nothing, never acknowledges, or comes in crowds, delays a tick or gets in.
+//! Promise: clients over WebTransport are admitted by their token, lose datagrams, walk, and converge with the server; junk,
+//! silence, missing acknowledgements and crowds neither delay a tick nor get in.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -104,7 +104,7 @@ impl SessionClient {
             let opening = connection.open_bi().await.ok()?;
             opening.await.ok()
         })?;
-        // Who is not let in is told so, maybe before all was said.
+        // A refused client gets an error, perhaps before it has sent everything.
         browser.wait(async {
             let _ = stream.0.write_all(request).await;
             let _ = stream.0.finish().await;
@@ -487,7 +487,7 @@ fn new_certificate_is_published_and_keeps_connections() {
         heard > before + 50
     });
     assert!(Browser::new([7; 32]).try_open(address, "/play").is_none());
-    // Where there is no WebTransport, none is told of.
+    // Without WebTransport, none is announced.
     let hall = WebTestServer::new(0, |_| ());
     let (status, _) = http_get(
         hall.address,

@@ -1,6 +1,6 @@
-//! The hot kernels of throng, one at a time, each the same piece of work every time: `.ci/instructions` runs them under callgrind,
-//! which counts instructions on one thread. Where times vary by a third from minute to minute, these vary by less than a
-//! hundredth, so that a kernel which got a twentieth worse is seen.
+//! The hot kernels of throng, one at a time, each always with the same work: `.ci/instructions` runs them under callgrind, which
+//! counts instructions on one thread. Times vary by a third from minute to minute; instruction counts vary by less than a
+//! hundredth, so that a kernel that got a twentieth worse is detected.
 //!
 //! `throng-instructions` lists the kernels, `throng-instructions KERNEL` sets one up and does its work once, inside [`run_counted`].
 //! Input is that of `throng bench` and `cargo bench`, smaller.
@@ -22,10 +22,10 @@ use throng_scenario::crowd::{LOAD_WARM_UP_TICKS, add_load};
 use throng_scenario::testing::TestServer;
 use throng_scenario::walking_server::WalkingServer;
 
-/// A kernel that is set up, and gives a figure that shows that it did its work.
+/// A prepared kernel. It returns a figure that proves that it did its work.
 type Work = Box<dyn FnMut() -> u64>;
 
-/// The kernels: a name, and how it is set up.
+/// The kernels: name and set-up.
 const KERNELS: [(&str, fn() -> Work); 11] = [
     ("nav_graph", || searches(Algorithm::JpsGraph)),
     ("nav_planes", || searches(Algorithm::JpsBitPrune)),
@@ -72,7 +72,7 @@ fn print_line(line: &str) {
     println!("{line}");
 }
 
-/// What callgrind counts, and it alone.
+/// Only this function is counted by callgrind.
 #[inline(never)]
 fn run_counted(work: &mut Work) -> u64 {
     black_box(work())

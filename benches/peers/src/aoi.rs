@@ -1,12 +1,12 @@
-//! Who sees whom beside a k-d tree with a difference of lists, as one writes interest management on top of a spatial index.
+//! Views compared with a k-d tree and a difference of lists, the usual interest management on top of a spatial index.
 //!
-//! Everybody walks about in 1 km² and sees who is in the nine cells of 50 m around, without caps, since a tree knows none. The
-//! peer is `kiddo` 6, whose Chebyshev distance makes those nine cells one query. Each tick the tree is built anew, since all have
-//! moved, and asked; each answer is sorted, and compared with the viewer's of the tick before: what is in one of them only has
-//! entered or left. It is asked in two ways: once a viewer, as one does it first, and once a cell, for all viewers in it.
+//! All objects walk in 1 km² and see the objects in the nine cells of 50 m around them, without caps, since a tree has none. The
+//! peer is `kiddo` 6, whose Chebyshev distance makes those nine cells one query. Each tick the tree is rebuilt, since all have
+//! moved, and queried; each result is sorted, and compared with the viewer's of the tick before: an object in only one of them
+//! has entered or left. There are two variants: one query per viewer, the obvious one, and one per cell, for all viewers in it.
 //!
-//! The lists of all sides are the same after every fourth tick, and the number of enters and leaves of all ticks, too. The peer has
-//! no classes, caps, teams or layers to look at; throng has them and looks.
+//! The lists of all sides are equal after every fourth tick, and so is the number of enters and leaves of all ticks. The peer has
+//! no classes, caps, teams or layers to check; throng has them and checks.
 
 use std::time::Instant;
 
@@ -19,21 +19,21 @@ use crate::Row;
 
 const SIDE_M: f32 = 1_000.0;
 
-/// Nobody's list is full.
+/// No list is ever full.
 const CAP: u16 = 4_000;
 
-/// Ticks before the measured ones, and those.
+/// Ticks before the measured ones, and measured ticks.
 const WARM_UP_TICKS: usize = 20;
 const TICKS: usize = 40;
 
-/// Every how many measured ticks lists are compared.
+/// Measured ticks between two comparisons of lists.
 const COMPARE_EVERY: usize = 4;
 
-/// One way to keep everybody's list.
+/// One way to maintain all lists.
 trait Interest {
-    /// A tick: everybody's new position. Gives how many enters and leaves there were.
+    /// A tick with new positions. Returns the number of enters and leaves.
     fn update(&mut self, walkers: &Walkers) -> usize;
-    /// Whom a viewer sees, sorted.
+    /// The objects that a viewer sees, sorted.
     fn list(&self, viewer: u32) -> Vec<u32>;
 }
 
@@ -57,23 +57,23 @@ impl Interest for Ours {
     }
 }
 
-/// Lists made anew every tick by a tree.
+/// Lists rebuilt every tick by a tree.
 #[derive(Default)]
 struct Tree {
-    /// Whether it is asked once a cell, and not once a viewer.
+    /// Whether it is queried once per cell instead of once per viewer.
     is_by_cell: bool,
-    /// With the viewer in it.
+    /// Including the viewer.
     lists: Vec<Vec<u32>>,
     cells: Vec<IVec2>,
     near: Vec<u32>,
 }
 
 impl Tree {
-    /// Who is in the nine cells around one, sorted.
+    /// The objects in the nine cells around a position, sorted.
     fn gather(&mut self, tree: &ImmutableKdTree<f32, 2>, around: IVec2) {
         let middle = ((around.as_vec2() + 0.5) * CELL_M).to_array();
         let found = tree.query(&middle).within::<Chebyshev<f32>>(1.5 * CELL_M);
-        // Who stands on the far border is of the next cell.
+        // An object on the far border belongs to the next cell.
         let is_near = |id: &u32| (self.cells[*id as usize] - around).abs().max_element() <= 1;
         self.near.clear();
         let found = found.unsorted().execute();
@@ -82,7 +82,7 @@ impl Tree {
         self.near.sort_unstable();
     }
 
-    /// A viewer's new list. Gives by how much it differs.
+    /// A viewer's new list. Returns the number of differences.
     fn tell(&mut self, viewer: usize) -> usize {
         let list = &mut self.lists[viewer];
         let changes = differences(list, &self.near);
@@ -98,7 +98,7 @@ impl Interest for Tree {
         let tree = ImmutableKdTree::new_from_slice(&points).expect("the points fit in a tree");
         self.cells.clear();
         self.cells.extend(walkers.positions.iter().map(cell));
-        // Before the first tick everybody sees but himself.
+        // Before the first tick every viewer sees all others.
         (self.lists.len()..points.len()).for_each(|id| self.lists.push(vec![id as u32]));
         let mut changes = 0;
         if self.is_by_cell {
@@ -125,7 +125,7 @@ impl Interest for Tree {
     }
 }
 
-/// How many are in only one of two sorted lists.
+/// Number of elements in only one of two sorted lists.
 fn differences(before: &[u32], now: &[u32]) -> usize {
     let (mut both, mut place) = (0, 0);
     for &id in now {
@@ -137,7 +137,7 @@ fn differences(before: &[u32], now: &[u32]) -> usize {
     before.len() + now.len() - 2 * both
 }
 
-/// What a way took, and what it found.
+/// The time of a variant, and its result.
 struct Pass {
     median_ms: f64,
     events: usize,

@@ -1,12 +1,12 @@
-//! The cache of players elsewhere beside `moka`.
+//! The cache of players on other nodes compared with `moka`.
 //!
-//! Both remember 5,000 of 100,000 players, who are looked at by the same draws of a Zipf distribution; whoever is not known is
-//! put in at once. Both hash alike, and give out the record behind an `Arc`. Nothing goes stale while it is measured.
+//! Both hold 5,000 of 100,000 players, which are looked up by the same draws of a Zipf distribution; a missing player is inserted
+//! at once. Both use the same hash, and return the record behind an `Arc`. Nothing expires during the measurement.
 //!
-//! Not the same on the two sides:
-//! - `moka` may be used by many threads at once, and its hits pay for that; throng's cache is one thread's.
-//! - `moka` has a clock of its own, throng is told the time. A look at throng also says how old the record is.
-//! - Throng's miss goes through its queue of orders to the store and back; `moka`'s is an insertion.
+//! Differences between the two sides:
+//! - `moka` may be used by many threads at once, and its hits pay for that; throng's cache belongs to one thread.
+//! - `moka` has its own clock, throng gets the time as an argument. A lookup in throng also returns the age of the record.
+//! - Throng's miss goes through its request queue to the store and back; `moka`'s is an insertion.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const REMEMBERED: u32 = 5_000;
 const LOOKS_TO_WARM: usize = 1_000_000;
 const LOOKS: usize = 2_000_000;
 
-/// Players who are all known, and how often each is looked at; the least time of a round counts.
+/// Number of players, all cached, and number of lookups of each; the minimum time of a round counts.
 const KNOWN: u64 = 2_000;
 const ROUNDS: usize = 201;
 

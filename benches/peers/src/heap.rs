@@ -1,5 +1,5 @@
-//! How much memory is in use, by throng's own count. Counting takes a little of every allocation, so `nav` is better measured
-//! without the feature.
+//! Heap memory in use, by throng's own count. Counting costs a little per allocation, so `nav` is better measured without the
+//! feature.
 
 use std::alloc::System;
 

@@ -1,33 +1,34 @@
-//! Throng beside published crates: the same work, in one process, on one thread, with the same results. Prints a JSON array, a
-//! row a line, as `throng bench --json` does.
+//! Throng compared with published crates: the same work, in one process, on one thread, with the same results. Prints a JSON
+//! array, a row per line, like `throng bench --json`.
 //!
 //! ```text
 //! THRONG_MOVINGAI=FOLDER cargo run --release --manifest-path benches/peers/Cargo.toml
 //! cargo run --release --ignore-rust-version --features replicon --manifest-path benches/peers/Cargo.toml -- sync
 //! cargo run --release --features net --manifest-path benches/peers/Cargo.toml -- net
 //! ```
-//! Names of systems after `--` choose among them; without any, all are measured.
+//! Names of systems after `--` select them; without any, all are measured.
 //!
-//! `nav`: the same queries on the same maps, in turn, and the same lengths to the last step. What throng prepares of a map
-//! is not timed: it is done once. With the folder of the MovingAI files four of its maps are measured, on queries taken by
-//! stride from their `.scen` files; without it a generated town. Peers:
+//! `nav`: the same queries on the same maps, alternating, and the same lengths to the last step. Throng's preparation of a map is
+//! not timed: it is done once. With the folder of the MovingAI files four of its maps are measured, on queries taken by stride
+//! from their `.scen` files; without it a generated town. Peers:
 //! - `pathfinding` 4: its A* as its documentation shows it, a node a tile, with the octile distance as the estimate. Its
 //!   costs are integers in the ratio 2378 : 3363, a convergent of √2 that keeps the order of paths exact on these maps,
 //!   and it reads the same bitmap as throng does.
 //! - `grid_pathfinding` is left out: it cuts corners, and no setting makes its rule that of throng, so it would answer
 //!   other questions.
 //!
-//! `aoi`: who sees whom beside a k-d tree with a difference of lists, `kiddo` 6; what is equal and what is not says its module.
+//! `aoi`: views compared with a k-d tree and a difference of lists, `kiddo` 6; its module documents what is comparable.
 //!
-//! `directory`: the cache of players elsewhere beside `moka` 0.12; what is equal and what is not says its module.
+//! `directory`: the cache of players on other nodes compared with `moka` 0.12; its module documents what is comparable.
 //!
-//! `pool`: the arrays in which throng keeps what has a number beside a pool of the reference's kind, `slotmap` and `slab`.
+//! `pool`: throng's arrays of numbered items compared with a pool of the reference's kind, `slotmap` and `slab`.
 //!
-//! `sync`: replication of a walking crowd beside `bevy_replicon` 0.45; what is equal and what is not says its module. It
-//! needs the feature `replicon`, which is off by default: that crate depends on an umbrella crate which declares rustc 1.97.1.
+//! `sync`: replication of a walking crowd compared with `bevy_replicon` 0.45; its module documents what is comparable. It needs
+//! the feature `replicon`, which is off by default: that crate depends on an umbrella crate which declares rustc 1.97.1.
 //!
-//! `net`: the transport beside `renet` 2.0, `aeronet_transport` 0.22 and `quinn-proto` 0.11, over the same simulated links; what is equal
-//! and what is not says its module. It needs the feature `net`, which is off by default since it counts allocations.
+//! `net`: the transport compared with `renet` 2.0, `aeronet_transport` 0.22 and `quinn-proto` 0.11, over the same simulated
+//! networks; its module documents what is comparable. It needs the feature `net`, which is off by default because it counts
+//! allocations.
 
 mod aoi;
 mod directory;
@@ -54,7 +55,7 @@ use throng::nav::{Algorithm, NavMap, PathQuery, PathSearch, SearchOutcome, Steps
 /// Throng's algorithms: the one for maps that are edited, and the fastest.
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::JpsBitPrune, Algorithm::JpsGraph];
 
-/// The maps, and how many times as fast as the peer each of the two is to be there.
+/// The maps, and the target speed-up over the peer of each of the two algorithms.
 const MAPS: [(&str, [f64; 2]); 4] = [
     ("orz900d", [185.0, 300.0]),
     ("TheFrozenSea", [320.0, 390.0]),
@@ -62,18 +63,18 @@ const MAPS: [(&str, [f64; 2]); 4] = [
     ("Berlin_0_1024", [1_500.0, 2_280.0]),
 ];
 
-/// Queries a map, by stride.
+/// Queries per map, by stride.
 const QUERIES: usize = 40;
 
-/// How often each query is asked; the least time counts, of throng's answers and of the peer's.
+/// Repetitions of each query; the minimum time counts, for throng and for the peer.
 const ROUNDS: usize = 3;
 
-/// One piece of work beside a peer's.
+/// One piece of work, compared with a peer's.
 #[derive(Serialize)]
 struct Row {
     system: &'static str,
     case: String,
-    /// What the figure is, where the case does not say it all.
+    /// The meaning of the figure, if the case does not make it clear.
     about: String,
     /// Throng's mean.
     value: f64,
@@ -82,14 +83,14 @@ struct Row {
     /// The peer's mean.
     reference_value: f64,
     more_is_better: bool,
-    /// The peer's by throng's, or the other way round where more is better: above 1, throng is better. Nothing beside 0.
+    /// The peer's by throng's, or the other way round if more is better: above 1, throng is better. None if one is 0.
     ratio: Option<f64>,
     target: Option<String>,
     meets: Option<bool>,
 }
 
 impl Row {
-    /// Throng's value and the peer's, of which nothing is demanded.
+    /// Throng's value and the peer's, without a target.
     fn beside(
         system: &'static str,
         case: String,
@@ -125,7 +126,7 @@ impl Row {
 
 #[cfg(feature = "net")]
 impl Row {
-    /// With a sentence that says what the figure is.
+    /// With a sentence that explains the figure.
     fn about(self, about: impl Into<String>) -> Self {
         Self {
             about: about.into(),
@@ -133,7 +134,7 @@ impl Row {
         }
     }
 
-    /// With the aim of at most so much for throng.
+    /// With a target of at most this value for throng.
     fn aiming_below(self, most: f64) -> Self {
         Self {
             target: Some(format!("<= {most} {}", self.unit)),
@@ -142,7 +143,7 @@ impl Row {
         }
     }
 
-    /// With the aim of at least so much for throng.
+    /// With a target of at least this value for throng.
     fn aiming_above(self, least: f64) -> Self {
         Self {
             target: Some(format!(">= {least} {}", self.unit)),
@@ -228,7 +229,7 @@ fn scen_queries(file: &Path) -> Result<Vec<(IVec2, IVec2)>, Box<dyn Error>> {
         .collect())
 }
 
-/// Pairs of tiles that a walk joins.
+/// Pairs of tiles that are connected.
 fn random_queries(map: &TileMap) -> Vec<(IVec2, IVec2)> {
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let mut tile = || {
@@ -262,8 +263,8 @@ fn compare(
     let mut times = vec![[Duration::MAX; 2]; queries.len()];
     let (mut found, mut expected) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        // Each asks all queries before the other's turn: in turn query by query, the peer's tables of many megabytes would
-        // empty the caches for throng.
+        // Each runs all queries before the other: alternating per query, the peer's tables of many megabytes would empty the
+        // caches for throng.
         let with_times = queries.iter().zip(&mut times);
         found = with_times
             .map(|(query, [least, _])| timed(least, || throng(*query)))
@@ -295,7 +296,7 @@ fn compare(
     }
 }
 
-/// The answer to a query. `least` becomes the time it took, if that is less.
+/// The result of a query. `least` becomes its time, if that is less.
 fn timed(least: &mut Duration, find: impl FnOnce() -> Option<Steps>) -> Option<Steps> {
     let start = Instant::now();
     let answer = find();

@@ -1,13 +1,13 @@
-//! Pools of the reference's kind beside `slotmap`, `slab` and plain arrays, on what throng keeps by number: messages that wait
+//! Pools of the reference's kind compared with `slotmap`, `slab` and plain arrays, on throng's numbered items: pending messages
 //! (inbox), and objects of a scene.
 //!
-//! - *chunks* is the reference's pool: chunks of 60, O(1) take and return, a list of those in use from which the last takes the
-//!   place of who leaves, generations, and a walk over all during which objects may be returned.
-//! - *arrays* is what throng has: a vector of slots with generations and a list of free places.
-//! - `slab` has no generations, so that a stale key finds whoever came after.
+//! - *chunks* is the reference's pool: chunks of 60, O(1) take and return, a list of used items in which the last fills the place
+//!   of a returned one, generations, and a walk over all during which objects may be returned.
+//! - *arrays* is throng's: a vector of slots with generations and a free list.
+//! - `slab` has no generations, so that a stale key finds the next value in the slot.
 //!
-//! All hold 4,096 values of 48 bytes. *leave* returns values drawn at random and takes as many anew; *look* looks at values by keys
-//! drawn at random; *walk* looks at all and returns every eighth on the way, then takes as many anew.
+//! All hold 4,096 values of 48 bytes. *leave* returns values drawn at random and takes the same number anew; *look* reads values
+//! by keys drawn at random; *walk* reads all and returns every eighth on the way, then takes the same number anew.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -22,11 +22,11 @@ use crate::Row;
 const VALUES: usize = 4_096;
 const ROUNDS: usize = 301;
 
-/// As large as a message that waits.
+/// As large as a pending message.
 #[derive(Clone, Copy)]
 struct Value([u64; 6]);
 
-/// What is measured: values by keys that are given out and taken back.
+/// The measured operations: values by keys that are taken and returned.
 trait Pool: Default {
     type Key: Copy;
     fn take(&mut self, value: Value) -> Self::Key;
@@ -49,7 +49,7 @@ struct Chunks {
 struct ChunkSlot {
     value: Value,
     generation: u32,
-    /// Its place in `used`; `u32::MAX` while it is free.
+    /// Its index in `used`; `u32::MAX` while it is free.
     place: u32,
 }
 
@@ -107,7 +107,7 @@ impl Pool for Chunks {
 
     fn walk(&mut self) -> u64 {
         let mut sum = 0u64;
-        // Backwards: whoever takes the place of one that leaves was looked at before.
+        // Backwards: the value that fills a returned one's place was visited before.
         for place in (0..self.used.len()).rev() {
             let number = self.used[place];
             let first = self.slot(number).value.0[0];
@@ -219,7 +219,7 @@ impl Pool for Slab<Value> {
     }
 }
 
-/// What each piece of work takes, nanoseconds a value, the least of all rounds; and what it found, which is the same for all.
+/// The time of each piece of work, nanoseconds per value, the minimum of all rounds; and its result, which is the same for all.
 struct Measured {
     ns: [f64; 3],
     found: u64,
@@ -255,7 +255,7 @@ fn measure_one<P: Pool>() -> Measured {
         least(1, start);
         let start = Instant::now();
         let walked = pool.walk();
-        // All first: without generations a key finds whoever came since.
+        // All reads first: without generations a stale key finds a newer value.
         gone.extend((0..VALUES).filter(|&nth| pool.get(keys[nth]).is_none()));
         for nth in gone.drain(..) {
             keys[nth] = pool.take(value());

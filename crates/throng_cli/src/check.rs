@@ -55,7 +55,7 @@ impl Check {
     }
 }
 
-/// What is to be said of a file.
+/// The report on a file.
 #[derive(Debug, Default)]
 struct CheckedFile {
     /// What a good one holds.

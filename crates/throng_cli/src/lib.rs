@@ -230,7 +230,7 @@ fn command_line() -> clap::Command {
     })
 }
 
-/// With `-1` as a value of an option, which then says what it expects, in place of a flag that nobody knows.
+/// Accepts `-1` as a value of an option, so that the error is about the value instead of an unknown flag.
 fn allow_negative_numbers(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| {
         let is_option = !arg.is_positional() && arg.get_action().takes_values();

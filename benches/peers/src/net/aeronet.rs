@@ -1,4 +1,4 @@
-//! `aeronet_transport`: its component by itself, flushed and given packets by the functions that its systems call.
+//! `aeronet_transport`: its component alone, flushed and fed by the functions that its systems call.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const LANES: [LaneKind; 2] = [LaneKind::UnreliableUnordered, LaneKind::ReliableO
 const UNRELIABLE: LaneIndex = LaneIndex::new(0);
 const ORDERED: LaneIndex = LaneIndex::new(1);
 
-/// As it is by default; nothing of it sets when messages are sent again.
+/// Default settings; none of them controls retransmission.
 pub struct Aeronet;
 
 impl Transport for Aeronet {
@@ -58,7 +58,7 @@ impl AeronetEnd {
     fn push(&mut self, now_us: u64, lane: LaneIndex, message: &[u8]) {
         let now = self.at(now_us);
         let message = Bytes::copy_from_slice(message);
-        // What is refused shows in what comes.
+        // Refused messages show in the received ones.
         let _ = self.transport.send.push(lane, message, now);
     }
 }

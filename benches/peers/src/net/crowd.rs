@@ -1,4 +1,4 @@
-//! Many connections of one server, without links: what a client costs the server a tick, and how much memory it has.
+//! Many connections of one server, without a network: the server's cost per client and tick, and its memory.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use throng_net::workload::{CROWD_MESSAGES, TICK_US};
 use super::end::{End, Transport};
 use crate::heap::lent_bytes;
 
-/// Ticks in which buffers and estimates warm up, and as many that are measured.
+/// Warm-up ticks of buffers and estimates, and the same number of measured ticks.
 const ROUNDS: usize = 100;
 
-/// How many ticks an answer takes.
+/// Ticks until a reply.
 const ROUND_TRIP_TICKS: usize = 3;
 
-/// What a client costs, a tick: medians over the ticks but for allocations, of which it is the mean.
+/// The cost of a client per tick: medians over the ticks, except for allocations, which are the mean.
 pub struct Cost {
-    /// Processor time of what is said to it, until it is packets.
+    /// Processor time of sending, from message to packet.
     pub send_ns: f64,
-    /// The same of taking its packets.
+    /// Processor time of receiving.
     pub receive_ns: f64,
     /// Allocations of both.
     pub allocations: f64,
@@ -61,12 +61,12 @@ impl Bundle {
 /// Of packets with numbers of their own, at most so many of one end and tick.
 const PACKETS_MAX: usize = 16;
 
-/// About one in so many packets is lost, both ways.
+/// About one packet in this many is lost, both ways.
 #[derive(Clone, Copy)]
 pub struct CrowdLoss(pub Option<u64>);
 
 impl CrowdLoss {
-    /// Without a pattern, with which a timer could keep step.
+    /// Without a pattern that a timer could match.
     fn takes(self, number: usize) -> bool {
         let mixed = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         self.0.is_some_and(|one_in| mixed.is_multiple_of(one_in))

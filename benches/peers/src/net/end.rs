@@ -1,33 +1,33 @@
-//! What the transports have in common, as the bench sees it: connections of two ends, to which messages and packets are given, with the
-//! time in microseconds.
+//! The common interface of the transports for the bench: connections of two ends, which take messages and packets, with the time
+//! in microseconds.
 
-/// A way of sending messages. Its connections are open when the bench gets them.
+/// A transport. Its connections are open when the bench gets them.
 pub trait Transport {
     type End: End;
 
-    /// What it is called in rows, with the setting that is not its default.
+    /// Its name in rows, with its non-default setting.
     fn name(&self) -> &'static str;
 
-    /// What a datagram has beside what [`flush`](End::flush) gives, in bytes: the heads of IP and UDP, 28, and what seals it, where
-    /// that is not in it.
+    /// The overhead of a datagram beyond [`flush`](End::flush), in bytes: the heads of IP and UDP, 28, and the encryption if it
+    /// is not included.
     fn datagram_bytes(&self) -> u64;
 
-    /// So many connections: the server's ends, and the client's end of each in the same order.
+    /// This many connections: the server's ends, and the client's end of each in the same order.
     fn connect(&self, connections: usize) -> (Vec<Self::End>, Vec<Self::End>);
 }
 
 /// One end of a connection. Times never go back.
 pub trait End {
-    /// Says something that may be lost.
+    /// Sends a message that may be lost.
     fn push_unreliable(&mut self, now_us: u64, message: &[u8]);
 
-    /// Says something that comes once and after whatever was said like this before.
+    /// Sends a message that arrives once, after all earlier ones of this kind.
     fn push_ordered(&mut self, now_us: u64, message: &[u8]);
 
-    /// Sends what there is to send, as datagrams. `scratch` is for whoever needs a buffer, and not counted as memory of the end.
+    /// Flushes pending data as datagrams. `scratch` is a buffer for implementations, and not counted as memory of the end.
     fn flush(&mut self, now_us: u64, scratch: &mut Vec<u8>, send: impl FnMut(&[u8]));
 
-    /// Takes a datagram, and hands the messages over that are complete with it; the flag is set for those that are ordered.
+    /// Receives a datagram, and returns the messages completed by it; the flag is set for ordered ones.
     fn receive(
         &mut self,
         now_us: u64,
@@ -36,16 +36,16 @@ pub trait End {
         deliver: impl FnMut(bool, &[u8]),
     );
 
-    /// When it is to be flushed without a tick, if it has timers of its own.
+    /// When it has to be flushed without a tick, if it has its own timers.
     fn wakes_us(&mut self) -> Option<u64> {
         None
     }
 
-    /// Whether it answers datagrams at once, and is flushed behind each.
+    /// Whether it replies to datagrams at once, and is flushed after each.
     fn answers_at_once(&self) -> bool {
         false
     }
 }
 
-/// The heads of IP and UDP, and what netcode's sealing adds: a byte of kind, three of a number, a tag of 16.
+/// The heads of IP and UDP, and the overhead of netcode's encryption: a byte of kind, three of a number, a tag of 16.
 pub const NETCODE_DATAGRAM_BYTES: u64 = 28 + 20;

@@ -1,38 +1,41 @@
-//! Throng's transport beside `renet`, `aeronet_transport` and `quinn-proto`, all on the same simulated links, on one thread.
+//! Throng's transport compared with `renet`, `aeronet_transport` and `quinn-proto`, all on the same simulated networks, on one thread.
 //!
 //! ```text
 //!                ┌─▶ end ─▶ datagrams ─▶ link: 55 to 59 ms, losses by seed and moment ─▶ end ─▶ compared, timed ─┐
 //! town, crowd ───┤                                                                                              ├─▶ rows
 //!                └─▶ ends of many clients, packets straight to the other ends ─▶ counted, processor time ───────┘
 //! ```
-//! *Town* is that of `throng bench net`: ticks of 33 ms, in each 150 bytes of unreliable messages down and 12 up, in about every second
-//! an ordered message of 32 bytes down. Time is simulated: a clock gives no more than a zero, and a run comes out the same every
-//! time (but for `quinn-proto`, whose handshake is random). Of a link two transports meet the same losses: in bursts by the time of sending, else
-//! by that and by how many datagrams of the same moment went before. Asserted of every transport: each ordered message comes once and
-//! in its order, an unreliable one once or never; of throng, that its figures are those of the workload of its own bench.
+//! *Town* is that of `throng bench net`: ticks of 33 ms, in each 150 bytes of unreliable messages down and 12 up, in about every
+//! second an ordered message of 32 bytes down. Time is simulated: a clock returns only zero, and a run is always the same (except
+//! for `quinn-proto`, whose handshake is random). Two transports get identical packet loss: in bursts by the time of sending,
+//! otherwise by that time and the number of earlier datagrams of the same moment. Asserted for every transport: each ordered
+//! message arrives once and in order, an unreliable one once or never; for throng, that its figures are those of the workload of
+//! its own bench.
 //!
-//! *Crowd* is that of `throng bench net`, too: 20 unreliable and 2 ordered messages of 12 bytes down a client and tick, one unreliable
-//! up, no link between. Timed in processor time of the thread is what the server does: all that is said to all clients until it is
-//! packets, and taking what the clients sent three ticks ago. Compared before: what is not lost comes.
+//! *Crowd* is that of `throng bench net`, too: 20 unreliable and 2 ordered messages of 12 bytes down per client and tick, one
+//! unreliable up, without a network. Timed in processor time of the thread is the server's work: from all messages to all clients
+//! to packets, and receiving the client packets of three ticks ago. Checked before: everything that is not lost arrives.
 //!
-//! Equal: the messages, when they are said, the links, when a message counts as delivered (as soon as its packet is handed over; nobody
-//! waits for a frame), the heads of IP and UDP (28 bytes a datagram), tags of 16 bytes that seal each.
+//! Equal: the messages, their send times, the networks, the delivery time of a message (when its packet is handed over; without
+//! waiting for a frame), the heads of IP and UDP (28 bytes per datagram), and encryption tags of 16 bytes.
 //!
-//! Not the same:
-//! - Sealing. `quinn-proto` cannot be had without it: its bytes and times have TLS in them, so it is set beside throng with its sealing
-//!   too. The bytes of throng, `renet` and `aeronet_transport` have 20 a datagram for it, as netcode has it; their times have none.
-//!   (`renet` is sealed like that; what carries `aeronet_transport` does it, and may take more.)
-//! - When ends speak. Throng, `renet` and `aeronet_transport` speak once a tick, the client in the middle of the server's. `quinn-proto`
-//!   acknowledges and repeats when it is time to, as its driver makes it do, and its acknowledgements are datagrams of their own then.
-//! - Each is set as it is by default. `renet` repeats after 300 ms, whatever the link; beside that stand 150 ms, at which nothing that
-//!   arrives is repeated on this link, as it would be a tick earlier, and every tick until acknowledged. Nothing sets when
-//!   `aeronet_transport` repeats, and little when `quinn-proto` does: to be acknowledged at once gained it 1 ms of a p99, for 6 % more bytes.
-//! - `quinn-proto` holds back what exceeds its congestion window, throng and `renet` a budget of bytes, which is never used up here; throng
-//!   and `quinn-proto` look for a longer MTU. `renet`'s and `aeronet_transport`'s connections are used without what finds them: the table of
-//!   `renet`'s server, the entities and systems of `aeronet`. How `quinn-proto` finds a connection by its number is in its times.
-//! - Messages of `quinn-proto` have their length in a byte on a stream, which is ours; it has streams of bytes only.
-//! - Memory is what the allocator has lent to the servers' ends when the crowd has spoken for 200 ticks: with what waits to be
-//!   acknowledged, and with the tables of `quinn-proto`'s endpoint. Counting takes 3 ns of an allocation.
+//! Different:
+//! - Encryption. `quinn-proto` always encrypts: its bytes and times include TLS, so it is also compared with throng with
+//!   encryption. The bytes of throng, `renet` and `aeronet_transport` include 20 per datagram for it, as in netcode; their times
+//!   include none. (`renet` is encrypted like that; the carrier of `aeronet_transport` encrypts, and may need more.)
+//! - When ends send. Throng, `renet` and `aeronet_transport` send once per tick, the client in the middle of the server's.
+//!   `quinn-proto` acknowledges and retransmits by timers, as its driver does, and then sends separate acknowledgement datagrams.
+//! - Each has its default settings. `renet` retransmits after 300 ms, on any network; it is also measured at 150 ms, at which
+//!   nothing that arrives is retransmitted on this network, as it would be a tick earlier, and at every tick until acknowledged.
+//!   The retransmission of `aeronet_transport` has no setting, that of `quinn-proto` few: immediate acknowledgements gained it 1 ms
+//!   of a p99, for 6 % more bytes.
+//! - `quinn-proto` holds back data beyond its congestion window, throng and `renet` beyond a byte budget, which is never used up
+//!   here; throng and `quinn-proto` probe for a larger MTU. The connections of `renet` and `aeronet_transport` are used without
+//!   their lookup: the table of `renet`'s server, the entities and systems of `aeronet`. The connection lookup of `quinn-proto` by
+//!   its number is in its times.
+//! - Messages of `quinn-proto` have our length byte on a stream; it has only streams of bytes.
+//! - Memory is what the allocator holds for the servers' ends after the crowd has sent for 200 ticks: with unacknowledged data,
+//!   and with the tables of `quinn-proto`'s endpoint. Counting takes 3 ns per allocation.
 
 mod aeronet;
 mod crowd;
@@ -59,20 +62,20 @@ use town::{Town, town};
 
 const SYSTEM: &str = "net";
 
-/// The draws of all links.
+/// The seed of all networks.
 const SEED: u64 = 12_345;
 
 const TICKS: u64 = 100_000;
 
-/// How many clients a crowd has.
+/// Number of clients of a crowd.
 const CLIENTS: usize = 500;
 
 const TICK_MS: f64 = TICK_US as f64 / 1e3;
 
-/// One way, its jitter and a tick and a half, in milliseconds.
+/// One-way delay, its jitter, and a tick and a half, in milliseconds.
 const SOON_MS: f64 = 55.0 + 4.0 + 1.5 * TICK_MS;
 
-/// What a link loses, by name.
+/// The loss models, by name.
 const LOSSES: [(&str, LossModel); 4] = [
     ("no loss", LossModel::Independent(0.0)),
     ("5 % lost", LossModel::Independent(0.05)),
@@ -158,7 +161,7 @@ fn figure_by_figure(mut peers: Vec<std::vec::IntoIter<Row>>) -> Vec<Row> {
     (0..rounds).flat_map(round).collect()
 }
 
-/// Throng's town beside another's.
+/// Throng's town compared with another's.
 fn town_rows(
     loss: &str,
     ours: &Town,
@@ -209,7 +212,7 @@ fn town_rows(
     vec![soon, p50, p99, p999, bytes, unreliable]
 }
 
-/// What a client costs throng, beside what it costs another.
+/// The cost of a client in throng, compared with another transport.
 fn crowd_rows(loss: &str, ours: &Cost, name: &'static str, theirs: &Cost, what: &str) -> Vec<Row> {
     let row = |case: &str, values, unit| {
         let case = format!("{loss}: {case}, {name}");
@@ -236,7 +239,7 @@ fn crowd_rows(loss: &str, ours: &Cost, name: &'static str, theirs: &Cost, what: 
     ]
 }
 
-/// With what throng's core aims at.
+/// With the targets of throng's core.
 fn aiming(row: Row) -> Row {
     match row.unit {
         "ns" => row.aiming_below(1_000.0),

@@ -1,4 +1,4 @@
-//! Throng's transport: the core, and the core with the sealing of its sockets.
+//! Throng's transport: the core, and the core with the encryption of its sockets.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,7 +38,7 @@ pub struct OurEnd(ReliableEndpoint);
 
 impl End for OurEnd {
     fn push_unreliable(&mut self, _: u64, message: &[u8]) {
-        // What is refused shows in what comes.
+        // Refused messages show in the received ones.
         let _ = self.0.push_unreliable(message);
     }
 
@@ -59,14 +59,14 @@ impl End for OurEnd {
         _: &mut Vec<u8>,
         mut deliver: impl FnMut(bool, &[u8]),
     ) {
-        // What comes late is dropped, as it should be.
+        // Late packets are dropped, as intended.
         let _ = self.0.receive(now_us, datagram, |delivery| {
             deliver(delivery.stream.is_some(), delivery.bytes);
         });
     }
 }
 
-/// The core with every packet sealed and opened.
+/// The core with every packet encrypted and decrypted.
 pub struct OursSealed;
 
 impl Transport for OursSealed {
@@ -101,14 +101,14 @@ impl Transport for OursSealed {
     }
 }
 
-/// The sealing of a connection at both ends, by token and handshake.
+/// The encryption of a connection at both ends, by token and handshake.
 fn lines(gate: &mut ServerHandshake, client: u64) -> (ConnectionCipher, ConnectionCipher) {
     let token = gate.issue(client, 0).expect("a token");
     let mut handshake = ClientHandshake::new(token);
     let from = ([10, 0, 0, 1], 1_024 + client as u16).into();
     let (mut packet, mut answer) = (Vec::new(), Vec::new());
     for step in 0..20 {
-        // Clients come one after the other: requests are limited by the second.
+        // Clients connect one after the other: requests are limited per second.
         let (client_us, now_us) = (step * 500_000, client * 10_000_000 + step * 500_000);
         handshake.update(client_us, &mut packet);
         if packet.is_empty() {

@@ -1,5 +1,5 @@
-//! `quinn-proto`: QUIC without sockets, as `quinn` drives it. Unreliable messages are datagrams of their own, ordered ones lie behind a
-//! byte of their length on one stream.
+//! `quinn-proto`: QUIC without sockets, as `quinn` drives it. Unreliable messages are separate datagrams, ordered ones follow a
+//! length byte on one stream.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -16,10 +16,10 @@ use quinn_proto::{
 
 use super::end::{End, Transport};
 
-/// The way of a packet while a connection is made, where none is lost.
+/// The delay of a packet during the handshake, without loss.
 const ONE_WAY: Duration = Duration::from_millis(55);
 
-/// How often either end speaks until then, and when the time of the bench begins.
+/// The send interval of either end during the handshake, and the start time of the bench.
 const HANDSHAKE_TURNS: u32 = 20;
 const HANDSHAKE: Duration = Duration::from_secs(2);
 
@@ -30,7 +30,7 @@ pub struct Quinn {
 }
 
 impl Quinn {
-    /// With a certificate of its own.
+    /// With its own certificate.
     pub fn new() -> Result<Self, Box<dyn Error>> {
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
         let certificate = certified.cert.der().clone();
@@ -74,7 +74,7 @@ impl Transport for Quinn {
     }
 }
 
-/// A connection that is open, over a link that loses nothing.
+/// An open connection, over a network without loss.
 fn connection(
     began: Instant,
     [server, client]: [&Rc<RefCell<Endpoint>>; 2],
@@ -138,10 +138,10 @@ pub struct QuinnEnd {
     handle: ConnectionHandle,
     other: SocketAddr,
     zero: Instant,
-    /// The stream on which it speaks, and the one that it hears.
+    /// The stream on which it sends, and the one on which it receives.
     said: Option<StreamId>,
     heard: Option<StreamId>,
-    /// What came of the latter, and is no whole message yet.
+    /// Received bytes of the latter that are no whole message yet.
     stream: Vec<u8>,
 }
 
@@ -150,7 +150,7 @@ impl QuinnEnd {
         self.zero + Duration::from_micros(now_us)
     }
 
-    /// What it sends now, each in a buffer of its own.
+    /// Pending datagrams, each in its own buffer.
     fn sent(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let (mut packets, mut scratch) = (Vec::new(), Vec::new());
         self.speak(now, &mut scratch, |packet| packets.push(packet.to_vec()));
@@ -199,7 +199,7 @@ impl QuinnEnd {
         }
     }
 
-    /// Appends what came of the stream.
+    /// Appends received bytes of the stream.
     fn read(&mut self) {
         let connection = &mut self.connection;
         self.heard = self.heard.or_else(|| connection.streams().accept(Dir::Uni));
@@ -220,7 +220,7 @@ impl QuinnEnd {
 impl End for QuinnEnd {
     fn push_unreliable(&mut self, _: u64, message: &[u8]) {
         let message = Bytes::copy_from_slice(message);
-        // What is refused shows in what comes.
+        // Refused messages show in the received ones.
         let _ = self.connection.datagrams().send(message, true);
     }
 

@@ -1,4 +1,4 @@
-//! `renet`: its connection at both ends, without the table in which its server finds it.
+//! `renet`: its connection at both ends, without the connection table of its server.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use renet::{ChannelConfig, ConnectionConfig, DefaultChannel, RenetClient, SendTy
 
 use super::end::{End, NETCODE_DATAGRAM_BYTES, Transport};
 
-/// Its default channels, of which the ordered one says what is not acknowledged again after this time.
+/// Its default channels; the ordered one retransmits unacknowledged messages after this time.
 pub struct Renet {
     pub name: &'static str,
     /// Its default is 300 ms.

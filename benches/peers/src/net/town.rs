@@ -1,4 +1,4 @@
-//! The messages of a town over a link that loses packets, on simulated time: when they come, and what they take.
+//! The messages of a town over a network that loses packets, on simulated time: delivery times and bytes.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -7,20 +7,20 @@ use throng_net::workload::{TICK_US, TownResult};
 
 use super::end::{End, Transport};
 
-/// How long what is under way at the end has to arrive, in ticks.
+/// Ticks for packets in flight at the end to arrive.
 const SETTLING_TICKS: u64 = 600;
 
-/// What came of a town.
+/// The result of a town.
 pub struct Town {
     /// As throng's own bench has them.
     pub figures: TownResult,
-    /// The share of the unreliable messages that came.
+    /// The share of the unreliable messages that arrived.
     pub unreliable_came: f64,
-    /// Datagrams down a tick.
+    /// Datagrams down per tick.
     pub down_packets: f64,
 }
 
-/// One end, and the link away from it.
+/// One end, and the network path away from it.
 struct Side<E> {
     end: E,
     link: ConditionedPath,
@@ -32,7 +32,7 @@ impl<E: End> Side<E> {
         end.flush(now_us, scratch, |packet| link.send(now_us, packet));
     }
 
-    /// Takes the next packet of the other's link.
+    /// Receives the next packet of the other's path.
     fn take(
         &mut self,
         from: &mut ConditionedPath,
@@ -59,13 +59,13 @@ impl<E: End> Side<E> {
     }
 }
 
-/// What a client heard.
+/// The messages received by a client.
 struct Heard {
     /// When each ordered message was pushed, and how long it took.
     pushed_us: Vec<u64>,
     latencies_us: Vec<u64>,
     is_in_order: bool,
-    /// Which of the unreliable ones came.
+    /// Which of the unreliable ones arrived.
     came: Vec<bool>,
 }
 
@@ -89,12 +89,12 @@ impl Heard {
     }
 }
 
-/// The town of [`throng_net::workload::town`], spoken over any transport: in each tick 150 bytes of unreliable messages down and 12 up,
-/// in about every second a message of 32 bytes on the ordered stream. The server speaks at the beginning of a tick and the client in
-/// its middle; packets are handed over when they arrive, and timers that a transport has go off when they are due.
+/// The town of [`throng_net::workload::town`], over any transport: in each tick 150 bytes of unreliable messages down and 12 up,
+/// in about every second a message of 32 bytes on the ordered stream. The server sends at the beginning of a tick and the client
+/// in its middle; packets are handed over when they arrive, and timers of a transport fire when they are due.
 ///
 /// # Panics
-/// Where an ordered message is lost, doubled or out of its order.
+/// When an ordered message is lost, duplicated or out of order.
 pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, seed: u64) -> Town {
     let (mut servers, mut clients) = transport.connect(1);
     let side = |ends: &mut Vec<T::End>, seed| Side {
@@ -164,7 +164,7 @@ pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, 
     }
 }
 
-/// Everything that happens by now, in its order: packets arrive, timers go off.
+/// All events up to now, in order: packets arrive, timers fire.
 fn pass<E: End>(
     now_us: u64,
     server: &mut Side<E>,

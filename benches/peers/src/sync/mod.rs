@@ -1,4 +1,4 @@
-//! Replication beside `bevy_replicon`.
+//! Replication compared with `bevy_replicon`.
 //!
 //! ```text
 //! walkers ─▶ throng, everything sent ─┬─▶ packets ─▶ mirrors ─▶ Script: positions, and who comes to know whom and forgets whom
@@ -6,31 +6,31 @@
 //!                                     │                            └─▶ bevy_replicon ─▶ messages ─▶ read and compared
 //!         ─▶ throng, reckoned ────────┴─▶ packets ─▶ mirrors
 //! ```
-//! What throng's clients know after each tick, taken from their mirrors, is what `bevy_replicon`'s clients may see in that
-//! tick; a client's own object is among it. Positions are the same to the bit. Both run on one thread, one after the other,
-//! and no network has a part in it. Asserted: every tick each client is told where all are that it sees, by both and once
-//! each; `bevy_replicon`'s messages hold the script's positions, throng's mirrors are off by the wire's rounding at most.
+//! The objects that throng's clients know after each tick, taken from their mirrors, are those that `bevy_replicon`'s clients may
+//! see in that tick; a client's own object is among them. Positions are bitwise equal. Both run on one thread, one after the
+//! other, without a network. Asserted: in every tick each client gets the positions of all objects that it sees, from both and
+//! once each; `bevy_replicon`'s messages contain the script's positions, throng's mirrors differ by at most the wire's rounding.
 //!
-//! Timed, in processor time of the thread (by the clock a busy machine would slow the longer ticks more): from what changed to
-//! the bytes that a transport would take. That is throng's sets from the collection to the sink, which copies the packets
-//! into a buffer, and `ServerSystems::Send` of `bevy_replicon`, from the change detection to `ServerMessages`. Positions go in
-//! packets and messages of at most 1,200 bytes. Telling whom a client sees is timed for neither: throng's views are another
-//! system, and the peer's `ClientVisibility` is set between the ticks. That throng follows its view lists is timed; that
-//! `bevy_replicon` takes in acknowledgements is not, which is 2 to 8 % more.
+//! Timed, in processor time of the thread (in wall time a busy machine would slow the longer ticks more): from the changes to the
+//! bytes for a transport. That is throng's sets from the collection to the sink, which copies the packets into a buffer, and
+//! `ServerSystems::Send` of `bevy_replicon`, from the change detection to `ServerMessages`. Positions go in packets and messages
+//! of at most 1,200 bytes. Deciding what a client sees is timed for neither: throng's views are another system, and the peer's
+//! `ClientVisibility` is set between the ticks. Throng's reading of view lists is timed; `bevy_replicon`'s handling of
+//! acknowledgements is not, which is 2 to 8 % more.
 //!
-//! Not the same on the two sides:
-//! - `bevy_replicon` follows which client has acknowledged what, and sends it again until then; throng sends a position that
-//!   was lost no second time, since newer ones come. Here nothing is lost: what a client is sent it acknowledges before the
-//!   next tick, with the bytes that the real client sends, and once nobody moves nothing is sent any more.
+//! Differences between the two sides:
+//! - `bevy_replicon` tracks which client has acknowledged what, and retransmits until then; throng does not resend a lost
+//!   position, since newer ones follow. Here nothing is lost: each client acknowledges what it received before the next tick, with
+//!   the bytes that the real client sends, and once nothing moves nothing is sent any more.
 //! - Its positions are two floats of 32 bits: 8 bytes, 12 with the entity, the length and the component. Throng's motion has
 //!   the position in 1/64 m, the velocity, the heading and the tick. Its packets number themselves; to `bevy_replicon`'s
 //!   messages a transport adds its own heads.
-//! - `bevy_replicon` replicates whatever component it is told to, and keeps what is *hidden* from each client; throng has one
-//!   message for motion, and keeps what is known to each client. The heap is that of the whole app: throng's holds the
-//!   views, too, the peer's nothing that would find out who sees whom.
-//! - Reckoned, throng sends less on purpose: what clients reckon within 5 cm is not sent, and what is farther off than 20 m
-//!   at most every second tick. The peer has no reckoning, and its rates (`ReplicatePriority`) are left as they are: its side is
-//!   the same in both cases.
+//! - `bevy_replicon` replicates any registered component, and stores what is *hidden* from each client; throng has one message
+//!   for motion, and stores what is known to each client. The heap is that of the whole app: throng's includes the views, the
+//!   peer's nothing that would compute visibility.
+//! - With dead reckoning, throng sends less on purpose: motion that clients predict within 5 cm is not sent, and objects farther
+//!   than 20 m at most every second tick. The peer has no dead reckoning, and its rates (`ReplicatePriority`) keep their defaults:
+//!   its side is the same in both cases.
 
 mod replicon;
 mod spent;
@@ -48,27 +48,27 @@ use walk::Server;
 /// Objects, clients and measured ticks.
 const SIZES: [(u32, u32, u32); 2] = [(2_000, 100, 40), (10_000, 1_000, 16)];
 
-/// How often all of it is done; the least time of each tick counts, of both sides.
+/// Repetitions; the minimum time of each tick counts, for both sides.
 const ROUNDS: usize = 3;
 
-/// Until everybody knows whom it sees: a client comes to know so many a tick.
+/// Ticks until all views are filled: a client learns a limited number per tick.
 const WARM_UP_TICKS: u32 = 60;
 
-/// How far a mirror may be off when everything is sent: half of the wire's 1/64 m on each axis, and the rounding of floats.
+/// Maximum error of a mirror when everything is sent: half of the wire's 1/64 m on each axis, and the rounding of floats.
 const OFF_M: f32 = 0.012;
 
-/// How far they may be off when they reckon, of objects within [`SyncSettings::full_rate_distance_m`] and but for the worst hundredth.
+/// Maximum error with dead reckoning, for objects within [`SyncSettings::full_rate_distance_m`], without the worst hundredth.
 const RECKONED_OFF_P99_M: f32 = 0.1;
 
-/// A client and an object by their places, from 0 on. A client controls the object of its own place.
+/// A client and an object by index, from 0 on. A client controls the object of its own index.
 type Pair = (u32, u32);
 
-/// What both sides are given.
+/// The input of both sides.
 pub struct Script {
     pub clients: u32,
-    /// Where everybody is before the first tick.
+    /// Positions before the first tick.
     pub positions: Vec<Vec2>,
-    /// Who knows whom then.
+    /// Known objects before the first tick.
     pub known: Vec<Pair>,
     pub ticks: Vec<Tick>,
 }
@@ -76,20 +76,20 @@ pub struct Script {
 /// A tick of the script.
 pub struct Tick {
     pub positions: Vec<Vec2>,
-    /// Who comes to know whom.
+    /// Pairs that enter.
     pub entered: Vec<Pair>,
-    /// Who forgets whom.
+    /// Pairs that leave.
     pub left: Vec<Pair>,
 }
 
-/// What a side did in all ticks.
+/// The result of a side over all ticks.
 #[derive(Clone, Default)]
 pub struct Played {
     /// Each tick's replication.
     pub took: Vec<Duration>,
-    /// Pairs of a client and an object that it knows, added up.
+    /// Known pairs of client and object, summed over the ticks.
     pub links: u64,
-    /// Positions that clients were sent: of objects that they knew, and of those that came into sight.
+    /// Positions sent to clients: of known objects, and of objects that entered.
     pub moves: u64,
     pub enters: u64,
     pub bytes: u64,
@@ -98,7 +98,7 @@ pub struct Played {
 }
 
 impl Played {
-    /// The same again: the least times count.
+    /// The minimum times of two repetitions.
     fn again(&mut self, other: &Self) {
         assert_eq!(
             (self.links, self.moves, self.enters, self.bytes),

@@ -1,7 +1,7 @@
-//! The peer's side: a server of `bevy_replicon` that plays a script, without a network.
+//! The peer's side: a server of `bevy_replicon` that follows a script, without a network.
 //!
-//! Clients are entities; what they would do is done here: their messages are read, positions compared with the script's, and
-//! each mutation message is acknowledged by its number before the next tick, as its client does on receipt.
+//! Clients are entities; their work is done here: their messages are read, positions compared with the script's, and each
+//! mutation message is acknowledged by its number before the next tick, as its client does on receipt.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -31,10 +31,10 @@ use crate::heap::lent_bytes;
 /// Longest message of positions, in bytes: throng's longest packet.
 const MESSAGE_BYTES_MAX: usize = 1_200;
 
-/// Until its buffers have grown.
+/// Warm-up ticks until its buffers have grown.
 const WARM_UP_TICKS: usize = 2;
 
-/// What is replicated.
+/// The replicated component.
 #[derive(Component, Clone, Copy, Serialize, Deserialize)]
 struct Place {
     x: f32,
@@ -87,7 +87,7 @@ struct Server {
     app: App,
     objects: Vec<Entity>,
     clients: Vec<Entity>,
-    /// Objects' places in the script.
+    /// Indices of objects in the script.
     nth: EntityHashMap<u32>,
     clients_nth: EntityHashMap<u32>,
     /// Hides whole objects.
@@ -175,7 +175,7 @@ impl Server {
         visibility.set(self.objects[object as usize], self.bit, visible);
     }
 
-    /// Moves everybody.
+    /// Moves all objects.
     fn place(&mut self, positions: &[Vec2]) {
         let world = self.app.world_mut();
         for (&entity, &at) in self.objects.iter().zip(positions) {
@@ -183,13 +183,13 @@ impl Server {
         }
     }
 
-    /// One tick; how long the sending took of it.
+    /// Runs one tick; returns the time of sending.
     fn step(&mut self) -> Duration {
         self.app.update();
         self.app.world().resource::<Spent>().took
     }
 
-    /// Takes the messages as the clients do, and acknowledges them; who was told where whom is. Positions must be these.
+    /// Receives the messages as the clients do, and acknowledges them; returns which client got which position. Positions must be these.
     fn receive(&mut self, positions: &[Vec2], played: &mut Played) -> HashSet<Pair> {
         let mut messages = self.app.world_mut().resource_mut::<ServerMessages>();
         let sent: Vec<_> = messages.drain_sent().collect();
@@ -250,7 +250,7 @@ fn read_updates(mut message: Bytes) -> Vec<(Entity, Vec2)> {
     read_places(message)
 }
 
-/// Objects with the length of their components and, at its end, their place.
+/// Objects with the length of their components and, at its end, their index.
 fn read_places(mut message: Bytes) -> Vec<(Entity, Vec2)> {
     let mut places = Vec::new();
     while message.has_remaining() {

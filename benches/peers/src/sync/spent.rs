@@ -1,4 +1,4 @@
-//! What the timed part of a tick took, of both sides: two systems around it.
+//! The time of the measured part of a tick, for both sides: two systems around it.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Throng's side: its views and replication in an app of their own, as in `throng_scenario::walking_server`, but timed until the
-//! packets are in the sink, since those are what the peer makes too.
+//! Throng's side: its views and replication in a separate app, as in `throng_scenario::walking_server`, but timed until the
+//! packets are in the sink, since the peer produces packets too.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ use throng_scenario::walking_server::{SPEED_M_S, TICK_HZ, WorkloadWalk, walk};
 use super::spent::{Spent, start, stop};
 use super::{Pair, Played, Script, Tick};
 
-/// How far mirrors were off.
+/// Position errors of mirrors.
 pub struct Off {
     pub max_m: f32,
-    /// How many of their objects were not told of in the very tick, over all ticks.
+    /// Number of their objects without an update in the same tick, over all ticks.
     pub untold: u64,
-    /// But for the worst hundredth, of objects that are near.
+    /// Without the worst hundredth, for near objects.
     pub near_p99_m: f32,
 }
 
-/// A server in which everybody walks.
+/// A server in which all objects walk.
 pub struct Server {
     app: App,
     sent: MemorySink,
@@ -98,13 +98,13 @@ impl Server {
         }
     }
 
-    /// One tick; how long replication took of it.
+    /// Runs one tick; returns the time of replication.
     pub fn step(&mut self) -> Duration {
         self.app.update();
         self.app.world().resource::<Spent>().took
     }
 
-    /// Forgets what was sent.
+    /// Clears what was sent.
     pub fn discard(&mut self) {
         self.sent.delivered().clear();
     }
@@ -114,7 +114,7 @@ impl Server {
         *self.app.world().resource::<SyncStats>()
     }
 
-    /// Runs so many ticks after a warm-up, and writes down what another server needs to have the same to send.
+    /// Runs this many ticks after a warm-up, and records what another server needs to send the same.
     pub fn play(&mut self, warm_up_ticks: u32, ticks: u32) -> (Script, Played, Off) {
         let mut mirrors = vec![Mirror::default(); self.clients.len()];
         for _ in 0..warm_up_ticks {
@@ -177,7 +177,7 @@ impl Server {
         &self.app.world().resource::<WorkloadWalk>().0.positions
     }
 
-    /// Hands the packets to the clients; how many bytes they were.
+    /// Delivers the packets to the clients; returns their bytes.
     fn receive(&self, mirrors: &mut [Mirror]) -> u64 {
         let mut delivered = self.sent.delivered();
         let mut bytes = 0;
@@ -191,7 +191,7 @@ impl Server {
     }
 }
 
-/// Who knows whom, ascending.
+/// Known pairs, ascending.
 fn pairs(mirrors: &[Mirror]) -> impl Iterator<Item = Pair> {
     (0..).zip(mirrors).flat_map(|(client, mirror)| {
         let ids = mirror.ids().into_iter();
@@ -199,7 +199,7 @@ fn pairs(mirrors: &[Mirror]) -> impl Iterator<Item = Pair> {
     })
 }
 
-/// What is in the first of two ascending lists only.
+/// Elements of the first of two ascending lists that are not in the second.
 fn missing(of: &[Pair], from: &[Pair]) -> Vec<Pair> {
     let absent = |pair: &&Pair| from.binary_search(pair).is_err();
     of.iter().filter(absent).copied().collect()

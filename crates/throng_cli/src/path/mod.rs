@@ -316,7 +316,7 @@ impl Paths {
     }
 }
 
-/// Fails where nobody can stand at an end of a path.
+/// Fails if an end of a path is not walkable.
 fn check_end(name: &str, map: &TileMap, tile: IVec2) -> Result<(), CliError> {
     if !map.rect().contains(tile) {
         return Err(CliError::new(format!(

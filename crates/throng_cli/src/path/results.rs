@@ -150,7 +150,7 @@ impl PathResults<'_> {
     /// Says what is wrong on stderr, and nothing else.
     pub(super) fn print_failures(&self) {
         for line in self.all.iter().flat_map(|one| self.failure_lines(one)) {
-            // Nobody is left to tell when stderr is closed.
+            // A closed stderr leaves no way to report.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
     }

@@ -128,7 +128,7 @@ impl CrowdStyle {
         }
     }
 
-    /// Counts anew, and keeps those of whom there are none any more.
+    /// Counts again, and keeps entries whose count is 0.
     pub(super) fn count(&mut self, figures: &[DrawnObject], kinds: &ObjectKinds) {
         let counts = self.kinds.values_mut().chain(self.teams.values_mut());
         counts.for_each(|count| *count = 0);

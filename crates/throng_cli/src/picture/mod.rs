@@ -52,7 +52,7 @@ pub(super) const SCALE_MAX: u32 = 64;
 /// A legend has at least this room.
 const WIDTH_MIN: u32 = 480;
 
-/// How many pixels a tile is wide and high, if nobody says so.
+/// The default width and height of a tile in pixels.
 pub(super) fn default_scale(map: &TileMap) -> u32 {
     (SIDE_PX / map.width().max(map.height())).clamp(1, SCALE_MAX)
 }

@@ -185,7 +185,7 @@ impl TimedCue {
         }
     }
 
-    /// What is to be done in a tick, if anything.
+    /// The work of a tick, if any.
     pub fn poll(&mut self, world: &World, tick: u64) -> Option<Action> {
         if self.runs_left == Some(0)
             || self.next.is_none_or(|next| tick < next)

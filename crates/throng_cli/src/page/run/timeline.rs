@@ -9,7 +9,7 @@ use throng::sim::SimSystems;
 use throng_scenario::RunRecord;
 use throng_scenario::record::CueRecord;
 
-/// From here on times are told in minutes.
+/// From this time on the axis is in minutes.
 const LONG_S: f64 = 240.0;
 
 /// A spike is cut off where it is so many times what 99 of 100 ticks stay within.
@@ -185,7 +185,7 @@ impl<'a> Timeline<'a> {
         Some(plot)
     }
 
-    /// An axis that has room for what is after the start, in which everybody appears at once, and what is to be said of it.
+    /// An axis that fits the values after the start, in which all objects spawn at once, and a note about the start.
     fn axis<'v>(&self, all: impl Iterator<Item = &'v [f64]>) -> (Axis, &'static str) {
         let start = self
             .record

@@ -87,7 +87,7 @@ impl AreaBoundsCheck<'_> {
         self.behaviour(place.field("behaviour"), &crowd.behaviour);
     }
 
-    /// Whom a cue is about: somebody may be in an area that reaches beyond the map, but nobody in one that lies there.
+    /// The objects of a cue: some may be in an area that reaches beyond the map, but none in an area that lies there.
     fn only(&mut self, run: impl Fn() -> ValuePath, only: &[ObjectCondition]) {
         for (index, only) in only.iter().enumerate() {
             let ObjectCondition::Within(area) = only else {
