@@ -17,7 +17,7 @@ impl PacketSink for Loopback {
         let _ = self.0.send(packet.to_vec());
     }
     fn close(&mut self, _client: ClientId, _reason: CloseReason) {
-        self.0 = channel().0; // What stands at the other end is told by that there is no sender.
+        self.0 = channel().0; // The receiver sees that the sender is gone.
     }
 }
 

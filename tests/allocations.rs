@@ -34,7 +34,7 @@ use throng_scenario::{LoadedScenario, RunOptions, ScenarioRun, Verdict};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<System> = CountingAllocator::new(System);
 
-/// Allocations of so many calls.
+/// Allocations of this many calls.
 fn allocations(calls: u32, mut call: impl FnMut()) -> u64 {
     let before = memory::allocation_count();
     (0..calls).for_each(|_| call());

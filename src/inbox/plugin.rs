@@ -104,7 +104,7 @@ impl InboxSettings {
         }
     }
 
-    /// The limits of the queue, for ticks of so many nanoseconds.
+    /// The limits of the queue, for ticks of this length.
     #[must_use]
     pub fn limits(&self, tick_ns: u64) -> InboxLimits {
         InboxLimits {

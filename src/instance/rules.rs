@@ -66,7 +66,7 @@ impl InstanceTickSettings {
 }
 
 impl InstanceRules {
-    /// Converts to ticks, of which there are `tick_mhz` in a thousand seconds; rounded down.
+    /// Converts to ticks, rounded down. `tick_mhz` is the number of ticks in a thousand seconds.
     pub(super) fn in_ticks(&self, tick_mhz: u64) -> InstanceTickSettings {
         // The cast maps NaN to 0, and values that are too large to the maximum.
         let ticks = |seconds: f64| (seconds.max(0.0) * tick_mhz as f64 / 1000.0) as u64;

@@ -18,7 +18,7 @@ use crate::world::{SceneId, Scenes, SimScene, WorldPlugin};
 /// for all maps derived from them for wide bodies: about 100 µs.
 const SPLIT_RUNS_PER_TICK_MAX: usize = 8_192;
 
-/// The part of it for each of so many maps that are not settled.
+/// The share of that limit for each map with pending splits.
 pub(crate) fn split_runs_per_map(maps: usize) -> usize {
     (SPLIT_RUNS_PER_TICK_MAX / maps.max(1)).max(1)
 }

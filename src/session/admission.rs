@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn reserved_slots_are_filled_only_by_their_class() {
         let mut queue = LoginQueue::default();
-        // Ten slots, of which one is reserved for parties and two for staff.
+        // Ten slots: one is reserved for parties and two for staff.
         for _ in 0..7 {
             assert!(queue.has_room(Standard, 10, KEPT));
             queue.enter(Standard);

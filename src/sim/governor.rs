@@ -161,7 +161,7 @@ impl Default for WorkCosts {
 }
 
 impl OverloadSettings {
-    /// Converts the settings to ticks of so many nanoseconds; a time that is not 0 is at least one tick.
+    /// Converts the settings to ticks of this length; a time that is not 0 is at least one tick.
     fn to_tick_settings(&self, tick_ns: u64) -> OverloadTickSettings {
         let ticks = |seconds: f32| {
             let ticks = (f64::from(seconds) * 1e9 / tick_ns.max(1) as f64).round() as u32;

@@ -70,7 +70,7 @@ impl WorkerSet {
         });
     }
 
-    /// How many of so many items may be processed at once; at least 1.
+    /// How many of this many items may be processed at once; at least 1.
     fn count_for(self, items: usize) -> usize {
         match self.pool {
             Some(_) => self.count.min(items).max(1),

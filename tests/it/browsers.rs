@@ -137,7 +137,7 @@ fn web_clients_walk_and_mirror_the_server() {
         clients[0].0.socket.close(None).unwrap();
         hall.step_until("one left", |hall| hall.stats().left == 1);
         hall.server.world_mut().resource_mut::<Sessions>().drain();
-        hall.step_until("they are told that it is over", |hall| {
+        hall.step_until("the clients get the end of their sessions", |hall| {
             for (client, rambler) in &mut clients[1..] {
                 client.receive(|packet| rambler.receive(packet));
             }
@@ -216,10 +216,10 @@ fn token_used_on_udp_is_refused_on_the_web() {
         close_code(&mut hall, request(&token)),
         Some(CloseCode::Policy)
     );
-    // The other one is as good here as there, and both are told by one outbox.
+    // One outbox serves clients of both transports.
     let mut client = WebClient::connect(hall.address, request(&other));
     client.send(&ClientMessage::login(8).to_bytes());
-    hall.step_until("it is told", |_| {
+    hall.step_until("the client gets the notice", |_| {
         let mut told = 0;
         client.receive(|_| told += 1);
         told > 0
@@ -249,7 +249,7 @@ fn invalid_data_ends_only_its_own_connection() {
             client.receive(|_| ());
             hall.stats().broken == 1 + nth as u64
         });
-        hall.step_until("it is told so", |_| {
+        hall.step_until("the client gets the reason", |_| {
             client.receive(|_| ());
             client.end.is_some()
         });
@@ -267,7 +267,7 @@ fn invalid_data_ends_only_its_own_connection() {
     ] {
         assert_eq!(http_get(address, request).0, status, "{request:?}");
     }
-    hall.step_until("the polite one is told", |_| {
+    hall.step_until("the other client gets its messages", |_| {
         let mut told = 0;
         polite.receive(|_| told += 1);
         told > 0
@@ -386,7 +386,7 @@ fn clients_over_the_limit_are_refused() {
         clients.iter_mut().for_each(|client| client.receive(|_| ()));
         hall.stats().clients_accepted + hall.stats().full == 60
     });
-    hall.step_until("those who are not are told so", |_| {
+    hall.step_until("the refused clients get the reason", |_| {
         clients.iter_mut().for_each(|client| client.receive(|_| ()));
         let again = Some(Some(CloseCode::Again));
         clients.iter().filter(|client| client.end == again).count() == 20
@@ -405,7 +405,7 @@ fn client_that_never_reads_is_dropped_without_blocking() {
     hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
     hall.step_until("it is lost", |hall| hall.stats().lost == 1);
     assert_eq!(hall.stats().clients, 0);
-    // What it is told of a session that goes on waits for it there, and not at the socket.
+    // Messages of a resumed session wait in the session, not at the socket.
     let sessions = hall.server.world().resource::<Sessions>();
     assert_eq!(sessions.len(), 1);
 }

@@ -51,7 +51,7 @@ impl TestEnd {
 }
 
 impl Script {
-    /// A message of its own, of so many bytes at least.
+    /// A unique message with a minimum length.
     fn message(&mut self, length: u8) -> Vec<u8> {
         self.count += 1;
         let mut message = self.count.to_le_bytes().to_vec();

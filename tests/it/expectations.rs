@@ -424,7 +424,7 @@ fn logins_and_logouts_are_counted_by_tag() {
         "At(t_s: 1, run: Logout(tag: \"people\", count: 5)), At(t_s: 1.5, run: Login(tag: \"people\", count: 3))",
         "",
     );
-    // Four crowds of one tag, of which the first has too few.
+    // Four crowds share a tag; the first has too few objects.
     let crowd = |count| format!("Crowd(tag: \"people\", kind: \"player\", count: {count})");
     let more = [crowd(2), crowd(9), crowd(9)].join(", ");
     let report = run_report(&text.replace("cast: [", &format!("cast: [{more}, ")));

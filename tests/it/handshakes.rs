@@ -86,7 +86,7 @@ impl Handshakes {
         );
         assert!(self.server.half_open() <= HALF_OPEN_MAX);
         match told {
-            Err(_) => assert!(answer.is_empty(), "strangers are told nothing"),
+            Err(_) => assert!(answer.is_empty(), "unauthenticated addresses get no answer"),
             Ok(Some(admitted)) => {
                 assert!(!is_changed, "a packet that was changed let somebody in");
                 let before = &mut self.accepted[admitted.client as usize];

@@ -213,8 +213,12 @@ fn run_controlled_by_a_page_ends_with_the_same_hash() {
     assert_eq!(hello["pace"]["is_paused"], true, "{hello}");
     let tick = |page: &mut PageClient, expected: u64| {
         let is_there = |state: &Value| state["tick"] == expected;
-        while !is_there(&page.receive_unrequested("state").expect("it is told so")) {}
-        // It is told again and again, and stays there.
+        while !is_there(
+            &page
+                .receive_unrequested("state")
+                .expect("the page gets the state"),
+        ) {}
+        // The state is sent repeatedly and does not change.
         let again = page.receive_unrequested("state").unwrap();
         assert_eq!(again["tick"], expected);
     };

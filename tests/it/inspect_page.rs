@@ -626,7 +626,7 @@ fn excess_pages_and_pages_that_send_junk_are_closed() {
     }
     pages[1].0.get_mut().write_all(&[0xff; 64]).unwrap();
     let _ = pages[2].0.send(Message::binary(vec![7; 100_000]));
-    // No tick meanwhile: pages that are told something a thousand times a second may be closed as slow ones first.
+    // No tick runs meanwhile: pages that get a thousand messages per second could be closed as slow consumers first.
     let started = Instant::now();
     let junk = || server.world().resource::<Inspector>().stats().junk;
     while junk() < 11 {

@@ -86,7 +86,7 @@ impl Game {
         world.resource_mut::<Messages<M>>().drain().collect()
     }
 
-    /// Ticks until something of a kind is told; messages live for two ticks.
+    /// Runs ticks until a message of a type is written; messages live for two ticks.
     fn step_until<M: Message>(&mut self, ticks_max: u32) -> Vec<M> {
         for _ in 0..ticks_max {
             self.step(1);

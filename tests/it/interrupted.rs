@@ -49,7 +49,7 @@ fn bench_and_signal(arguments: &[&str]) -> ProgramOutput {
     let mut child = command.spawn().expect("the program starts");
     let mut err = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
-    // What it measures is told when it listens already.
+    // This line is logged after the signal handler is installed.
     while !said.contains("benchmark started") {
         let read = err.read_line(&mut said).expect("it is UTF-8");
         assert!(read > 0, "it ended: {said}");

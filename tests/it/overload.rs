@@ -17,7 +17,7 @@ fn run_report(loaded: LoadedScenario, threads: usize, ticks: u64) -> Report {
     run.finish().unwrap()
 }
 
-/// The expectations that a run of so many seconds breaks when a step of the scenario is changed.
+/// The expectations that fail in a run of this length when a step of the scenario is changed.
 fn failed_expectations(
     seconds: u64,
     change: impl FnOnce(&mut throng::sim::OverloadSettings),

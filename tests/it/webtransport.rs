@@ -220,7 +220,7 @@ fn clients_that_lose_datagrams_mirror_the_server() {
         });
         hall.server.world_mut().resource_mut::<Sessions>().drain();
         let mut told = vec![None; clients.len()];
-        hall.step_until("they are told that it is over", |_| {
+        hall.step_until("the clients get the end of their sessions", |_| {
             for ((client, rambler), told) in clients.iter_mut().zip(&mut told) {
                 client.exchange(|packet| rambler.receive(packet));
                 *told = told.or_else(|| client.end());
@@ -269,7 +269,7 @@ fn token_is_valid_once_on_its_server_and_before_expiry() {
     for refused in refused {
         let mut client = SessionClient::connect(&browser, address, &refused);
         let mut end = None;
-        hall.step_until("it is told that it is not let in", |_| {
+        hall.step_until("the client gets the refusal", |_| {
             end = client.end();
             end.is_some()
         });
@@ -341,7 +341,7 @@ fn junk_is_dropped_and_a_bad_stream_ends_its_own_connection() {
     polite.send(&ClientMessage::login(1).to_bytes());
     rude.send(&ClientMessage::login(2).to_bytes());
     let mut told = [0; 2];
-    hall.step_until("both are told", |_| {
+    hall.step_until("both clients get the message", |_| {
         polite.exchange(|_| told[0] += 1);
         rude.exchange(|_| told[1] += 1);
         told.iter().all(|told| *told > 0)

@@ -127,7 +127,7 @@ pub struct HotSpot {
 }
 
 impl HotSpot {
-    /// Creates this many objects, of which `crossing` change their cell each tick.
+    /// Creates `count` objects; `crossing` of them change their cell each tick.
     #[must_use]
     pub fn new(count: u32, crossing: usize) -> Self {
         let mut walkers = Walkers::new(count, 3.0 * CELL_M, 0.0);

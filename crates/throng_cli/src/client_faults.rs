@@ -80,8 +80,8 @@ impl ClientFaultPlan {
 
     /// The result of one kind.
     pub fn to_json(&self, mishap: ClientFault) -> Value {
-        let [asked, befell, survived] = self.counts[mishap as usize];
-        json!({ "asked": asked, "begun": befell, "survived": survived })
+        let [asked, begun, survived] = self.counts[mishap as usize];
+        json!({ "asked": asked, "begun": begun, "survived": survived })
     }
 }
 

@@ -243,7 +243,7 @@ fn allow_negative_numbers(command: clap::Command) -> clap::Command {
     command.mut_subcommands(allow_negative_numbers)
 }
 
-/// A scenario in the place of a subcommand is told how it is played.
+/// Adds a tip to the error if a scenario was given in place of a subcommand.
 fn add_tip(mut error: clap::Error) -> clap::Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;

@@ -146,7 +146,8 @@ impl Client {
         self.session.set_speed(speed_m_s);
     }
 
-    /// Sets the map for the prediction of the controlled object, with tiles of so many metres: it then stops at walls like on the server.
+    /// Sets the map for the prediction of the controlled object, so that it stops at walls as on the server. `tile_m` is the side of a tile in
+    /// metres.
     /// Call it again in each scene.
     pub fn set_ground(&mut self, tiles: Arc<TileMap>, tile_m: f32) {
         self.session.set_ground(Some(ClientMap { tiles, tile_m }));

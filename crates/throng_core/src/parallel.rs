@@ -25,8 +25,7 @@ pub trait ParallelExecutor: Copy {
         work: impl Fn(&mut S, usize, &mut [T]) + Sync,
     );
 
-    /// Calls `work` once for every item. For a few items, some of which may be much more work than others: the largest
-    /// should come first.
+    /// Calls `work` once for every item. For a few items of different size; the largest should come first.
     fn for_each_item<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync);
 
     /// The maximum number of parallel workers.

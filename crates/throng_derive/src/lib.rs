@@ -34,8 +34,8 @@ pub fn derive_replicate(input: TokenStream) -> TokenStream {
     expand(input, replicate::expand)
 }
 
-/// Implements `ReplicatedAttribute` alone, for clients: the same attributes as for `Replicate`, of which `name`, `id` and
-/// `encoding` have an effect.
+/// Implements `ReplicatedAttribute` alone, for clients. It takes the attributes of `Replicate`; only `name`, `id` and `encoding` have an
+/// effect.
 #[proc_macro_derive(ReplicatedAttribute, attributes(replicate))]
 pub fn derive_replicated_attribute(input: TokenStream) -> TokenStream {
     expand(input, replicate::expand_attribute)

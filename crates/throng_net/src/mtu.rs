@@ -68,7 +68,7 @@ impl PathMtu {
         Some(usize::from(SIZES[self.size_index + 1]))
     }
 
-    /// Records that a datagram of so many bytes arrived.
+    /// Records that a datagram of this length arrived.
     pub fn on_arrived(&mut self, bytes: usize, is_probe: bool) {
         if bytes > usize::from(SIZES[0]) {
             self.lost_in_a_row = 0;
@@ -79,7 +79,7 @@ impl PathMtu {
         }
     }
 
-    /// Records that a datagram of so many bytes was lost, on a path with this share of losses.
+    /// Records that a datagram of this length was lost, on a path with this share of losses.
     pub fn on_lost(&mut self, now_us: u64, bytes: usize, is_probe: bool, loss: f32) {
         if is_probe {
             self.probes_lost += 1;

@@ -249,7 +249,7 @@ pub struct ConnectedCrowd {
 }
 
 impl ConnectedCrowd {
-    /// A crowd of so many new connections.
+    /// A crowd of this many new connections.
     #[must_use]
     pub fn new(count: usize, lost_one_in: Option<usize>) -> Self {
         let settings = EndpointSettings::default();

@@ -5,7 +5,7 @@
 //!
 //! Invariant: the error of the tick is half of the difference between the delays to the server and back, so at most half a round trip. (The
 //! server replies at the beginning of a tick, so up to a tick of waiting counts as delay to the server.) Clock drift adds to the error,
-//! over the time of so many replies. Cost: O(samples) per reply; no allocation after the first few. Reads no clock: the caller passes the
+//! over the time of this many replies. Cost: O(samples) per reply; no allocation after the first few. Reads no clock: the caller passes the
 //! time.
 
 use std::collections::VecDeque;

@@ -205,7 +205,7 @@ pub trait StoreBackend: Send {
         terms: ClaimTerms,
     ) -> Result<Renewal, StoreError>;
 
-    /// Reads the records of players, whoever holds their leases. Results are in the order of `players`, which contains no duplicates. A
+    /// Reads the records of players, without regard to leases. Results are in the order of `players`, which contains no duplicates. A
     /// record that cannot be read does not affect the others.
     ///
     /// # Errors

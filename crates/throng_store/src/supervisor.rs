@@ -47,7 +47,7 @@ pub enum StoreRequest {
         /// The terms.
         terms: ClaimTerms,
     },
-    /// Reads records, whoever holds the leases.
+    /// Reads records, without regard to leases.
     Lookup {
         /// The players, without duplicates.
         players: Vec<PlayerId>,

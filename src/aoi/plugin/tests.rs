@@ -361,7 +361,11 @@ fn object_can_be_hidden_from_or_shown_to_one_viewer() {
     show_to(app.world_mut(), c, a).unwrap();
     show_to(app.world_mut(), far, a).unwrap();
     app.update();
-    assert_eq!(ids(&app), [3], "range holds for whoever is shown");
+    assert_eq!(
+        ids(&app),
+        [3],
+        "the range applies to objects that are shown"
+    );
     assert_eq!(seen_by(&app, scene, 2).len(), 1, "others see as before");
     app.world_mut().get_mut::<Viewable>(c).unwrap().hidden = true;
     app.update();

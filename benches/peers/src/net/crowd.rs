@@ -73,7 +73,7 @@ impl CrowdLoss {
     }
 }
 
-/// What is said to each of so many clients in a tick, and what each says, with the time that it takes.
+/// Sends the messages of a tick to each client and from each client, and measures the time.
 ///
 /// # Panics
 /// Where less comes than was said, but for what the loss takes.

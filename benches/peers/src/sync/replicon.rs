@@ -54,7 +54,7 @@ pub fn play(script: &Script) -> Played {
     let mut played = Played::default();
     server.step();
     let told = server.receive(&script.positions, &mut Played::default());
-    assert!(told == known, "at first clients are told of what they see");
+    assert!(told == known, "at first, clients receive what they see");
     for _ in 0..WARM_UP_TICKS {
         server.place(&script.positions);
         server.step();
@@ -72,7 +72,7 @@ pub fn play(script: &Script) -> Played {
         }
         played.took.push(server.step());
         let told = server.receive(&tick.positions, &mut played);
-        assert!(told == known, "every client is told of all that it sees");
+        assert!(told == known, "every client receives all that it sees");
         played.links += known.len() as u64;
     }
     drop(known);

@@ -17,8 +17,8 @@ pub(super) struct SizeGrowth {
     pub exponent: f64,
 }
 
-/// The cases with three sizes or more, of which the largest is at least twice the smallest, in the order of their rows. A size is
-/// the number behind the slash of `case/number`.
+/// The cases that have at least three sizes, with the largest at least twice the smallest, in the order of their rows. A size is the
+/// number after the slash of `case/number`.
 pub(super) fn growths<'a>(rows: impl IntoIterator<Item = &'a BenchRow>) -> Vec<SizeGrowth> {
     let mut all: Vec<SizeGrowth> = Vec::new();
     for row in rows {

@@ -123,8 +123,8 @@ fn blocks(bytes: usize, rounds: usize) -> BenchRow {
         })
         .collect();
     BenchRow::repeated(SYSTEM, format!("block of {bytes} B"), &times, "ns").about(
-        "A block of so many bytes taken from the program's allocator and another one given back, 1,024 being in use; with \
-         `count-alloc` it is counted.",
+        "One block of this size is allocated and another one freed, with 1,024 in use. With the feature \
+         `count-alloc`, allocations are counted.",
     )
 }
 

@@ -32,7 +32,7 @@ const OBJECTS: u32 = 10_000;
 const DIRTY: usize = 100;
 /// Marked attributes per object.
 const MARKS: usize = 4;
-/// Passes over all rounds, of which the median counts.
+/// Passes over all rounds; the median is reported.
 const REPEATS: usize = 5;
 
 pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {

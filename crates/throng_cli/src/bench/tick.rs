@@ -306,13 +306,13 @@ fn largest_crowd(range: CrowdRange) -> BenchRow {
     let held = match range.max_passed {
         0 => format!("No crowd had {TARGET} in every try"),
         _ => format!(
-            "The most players that had {TARGET} in every try, of which there were {}",
+            "The most players that had {TARGET} in each of {} tries",
             range.passed_tries
         ),
     };
     let missed = match range.min_failed {
         Some(missed) => format!(
-            "{missed} players had it in none, of which there were {}",
+            "{missed} players had it in none of {} tries",
             range.failed_tries
         ),
         None => "no larger crowd missed it in every try".to_owned(),
@@ -628,7 +628,11 @@ mod tests {
             (row.value, spread.repeats, spread.min, spread.max),
             (2_400.0, 5, 2_400.0, 2_500.0)
         );
-        assert!(row.about.contains("were 3; 2500 players"), "{}", row.about);
+        assert!(
+            row.about.contains("of 3 tries; 2500 players"),
+            "{}",
+            row.about
+        );
         // An upper end that was not found is not reported.
         let open = largest_crowd(range(None));
         assert!(open.spread.is_none() && open.about.contains("no larger crowd missed it"));

@@ -81,8 +81,8 @@ struct AnimationMap {
 }
 
 impl<W: Write> Animation<W> {
-    /// Begins a film of a run of so many ticks with the crowd as it is. It follows the scene that has the most objects, and
-    /// another one when that is closed.
+    /// Starts an animation of a run of `ticks` ticks with the first frame. It shows the scene with the most objects, and another
+    /// one after that is closed.
     pub(crate) fn start(
         to: W,
         path: &Path,

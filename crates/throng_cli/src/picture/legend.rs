@@ -109,7 +109,7 @@ fn draw_swatch(overlay: &mut Overlay, swatch: Swatch, center: Vec2, unit: f32, c
     }
 }
 
-/// Words in lines of so many letters; a word that is longer is cut.
+/// Wraps words into lines of limited length. A longer word is cut.
 fn wrapped(text: &str, letters: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

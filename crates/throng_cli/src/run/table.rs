@@ -123,16 +123,16 @@ fn write_paths(to: &mut impl Write, paths: &PathSummary, builds: &BuildSummary) 
     Ok(())
 }
 
-/// What befell sessions beside logins and logouts, where anything did.
+/// Session events other than logins and logouts, if there were any.
 fn write_sessions(to: &mut impl Write, sessions: &SessionSummary) -> io::Result<()> {
     let ended = &sessions.ended;
-    let befell = [
+    let events = [
         sessions.links_lost,
         ended.kicked + ended.banned + ended.replaced,
         ended.idle + ended.server_stopping,
         sessions.max_in_line,
     ];
-    if befell == [0; 4] {
+    if events == [0; 4] {
         return Ok(());
     }
     writeln!(

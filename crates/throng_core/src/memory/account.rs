@@ -210,7 +210,8 @@ impl<K> MemoryUse for BTreeSet<K> {
     }
 }
 
-/// A table with this capacity: a power of two of slots, an eighth of which stay free, each with one byte of its hash.
+/// Bytes of a hash table with this capacity. The number of slots is a power of two, and an eighth of them stay free. Each slot has one byte
+/// for the hash.
 fn hash_table_bytes(capacity: usize, entry_bytes: usize) -> usize {
     if capacity == 0 {
         return 0;
@@ -223,7 +224,7 @@ fn hash_table_bytes(capacity: usize, entry_bytes: usize) -> usize {
     places * (entry_bytes + 1) + 16
 }
 
-/// A tree of nodes of eleven entries, of which seven are assumed to be in use; about every twelfth is an inner node.
+/// Bytes of a B-tree. A node has room for eleven entries; seven are assumed to be in use. About one node in twelve is an inner node.
 fn tree_bytes(entries: usize, entry_bytes: usize) -> usize {
     const NODE: usize = 11;
     const IN_USE: usize = 7;

@@ -45,7 +45,7 @@ unsafe fn tag_block(whole: *mut u8, offset: usize, bytes: usize) -> *mut u8 {
         return whole;
     }
     let tag = counts::add(bytes);
-    // SAFETY: the block has `offset` bytes in front, of which the last eight are aligned as a `u64`.
+    // SAFETY: the block begins after `offset` bytes; the last eight of them are aligned as a `u64`.
     let block = unsafe {
         let block = whole.add(offset);
         block.sub(TAG_BYTES).cast::<u64>().write(tag as u64);

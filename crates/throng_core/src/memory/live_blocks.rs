@@ -113,7 +113,7 @@ impl<const ROWS: usize> LiveBlocks<ROWS> {
     }
 
     fn row(&mut self, address: usize) -> &mut [LiveBlock; ROW_BLOCKS] {
-        // Adjacent addresses go to distant rows: a multiplication by the golden ratio, of which the upper half counts.
+        // The upper half of a multiplication by the golden ratio moves adjacent addresses to distant rows.
         let mixed = (address as u64 >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         &mut self.rows[(mixed >> 32) as usize & (ROWS - 1)]
     }

@@ -15,7 +15,7 @@
 //! where a path may have to turn, and a path from a landmark may pass a jump point where it does not turn.
 //!
 //! Cost: a scan in all directions from each jump point, and a visit of each leg for each landmark: a graph with landmarks takes
-//! three times the time of one without, of which all but a tenth can be parallel. Memory: 16 bytes per jump point; while they
+//! three times the time of one without; nine tenths of it can run in parallel. Memory: 16 bytes per jump point; while they
 //! are built up to 12 per leg, and for each running search 16 per jump point and 12.
 //!
 //! Tried: eight landmarks, with the middles of the sides, expand a tenth less in towns and take as long; sixteen the same.

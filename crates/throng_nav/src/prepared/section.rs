@@ -9,7 +9,7 @@
 //! | 8–15 | fingerprint of the tiles |
 //! | 16–23 | width and height in tiles |
 //!
-//! Then plain arrays, of which only the last may have a length that does not follow from those before it:
+//! Then plain arrays. Only the length of the last one may be independent of those before it:
 //!
 //! - `SIGN`: the lines of the falling diagonals, five words each, their turns (`cut` only), two words each; the same of the
 //!   rising ones.

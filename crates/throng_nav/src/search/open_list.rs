@@ -7,8 +7,8 @@
 //!
 //! Order: least f. Among equals it is that of the heap, which follows from the earlier entries, and so
 //! from the search alone. Preferring the largest g or the latest node among them changed the number of expansions by less
-//! than one in a hundred, and cost an unpredictable comparison. Buckets of half a tile, of which only the current
-//! one is a heap, took 2 to 6 % more time with every algorithm but the graph (3 % less): the list has only a few hundred
+//! than one in a hundred, and cost an unpredictable comparison. Buckets of half a tile, with a heap for the current
+//! one only, took 2 to 6 % more time with every algorithm but the graph (3 % less): the list has only a few hundred
 //! entries.
 //!
 //! Cost: O(log n) for each change, 16 bytes per entry.

@@ -223,7 +223,7 @@ impl ReliableEndpoint {
         set_frames(packet, pieces);
     }
 
-    /// Records a packet of so many bytes that is sent now.
+    /// Records a packet of this length that is sent now.
     fn record_sent(&mut self, record: SentPacket, bytes: usize) {
         self.sent.record(SentPacket {
             bytes: bytes as u16,

@@ -116,7 +116,7 @@ pub struct WorkBudget {
 }
 
 impl WorkBudget {
-    /// Work that this tick may spend, when so many messages of so many connected clients wait at its start. Call it once per tick.
+    /// Work that this tick may spend, given the waiting messages and the connected clients at its start. Call it once per tick.
     pub fn begin_tick(
         &mut self,
         rule: &BudgetRule,

@@ -345,7 +345,7 @@ impl MessageQueue {
         }
     }
 
-    /// Prefetches the next messages of so many players. All together they exceed the caches.
+    /// Prefetches the next messages of this many players. All together they exceed the caches.
     pub fn prefetch(&self, count: usize) {
         let next = self.players.iter().take(count);
         next.filter_map(|client| self.client_queues.get(client))

@@ -46,7 +46,7 @@ pub(super) struct QuotaPerTick {
 }
 
 impl QuotaPerTick {
-    /// Converts a quota to ticks of so many nanoseconds.
+    /// Converts a quota to ticks of this length.
     pub fn of(quota: ClientQuota, tick_ns: u64) -> Self {
         let per_tick = |per_s: u32| (u64::from(per_s) * tick_ns) / 1_000_000;
         Self {
@@ -95,7 +95,7 @@ impl QuotaBucket {
         self.violations = self.violations.saturating_sub(more(quota.messages));
     }
 
-    /// Takes the tokens of a message of so many bytes. Returns false if there are too few.
+    /// Takes the tokens of a message of this length. Returns false if there are too few.
     pub fn try_consume(&mut self, bytes: usize) -> bool {
         let cost = bytes as u64 * 1_000;
         if self.messages < 1_000 || self.bytes < cost {

@@ -26,7 +26,7 @@ pub(super) struct DeferredPackets {
 /// A deferred call of the sink.
 #[derive(Clone, Copy, Debug)]
 enum SinkCall {
-    /// A packet of so many bytes, stored after the earlier ones.
+    /// A packet of this length, stored after the earlier ones.
     Packet {
         channel: Channel,
         length: u16,

@@ -417,7 +417,7 @@ mod tests {
         }
     }
 
-    /// A batch: for each client, a private reliable message of so many bytes, and a shared one on both channels.
+    /// A batch: for each client, a private reliable message of this length, and a shared one on both channels.
     fn batch(tick: u64, lines: &[(u32, usize)]) -> OutgoingBatch {
         let mut batch = OutgoingBatch {
             tick,

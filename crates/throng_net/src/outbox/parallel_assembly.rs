@@ -113,7 +113,7 @@ impl Assembler {
         ascending.count()
     }
 
-    /// Assembles the packets of so many first updates, whose clients ascend and have sequence numbers.
+    /// Assembles the packets of this many first updates, whose clients ascend and have sequence numbers.
     fn assemble_parallel(
         &mut self,
         batch: &OutgoingBatch,

@@ -69,7 +69,7 @@ impl Messages {
     }
 }
 
-/// Number of messages of so many bytes that fit.
+/// Number of messages of this length that fit.
 fn capacity(bytes: usize) -> usize {
     (CAPACITY_BYTES / (bytes.max(8) + FRAMING_BYTES)).max(4)
 }

@@ -118,7 +118,7 @@ impl RingWriter {
         self.gathered.len()
     }
 
-    /// Whether a message of so many bytes fits into an empty ring.
+    /// Whether a message of this length fits into an empty ring.
     #[must_use]
     pub const fn can_fit(&self, bytes: usize) -> bool {
         bytes <= self.capacity - FRAMING_BYTES

@@ -15,39 +15,39 @@ use throng::outbox::PacketBuffer;
 use throng::sim::StateHasher;
 use throng::wire::{Channel, ClientId, PacketHeader, WireReader};
 
-/// The most of a line's delay and of its jitter, in milliseconds.
+/// The largest delay and the largest jitter, in milliseconds.
 pub const DELAY_MS_MAX: u32 = 10_000;
 
-/// How bad a line is.
+/// The simulated network conditions of a client.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "LineSpec", default, deny_unknown_fields)]
 pub struct CrowdNetworkConditions {
     /// The share of unreliable packets that are lost, 0 to 1.
     pub loss: f32,
-    /// The share of unreliable packets that come twice, 0 to 1.
+    /// The share of unreliable packets that are duplicated, 0 to 1.
     pub duplicate: f32,
-    /// The share of unreliable packets that later ones overtake, 0 to 1.
+    /// The share of unreliable packets that arrive after later ones, 0 to 1.
     pub reorder: f32,
-    /// How long packets are under way, in milliseconds.
+    /// The delay of packets, in milliseconds.
     pub delay_ms: u32,
-    /// By how much longer, at most, in milliseconds.
+    /// The largest additional delay, in milliseconds.
     pub jitter_ms: u32,
-    /// How much it takes, in bytes a second, packet headers included; 0 is any amount. What is too much is dropped if it may be,
-    /// waits otherwise, and a client for which too much waits is logged out and comes back.
+    /// The bandwidth in bytes per second, packet headers included; 0 means unlimited. Excess unreliable packets are dropped, reliable ones
+    /// wait. A client for which too much waits is logged out and logs in again.
     pub bytes_per_s: u32,
-    /// The share of clients that have such a line, 0 to 1; the others have a perfect one.
+    /// The share of clients with these conditions, 0 to 1; the others have a perfect network.
     pub share: f32,
 }
 
 impl CrowdNetworkConditions {
-    /// Puts into the state hash what decides on the server: how narrow lines are, and whose. What happens to packets behind
-    /// the tick is no part of its state.
+    /// Adds the part that affects the server to the state hash: bandwidth, and the clients that have it. Packets in flight are not part of the
+    /// state.
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(u64::from(self.bytes_per_s));
         hasher.write_f32(self.share);
     }
 
-    /// What a client's line takes in a tick, if that is limited.
+    /// The bandwidth of a client per tick, if it is limited.
     pub(super) fn bytes_per_tick(&self, client: ClientId, tick_s: f64) -> Option<u32> {
         let is_narrow = self.bytes_per_s > 0 && self.applies_to(client);
         is_narrow.then(|| (f64::from(self.bytes_per_s) * tick_s).ceil() as u32)
@@ -59,10 +59,10 @@ impl CrowdNetworkConditions {
     }
 }
 
-/// What is under way.
+/// Packets in flight.
 #[derive(Debug, Default, MemoryUse)]
 pub(super) struct InFlightPackets {
-    /// By the tick in which it arrives, and the order in which it set out.
+    /// By arrival tick and sending order.
     #[memory(each_value)]
     in_flight: BTreeMap<(u64, u64), (ClientId, Vec<u8>)>,
     /// When the last reliable packet of each client arrives.
@@ -71,12 +71,12 @@ pub(super) struct InFlightPackets {
 }
 
 impl InFlightPackets {
-    /// Whether nothing is under way.
+    /// Whether no packet is in flight.
     pub fn is_empty(&self) -> bool {
         self.in_flight.is_empty()
     }
 
-    /// Takes the packets that set out in this tick, and leaves those that arrive in it.
+    /// Takes the packets sent in this tick, and replaces them by those that arrive in it.
     pub fn transfer(
         &mut self,
         spec: &CrowdNetworkConditions,

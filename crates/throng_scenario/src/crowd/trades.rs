@@ -1,7 +1,7 @@
 //! Synthetic players that persist and trade: coins and items change owners, and none may be doubled or lost.
 //!
 //! Every player starts with [`START_COINS`] coins and [`START_ITEMS`] items, each with a unique name that contains its first
-//! owner. So the expected content of a store is known: the coins of all its players, and exactly their items, whoever owns them
+//! owner. So the expected content of a store is known: the coins of all its players, and exactly their items, with any owner
 //! now.
 
 use std::collections::BTreeMap;

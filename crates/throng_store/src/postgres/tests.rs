@@ -212,7 +212,7 @@ fn locked_row_is_neither_lost_nor_renewed() {
     results(store.claim(&a, &players, FIRST_MINUTE).unwrap());
     let other = schema.operator();
     other.execute("BEGIN; SELECT 1 FROM player WHERE player <= 2 FOR UPDATE");
-    // The second lease has another epoch, whoever has its row locked.
+    // The second lease has another epoch, although its row is locked.
     let leases = [
         (PlayerId(1), 1),
         (PlayerId(2), 9),

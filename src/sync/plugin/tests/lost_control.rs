@@ -29,7 +29,7 @@ fn client_is_notified_at_once_when_its_object_despawns() {
     assert_eq!(waiting(&rig), 0);
     let before = rig.sent();
     rig.rest_and_compare();
-    assert_eq!(rig.sent(), before, "it is told once");
+    assert_eq!(rig.sent(), before, "it is sent once");
 }
 
 #[test]

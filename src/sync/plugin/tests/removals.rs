@@ -27,7 +27,7 @@ fn component_removal_is_sent_to_clients_with_its_value() {
     assert_eq!(
         all(&rig),
         [true, false, true],
-        "an equal value is told anew"
+        "an equal value is sent again"
     );
 }
 

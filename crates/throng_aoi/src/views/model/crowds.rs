@@ -322,8 +322,8 @@ fn reference_designs_see_the_same() {
     }
 }
 
-/// Lists full of unrelated and related objects, of which many change teams at once, while others come and go: gains are
-/// then by eviction, and no list is ever over its cap.
+/// All lists are full. Many objects change their team at once, while others are spawned and despawned. New links replace others, and no
+/// list exceeds its cap.
 #[test]
 fn mass_team_change_keeps_all_lists_within_their_caps() {
     for seed in 0..60 {
@@ -415,7 +415,7 @@ fn refusing_near_targets_do_not_block_the_next_cell() {
         add(&mut views, id, vec2(x, 25.0), ViewTraits::default(), 1);
         views.update(u32::MAX, &mut Vec::new());
     }
-    // The far pair, the near pair, neither of which has a better partner, and one alone in the next cell.
+    // The far pair and the near pair have no better partner. The last object is alone in the next cell.
     assert_eq!(
         [0, 2, 4].map(|id| seen(&views, id)),
         [vec![1], vec![3], vec![]]

@@ -223,8 +223,8 @@ impl Regions {
         self.count_tiles(to, flood.tiles);
     }
 
-    /// Joins a large region into another after tiles between them were freed. At most `runs_left` of its runs, of which
-    /// `seed` is one, are relabelled; if it has more, its id becomes an alias.
+    /// Joins a large region into another after tiles between them were freed. At most `runs_left` of its runs are
+    /// relabelled, `seed` included. If it has more, its id becomes an alias.
     fn join(&mut self, rows: &BitPlane, seed: TileRun, from: u32, to: u32, runs_left: &mut usize) {
         let tiles = self.sizes[from as usize];
         if !self.merge_split(from, to) && *runs_left > 0 {

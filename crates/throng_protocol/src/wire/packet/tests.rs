@@ -25,7 +25,7 @@ fn packets(
     (packets, written)
 }
 
-/// A message of so many bytes that does not start like a fragment.
+/// A message of this length that does not start like a fragment.
 fn message(length: usize, seed: u8) -> Vec<u8> {
     (0..length)
         .map(|nth| 16 + (nth as u8).wrapping_mul(31).wrapping_add(seed) % 200)

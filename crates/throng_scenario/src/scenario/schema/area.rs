@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Area", deny_unknown_fields)]
 pub enum ScenarioArea {
-    /// An upright rectangle.
+    /// An axis-aligned rectangle.
     Rect {
         /// The top left corner, metres.
         min_m: Vec2,
         /// The bottom right corner, metres.
         max_m: Vec2,
     },
-    /// A circle line, or the band along it.
+    /// A circle line, or a band along it.
     Ring {
-        /// The middle, metres.
+        /// The centre, metres.
         center_m: Vec2,
         /// The radius of the circle, metres.
         radius_m: f32,
@@ -24,12 +24,12 @@ pub enum ScenarioArea {
         #[serde(default)]
         width_m: f32,
     },
-    /// One spot.
+    /// One point.
     Point {
-        /// The spot, metres.
+        /// The point, metres.
         center_m: Vec2,
     },
-    /// An upright rectangle in shares of the map, each 0 to 1: it keeps its place on a map of another size.
+    /// An axis-aligned rectangle in shares of the map, each 0 to 1: it scales with the map.
     Share(
         /// The top left corner.
         Vec2,

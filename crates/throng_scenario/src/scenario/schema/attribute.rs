@@ -1,4 +1,4 @@
-//! Attributes of a scenario's own, beside the built-in ones.
+//! Custom attributes of a scenario, beside the built-in ones.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,23 +6,23 @@ use throng::sync::{Audience, SendRate};
 use throng::wire::Encoding;
 
 /// A whole number that every object of a crowd has, beside the built-in `health`, `mana`, `level`, `power` and
-/// `experience`. Cues change it, and clients learn it.
+/// `experience`. Cues change it, and clients receive it.
 ///
-/// Its number in packets is 100 for the first of the list, 101 for the second, and so on.
+/// The id in packets is 100 for the first of the list, 101 for the second, and so on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Attribute", default, deny_unknown_fields)]
 pub struct ScenarioAttribute {
-    /// What cues call it; unique, without a default, and none of the built-in ones.
+    /// The name for cues; unique, required, and not that of a built-in attribute.
     pub name: String,
-    /// How it is written in packets: `U8`, `U16`, `U32`, `Varint`, `Zigzag` (may be negative) or `F32`.
+    /// The encoding in packets: `U8`, `U16`, `U32`, `Varint`, `Zigzag` (may be negative) or `F32`.
     pub encoding: Encoding,
-    /// Who learns it: any of these.
+    /// The receivers: any of these.
     pub audience: Vec<AudienceName>,
-    /// How soon a change is told: `Heartbeat`, `EveryTick` or `EveryNth(3)`.
+    /// How often changes are sent: `Heartbeat`, `EveryTick` or `EveryNth(3)`.
     pub cadence: SendRate,
-    /// The least and the greatest value; all that its encoding can write when absent.
+    /// The minimum and the maximum; all values of the encoding when absent.
     pub range: Option<(i64, i64)>,
-    /// What a new object has, clamped to the range.
+    /// The value of a new object, clamped to the range.
     pub start: i64,
 }
 
@@ -66,8 +66,7 @@ impl ScenarioAttribute {
     }
 }
 
-/// Who learns an attribute, as [`Audience`] says it. The client that controls an object learns all
-/// of it.
+/// The receivers of an attribute, as in [`Audience`]. The client that controls an object receives all of its attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AudienceName {
     /// The client that controls the object.
@@ -78,10 +77,10 @@ pub enum AudienceName {
     Team,
     /// Clients of its guild that see it.
     Guild,
-    /// Everybody who sees it.
+    /// All clients that see it.
     Viewers,
-    /// Everybody whose own object is in its scene, in sight or not. Every object of a crowd has the attribute, so that each
-    /// client is told of all of them: for scenes with few objects.
+    /// All clients whose own object is in its scene, visible or not. Every object of a crowd has the attribute, so each client receives
+    /// all of them: for scenes with few objects.
     Scene,
 }
 

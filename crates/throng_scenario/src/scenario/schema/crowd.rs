@@ -1,4 +1,4 @@
-//! Crowds: who takes part, where, and how it behaves.
+//! Crowds: their objects, areas and behaviours.
 
 use ron::value::RawValue;
 use serde::ser::Error as _;
@@ -11,39 +11,39 @@ use throng::session::AdmissionClass;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Crowd", default, deny_unknown_fields)]
 pub struct ScenarioCrowd {
-    /// What cues call it; several crowds may share a tag.
+    /// The name for cues; several crowds may share a tag.
     pub tag: String,
     /// The name of its kind of object.
     pub kind: String,
     /// The number of objects, in each copy of its scene.
     pub count: u32,
-    /// The scene's name; the first scene when absent. Of a scene with copies it is in every one.
+    /// The name of its scene; the first scene when absent. In a scene with copies, the crowd is in every copy.
     pub scene: Option<String>,
     /// Where it appears, on free tiles.
     pub at: ScenarioArea,
-    /// The team of all in it; none when absent.
+    /// The team of its objects; none when absent.
     pub team: Option<u32>,
-    /// The guild of all in it; none when absent.
+    /// The guild of its objects; none when absent.
     pub guild: Option<u32>,
-    /// Players a party, 1–5; 0 for no parties.
+    /// Players per party, 1–5; 0 for no parties.
     pub party_size: u8,
-    /// What it does.
+    /// Its behaviour.
     pub behaviour: BehaviourSpec,
-    /// Walking speed, metres a second.
+    /// Walking speed, metres per second.
     pub speed_m_s: f32,
-    /// How often each object changes an attribute, a second.
+    /// Attribute changes per second and object.
     pub attributes_per_s: f32,
     /// The share of its objects that are clients with a mirror, 0 to 1; only for kinds of class `Player`.
     pub clients: f32,
-    /// Messages that each player sends a second; only for kinds of class `Player`.
+    /// Messages per second and player; only for kinds of class `Player`.
     pub messages_per_s: f32,
-    /// Logouts a second over the whole crowd, each followed by a login; only for kinds of class `Player`.
+    /// Logouts per second of the whole crowd, each followed by a login; only for kinds of class `Player`.
     pub churn_per_s: f32,
-    /// Whether its players send their moves as numbered inputs, and are told with each packet where they stand; only for kinds
-    /// of class `Player`.
+    /// Whether its players send their moves as numbered inputs, and receive their exact position with each packet; only for kinds of class
+    /// `Player`.
     pub inputs: bool,
-    /// In which class its players are let in where the server is full: `Anybody`, `Party`, `Preferred` or `Staff`. `Party` is
-    /// found out by itself for who has somebody of its party inside.
+    /// The admission class of its players in the login queue: `Standard`, `Party`, `Preferred` or `Staff`. A player with a party member
+    /// inside is in class `Party` automatically.
     pub admission: AdmissionClass,
 }
 
@@ -70,14 +70,13 @@ impl Default for ScenarioCrowd {
     }
 }
 
-/// What the objects of a crowd do by themselves: the name of a registered behaviour with its parameters, as in
-/// `Wander(radius_m: 5)`, kept as it is written. Which names there are and what belongs to them is for
-/// [`Behaviours`](crate::scenario::Behaviours) to tell.
+/// The behaviour of a crowd: the name of a registered behaviour with its parameters, as in `Wander(radius_m: 5)`, kept as
+/// text. [`Behaviours`](crate::scenario::Behaviours) has the registered names and their parameters.
 ///
-/// | built in | what they do |
+/// | built in | what the objects do |
 /// |---|---|
 /// | `Idle` | they stand still |
-/// | `Wander(radius_m: 5)` | they walk to one free spot after another round the place where they appeared |
+/// | `Wander(radius_m: 5)` | they walk to one free spot after another around the place where they appeared |
 /// | `Patrol(points: [(1, 1), (9, 9)])` | they walk from point to point, and from the last to the first |
 /// | `Chase(kind: "player", sight_m: 20)` | they run after the nearest object of a kind that they see |
 /// | `Flee(kind: "wolf", sight_m: 20)` | they run from the nearest object of a kind that they see |
@@ -86,23 +85,22 @@ impl Default for ScenarioCrowd {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BehaviourSpec(String);
 
-/// Something that a game does by a cue: the name of a registered one with its parameters, as in `Storm(damage: 5)`, kept as
-/// it is written. See [`CueParameters`](crate::scenario::CueParameters).
+/// A custom action of a game: its registered name with its parameters, as in `Storm(damage: 5)`, kept as text. See [`CueParameters`](crate::scenario::CueParameters).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CueSpec(String);
 
-/// What stands in a scenario as `Name(…)`, whose type only the name tells.
+/// A type for `Name(…)` in a scenario, where the name decides the type of the parameters.
 macro_rules! kept_as_written {
     ($spec:ident, $what:literal) => {
         impl $spec {
-            /// What stands in a scenario, or could. Whether it names a
+            /// Text as in a scenario. Whether it names a
             #[doc = concat!($what, " is checked with the scenario.")]
             #[must_use]
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
 
-            /// As it is written, from the name on.
+            /// The text, starting with the name.
             #[must_use]
             pub fn text(&self) -> &str {
                 &self.0

@@ -1,4 +1,4 @@
-//! Expectations: what a run must keep to. Their texts are what reports show.
+//! Expectations: what must hold in a run. Reports show their texts.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::optional_brackets::OptionalBrackets;
 use throng::sim::SimSystems;
 
-/// Ticks at the start that no expectation on time counts unless it says so: caches are cold, and everybody appears.
+/// Seconds at the start that timing expectations leave out by default: caches are cold, and all objects appear.
 const WARM_UP_S: f64 = 1.0;
 
 /// The share of ticks that `TickP99UnderMs` and `SetP99UnderMs` are about.
@@ -17,21 +17,21 @@ const P99: f64 = 0.99;
 
 /// Something that must hold, during the whole run unless it says otherwise.
 ///
-/// One with nothing to judge (no client, no path, no match) is *not exercised*, and a run with such a one has not passed.
-/// Every run whose script has run a cue is held to [`NoScriptErrors`](Self::NoScriptErrors), written down or not;
-/// [`ScriptFaultsAllowed`](Self::ScriptFaultsAllowed) turns that off.
+/// An expectation without anything to check (no client, no path, no match) is *not exercised*, and the run does not pass.
+/// [`NoScriptErrors`](Self::NoScriptErrors) applies to every run whose script has run a cue;
+/// [`ScriptFaultsAllowed`](Self::ScriptFaultsAllowed) turns it off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub enum Expectation {
-    /// No view list is over its cap.
+    /// No view list exceeds its cap.
     ViewsWithinCap,
-    /// At the end, at rest, no view could gain anything.
+    /// At the end, with all objects at rest, no view has a free slot or a better target.
     ViewsStable,
-    /// At the end, at rest, every client's mirror equals what it may know.
+    /// At the end, with all objects at rest, every client's mirror equals the state that the client may know.
     MirrorsEqual,
-    /// Every path that is looked at is as short as can be: A* finds none that is shorter.
+    /// Every checked path is a shortest one: A* finds none that is shorter.
     PathsExact {
-        /// The share of the found paths that are searched anew, 0 to 1, which takes milliseconds for each; when absent, a
+        /// The share of the found paths that are checked, 0 to 1, which takes milliseconds for each; when absent, a
         /// sample: the first of a tick, up to fifty over the run.
         #[serde(default)]
         share: Option<f64>,
@@ -41,78 +41,74 @@ pub enum Expectation {
     NoObjectOnBlockedTile,
     /// No path request found its goal unreachable.
     NoUnreachable,
-    /// At least so many matches were made.
+    /// At least this many matches were made.
     MatchesAtLeast(u64),
-    /// No party waited longer for its match, seconds.
+    /// No party waited longer than this for its match, seconds.
     WaitUnderS(f64),
-    /// Every party that queued was matched, gave up, expired or still waits, and none twice.
+    /// Every party that queued was matched, cancelled, expired or still waits, exactly one of these.
     #[serde(alias = "Conserved")]
     TicketsConserved,
-    /// Every cue could do what it says. On without being written down; see
-    /// [`ScriptFaultsAllowed`](Self::ScriptFaultsAllowed).
+    /// Every cue succeeded. Applies without being written down; see [`ScriptFaultsAllowed`](Self::ScriptFaultsAllowed).
     #[serde(alias = "NoScriptFaults")]
     NoScriptErrors,
-    /// Expects nothing: cues that cannot do what they say are listed and not judged.
+    /// Expects nothing: script errors are listed, and do not fail the run.
     ScriptFaultsAllowed,
-    /// Every cue ran, and whichever is about objects was about one at least once: a `When` whose time never came, or an area
-    /// where nobody ever was, breaks it. Cues that did nothing are listed without it, too, and `--strict` refuses them.
+    /// Every cue ran, and every cue that selects objects found at least one: a `When` that never became true, or an area that was always
+    /// empty, fails it. Cues without effect are listed in any case, and `--strict` fails on them.
     NoIdleCues,
-    /// 99 of 100 ticks took less wall time, milliseconds; the first second is left out. Judged when asked for
-    /// (`--judge-time`), since a busy machine is slow.
+    /// 99 of 100 ticks took less wall time than this, milliseconds; the first second is left out. Checked with
+    /// `--judge-time` only, since a busy machine is slow.
     TickP99UnderMs(f64),
-    /// In 99 of 100 ticks a set took less wall time, milliseconds; the first second is left out. Judged when asked for.
+    /// In 99 of 100 ticks a set took less wall time than this, milliseconds; the first second is left out. Checked with `--judge-time` only.
     SetP99UnderMs(SimSystems, f64),
-    /// So many of the ticks took less wall time. Judged in every run but one with `--no-timing`: whoever writes it knows
-    /// the machine.
+    /// A share of the ticks took less wall time than this. Checked in every run without `--no-timing`: use it for a known machine.
     TicksUnderMs {
         /// Milliseconds.
         ms: f64,
-        /// The share of ticks, 0 to 1; 1 is about the longest tick.
+        /// The share of ticks, 0 to 1; 1 means all ticks.
         #[serde(default = "p99")]
         share: f64,
         /// Simulated seconds at the start that are left out.
         #[serde(default = "warm_up_s")]
         warm_up_s: f64,
-        /// The set whose time counts; the whole tick when absent.
+        /// The set that is timed; the whole tick when absent.
         #[serde(default)]
         set: Option<SimSystems>,
     },
-    /// No client was sent more on average, bytes a simulated second.
+    /// The average sent to a client is less than this, bytes per simulated second.
     BytesPerClientUnder(f64),
-    /// When everybody has left after the run and all scenes are closed, nothing is kept for those who were there, and nothing
-    /// outlives the server. What was allocated in the first second is left out. For builds with the feature `leak-track`, in
-    /// which an allocation takes some microseconds more, and with line tables (`--profile profiling`): without them it does not
-    /// pass.
+    /// After the run, when all players have logged out and all scenes are closed, no memory is kept for them, and none outlives the
+    /// server. Allocations of the first second are left out. Needs a build with the feature `leak-track`, in which an allocation takes
+    /// some microseconds more, and with line tables (`--profile profiling`); it does not pass in others.
     NoLeaks,
     /// The state hash after the last tick: 16 hexadecimal digits.
     HashIs(String),
-    /// A figure of the report is within bounds, both of which belong to it.
+    /// A value of the report is within limits, inclusive.
     Counter {
-        /// Its way through the JSON report: `paths.found`, `objects.npcs`, `memory.peak_rss_bytes`,
+        /// Its path in the JSON report: `paths.found`, `objects.npcs`, `memory.peak_rss_bytes`,
         /// `matchmaking.modes.arena.matches`.
         name: String,
-        /// The least that it may be.
+        /// The minimum.
         #[serde(default)]
         at_least: Option<f64>,
-        /// The most that it may be.
+        /// The maximum.
         #[serde(default)]
         at_most: Option<f64>,
     },
-    /// Something holds from a time on, whatever was before. Figures that only grow count from that time on.
+    /// Something holds from a time on. Values that only grow are counted from that time.
     After {
         /// The time, seconds.
         t_s: f64,
-        /// What holds; something that is watched all the time, not at the end alone.
+        /// What holds: an expectation that is checked all the time, not only at the end.
         expect: Box<Expectation>,
     },
-    /// Something holds from a time to another. Figures that only grow count what they grew in between, others are looked
-    /// at when it ends.
+    /// Something holds between two times. Values that only grow count their growth in between; others are read at the end.
     Between {
-        /// When it begins, seconds.
+        /// The start, seconds.
         from_s: f64,
-        /// When it ends, seconds.
+        /// The end, seconds.
         until_s: f64,
-        /// What holds; something that is watched all the time, not at the end alone.
+        /// What holds: an expectation that is checked all the time, not only at the end.
         expect: Box<Expectation>,
     },
 }
@@ -136,7 +132,7 @@ pub struct TickLimit {
     pub share: f64,
     /// Simulated seconds at the start that are left out.
     pub warm_up_s: f64,
-    /// Whether it is judged without being asked for.
+    /// Whether it is checked without `--judge-time`.
     pub is_always_checked: bool,
 }
 

@@ -54,25 +54,25 @@ use throng::sim::OverloadSettings;
 use throng::sync::SyncSettings;
 use throng::world::ObjectKind;
 
-/// A whole scenario: what is there at the start, what happens, what must hold.
+/// A whole scenario: its start, its script and its expectations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scenario {
-    /// What reports call it; the only field without a default.
+    /// The name for reports; the only required field.
     pub name: String,
     /// The source of all randomness of the run.
     pub seed: u64,
-    /// Ticks a simulated second.
+    /// Ticks per simulated second.
     pub tick_hz: f64,
     /// Ticks from one heartbeat to the next.
     pub heartbeat_ticks: u32,
-    /// Simulated seconds that the run lasts.
+    /// The length of the run, simulated seconds.
     pub duration_s: f64,
-    /// Other scenarios of which this one is made: files beside this one, or names of built-in ones. Their lists (kinds,
-    /// scenes, cast, script and so on) come first, in this order, and this file's own after them; what else this file does
-    /// not say is as the last of them says it that does.
+    /// Other scenarios that this one includes: files beside this one, or names of built-in ones. Their lists (kinds, scenes, cast,
+    /// script and so on) come first, in this order, followed by those of this file. Other fields that this file leaves out are taken
+    /// from the last included scenario that has them.
     pub include: Vec<String>,
-    /// Numbers, texts and flags that stand in this file by their names, in lower case and without quotes: with
+    /// Numbers, texts and flags that this file uses by their names, in lower case and without quotes: with
     /// `parameters: {"players": 5000}` a crowd may have `count: players`. `--set players=7000` gives another value, as does
     /// a file that includes this one and has a parameter of the same name.
     pub parameters: BTreeMap<String, ParameterValue>,
@@ -82,15 +82,15 @@ pub struct Scenario {
     pub kinds: Vec<ObjectKind>,
     /// Attributes of objects beside the built-in ones.
     pub attributes: Vec<ScenarioAttribute>,
-    /// Scenes open from the start. The first is where crowds go that name none.
+    /// Scenes that are open from the start. The first one is for crowds that name no scene.
     pub scenes: Vec<ScenarioScene>,
-    /// Crowds there from the start, spawned in this order.
+    /// Crowds that are spawned at the start, in this order.
     pub cast: Vec<ScenarioCrowd>,
-    /// Modes in which parties wait for battles.
+    /// Modes of matchmaking, with the parties that queue.
     pub queues: Vec<ScenarioMatchMode>,
-    /// How bad the lines to some of the clients are.
+    /// The network conditions of some of the clients.
     pub line: CrowdNetworkConditions,
-    /// What happens when. Cues of the same tick run in this order.
+    /// What happens at which time. Cues of the same tick run in this order.
     pub script: Vec<Cue>,
     /// What must hold during the run or at its end.
     pub expect: Vec<Expectation>,
@@ -157,13 +157,13 @@ impl Scenario {
     }
 }
 
-/// How packets leave the server, as far as a scenario may say: threads are no scenario's, since their pace would decide.
+/// How packets leave the server. Sender threads are not part of a scenario, since their speed would change the result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Packets", default, deny_unknown_fields)]
 pub struct ScenarioOutboxSettings {
     /// The longest packet, in bytes.
     pub mtu_bytes: usize,
-    /// Bytes of reliable messages that may wait for one client's line; one for which more would is logged out.
+    /// Bytes of reliable messages that may wait for one client. A client for which more would wait is logged out.
     pub spill_client_bytes_max: usize,
 }
 
@@ -185,22 +185,22 @@ impl Default for ScenarioOutboxSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Settings", default, deny_unknown_fields)]
 pub struct ScenarioSettings {
-    /// Who sees whom.
+    /// Views.
     pub view: AoiSettings,
-    /// The search for paths.
+    /// Path search.
     pub nav: NavSettings,
     /// The budget for inbound messages.
     pub inbox: InboxSettings,
-    /// What clients are told.
+    /// Replication.
     pub sync: SyncSettings,
     /// How packets leave the server.
     pub outbox: ScenarioOutboxSettings,
-    /// The making of battles, over all modes.
+    /// Matchmaking, for all modes.
     pub matchmaking: MatchmakingSettings,
-    /// What is given up when ticks take too long. A run that is to be the same every time goes by the cost model, `measure:
-    /// Work`; `Auto` is off in a run, also in one that is played in real time.
+    /// What is reduced when ticks take too long. A reproducible run needs the cost model, `measure: Work`. `Auto` is off in a run, also in
+    /// real time.
     pub overload: OverloadSettings,
-    /// How clients are let in, kept and let go: a cast comes on as fast as a server lets it in.
+    /// Sessions: how clients are admitted, kept and logged out. Crowds log in as fast as the server admits them.
     pub session: SessionSettings,
 }
 
@@ -208,28 +208,28 @@ pub struct ScenarioSettings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Scene", default, deny_unknown_fields)]
 pub struct ScenarioScene {
-    /// What crowds and cues call it; unique, without a default.
+    /// The name for crowds and cues; unique and required.
     pub name: String,
-    /// How many there are of it, side by side: matches, channels, instances of a dungeon. Crowds and cues that name it are
-    /// in every one of them. The others are called `name 2`, `name 3` and so on in events.
+    /// The number of copies: matches, channels, instances of a dungeon. Crowds and cues that name it apply to every
+    /// copy. The others are called `name 2`, `name 3` and so on in events.
     pub copies: u32,
-    /// Where its obstacles come from.
+    /// The source of its obstacles.
     pub map: MapSource,
     /// The side of a tile, metres.
     pub tile_m: f32,
     /// The side of a cell of the interest grid, metres.
     pub cell_m: f32,
-    /// How far beyond its cell an object keeps it, metres; at most a quarter of `cell_m`, and a tenth when absent.
+    /// The distance beyond its cell at which an object changes the cell, metres; at most a quarter of `cell_m`, a tenth when absent.
     pub margin_m: Option<f32>,
-    /// Players in a view at most.
+    /// The largest number of players in a view.
     pub view_cap: u16,
-    /// NPCs in a view at most.
+    /// The largest number of NPCs in a view.
     pub npc_cap: u16,
-    /// Things in a view at most.
+    /// The largest number of things in a view.
     pub thing_cap: u16,
     /// How views are chosen.
     pub sight: ViewLinkMode,
-    /// Objects at a time at most.
+    /// The largest number of objects.
     pub max_objects: u32,
 }
 
@@ -252,7 +252,7 @@ impl Default for ScenarioScene {
 }
 
 impl ScenarioScene {
-    /// How far beyond its cell an object keeps it, metres.
+    /// The distance beyond its cell at which an object changes the cell, metres.
     #[must_use]
     pub fn margin_m(&self) -> f32 {
         self.margin_m.unwrap_or(self.cell_m / 10.0)

@@ -7,7 +7,7 @@ use std::iter;
 use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeSeed, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
 
-/// A choice of variants, of which those of fields need no brackets.
+/// An enum whose variants with fields may be written without brackets.
 pub(super) struct OptionalBrackets<A>(pub A);
 
 impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for OptionalBrackets<A> {
@@ -55,7 +55,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for OptionalBrackets<A> {
     }
 }
 
-/// A visitor that is still there when it was not needed.
+/// A visitor that remains available if it was not used.
 struct Once<'a, V>(&'a RefCell<Option<V>>);
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for Once<'_, V> {

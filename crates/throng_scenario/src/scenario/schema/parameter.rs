@@ -1,4 +1,4 @@
-//! Parameters: numbers, texts and flags that stand in a file by their names.
+//! Parameters: numbers, texts and flags that a file uses by their names.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Queues: a mode of matchmaking and who waits in it: players of a crowd, and parties that exist in tickets only.
+//! A mode of matchmaking and its parties: players of a crowd, and synthetic parties, which exist as tickets only.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,22 +6,22 @@ use super::ScenarioScene;
 use throng::matchmaking::ROLE_COUNT;
 use throng::matchmaking::{GroupModeSettings, MatchModeSettings};
 
-/// A mode in which parties wait for battles, and the parties that come by themselves.
+/// A mode of matchmaking and its synthetic parties.
 ///
-/// Parties that come by themselves have no objects until they fight. Those of `crowd` are the crowd's own players,
-/// who stand in its scene, go to the battle's and come back. Both are drawn by the same numbers.
+/// Synthetic parties have no objects until their match begins. With `crowd`, the players of that crowd queue too: they are moved from
+/// their scene to the scene of the match and back. The same settings apply to both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Queue", default, deny_unknown_fields)]
 pub struct ScenarioMatchMode {
-    /// The mode's name, by which cues and reports know it; unique.
+    /// The name of the mode for cues and reports; unique.
     pub mode: String,
-    /// How battles are made. Its `name` need not be given: it is `mode`.
+    /// How matches are made. Its `name` is `mode` and can be left out.
     pub rules: MatchModeSettings,
     /// Parties that queue in the first tick.
     pub parties: u32,
-    /// Parties that come a second, at most a million; to the millionth. Less than 0 and no number count as 0.
+    /// Parties per second, at most a million, to the millionth. Negative values and NaN count as 0.
     pub parties_per_s: f32,
-    /// How often parties of 1, 2, 3, 4 and 5 players come, relative to each other; single players only when all are 0.
+    /// The relative frequency of parties of 1, 2, 3, 4 and 5 players; only single players when all are 0.
     pub size_weights: [u32; 5],
     /// The mean skill of a player.
     pub skill_mean: i32,
@@ -31,29 +31,27 @@ pub struct ScenarioMatchMode {
     pub power_per_player: u32,
     /// The standard deviation of power.
     pub power_deviation: u32,
-    /// The lowest and the highest level of a party, each level as often.
+    /// The lowest and the highest level of a party, uniformly distributed.
     pub levels: (u16, u16),
-    /// The share of parties that would avoid up to eight of the players who came with them, 0 to 1.
+    /// The share of parties that avoid up to eight of the players that arrived before them, 0 to 1.
     pub avoid_share: f32,
-    /// How often a player plays no role, and each of the four, relative to each other; none when all are 0.
+    /// The relative frequency of no role and of each of the four roles; no roles when all are 0.
     pub role_weights: [u32; 1 + ROLE_COUNT],
-    /// Regions that there are, at most 32; a party plays in one of them or in two that are next to each other. 0 when
-    /// all play anywhere.
+    /// The number of regions, at most 32. A party accepts one region or two neighbouring ones. 0 means no regions.
     pub regions: u8,
-    /// The tag of the crowds whose players queue here with their parties, whenever these are together at home.
+    /// The tag of the crowds whose players queue here with their parties, when all members are in their home scene.
     pub crowd: Option<String>,
-    /// Waiting parties that give up a second, over the whole queue, the longest-waiting first; limits as in `parties_per_s`.
+    /// Cancellations per second in the whole queue, the longest-waiting parties first; limits as in `parties_per_s`.
     pub cancels_per_s: f32,
     /// The scene that is opened for each match; none when absent.
     pub battle_scene: Option<ScenarioScene>,
-    /// How long a battle lasts, and that scene stays open, seconds.
+    /// The duration of a match and its scene, seconds.
     pub battle_s: f32,
-    /// Parties without a crowd that leave their battle a second, over the whole queue; others are asked to join in
-    /// their place, as in that of a player who logs out.
+    /// Synthetic parties per second that leave their match, in the whole queue. They are backfilled, like players that log out.
     pub leaves_per_s: f32,
-    /// The share of matched parties without a crowd that queue again after the battle, 0 to 1.
+    /// The share of synthetic parties that queue again after their match, 0 to 1.
     pub return_share: f32,
-    /// How long parties rest after a battle before they queue again, seconds.
+    /// The pause between a match and the next queueing, seconds.
     pub rest_s: f32,
 }
 
@@ -85,7 +83,7 @@ impl Default for ScenarioMatchMode {
 }
 
 impl ScenarioMatchMode {
-    /// The rules under this queue's own name.
+    /// The settings of the mode, under its name.
     #[must_use]
     pub fn mode_settings(&self) -> MatchModeSettings {
         let mut rules = self.rules.clone();

@@ -20,71 +20,71 @@ pub enum Cue {
         /// What is done in that tick.
         run: Action,
     },
-    /// Again and again.
+    /// Something happens repeatedly.
     Every {
-        /// The time from one to the next, seconds.
+        /// The interval, seconds.
         t_s: f64,
-        /// When the first happens, seconds; after `t_s` when it is absent or 0.
+        /// The time of the first, seconds; `t_s` when absent or 0.
         #[serde(default)]
         from_s: f64,
-        /// The last time at which it may happen, seconds; the end of the run when absent.
+        /// The end of the period, seconds; the end of the run when absent.
         until_s: Option<f64>,
-        /// How many times it happens at most; any number when absent.
+        /// The largest number of times; unlimited when absent.
         times: Option<u32>,
         /// What is done each time.
         run: Action,
     },
-    /// Little by little: the count of an action is spread evenly over a time. For actions that have one: `Spawn`,
-    /// `Despawn`, `Login`, `Logout`, `Queue`, `Cancel`.
+    /// The count of an action is spread evenly over a period. For the actions `Spawn`, `Despawn`, `Login`, `Logout`, `Queue` and
+    /// `Cancel`.
     Ramp {
-        /// When it begins, seconds.
+        /// The start of the period, seconds.
         #[serde(default)]
         from_s: f64,
-        /// When all of it is done, seconds.
+        /// The end of the period, seconds.
         until_s: f64,
-        /// The time from one step to the next, seconds.
+        /// The interval between steps, seconds.
         #[serde(default = "ramp_step_s")]
         every_s: f64,
-        /// What is done; its `count` (`parties` of `Queue` and `Cancel`) is that of all steps together.
+        /// What is done. Its `count` (`parties` of `Queue` and `Cancel`) is the sum over all steps.
         run: Action,
     },
-    /// When an attribute of any object with a tag has come below a value, or has risen to one: looked at in every tick.
-    /// It happens again only after it was not so in between.
+    /// Something happens when an attribute of any object with a tag falls below a value or reaches one. It is checked in every tick, and
+    /// happens again only after the condition was false in between.
     When {
-        /// The tag of the objects that are looked at.
+        /// The tag of the objects that are checked.
         tag: String,
         /// The attribute's name.
         attribute: String,
-        /// It happens when an object has less than this.
+        /// The condition: an object has less than this.
         below: Option<i64>,
-        /// It happens when an object has this or more. Either this or `below` is given.
+        /// The condition: an object has this or more. Give either this or `below`.
         at_least: Option<i64>,
-        /// From when on it is looked at, seconds.
+        /// The start of the checks, seconds.
         #[serde(default)]
         from_s: f64,
-        /// Until when, seconds; the end of the run when absent.
+        /// The end of the checks, seconds; the end of the run when absent.
         until_s: Option<f64>,
-        /// How many times it happens at most.
+        /// The largest number of times.
         #[serde(default = "once")]
         times: u32,
         /// What is done in that tick.
         run: Action,
     },
-    /// When the number of living objects with a tag has come down to a number, or has risen to one: looked at in every
-    /// tick. It happens again only after it was not so in between.
+    /// Something happens when the number of living objects with a tag falls to a number or reaches one. It is checked in every tick, and
+    /// happens again only after the condition was false in between.
     WhenCount {
         /// The tag of the objects that are counted.
         tag: String,
-        /// It happens when so many or fewer are left, once there were more: nobody is there before the first has come.
+        /// The condition: at most this many objects are left, after there were more.
         at_most: Option<u32>,
-        /// It happens when there are so many or more. Either this or `at_most` is given.
+        /// The condition: there are at least this many objects. Give either this or `at_most`.
         at_least: Option<u32>,
-        /// From when on they are counted, seconds.
+        /// The start of the checks, seconds.
         #[serde(default)]
         from_s: f64,
-        /// Until when, seconds; the end of the run when absent.
+        /// The end of the checks, seconds; the end of the run when absent.
         until_s: Option<f64>,
-        /// How many times it happens at most.
+        /// The largest number of times.
         #[serde(default = "once")]
         times: u32,
         /// What is done in that tick.
@@ -93,7 +93,7 @@ pub enum Cue {
 }
 
 impl Cue {
-    /// What the cue does, whether once or again and again.
+    /// The action of the cue.
     #[must_use]
     pub fn action(&self) -> &Action {
         match self {
@@ -133,38 +133,39 @@ const fn ramp_step_s() -> f64 {
     1.0
 }
 
-/// Something that a script does. `tag`, `only`, `pick` and `count` say to whom, in this order: of those who bear the tag
-/// the ones of whom all of `only` holds, the first or random ones of them, at most so many. That there are fewer is a
-/// fault, told with the cue's line, unless there are conditions in `only`. A `scene` that is absent is
-/// the first one; of a scene with copies it is every copy.
+/// Something that a script does.
+///
+/// `tag`, `only`, `pick` and `count` select its objects, in this order: the objects with the tag that meet all conditions of `only`; of
+/// these the first or random ones; at most `count`. If there are fewer than `count`, that is a script error with the line of the cue, unless
+/// `only` has conditions. An absent `scene` is the first scene; a scene with copies means every copy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Action {
     /// A crowd appears.
     Spawn(ScenarioCrowd),
-    /// Objects are despawned; players keep their session, and have no object from then on.
+    /// Objects are despawned. Players keep their session without an object.
     Despawn {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
     },
-    /// Objects are set elsewhere in their scene.
+    /// Objects are moved within their scene without walking.
     Teleport {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The area where they appear, on free tiles.
@@ -172,14 +173,14 @@ pub enum Action {
     },
     /// Objects change team.
     SetTeam {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The new team; none when absent.
@@ -187,14 +188,14 @@ pub enum Action {
     },
     /// An attribute is set.
     SetAttribute {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The attribute's name.
@@ -204,32 +205,32 @@ pub enum Action {
     },
     /// An attribute is raised or lowered: damage, healing, a price. The result is clamped to the attribute's range.
     AddAttribute {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The attribute's name.
         attribute: String,
-        /// What is added; less than 0 takes away.
+        /// What is added; a negative value subtracts.
         by: i64,
     },
     /// An attribute is multiplied: a tenth more, half of what is left. The result is rounded to the nearest whole number,
     /// halves away from 0, and clamped to the attribute's range.
     ScaleAttribute {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
         /// The attribute's name.
@@ -237,23 +238,23 @@ pub enum Action {
         /// The factor.
         by: f64,
     },
-    /// Objects vanish from all views, or come back: stealth. They stay where they are, and their own clients keep them.
+    /// Objects are hidden from all views, or shown again: stealth. They keep their position, and their own clients still see them.
     Hide {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
-        /// Whether nobody else sees them from now on.
+        /// Whether they are hidden.
         #[serde(default = "yes")]
         hidden: bool,
     },
-    /// An attribute of a scene is set; all in it learn of it.
+    /// An attribute of a scene is set. It is sent to all clients in the scene.
     SetSceneAttribute {
         /// The name of the scene; the first one when absent.
         scene: Option<String>,
@@ -262,40 +263,40 @@ pub enum Action {
         /// Its new value.
         value: i64,
     },
-    /// Objects announce something, each by itself: a cast, a cry, a line of chat.
+    /// Each object sends an announcement: a cast, a shout, a chat message.
     Announce {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
-        /// Who is told.
+        /// The receivers.
         scope: ScenarioAnnouncementScope,
         /// Whether it may be lost.
         #[serde(default)]
         class: Class,
-        /// For how many ticks it is of use to who is to be told of the object first.
+        /// For how many ticks it waits for a receiver that does not have the object's snapshot yet.
         #[serde(default = "ttl_ticks")]
         ttl_ticks: u32,
-        /// What they say.
+        /// The text.
         #[serde(default)]
         text: String,
     },
-    /// A crowd begins to do something else.
+    /// A crowd gets another behaviour.
     SetBehaviour {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// What it does from now on.
+        /// The new behaviour.
         behaviour: BehaviourSpec,
     },
     /// A crowd walks to an area: short for `SetBehaviour` with `Gather`.
     Gather {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
         /// The area to which they walk.
         at: ScenarioArea,
@@ -327,181 +328,181 @@ pub enum Action {
         scene: Option<String>,
         /// The top left tile.
         at_tile: (u32, u32),
-        /// A text a row: `.` free, `@` or `#` blocked.
+        /// One text per row: `.` free, `@` or `#` blocked.
         rows: Vec<String>,
     },
-    /// Parties without objects queue for a battle, beside those that the queue brings itself.
+    /// Parties without objects queue for a match, in addition to those that the queue creates itself.
     Queue {
-        /// In which mode.
+        /// The mode.
         mode: String,
         /// The number of parties.
         parties: u32,
-        /// Players in each; by the queue's weights when absent.
+        /// Players per party; drawn by the weights of the queue when absent.
         size: Option<u8>,
     },
-    /// The parties that have waited longest give up.
+    /// The parties that have waited longest leave the queue.
     Cancel {
-        /// In which mode.
+        /// The mode.
         mode: String,
-        /// The number of parties; those that have waited longest.
+        /// The number of parties.
         parties: u32,
     },
-    /// Players of a crowd that are out come in again.
+    /// Players of a crowd that are logged out log in again.
     Login {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them, over all crowds with the tag, those that came first; all when absent. Fewer are a fault.
+        /// The number of players over all crowds with the tag, the first ones; all when absent. Fewer are a script error.
         count: Option<u32>,
     },
-    /// Players of a crowd leave.
+    /// Players of a crowd log out.
     Logout {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them, over all crowds with the tag, those that came first; all when absent. Fewer are a fault.
+        /// The number of players over all crowds with the tag, the first ones; all when absent. Fewer are a script error.
         count: Option<u32>,
     },
-    /// Players' lines are lost, and what is under way on them. Each comes back from another address: those with a mirror by
-    /// the token that they were told, the others by a login. Whom the server has given up by then, after
-    /// [`reconnect_grace_s`](throng::session::SessionSettings::reconnect_grace_s), logs in anew. Players are those who are there and whose line is up.
+    /// Players lose their connection and all packets in flight. Each reconnects from another address: players with a mirror by their
+    /// resume token, others by a login. After [`reconnect_grace_s`](throng::session::SessionSettings::reconnect_grace_s) the session is gone,
+    /// and they log in again. Only players that are logged in and connected are selected.
     #[serde(alias = "LoseLink")]
     Disconnect {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
-        /// How long their lines are down, seconds.
+        /// How long they are disconnected, seconds.
         #[serde(default = "link_lost_s")]
         for_s: f64,
     },
-    /// Players log in once more, from another address: their first session ends, and they are told why.
+    /// Players log in a second time, from another address. The first session ends, and its client gets the reason.
     LoginAgain {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
     },
-    /// Players are thrown out, and told so; they come back a little later.
+    /// Players are kicked, with the reason. They log in again a little later.
     Kick {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
     },
-    /// The addresses of players are banned: they are thrown out, told so, and turned away from then on.
+    /// The addresses of players are banned: their sessions end with the reason, and later connections are refused.
     Ban {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
     },
-    /// The server lets nobody in any more, and ends all sessions, so many a tick as it lets in otherwise: each player is told.
+    /// The server refuses logins and ends all sessions, per tick as many as it would admit. Each client gets the reason.
     Drain,
-    /// A server that was drained lets clients in again.
+    /// A drained server accepts logins again.
     Reopen,
-    /// Players control other objects without connecting anew: a vehicle, a pet, an NPC. Their own objects stand by.
+    /// Players control other objects over the same connection: a vehicle, a pet, an NPC. Their own objects stay.
     Possess {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
-        /// The tag of what they control from now on: the first of it that is no player and that nobody controls.
+        /// The tag of the objects that they control: the first ones that are not players and not controlled.
         of: String,
     },
-    /// Players watch others: their objects go, and their views go wherever those of the others do, in the order of both.
+    /// Players spectate others: their objects are despawned, and they get the views of the others, in the order of both.
     Spectate {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
-        /// The tag of those whom they watch.
+        /// The tag of the players that they spectate.
         follow: String,
     },
-    /// Players who possess something or watch have objects of their own again, without connecting anew.
+    /// Players that possess an object or spectate get objects of their own again, over the same connection.
     Release {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them, over all crowds with the tag, those that came first; all when absent. Fewer are a fault.
+        /// The number of players over all crowds with the tag, the first ones; all when absent. Fewer are a script error.
         count: Option<u32>,
     },
-    /// The clients' lines become better or worse.
+    /// The network conditions of the clients change.
     SetLine(CrowdNetworkConditions),
     /// A scene opens.
     OpenScene(ScenarioScene),
-    /// A scene closes, with all that is in it.
+    /// A scene closes, and its objects are despawned.
     CloseScene {
-        /// The name of the scene that closes; all that is in it is despawned.
+        /// The name of the scene.
         scene: String,
     },
-    /// Objects go to another scene.
+    /// Objects change the scene.
     ChangeScene {
-        /// The tag of the crowds that it is about.
+        /// The tag of the crowds.
         tag: String,
-        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
         count: Option<u32>,
-        /// Which of them, when there are more: those that came first, or random ones.
+        /// Which of them, if there are more: the first ones or random ones.
         #[serde(default)]
         pick: SelectionOrder,
-        /// What must hold of each of them; nothing when absent.
+        /// The conditions that each object meets; none when absent.
         #[serde(default)]
         only: Vec<ObjectCondition>,
-        /// The name of the scene that they go to; of one with copies the newest.
+        /// The name of the new scene; the newest copy of a scene with copies.
         to: String,
-        /// Where in it.
+        /// Their area in it.
         #[serde(default)]
         at: ScenarioArea,
     },
-    /// Something of the game's own, registered in Rust, with its parameters: `Game(Storm(damage: 5))`. See
+    /// A custom action, registered in Rust, with its parameters: `Game(Storm(damage: 5))`. See
     /// [`CueParameters`](crate::scenario::CueParameters).
     Game(CueSpec),
 }
 
-/// Who is told of an announcement.
+/// The receivers of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Scope")]
 pub enum ScenarioAnnouncementScope {
-    /// All who see the object, and the client that controls it.
+    /// All clients that see the object, and the client that controls it.
     Viewers,
-    /// All whose own object is so near, in metres.
+    /// All clients whose own object is within this distance, metres.
     Radius(f32),
-    /// Its party, wherever its members are; nobody when it has none.
+    /// Its party, wherever the members are.
     Party,
-    /// All in its scene.
+    /// All clients in its scene.
     Scene,
     /// The client that controls it.
     Client,
@@ -510,10 +511,10 @@ pub enum ScenarioAnnouncementScope {
 /// Whether an announcement may be lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Class {
-    /// It may not.
+    /// It arrives, in order.
     #[default]
     Reliable,
-    /// It may be lost, and is never sent again.
+    /// It may be lost and is not repeated.
     Unreliable,
 }
 
@@ -529,10 +530,10 @@ const fn yes() -> bool {
     true
 }
 
-/// To whom an action is done.
+/// The objects of an action.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scenario) struct ObjectSelector<'a> {
-    /// Whether they are the players who are there, and not all that bear the tag.
+    /// Whether only logged-in players are selected, and not all objects with the tag.
     pub is_clients_only: bool,
     pub tag: &'a str,
     pub count: Option<u32>,
@@ -541,7 +542,7 @@ pub(in crate::scenario) struct ObjectSelector<'a> {
 }
 
 impl Action {
-    /// How many objects this action is about; `None` for all, and for one that is about no objects.
+    /// The number of objects that this action selects; `None` for all, and for actions without objects.
     #[must_use]
     pub fn count(&self) -> Option<u32> {
         match self {

@@ -37,7 +37,7 @@ pub(super) fn check_network(
     Ok(())
 }
 
-/// Each step of a ramp is a crowd of its own, of which a rate or a party would be another than of the whole.
+/// Each step of a ramp is a crowd of its own. Its rates and parties would differ from those of the whole crowd.
 fn check_ramp(place: &ValuePath, crowd: &ScenarioCrowd, steps: f64) -> Result<(), ValidationError> {
     let receiving = f64::from(crowd.clients) * f64::from(crowd.count) / steps;
     for (field, is_wrong) in [
