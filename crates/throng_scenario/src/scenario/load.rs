@@ -11,8 +11,8 @@ use super::text::{
     Outline, ScenarioError, SourceError, ValidationError, ValuePath, closest, list_names,
 };
 use super::validate::{
-    ValidationErrors, add_tiles, areas_outside_map, check_grid, edit_problems, scenes_with_paths,
-    unused_entries,
+    ValidationErrors, add_tiles, areas_outside_map, check_grid, edit_problems, former_counters,
+    scenes_with_paths, unused_entries,
 };
 use super::validate::{validate, validate_all};
 use throng::map::{self, MapError, TileMap, TileRect};
@@ -161,7 +161,9 @@ impl LoadedScenario {
     pub fn review(&self, attributes: &[&str], behaviours: &Behaviours) -> ScenarioReview {
         let problems = validate_all(&self.scenario, attributes, behaviours);
         let warnings = if problems.is_empty() {
-            unused_entries(&self.scenario, behaviours)
+            let mut warnings = former_counters(&self.scenario);
+            warnings.extend(unused_entries(&self.scenario, behaviours));
+            warnings
         } else {
             Vec::new()
         };

@@ -351,6 +351,31 @@ Scenario(name: "idle_s_max: LoseLink",
     }
 
     #[test]
+    fn former_counter_names_are_read_with_a_warning() {
+        let text = |counter: &str| {
+            let expect =
+                format!("After(t_s: 1, expect: Counter(name: \"{counter}\", at_least: 1))");
+            format!("Scenario(name: \"hall\", scenes: [Scene(name: \"hall\")], expect: [{expect}])")
+        };
+        let warnings = |counter| {
+            let loaded = LoadedScenario::from_text("hall.ron", &text(counter)).unwrap();
+            let review = loaded.review(&[], &Behaviours::default());
+            assert!(review.errors.is_empty(), "{:?}", review.errors);
+            let texts = review.warnings.iter().map(ToString::to_string);
+            texts
+                .filter(|text| text.contains("is now"))
+                .collect::<Vec<_>>()
+        };
+        let found = warnings("sessions.ended.behind");
+        assert!(found.len() == 1, "{found:?}");
+        assert!(
+            found[0].contains("`sessions.ended.behind` is now `sessions.ended.slow_consumer`"),
+            "{found:?}"
+        );
+        assert_eq!(warnings("sessions.ended.slow_consumer"), [""; 0]);
+    }
+
+    #[test]
     fn errors_and_schema_leave_old_names_out() {
         let text = "Scenario(settings: (session: (colour: 1)))";
         let error = parse("t.ron", text).unwrap_err();

@@ -72,6 +72,25 @@ pub(super) fn check_expectation(
     }
 }
 
+/// A warning for each counter that is written with its former name.
+pub(in crate::scenario) fn former_counters(scenario: &Scenario) -> Vec<ValidationError> {
+    let former = |(index, expectation): (usize, &Expectation)| {
+        let (Expectation::Counter { name, .. }, _) = expectation.split_window() else {
+            return None;
+        };
+        let current = counters::current_name(name);
+        let place = ValuePath::root().field("expect").item(index);
+        let message = format!("counter `{name}` is now `{current}`");
+        (current != name).then(|| ValidationError::new(place, message))
+    };
+    scenario
+        .expect
+        .iter()
+        .enumerate()
+        .filter_map(former)
+        .collect()
+}
+
 fn check_hash(place: &ValuePath, hash: &str) -> Result<(), ValidationError> {
     let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if hash.len() == 16 && hash.bytes().all(is_digit) {

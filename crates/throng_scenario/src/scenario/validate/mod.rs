@@ -44,6 +44,7 @@ mod unused;
 pub(super) use area_bounds::areas_outside_map;
 pub(super) use areas::check_area;
 pub(super) use bounds::{check_at_most, check_metres, check_range};
+pub(super) use expect::former_counters;
 pub(super) use map_sizes::{
     add_tiles, check_edits, check_grid, edit_problems, scenes_with_paths, with_scaled_edits,
 };
