@@ -577,15 +577,15 @@ fn page_receives_all_objects_with_positions() {
     assert!(!state["ticks"].as_array().unwrap().is_empty());
     // Of one object, and why another is seen or not.
     let ids: Vec<u32> = expected.into_keys().collect();
-    page.send(&format!(r#"{{"picked":{},"other":{}}}"#, ids[0], ids[1]));
-    let picked = page.receive_section(&mut server, "picked");
+    page.send(&format!(r#"{{"selected":{},"other":{}}}"#, ids[0], ids[1]));
+    let picked = page.receive_section(&mut server, "selected");
     assert_eq!(
         (&picked["id"], &picked["kind"]),
         (&ids[0].into(), &"npc".into())
     );
     assert_eq!(picked["why"]["sees"][1], "it is not a viewer", "{picked}");
-    page.send(r#"{"picked":4000000000}"#);
-    while page.receive_section(&mut server, "picked")["gone"] != true {}
+    page.send(r#"{"selected":4000000000}"#);
+    while page.receive_section(&mut server, "selected")["gone"] != true {}
     let stats = server.world().resource::<Inspector>().stats();
     assert_eq!((stats.pages, stats.dropped, stats.junk), (1, 0, 0));
 }

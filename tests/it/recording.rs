@@ -125,7 +125,7 @@ impl Write for Written {
 /// Every packet of a run in which somebody is welcomed.
 fn packets(outside: bool) -> Vec<u8> {
     let written = Written::default();
-    let text = "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\", kind: \"player\", count: 3, clients: 1)])";
+    let text = "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], crowds: [Crowd(tag: \"t\", kind: \"player\", count: 3, client_share: 1)])";
     let options = RunOptions {
         ticks: Some(5),
         threads: 1,

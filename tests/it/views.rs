@@ -17,8 +17,8 @@ const RESTLESS: &str = r#"Scenario(
             view_cap: 9, npc_cap: 4, thing_cap: 1),
         Scene(name: "cave", map: Generate(Cave(width_tiles: 100, height_tiles: 100)), cell_m: 8, margin_m: 0, view_cap: 5, npc_cap: 50),
     ],
-    cast: [
-        Crowd(tag: "people", kind: "player", count: 90, party_size: 3, team: 1, clients: 0.2, churn_per_s: 15, speed_m_s: 6,
+    crowds: [
+        Crowd(tag: "people", kind: "player", count: 90, party_size: 3, team: 1, client_share: 0.2, churn_per_s: 15, speed_m_s: 6,
             behaviour: Wander(radius_m: 20)),
         Crowd(tag: "rats", kind: "npc", count: 60, team: 2, speed_m_s: 5, behaviour: Flee(kind: "player", sight_m: 8)),
         Crowd(tag: "doors", kind: "door", count: 10),
@@ -309,5 +309,5 @@ fn event_log_of_a_restless_scenario_has_exact_views() {
             "{event}"
         );
     }
-    assert_eq!(report["script_faults"], serde_json::json!([]));
+    assert_eq!(report["script_errors"], serde_json::json!([]));
 }

@@ -16,7 +16,7 @@
 //!
 //! A passed run means that everything was checked. An expectation with nothing to judge (no client, no path, no match) is not
 //! exercised, which is no pass. A cue that could not do its action is a fault that fails the run, unless the scenario expects
-//! [`ScriptFaultsAllowed`](Expectation::ScriptFaultsAllowed). Wall time is judged only on request ([`TimingChecks`]), and never
+//! [`AllowScriptErrors`](Expectation::AllowScriptErrors). Wall time is judged only on request ([`TimingChecks`]), and never
 //! that of the first second. An interrupted run judges nothing and reports the interruption. Before a run,
 //! [`LoadedScenario::review`] lists all errors, and warns of text without effect.
 //!
@@ -24,7 +24,7 @@
 //! ```
 //! use throng_scenario::{LoadedScenario, RunOptions, ScenarioRun};
 //!
-//! let text = r#"Scenario(name: "walk", duration_s: 5, scenes: [Scene(name: "a")], cast: [
+//! let text = r#"Scenario(name: "walk", duration_s: 5, scenes: [Scene(name: "a")], crowds: [
 //!     Crowd(kind: "npc", count: 20, behaviour: Wander(radius_m: 10))], expect: [PathsExact])"#;
 //! let mut run = ScenarioRun::new(LoadedScenario::from_text("walk.ron", text)?, RunOptions::default())?;
 //! while run.step()? {}

@@ -287,9 +287,9 @@ mod tests {
 
     #[test]
     fn all_clients_log_in_and_resume() {
-        assert_eq!(burst(50, 1).agrees, Some(true));
-        assert_eq!(mass_resume(20, 1).agrees, Some(true));
-        assert_eq!(dispatch(2).agrees, Some(true));
+        assert_eq!(burst(50, 1).results_agree, Some(true));
+        assert_eq!(mass_resume(20, 1).results_agree, Some(true));
+        assert_eq!(dispatch(2).results_agree, Some(true));
         assert!(!size().has_failed());
     }
 }

@@ -106,8 +106,8 @@ pub(super) struct Serve {
     ///
     /// Everyone who can open the page may do so. A run with such actions cannot be
     /// reproduced from its scenario and seed.
-    #[arg(long, requires = "inspect")]
-    inspect_cues: bool,
+    #[arg(long, alias = "inspect-cues", requires = "inspect")]
+    inspect_actions: bool,
     /// Address of Prometheus metrics, /healthz and /readyz [default: off]
     ///
     /// They need no token: keep the address private.
@@ -137,9 +137,9 @@ pub(super) struct Serve {
     /// Threads of the simulation [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// For tests: publish the server's state here, for `throng client --truth`
-    #[arg(long, value_name = "ADDR:PORT")]
-    truth: Option<SocketAddr>,
+    /// For tests: publish the server's state here, for `throng client --mirror-check`
+    #[arg(long, alias = "truth", value_name = "ADDR:PORT")]
+    mirror_check: Option<SocketAddr>,
     /// Print one JSON object at the end instead of text
     #[arg(long)]
     json: bool,
@@ -217,7 +217,10 @@ impl Serve {
         let world = playing.server().world_mut();
         let mut visitors = ExternalPlayers::new(world)?;
         let listening = self.listen(world, addresses, key, visitors.spec.speed_m_s)?;
-        let truth = self.truth.map(MirrorCheckServer::listen).transpose()?;
+        let truth = self
+            .mirror_check
+            .map(MirrorCheckServer::listen)
+            .transpose()?;
         let looks = open_inspector(world, looked_at.clone())
             .map_err(|error| CliError::new(error.to_string()))?;
         listen_for_interrupt();
@@ -395,7 +398,7 @@ impl Serve {
             page: self.inspect,
             token,
             action_presets: self
-                .inspect_cues
+                .inspect_actions
                 .then(|| page_actions::action_presets(loaded)),
             pace: None,
         })

@@ -30,11 +30,11 @@ pub(super) fn selected_json(
 ) -> String {
     let found = find_object(world, scene, id).map(|(entity, of)| {
         let mut told = object_json(world, entity, of, other);
-        told["waits"] = waits.party_json(world, entity, tick);
+        told["wait_reason"] = waits.party_json(world, entity, tick);
         told
     });
     let mut told = found.unwrap_or_else(|| json!({ "gone": true }));
-    told["type"] = "picked".into();
+    told["type"] = "selected".into();
     told["scene"] = scene.0.into();
     told["id"] = id.into();
     told.to_string()

@@ -54,7 +54,7 @@ pub(super) fn hello_json(
         "scenes": scenes_json(world),
         "ticks": known.map(tick_json).collect::<Vec<_>>(),
         "slow": slow.map(slow_tick_json).collect::<Vec<_>>(),
-        "cues": proposals,
+        "actions": proposals,
         "pace": pace,
         "walk_port": walk_port,
     });

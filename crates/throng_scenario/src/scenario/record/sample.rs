@@ -67,7 +67,7 @@ pub const SAMPLE_COLUMNS: [SampleColumn; COLUMNS] = [
     time("send_ms"),
     gauge("objects"),
     gauge("clients"),
-    gauge("players_in_line"),
+    gauge("login_queue"),
     gauge("links"),
     gauge("messages_waiting"),
     gauge("paths_waiting"),
@@ -90,8 +90,8 @@ pub const SAMPLE_COLUMNS: [SampleColumn; COLUMNS] = [
     count("despawn_bytes"),
     count("delta_bytes"),
     count("move_bytes"),
-    count("remote_bytes"),
-    count("announce_bytes"),
+    count("unseen_update_bytes"),
+    count("announcement_bytes"),
     count("cues_run"),
 ];
 

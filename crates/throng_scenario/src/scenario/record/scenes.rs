@@ -38,7 +38,8 @@ pub struct SceneRecord {
     /// Its height, metres.
     pub height_m: f32,
     /// Number of samples of the crowd.
-    pub looks: u64,
+    #[serde(alias = "looks")]
+    pub samples: u64,
     /// Cells of the heat map in a row.
     pub columns: u32,
     /// Rows of the heat map.
@@ -167,7 +168,7 @@ impl WatchedScene {
                 scene: scene.name().to_owned(),
                 width_m: size.x,
                 height_m: size.y,
-                looks: 0,
+                samples: 0,
                 columns,
                 rows,
                 heat: vec![0; (columns * rows) as usize],
@@ -186,7 +187,7 @@ impl WatchedScene {
             height_m,
             ..
         } = self.record;
-        self.record.looks += 1;
+        self.record.samples += 1;
         for (_, entity) in objects.iter() {
             let Some(Position(at)) = world.get::<Position>(entity) else {
                 continue;
