@@ -95,7 +95,7 @@ fn unknown_or_mistyped_parameter_is_reported() {
     // The place is that of the name in the file.
     let found = run_throng(&["check", &base, "--set", "players=9999999"]);
     assert!(
-        found.err.contains(&format!("--> {base}:4:62\n")),
+        found.err.contains(&format!("--> {base}:4:64\n")),
         "{}",
         found.err
     );
@@ -204,7 +204,7 @@ fn errors_in_an_included_file_point_into_that_file() {
     let (folder, base) = base();
     let first = "Scenario(crowds: [Crowd(tag: \"a\"), Crowd(tag: \"b\",\n kind: \"wlof\")])";
     let first = folder.write("parts/first.ron", first);
-    let broken = folder.write("parts/broken.ron", "Scenario(\n cats: [])");
+    let broken = folder.write("parts/broken.ron", "Scenario(\n crwods: [])");
     for (includes, own, place, told) in [
         (
             "\"parts/base.ron\", \"parts/first.ron\"",
@@ -215,13 +215,13 @@ fn errors_in_an_included_file_point_into_that_file() {
         (
             "\"parts/base.ron\"",
             "crowds: [Crowd(kind: \"wlof\")]",
-            "WHOLE:2:21".into(),
+            "WHOLE:2:23".into(),
             "unknown kind `wlof`",
         ),
         (
             "\"parts/base.ron\"",
             "parameters: {\"players\": 2000000}",
-            format!("{base}:4:62"),
+            format!("{base}:4:64"),
             "found 2000000",
         ),
         (

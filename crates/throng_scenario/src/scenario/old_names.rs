@@ -86,13 +86,7 @@ const RENAMED: &[RenamedType] = &[
         name: "NetworkConditions",
         noun: TYPE,
         within: &["network"],
-        names: NETWORK_NAMES,
-    },
-    RenamedType {
-        name: "NetworkConditions",
-        noun: TYPE,
-        within: &["run"],
-        names: NETWORK_NAMES,
+        names: &[("LineSpec", "NetworkConditions")],
     },
     RenamedType {
         name: "AoiSettings",
@@ -245,8 +239,6 @@ const CROWD_NAMES: &[(&str, &str)] = &[
     ("inputs", "sends_inputs"),
     ("admission", "admission_class"),
 ];
-
-const NETWORK_NAMES: &[(&str, &str)] = &[("LineSpec", "NetworkConditions")];
 
 const MODE_NAMES: &[(&str, &str)] = &[
     ("open_after_s", "limits_off_after_s"),
@@ -425,7 +417,7 @@ Scenario(name: "idle_s_max: LoseLink",
         matchmaking: (modes: [Groups(name: "a", open_after_s: 9), Rooms(rematch_after_s: 1)])),
     scenes: [Scene(name: "a", sight: Directed)],
     cast: [Crowd(tag: "Conserved", kind: "player", admission: Anybody)],
-    script: [At(t_s: 1, run: LoseLink(tag: "Conserved")), At(t_s: 1, run: Spawn(kind: "player", clients: 1)), At(t_s: 2, run: SetLine(LineSpec(loss: 0.1, share: 1)))],
+    script: [At(t_s: 1, run: LoseLink(tag: "Conserved")), At(t_s: 1, run: Spawn(kind: "player", clients: 1)), At(t_s: 2, run: SetLine(loss: 0.1, share: 1))], line: LineSpec(share: 0),
     expect: [Conserved, After(t_s: 2, expect: NobodyOnBlocked), ViewsWithinCap],
 )"#;
         let expected = [
@@ -442,6 +434,7 @@ Scenario(name: "idle_s_max: LoseLink",
             "t.ron:9: LoseLink: action `LoseLink` is now `Disconnect`",
             "t.ron:9: clients: field `clients` is now `client_share`",
             "t.ron:9: SetLine: action `SetLine` is now `SetNetwork`",
+            "t.ron:9: line: field `line` is now `network`",
             "t.ron:9: LineSpec: type `LineSpec` is now `NetworkConditions`",
             "t.ron:10: Conserved: expectation `Conserved` is now `TicketsConserved`",
             "t.ron:10: NobodyOnBlocked: expectation `NobodyOnBlocked` is now `NoObjectOnBlockedTile`",

@@ -398,7 +398,7 @@ Scenario(
         );
         check(
             "Scenario(crowds: [Crwod(count: 1)])",
-            "1:17: expected `Crowd(`, found `Crwod`",
+            "1:19: expected `Crowd(`, found `Crwod`",
             "Crwod",
         );
         check(
@@ -418,27 +418,27 @@ Scenario(
     fn wrong_values_are_underlined_and_named_with_their_field() {
         check(
             "Scenario(crowds: [Crowd(count: -5)])",
-            "1:30: expected 0 or more for `count`, found `-5`",
+            "1:32: expected 0 or more for `count`, found `-5`",
             "-5",
         );
         check(
             "Scenario(crowds: [Crowd(count: \"five\")])",
-            "1:30: expected a whole number for `count`, found `\"five\"`",
+            "1:32: expected a whole number for `count`, found `\"five\"`",
             "\"five\"",
         );
         check(
             "Scenario(crowds: [Crowd(count: 1.5)])",
-            "1:30: expected a whole number for `count`, found `1.5`",
+            "1:32: expected a whole number for `count`, found `1.5`",
             "1.5",
         );
         check(
             "Scenario(crowds: [Crowd(count: five)])",
-            "1:30: expected a whole number for `count`, found `five`",
+            "1:32: expected a whole number for `count`, found `five`",
             "five",
         );
         check(
             "Scenario(crowds: [Crowd(count: 5000000000)])",
-            "1:30: `5000000000` is out of range for `count`",
+            "1:32: `5000000000` is out of range for `count`",
             "5000000000",
         );
         check(
@@ -453,12 +453,12 @@ Scenario(
         );
         check(
             "Scenario(crowds: (Crowd()))",
-            "1:16: expected `[` for `crowds`, found `(`",
+            "1:18: expected `[` for `crowds`, found `(`",
             "(",
         );
         check(
             "Scenario(crowds: [Crowd(at: Point(center_m: 4))])",
-            "1:43: expected `(x, y)` for `center_m`, found `4`",
+            "1:45: expected `(x, y)` for `center_m`, found `4`",
             "4",
         );
         check(
@@ -506,7 +506,7 @@ Scenario(
         );
         check(
             "Scenario(crowds: [Crowd(count: 1",
-            "1:17: expected a closing bracket for `Crowd`, found the end of the file",
+            "1:19: expected a closing bracket for `Crowd`, found the end of the file",
             "Crowd",
         );
         check(

@@ -265,19 +265,19 @@ mod tests {
     fn queueing_crowd_has_players_and_one_queue() {
         assert_eq!(
             with_queue("crowd_tag: \"plyers\""),
-            "queues[0].crowd: unknown tag `plyers`, did you mean `players`?"
+            "queues[0].crowd_tag: unknown tag `plyers`, did you mean `players`?"
         );
         assert_eq!(
             with_queue("crowd_tag: \"wolves\""),
-            "queues[0].crowd: expected a crowd of players, but `wolves` has none"
+            "queues[0].crowd_tag: expected a crowd of players, but `wolves` has none"
         );
         assert_eq!(
             with_queue("crowd_tag: \"players\", settings: Groups(group_size: 2)"),
-            "queues[0].crowd: expected a crowd of parties of at most 2 in this mode, found `players` with parties of 3"
+            "queues[0].crowd_tag: expected a crowd of parties of at most 2 in this mode, found `players` with parties of 3"
         );
         assert_eq!(
             with_queue("crowd_tag: \"players\""),
-            "queues[1].crowd: expected one queue per crowd, found `players` in two"
+            "queues[1].crowd_tag: expected one queue per crowd, found `players` in two"
         );
     }
 }

@@ -347,7 +347,7 @@ mod tests {
             ),
             (
                 "network: (delay_ms: 5)".to_owned(),
-                "line: expected a `share`",
+                "network: expected a `share`",
             ),
             (
                 "expect: [MatchesAtLeast(1)]".to_owned(),
