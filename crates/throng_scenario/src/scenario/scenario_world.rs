@@ -559,6 +559,7 @@ fn crowd_spec(
         sends_inputs: crowd.inputs,
         admission: crowd.admission,
         caps,
+        view_range_m: crowd.view_range_m,
         ..CrowdSpec::new(
             crowd.tag.clone(),
             kind_id(world, &crowd.kind),

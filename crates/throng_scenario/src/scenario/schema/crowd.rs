@@ -45,6 +45,9 @@ pub struct ScenarioCrowd {
     /// The admission class of its players in the login queue: `Standard`, `Party`, `Preferred` or `Staff`. A player with a party member
     /// inside is in class `Party` automatically.
     pub admission: AdmissionClass,
+    /// The range at which its players see, metres, in place of the cells around them; only for kinds of class `Player`. The cells when
+    /// absent.
+    pub view_range_m: Option<f32>,
 }
 
 impl Default for ScenarioCrowd {
@@ -66,6 +69,7 @@ impl Default for ScenarioCrowd {
             churn_per_s: 0.0,
             inputs: false,
             admission: AdmissionClass::Standard,
+            view_range_m: None,
         }
     }
 }

@@ -83,6 +83,7 @@ fn player_only_fields(place: &ValuePath, crowd: &ScenarioCrowd) -> Vec<Validatio
         ("party_size", crowd.party_size > 1),
         ("inputs", crowd.inputs),
         ("admission", crowd.admission != AdmissionClass::default()),
+        ("view_range_m", crowd.view_range_m.is_some()),
     ];
     let said = said.into_iter().filter(|(_, is_said)| *is_said);
     said.map(|(field, _)| {
