@@ -15,7 +15,7 @@ use throng::prelude::*;
 /// The first word of a tag holds quests, one bit each; an object without quests is seen by all.
 const RULES: ViewRules = ViewRules {
     allows: Some(|viewer, target| target.tag[0] == 0 || viewer.tag[0] & target.tag[0] != 0),
-    class: None,
+    ..ViewRules::NONE
 };
 
 /// The objects that a viewer sees. In a system, `Views` would be a parameter.

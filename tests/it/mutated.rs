@@ -31,7 +31,7 @@ const EVERYTHING: &str = r#"Scenario(
     ],
     crowds: [
         Crowd(tag: "p", kind: "player", count: 12, scene: "a", at: Rect(min_m: (1, 1), max_m: (40, 40)), team: 1, guild: 2,
-            party_size: 3, sends_inputs: true, admission_class: Preferred, behaviour: Wander(radius_m: 10), speed_m_s: 3, attributes_per_s: 5, client_share: 0.5, messages_per_s: 10, churn_per_s: 5),
+            party_size: 3, sends_inputs: true, admission_class: Preferred, behaviour: Wander(radius_m: 10), speed_m_s: 3, attributes_per_s: 5, client_share: 0.5, messages_per_s: 10, churn_per_s: 5, view_range_m: 60),
         Crowd(tag: "n", count: 4, at: Ring(center_m: (20, 20), radius_m: 5, width_m: 3), behaviour: Chase(kind: "player", sight_m: 20)),
         Crowd(tag: "w", kind: "wolf", count: 3, at: Point(center_m: (3, 4)), behaviour: Flee(kind: "player", sight_m: 9)),
         Crowd(tag: "g", count: 2, behaviour: Patrol(points: [(1, 1), (9, 9)])),

@@ -66,6 +66,9 @@ fn check_object(
     if views.caps(id.0) != viewer.map(|viewer| viewer.caps) {
         return fault("cap");
     }
+    if views.radius(id.0) != viewer.and_then(Viewer::valid_range_m) {
+        return fault("range");
+    }
     let lives = |at: u32, tie: Option<ObjectRef>| match tie {
         Some(tie) if tie.scene == object.scene() => {
             let known = objects.resolve(tie.id, tie.generation);

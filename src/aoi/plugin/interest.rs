@@ -221,11 +221,13 @@ pub(super) fn update_views(
     let mut by_size: Vec<_> = scenes.iter_mut().map(Mut::into_inner).collect();
     by_size.sort_unstable_by_key(|interest| Reverse(interest.views.link_count()));
     let sweeps_max = overload.deferrable_budget_u32(settings.full_scans_per_tick_max);
+    let exact_scans_max = overload.deferrable_budget_u32(settings.exact_scans_per_tick_max);
     let sight_tests_max = overload.deferrable_budget_u32(settings.scans_per_tick_max);
     workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
         clear_and_shrink(events);
         views.set_rerank_ticks(settings.rerank_ticks);
         views.set_full_scans_max(sweeps_max);
+        views.set_exact_scans_max(exact_scans_max);
         views.update_with(*workers, sight_tests_max, events);
     });
     (stats.links, stats.queued) = (0, 0);

@@ -11,7 +11,7 @@ use super::components::{ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Vi
 use super::exceptions::{ExceptedBy, ViewExceptions};
 use super::interest::SceneInterest;
 use super::settings::AoiStats;
-use crate::aoi::{RemovalReason, ViewException, ViewProfile, ViewTraits};
+use crate::aoi::{RemovalReason, SceneViews, ViewException, ViewProfile, ViewTraits};
 use crate::world::{
     AffiliationChanged, GuildId, Object, ObjectCategory, ObjectChangedScene, ObjectDespawned,
     ObjectId, ObjectKinds, ObjectRef, ObjectSpawned, ObjectTeleported, PartyId, Position,
@@ -119,6 +119,7 @@ pub(super) fn insert_spawned(
     mut came: MessageReader<ObjectSpawned>,
     profiles: Profiles,
     mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+    mut stats: ResMut<AoiStats>,
 ) {
     for spawned in came.read() {
         let Ok(profiled) = profiles.objects.get(spawned.entity) else {
@@ -146,6 +147,8 @@ pub(super) fn insert_spawned(
         let caps = profiled.2.map(|viewer| viewer.caps);
         match interest.views.insert(id, profiled.1.0, profile, caps) {
             Ok(()) => {
+                let (views, named) = (&mut interest.views, (spawned.entity, id));
+                set_range(views, named, profiled.2, &mut stats);
                 let bearers = &mut interest.entities;
                 bearers.set(object.id(), spawned.entity, object.generation());
             }
@@ -157,6 +160,30 @@ pub(super) fn insert_spawned(
             ),
         }
     }
+}
+
+/// Applies the range of a viewer; one that is invalid is counted, and the first is named in a warning.
+fn set_range(
+    views: &mut SceneViews,
+    (entity, id): (Entity, u32),
+    viewer: Option<&Viewer>,
+    stats: &mut AoiStats,
+) {
+    let range_m = viewer.and_then(|viewer| viewer.range_m);
+    let Err(error) = views.set_radius(id, range_m) else {
+        return;
+    };
+    if stats.invalid_ranges == 0 {
+        warn!(
+            %entity,
+            object = id,
+            %error,
+            "range of a viewer ignored: it sees the cells around it (first case; `AoiStats::invalid_ranges` counts all)"
+        );
+    }
+    stats.invalid_ranges += 1;
+    // The error has the range that is refused; without one, there is nothing to refuse.
+    let _ = views.set_radius(id, None);
 }
 
 /// Applies teleports.
@@ -184,6 +211,7 @@ pub(super) fn update_traits(
     altered: Query<Entity, Or<(Changed<Viewer>, Changed<Viewable>)>>,
     profiles: Profiles,
     mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+    mut stats: ResMut<AoiStats>,
 ) {
     let changed = affiliations.read().map(|message| message.entity);
     for entity in changed
@@ -205,6 +233,7 @@ pub(super) fn update_traits(
         if interest.views.caps(id) != caps {
             interest.views.set_caps(id, caps);
         }
+        set_range(&mut interest.views, (entity, id), profiled.2, &mut stats);
     }
 }
 
@@ -218,6 +247,7 @@ pub(super) fn update_rules(
         if let Ok((mut interest, rules)) = scenes.get_mut(entity) {
             let rules = rules.copied().unwrap_or_default();
             interest.views.set_rules(rules.allows, rules.class);
+            interest.views.set_distance_rules(rules.by_distance);
         }
     }
 }

@@ -56,6 +56,8 @@ pub struct CrowdSpec {
     pub admission_class: AdmissionClass,
     /// View caps of its players.
     pub caps: ViewCaps,
+    /// The range at which its players see, in metres; `None` for the cells around them.
+    pub view_range_m: Option<f32>,
 }
 
 impl CrowdSpec {
@@ -90,6 +92,7 @@ impl CrowdSpec {
                 npcs: 50,
                 things: 50,
             },
+            view_range_m: None,
         }
     }
 }
@@ -175,6 +178,9 @@ impl CrowdSpec {
             self.churn_per_s,
         ] {
             hasher.write_f32(float);
+        }
+        if let Some(range_m) = self.view_range_m {
+            hasher.write_f32(range_m);
         }
         self.at.hash(hasher);
         self.behaviour.hash(hasher);

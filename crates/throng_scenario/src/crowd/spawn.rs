@@ -172,7 +172,10 @@ pub fn spawn_individual(
     custom_attributes::insert_default_values(world, entity);
     let mut individual = world.entity_mut(entity);
     if class == Some(ObjectCategory::Player) {
-        individual.insert(Viewer::new(spec.caps));
+        individual.insert(Viewer {
+            range_m: spec.view_range_m,
+            ..Viewer::new(spec.caps)
+        });
     }
     if let Some(team) = spec.team {
         individual.insert(team);

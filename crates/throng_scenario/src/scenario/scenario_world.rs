@@ -559,6 +559,7 @@ fn crowd_spec(
         sends_inputs: crowd.sends_inputs,
         admission_class: crowd.admission_class,
         caps,
+        view_range_m: crowd.view_range_m,
         ..CrowdSpec::new(
             crowd.tag.clone(),
             kind_id(world, &crowd.kind),

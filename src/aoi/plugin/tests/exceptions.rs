@@ -9,7 +9,7 @@ use crate::sim::logged_warnings;
 /// No pair is allowed, so that only exceptions show an object.
 const NOBODY: ViewRules = ViewRules {
     allows: Some(|_, _| false),
-    class: None,
+    ..ViewRules::NONE
 };
 
 fn sees(app: &App, viewer: Entity, target: Entity) -> bool {

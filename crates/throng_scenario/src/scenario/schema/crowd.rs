@@ -48,6 +48,9 @@ pub struct ScenarioCrowd {
     /// inside is in class `Party` automatically.
     #[serde(alias = "admission")]
     pub admission_class: AdmissionClass,
+    /// The range at which its players see, metres, in place of the cells around them; only for kinds of class `Player`. The cells when
+    /// absent.
+    pub view_range_m: Option<f32>,
 }
 
 impl Default for ScenarioCrowd {
@@ -69,6 +72,7 @@ impl Default for ScenarioCrowd {
             churn_per_s: 0.0,
             sends_inputs: false,
             admission_class: AdmissionClass::Standard,
+            view_range_m: None,
         }
     }
 }

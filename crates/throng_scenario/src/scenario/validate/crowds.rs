@@ -7,8 +7,8 @@ use glam::Vec2;
 use super::areas::check_area;
 use super::bounds::{check_at_most, check_known, check_range};
 use super::limits::{
-    CROWD_RATE_MAX, CROWDS_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX, PARTY_SIZE_MAX,
-    SPEED_M_S_MAX,
+    CROWD_RATE_MAX, CROWDS_MAX, METRES_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX,
+    PARTY_SIZE_MAX, SPEED_M_S_MAX,
 };
 use super::names::Names;
 use super::problems::ValidationErrors;
@@ -134,6 +134,10 @@ fn crowd_problems(
         ("churn_per_s", crowd.churn_per_s, CROWD_RATE_MAX),
     ] {
         problems.check(check_range(&place.field(field), found, 0.0..=limit));
+    }
+    if let Some(range_m) = crowd.view_range_m {
+        let field = place.field("view_range_m");
+        problems.check(check_range(&field, range_m, 0.0..=METRES_MAX));
     }
 }
 

@@ -316,6 +316,7 @@ mod tests {
             ("client_share: 1.1", "client_share"),
             ("messages_per_s: NaN", "messages_per_s"),
             ("churn_per_s: -1", "churn_per_s"),
+            ("view_range_m: -1", "view_range_m"),
             ("at: Share((0, 0), (0.5, 1.5))", "at[1][1]"),
             ("at: Share((0.6, 0), (0.5, 1))", "at[1]"),
             ("at: Rect(min_m: (5, 5), max_m: (6, 4))", "at.max_m"),

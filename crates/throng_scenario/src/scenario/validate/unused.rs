@@ -86,6 +86,7 @@ fn player_only_fields(place: &ValuePath, crowd: &ScenarioCrowd) -> Vec<Validatio
             "admission_class",
             crowd.admission_class != AdmissionClass::default(),
         ),
+        ("view_range_m", crowd.view_range_m.is_some()),
     ];
     let said = said.into_iter().filter(|(_, is_said)| *is_said);
     said.map(|(field, _)| {
