@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 use throng::prelude::*;
-use throng::world::{SceneObjects, Scenes};
+use throng::world::{SceneIds, Scenes};
 use throng_scenario::crowd::{attribute, members, set_attribute_of};
 use throng_scenario::{
     BehaviourAppExt, BehaviourSite, CueParameters, EXTERNAL_ACTION_BYTES_MAX, EXTERNAL_ACTIONS_MAX,
@@ -289,7 +289,7 @@ fn crowds_and_cues_apply_to_every_copy_of_a_scene() {
         .resource::<Scenes>()
         .iter()
         .map(|(_, scene)| {
-            let objects = world.get::<SceneObjects>(scene).expect("it has some").len();
+            let objects = world.get::<SceneIds>(scene).expect("it has some").len();
             (
                 world
                     .get::<SimScene>(scene)

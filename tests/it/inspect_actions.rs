@@ -39,7 +39,7 @@ fn page_gets_wait_reasons_on_request_only() {
         .unwrap()
         .scene_entity();
     let at = Position(glam::vec2(5.0, 5.0));
-    let body = (Player, PlayerId(107), Object::in_scene(of), at);
+    let body = (Player, PlayerId(107), InScene(of), at);
     let body = world.spawn(body).id();
     server.step(1);
     let mut page = PageClient::open(address, "", None).unwrap();
@@ -94,7 +94,7 @@ fn page_gets_heatmaps_and_the_state_hash_is_unchanged() {
         let goal = glam::vec2(99.5, 90.0);
         let at = Position(glam::vec2(3.0, 3.0));
         let walker = (Npc, Viewer::default(), Walker, PathRequest::to(goal));
-        world.spawn((walker, Object::in_scene(of), at));
+        world.spawn((walker, InScene(of), at));
     };
     let mut page = PageClient::open(address, "", None).unwrap();
     page.receive_section(&mut looked_at, "hello");

@@ -59,7 +59,7 @@ fn inspected_server_with(objects: u32, token: Option<&str>) -> (Server, SocketAd
             10.0 + (nth % 80) as f32,
             90.0 - (nth % 70) as f32,
         ));
-        world.spawn((Npc, Object::in_scene(scene), at, TeamId(nth * 100)));
+        world.spawn((Npc, InScene(scene), at, TeamId(nth * 100)));
     }
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let settings = InspectSettings {

@@ -48,7 +48,7 @@ fn meadow() -> TestServer {
             };
             for &LoggedIn { client, player } in new.read() {
                 let at = Vec2::new((player.0 % 190) as f32, (player.0 / 190 % 190) as f32);
-                let place = (Object::in_scene(scene), Position(at + Vec2::splat(5.0)));
+                let place = (InScene(scene), Position(at + Vec2::splat(5.0)));
                 commands.spawn((
                     Player,
                     player,

@@ -11,8 +11,8 @@ use super::exceptions::ViewExceptions;
 use super::interest::SceneInterest;
 use crate::aoi::{ViewException, ViewInvariantError, ViewTraits};
 use crate::world::{
-    GuildId, Object, ObjectCategory, ObjectId, ObjectKinds, ObjectRef, PartyId, Position,
-    SceneObjects, TeamId,
+    GuildId, Object, ObjectCategory, ObjectId, ObjectKinds, ObjectRef, PartyId, Position, SceneIds,
+    TeamId,
 };
 
 /// Checks the views of a scene: that they contain every object with the state of its components, and no other object, and then
@@ -24,7 +24,7 @@ use crate::world::{
 pub fn validate_views(world: &World, scene: Entity) -> Result<(), ViewInvariantError> {
     let (Some(interest), Some(objects)) = (
         world.get::<SceneInterest>(scene),
-        world.get::<SceneObjects>(scene),
+        world.get::<SceneIds>(scene),
     ) else {
         return Ok(());
     };
@@ -45,7 +45,7 @@ pub fn validate_views(world: &World, scene: Entity) -> Result<(), ViewInvariantE
 fn check_object(
     world: &World,
     interest: &SceneInterest,
-    objects: &SceneObjects,
+    objects: &SceneIds,
     id: ObjectId,
     entity: Entity,
 ) -> Result<(), String> {

@@ -12,7 +12,7 @@ use super::settings::{AoiSettings, AoiStats, add_since};
 use crate::aoi::{GridError, SceneViews, ViewCounters, ViewEvent, ViewLeaveReason};
 use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::sim::{Overload, Workers};
-use crate::world::{Generation, ObjectId, ObjectRef, SceneId, SceneObjects, SceneOpened, SimScene};
+use crate::world::{Generation, ObjectId, ObjectRef, SceneId, SceneIds, SceneOpened, SimScene};
 
 /// The views of a scene; on the scene's entity from its first Locate on.
 #[derive(Component, Debug, MemoryUse)]
@@ -164,7 +164,7 @@ pub struct ViewLeft {
 pub(super) fn open_grids(
     mut opened: MessageReader<SceneOpened>,
     settings: Res<AoiSettings>,
-    scenes: Query<(&SimScene, &SceneObjects, Option<&SceneAoiSettings>)>,
+    scenes: Query<(&SimScene, &SceneIds, Option<&SceneAoiSettings>)>,
     mut commands: Commands,
 ) {
     for scene_entity in opened.read().map(|message| message.entity) {

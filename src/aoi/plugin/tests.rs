@@ -15,8 +15,8 @@ use crate::aoi::{
 };
 use crate::sim::{StateHash, state_hash};
 use crate::world::{
-    GuildId, KindId, Object, ObjectRef, Position, SceneSpec, TeamId, change_scene, close_scene,
-    open_scene, spawn_object, teleport,
+    GuildId, InScene, KindId, Object, ObjectRef, Position, SceneSpec, TeamId, change_scene,
+    close_scene, open_scene, spawn_object, teleport,
 };
 
 const PLAYER: KindId = KindId(0);

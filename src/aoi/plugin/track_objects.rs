@@ -14,8 +14,8 @@ use super::settings::AoiStats;
 use crate::aoi::{RemovalReason, SceneViews, ViewException, ViewProfile, ViewTraits};
 use crate::world::{
     AffiliationChanged, GuildId, Object, ObjectCategory, ObjectChangedScene, ObjectDespawned,
-    ObjectId, ObjectKinds, ObjectRef, ObjectSpawned, ObjectTeleported, PartyId, Position,
-    SceneObjects, SimScene, SpawnRequest, TeamId,
+    ObjectId, ObjectKinds, ObjectRef, ObjectSpawned, ObjectTeleported, PartyId, Position, SceneIds,
+    SimScene, SpawnFailed, TeamId,
 };
 
 type ProfileRow = (
@@ -39,7 +39,7 @@ pub(super) struct Profiles<'w, 's> {
 }
 
 /// The traits of an object that rules may read.
-fn traits_of(profiled: &ProfileItem, kinds: &ObjectKinds, objects: &SceneObjects) -> ViewTraits {
+fn traits_of(profiled: &ProfileItem, kinds: &ObjectKinds, objects: &SceneIds) -> ViewTraits {
     let &(object, _, viewer, viewable, team, party, guild, ties, tag) = profiled;
     // A relation to an object that is despawned or in another scene does not count. Ids begin at 1, so 0 means "none".
     let id_of = |tie: Option<ObjectRef>| {
@@ -74,7 +74,7 @@ pub(super) fn count_non_objects(
         (
             Or<(Added<Viewer>, Added<Viewable>)>,
             Without<Object>,
-            Without<SpawnRequest>,
+            Without<SpawnFailed>,
         ),
     >,
     mut stats: ResMut<AoiStats>,
@@ -84,7 +84,7 @@ pub(super) fn count_non_objects(
             warn!(
                 %entity,
                 component = if sees { "Viewer" } else { "Viewable" },
-                "entity ignored by the views: it is not an object of a scene; add `Object::in_scene(…)` and a `Position`, \
+                "entity ignored by the views: it is not an object of a scene; add `InScene(…)` and a `Position`, \
                  or use `spawn_object` (first case; `AoiStats::unplaced` counts all)"
             );
         }
@@ -118,7 +118,7 @@ pub(super) fn remove_despawned(
 pub(super) fn insert_spawned(
     mut came: MessageReader<ObjectSpawned>,
     profiles: Profiles,
-    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+    mut scenes: Query<(&mut SceneInterest, &SceneIds)>,
     mut stats: ResMut<AoiStats>,
 ) {
     for spawned in came.read() {
@@ -210,7 +210,7 @@ pub(super) fn update_traits(
     mut stopped_showing: RemovedComponents<Viewable>,
     altered: Query<Entity, Or<(Changed<Viewer>, Changed<Viewable>)>>,
     profiles: Profiles,
-    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+    mut scenes: Query<(&mut SceneInterest, &SceneIds)>,
     mut stats: ResMut<AoiStats>,
 ) {
     let changed = affiliations.read().map(|message| message.entity);

@@ -15,7 +15,7 @@ use throng::sync::Attributes;
 use throng::wire::AttributeValue;
 use throng::world::{
     GuildId, Object, ObjectCategory, ObjectId, ObjectKinds, PartyId, PlayerId, Position, SceneId,
-    SceneObjects, Scenes, TeamId, Velocity,
+    SceneIds, Scenes, TeamId, Velocity,
 };
 
 /// Maximum number of objects in a list, and of points of a path.
@@ -49,7 +49,7 @@ pub(super) fn waiting_party(world: &World, scene: SceneId, id: u32) -> Option<Ti
 /// An object of a scene, and the scene's entity.
 fn find_object(world: &World, scene: SceneId, id: u32) -> Option<(EntityRef<'_>, Entity)> {
     let of = world.get_resource::<Scenes>()?.entity(scene)?;
-    let entity = world.get::<SceneObjects>(of)?.entity(ObjectId(id))?;
+    let entity = world.get::<SceneIds>(of)?.entity(ObjectId(id))?;
     Some((world.get_entity(entity).ok()?, of))
 }
 

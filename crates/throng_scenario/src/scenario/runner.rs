@@ -265,7 +265,7 @@ impl ScenarioRun {
         let objects: u64 = world
             .resource::<Scenes>()
             .iter()
-            .filter_map(|(_, scene)| world.get::<throng::world::SceneObjects>(scene))
+            .filter_map(|(_, scene)| world.get::<throng::world::SceneIds>(scene))
             .map(|objects| u64::from(objects.len()))
             .sum();
         self.peak_objects = self.peak_objects.max(objects);

@@ -13,7 +13,7 @@ use throng::outbox::OutboxStats;
 use throng::session::{SessionStats, Sessions};
 use throng::sim::{Overload, SimSystems, TickTimings};
 use throng::sync::SyncStats;
-use throng::world::{SceneObjects, Scenes};
+use throng::world::{SceneIds, Scenes};
 
 /// The sort of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,7 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
     let objects: u64 = world
         .resource::<Scenes>()
         .iter()
-        .filter_map(|(_, scene)| world.get::<SceneObjects>(scene))
+        .filter_map(|(_, scene)| world.get::<SceneIds>(scene))
         .map(|objects| u64::from(objects.len()))
         .sum();
     let sessions = world.resource::<Sessions>();

@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use throng::map::{SceneMap, TileMap};
 use throng::movement::MaxSpeed;
-use throng::world::{
-    Object, ObjectCategory, ObjectKinds, Position, SceneObjects, Scenes, SimScene,
-};
+use throng::world::{Object, ObjectCategory, ObjectKinds, Position, SceneIds, Scenes, SimScene};
 
 /// Number of recorded scenes: the first of a run.
 const SCENES_MAX: usize = 4;
@@ -133,7 +131,7 @@ impl SceneRecorder {
             }
         }
         for (scene, ground) in &mut self.scenes {
-            if let Some(objects) = world.get::<SceneObjects>(*scene) {
+            if let Some(objects) = world.get::<SceneIds>(*scene) {
                 ground.sample(world, *scene, objects);
             }
             if let Some(map) = world.get::<SceneMap>(*scene)
@@ -179,7 +177,7 @@ impl WatchedScene {
         }
     }
 
-    fn sample(&mut self, world: &World, scene: Entity, objects: &SceneObjects) {
+    fn sample(&mut self, world: &World, scene: Entity, objects: &SceneIds) {
         let SceneRecord {
             columns,
             rows,
@@ -212,7 +210,7 @@ impl WatchedScene {
     }
 
     /// Selects objects that can walk, evenly over their ids: NPCs, or any objects if there are none.
-    fn track_more(&mut self, world: &World, objects: &SceneObjects) {
+    fn track_more(&mut self, world: &World, objects: &SceneIds) {
         let kinds = world.resource::<ObjectKinds>();
         let walkers = objects.iter().filter(|(_, entity)| {
             let is_known = self.tracked.iter().any(|one| one.entity == *entity);
