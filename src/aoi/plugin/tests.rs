@@ -527,7 +527,14 @@ fn change_world(
         12 => {
             let caps = ViewCaps::all(word as u16);
             let (sees, layers, hidden) = (word, 3, false);
-            let bundle = (Viewer { caps, sees }, Viewable { layers, hidden });
+            let bundle = (
+                Viewer { caps, sees },
+                Viewable {
+                    layers,
+                    hidden,
+                    ..Viewable::default()
+                },
+            );
             world.entity_mut(entity).insert(bundle);
         }
         _ if word == 0 => drop(world.entity_mut(scene).remove::<ViewRules>()),

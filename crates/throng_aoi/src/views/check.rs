@@ -59,13 +59,10 @@ impl SceneViews {
     /// Whether a viewer could see a target now, regardless of caps.
     #[must_use]
     pub fn could_see(&self, viewer: u32, target: u32) -> bool {
-        let (Some(a), Some(b)) = (self.object(viewer), self.object(target)) else {
+        let Some(b) = self.object(target) else {
             return false;
         };
-        viewer != target
-            && a.viewer
-            && b.viewable
-            && self.shared.allows(a, b)
+        self.allows(viewer, target)
             && self.shared.grid.in_range(
                 usize::from(b.layer),
                 self.shared.grid.cell(viewer),

@@ -66,8 +66,8 @@ const GROUPS: [CounterGroup; 18] = [
     ),
     (
         "sync.",
-        "attributes_dirty attributes_clamped deltas snapshots despawns moves remotes announces postponed bases packets bytes",
-        "links bytes_per_client_s",
+        "attributes_dirty attributes_clamped deltas snapshots despawns moves remotes announces postponed kept_evicted bases packets bytes",
+        "links kept bytes_per_client_s",
     ),
     (
         "sync.message_bytes.",
