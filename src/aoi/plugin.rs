@@ -24,6 +24,7 @@ mod components;
 mod entities;
 mod exceptions;
 mod interest;
+mod keep_flags;
 mod messages;
 mod settings;
 #[cfg(test)]

@@ -208,6 +208,15 @@ pub struct Viewable {
     pub layers: u32,
     /// No viewer sees it.
     pub hidden: bool,
+    /// Clients keep it once they have received it: for static things such as buildings. When it goes out of range, or loses its place in a
+    /// full view, it stays at the client, and the client still receives its changes. It is despawned there when it is destroyed or goes to
+    /// another scene; when the client may not see it any more at any distance (hidden, layers, exceptions, rules); when this is set to
+    /// `false` while it is out of view; when the client changes its scene or controlled object; and when the client keeps more than
+    /// [`kept_objects_max`](crate::sync::SyncSettings::kept_objects_max) objects out of view: then those that left the view first. Views
+    /// and their events are the same with and without it.
+    ///
+    /// Cost: an object that is kept out of view costs a client as much as one in view.
+    pub keep: bool,
 }
 
 impl Default for Viewable {
@@ -215,12 +224,14 @@ impl Default for Viewable {
         Self {
             layers: 1,
             hidden: false,
+            keep: false,
         }
     }
 }
 
 impl StateHashed for Viewable {
     fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.layers) << 1 | u64::from(self.hidden));
+        let flags = u64::from(self.keep) << 33 | u64::from(self.hidden);
+        hasher.write_u64(u64::from(self.layers) << 1 | flags);
     }
 }

@@ -542,7 +542,12 @@ fn change_world(
                 sees,
                 range_m,
             };
-            let bundle = (viewer, Viewable { layers, hidden });
+            let viewable = Viewable {
+                layers,
+                hidden,
+                ..Viewable::default()
+            };
+            let bundle = (viewer, viewable);
             world.entity_mut(entity).insert(bundle);
         }
         _ if word == 0 => drop(world.entity_mut(scene).remove::<ViewRules>()),

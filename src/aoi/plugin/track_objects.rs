@@ -111,6 +111,7 @@ pub(super) fn remove_despawned(
             RemovalReason::Despawn
         };
         interest.views.remove(object.id().0, removal);
+        interest.keep_flags.set(object.id().0, false);
     }
 }
 
@@ -151,6 +152,8 @@ pub(super) fn insert_spawned(
                 set_range(views, named, profiled.2, &mut stats);
                 let bearers = &mut interest.entities;
                 bearers.set(object.id(), spawned.entity, object.generation());
+                let keep = profiled.3.is_some_and(|viewable| viewable.keep);
+                interest.keep_flags.set(id, keep);
             }
             Err(error) => error!(
                 scene = object.scene().0,
@@ -229,6 +232,8 @@ pub(super) fn update_traits(
         let id = profiled.0.id().0;
         let traits = traits_of(&profiled, &profiles.kinds, objects);
         interest.views.set_traits(id, traits);
+        let keep = profiled.3.is_some_and(|viewable| viewable.keep);
+        interest.keep_flags.set(id, keep);
         let caps = profiled.2.map(|viewer| viewer.caps);
         if interest.views.caps(id) != caps {
             interest.views.set_caps(id, caps);

@@ -93,11 +93,12 @@ pub(super) fn write_client_updates(
     let last = outbox.batch_mut().part(workers.len());
     close_clients(closing, (clients, gone), last, &hello);
     swap_parts(workers, outbox.batch_mut());
-    (stats.links, stats.pending_snapshots) = (0, 0);
+    (stats.links, stats.kept, stats.pending_snapshots) = (0, 0, 0);
     for worker in workers {
         stats.sent.add(std::mem::take(&mut worker.sent));
-        let [links, waiting] = std::mem::take(&mut worker.counts);
+        let [links, kept, waiting] = std::mem::take(&mut worker.counts);
         stats.links += links;
+        stats.kept += kept;
         stats.pending_snapshots += waiting;
         behind.write_batch(
             worker
@@ -264,7 +265,8 @@ fn write_update(
         worker.slow_consumers.push(state.client);
     }
     worker.counts[0] += state.objects.len() as u64;
-    worker.counts[1] += state.pending.len() as u64;
+    worker.counts[1] += state.kept_ids().len() as u64;
+    worker.counts[2] += state.pending.len() as u64;
 }
 
 /// The update of a client that controls an object; `None` if it does not.

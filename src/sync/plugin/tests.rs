@@ -3,6 +3,7 @@
 mod announcements;
 mod audiences;
 mod client_objects;
+mod kept;
 mod lost_control;
 mod random_changes;
 mod removals;

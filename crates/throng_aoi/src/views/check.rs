@@ -60,7 +60,7 @@ impl SceneViews {
     /// Whether a viewer could see a target now, regardless of caps.
     #[must_use]
     pub fn could_see(&self, viewer: u32, target: u32) -> bool {
-        let (Some(a), Some(b)) = (self.object(viewer), self.object(target)) else {
+        let Some(b) = self.object(target) else {
             return false;
         };
         let in_range = match self.exact.get(viewer).and_then(|viewer| viewer.radius_m) {
@@ -76,12 +76,10 @@ impl SceneViews {
                 self.shared.grid.cell(target),
             ),
         };
-        viewer != target
-            && a.viewer
-            && b.viewable
-            && self.shared.allows(a, b)
+        let is_exact = self.object(viewer).is_some_and(|viewer| viewer.exact);
+        self.allows(viewer, target)
             && in_range
-            && (!a.exact || self.is_allowed_by_distance(viewer, target))
+            && (!is_exact || self.is_allowed_by_distance(viewer, target))
     }
 
     fn validate_location(&self, id: u32, object: &TrackedObject) -> Result<(), ViewInvariantError> {

@@ -190,6 +190,22 @@ impl SceneViews {
         bit.is_some_and(|(word, place)| viewers.rows.has(row, word, place))
     }
 
+    /// Whether hiding, exceptions, layers and rules let a viewer see a target, at whatever distance and regardless of caps. O(1), plus a
+    /// call of the rules.
+    #[must_use]
+    pub fn allows(&self, viewer: u32, target: u32) -> bool {
+        let (Some(a), Some(b)) = (self.object(viewer), self.object(target)) else {
+            return false;
+        };
+        viewer != target && a.viewer && b.viewable && self.shared.allows(a, b)
+    }
+
+    /// The objects that the next update handles, ascending: those that were inserted, changed their cell, or whose traits, exceptions, caps
+    /// or rules changed. O(objects / 64).
+    pub fn changed(&self) -> impl Iterator<Item = u32> + '_ {
+        self.changed.ones().map(|id| id as u32)
+    }
+
     /// The number of targets of a viewer in the list of a category, without those outside caps.
     #[must_use]
     pub fn list_len(&self, viewer: u32, class: ObjectCategory) -> usize {

@@ -42,6 +42,8 @@ pub struct CrowdSpec {
     pub behaviour: Behaviour,
     /// Walking speed, in metres per second.
     pub speed_m_s: f32,
+    /// Whether clients keep its individuals once they have received them: [`Viewable::keep`](throng::aoi::Viewable::keep).
+    pub keep: bool,
     /// Attribute changes of each individual, per second.
     pub attributes_per_s: f32,
     /// The share of its players that receive packets and hold a mirror.
@@ -81,6 +83,7 @@ impl CrowdSpec {
             party_size: 0,
             behaviour: Idle.into(),
             speed_m_s: 1.5,
+            keep: false,
             attributes_per_s: 0.0,
             client_share: 0.0,
             messages_per_s: 10.0,
@@ -163,7 +166,9 @@ impl CrowdSpec {
             team.map_or(u64::MAX, u64::from),
             guild.map_or(u64::MAX, u64::from),
             u64::from(self.party_size),
-            (self.admission_class as u64) << 1 | u64::from(self.sends_inputs),
+            u64::from(self.keep) << 8
+                | (self.admission_class as u64) << 1
+                | u64::from(self.sends_inputs),
             u64::from(self.caps.players),
             u64::from(self.caps.npcs),
             u64::from(self.caps.things),

@@ -156,8 +156,12 @@ pub fn spawn_individual(
         goal_count: 0,
         is_resting: false,
     };
+    let viewable = Viewable {
+        keep: spec.keep,
+        ..Viewable::default()
+    };
     let body = (
-        Viewable::default(),
+        viewable,
         MaxSpeed(spec.speed_m_s),
         NavPath::default(),
         attributes::fresh(),

@@ -66,8 +66,8 @@ const GROUPS: [CounterGroup; 18] = [
     ),
     (
         "sync.",
-        "attributes_dirty attributes_clamped deltas snapshots despawns moves unseen_updates announcements postponed motions_encoded packets bytes",
-        "client_objects bytes_per_client_s",
+        "attributes_dirty attributes_clamped deltas snapshots despawns moves unseen_updates announcements postponed kept_evicted motions_encoded packets bytes",
+        "client_objects kept bytes_per_client_s",
     ),
     (
         "sync.message_bytes.",

@@ -245,6 +245,10 @@ pub struct SyncSummary {
     pub postponed: u64,
     /// Pairs of a client and an object that it knows, at the end.
     pub client_objects: u64,
+    /// How many of these objects are out of the client's view, and kept.
+    pub kept: u64,
+    /// Kept objects that were despawned at a client because it kept too many.
+    pub kept_evicted: u64,
     /// Motions encoded for all clients together: new ones, and repetitions.
     pub motions_encoded: u64,
     pub packets: u64,
@@ -555,6 +559,7 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> SyncSummary {
         attributes_clamped,
         sent,
         links,
+        kept,
         motions_encoded,
         ..
     } = *world.resource::<SyncStats>();
@@ -570,6 +575,8 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> SyncSummary {
         announcements: sent.announcements.messages,
         postponed: sent.deferred,
         client_objects: links,
+        kept,
+        kept_evicted: sent.kept_evicted,
         motions_encoded,
         packets,
         bytes,

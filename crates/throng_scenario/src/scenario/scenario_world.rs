@@ -552,6 +552,7 @@ fn crowd_spec(
         party_size: crowd.party_size,
         behaviour: stage.resolve_behaviour(world, scene, &crowd.behaviour)?,
         speed_m_s: crowd.speed_m_s,
+        keep: crowd.keep,
         attributes_per_s: crowd.attributes_per_s,
         client_share: crowd.client_share,
         messages_per_s: crowd.messages_per_s,

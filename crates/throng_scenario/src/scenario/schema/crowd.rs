@@ -31,6 +31,8 @@ pub struct ScenarioCrowd {
     pub behaviour: BehaviourSpec,
     /// Walking speed, metres per second.
     pub speed_m_s: f32,
+    /// Whether clients keep its objects once they have received them, also out of view: for static things such as buildings.
+    pub keep: bool,
     /// Attribute changes per second and object.
     pub attributes_per_s: f32,
     /// The share of its objects that are clients with a mirror, 0 to 1; only for kinds of class `Player`.
@@ -66,6 +68,7 @@ impl Default for ScenarioCrowd {
             party_size: 0,
             behaviour: BehaviourSpec::default(),
             speed_m_s: 1.5,
+            keep: false,
             attributes_per_s: 0.0,
             client_share: 0.0,
             messages_per_s: 10.0,
