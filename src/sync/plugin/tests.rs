@@ -4,6 +4,7 @@ mod announcements;
 mod audiences;
 mod client_objects;
 mod lost_control;
+mod pending;
 mod random_changes;
 mod removals;
 mod resume;
