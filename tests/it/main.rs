@@ -4,6 +4,7 @@
 #[path = "../draws.rs"]
 mod draws;
 
+mod at_rest;
 mod audiences;
 mod behaviours;
 mod bench_command;

@@ -157,20 +157,29 @@ fn check_scen(file: &Path) -> Result<CheckedFile, CliError> {
 
 /// What can be read as a scenario, with all that is wrong with it and its maps.
 fn check_scenario(file: &str, set: &Set) -> Result<CheckedFile, CliError> {
-    let loaded = scenario::load_with(file, &set.values)?;
+    let (loaded, mut errors) = match scenario::load_with_errors(file, &set.values) {
+        Ok(loaded) => loaded,
+        Err(errors) => {
+            return Ok(CheckedFile {
+                errors: errors.into_iter().map(CliError::from).collect(),
+                ..CheckedFile::default()
+            });
+        }
+    };
     let behaviours = Behaviours::default();
     let mut review = loaded.review(ATTRIBUTE_NAMES, &behaviours);
+    errors.append(&mut review.errors);
     // A map of a scenario that is within no limits is not worth its memory.
-    if review.errors.is_empty() {
+    if errors.is_empty() {
         let of_maps = loaded.review_maps(&behaviours);
-        review.errors.extend(of_maps.errors);
+        errors.extend(of_maps.errors);
         review.warnings.extend(of_maps.warnings);
     }
     let parameters = loaded.sources.parameters().iter();
     let parameters = parameters.map(|Parameter { name, value, .. }| format!("{name} = {value}"));
     Ok(CheckedFile {
         summary: summary(&loaded.scenario),
-        errors: review.errors.into_iter().map(CliError::from).collect(),
+        errors: errors.into_iter().map(CliError::from).collect(),
         warnings: review.warnings.iter().map(CliError::from).collect(),
         parameters: parameters.collect(),
     })
