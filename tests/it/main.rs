@@ -4,6 +4,7 @@
 #[path = "../draws.rs"]
 mod draws;
 
+mod admin;
 mod at_rest;
 mod audiences;
 mod behaviours;

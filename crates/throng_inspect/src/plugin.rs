@@ -46,7 +46,15 @@ impl Plugin for InspectPlugin {
         app.init_resource::<RecordedTicks>()
             .add_systems(FixedUpdate, slow_ticks::record_tick.in_set(AfterTick))
             .init_resource::<ServerHealth>()
-            .add_systems(Last, (health::update_health, inspector::answer).chain());
+            .add_systems(
+                Last,
+                (
+                    health::update_health,
+                    inspector::answer,
+                    crate::admin::handle_admin_commands,
+                )
+                    .chain(),
+            );
     }
 }
 
