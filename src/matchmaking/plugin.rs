@@ -33,7 +33,7 @@ use bevy_app::{App, FixedUpdate, Startup};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
-use tracing::{debug, error};
+use tracing::{debug, error, warn};
 
 use super::suspended::SuspendedTickets;
 use super::{
@@ -42,7 +42,7 @@ use super::{
 };
 use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::session::{ConnectionLost, LoggedOut, SessionResumed};
-use crate::sim::{HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
+use crate::sim::{HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick, WarnedCauses};
 use crate::world::Players;
 
 /// Forms matches of waiting parties, in [`HeartbeatSystems::Match`]. Needs no other plugin of the crate.
@@ -359,7 +359,7 @@ fn cancel_party(
 /// Queues the parties of all requests.
 fn queue_tickets(
     tick: Res<SimTick>,
-    mut requests: MessageReader<QueueRequest>,
+    (mut requests, mut warned): (MessageReader<QueueRequest>, Local<WarnedCauses>),
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
     mut held: ResMut<TicketSuspensions>,
@@ -387,6 +387,13 @@ fn queue_tickets(
             }
             Err(error) => {
                 stats.queue_refused += 1;
+                // A party may queue again at a bad moment; a mode that does not exist is an error of the game.
+                if let TicketError::UnknownMode { mode, .. } = &error
+                    && warned.is_new(0, u64::from(mode.0))
+                {
+                    let modes = matchmaker.names();
+                    warn!(party = %ticket.party, mode = mode.0, ?modes, "parties refused: unknown mode");
+                }
                 debug!(party = %ticket.party, %error, "ticket refused");
                 refused.write(TicketRefused {
                     party: ticket.party,

@@ -20,6 +20,7 @@
 //! | `hash` | the state hash, which games can extend |
 //! | `timing` | duration of each set |
 //! | `trace` | spans of sets, for profilers |
+//! | `warned_causes` | warnings that are logged once for each cause |
 //! | `overload` | overload levels: which work is reduced, in which order |
 //! | `governor` | measures the ticks and applies the overload level |
 
@@ -36,6 +37,7 @@ mod schedule;
 mod timing;
 #[cfg(feature = "trace")]
 mod trace;
+mod warned_causes;
 mod worker_set;
 mod workers;
 
@@ -65,4 +67,5 @@ pub use schedule::{
 pub use throng_core::parallel::{InlineExecutor, ParallelExecutor, ThreadExecutor};
 pub use throng_core::random::RandomStreams;
 pub use timing::{SetTiming, TickTimings, TimingPlugin};
+pub(crate) use warned_causes::WarnedCauses;
 pub use workers::Workers;

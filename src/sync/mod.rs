@@ -76,9 +76,10 @@ pub use masks::{SlotMasks, bits};
 pub use membership::{AUDIENCES_MAX, Membership};
 pub use plugin::{
     AnnouncementRequest, AnnouncementScope, AnnouncementSent, AttributeSpec, Attributes, Audience,
-    AudienceAppExt, AudienceError, DirtyMasks, MaskSlot, RegisterError, Replicate, ReplicateAppExt,
-    SaveFailed, SaveRequest, SendRate, SyncPlugin, SyncSettings, SyncStats, SyncSystems,
-    compare_mirror, compare_mirror_exactly, full_save_request, save_all,
+    AudienceAppExt, AudienceError, DirtyMasks, MaskSlot, PendingReplication, RegisterError,
+    Replicate, ReplicateAppExt, SaveFailed, SaveRequest, SendRate, SyncPlugin, SyncSettings,
+    SyncStats, SyncSystems, compare_mirror, compare_mirror_exactly, full_save_request,
+    pending_replication, save_all,
 };
 pub use throng_protocol::mirror::{
     AttributeValues, Mirror, MirrorError, MirrorObject, MirrorUnseenObject, OwnPosition,

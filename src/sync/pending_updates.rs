@@ -127,6 +127,17 @@ impl PendingUpdates {
         count
     }
 
+    /// Whether a motion changed so recently that, since then, it was not the turn of every tier. Call it after the tick's
+    /// [`find_motions`](Self::find_motions). O(objects / 64 × ticks between the slowest tier's turns).
+    pub fn has_recent_motions(&self) -> bool {
+        let ticks = (Tier::TICKS_MAX << self.widest.0).min(HISTORY_TICKS as u64);
+        let recent = |news: &[u64; HISTORY_TICKS]| {
+            let mut ago = 0..ticks - 1;
+            ago.any(|ago| news[history_index(self.tick.wrapping_sub(ago))] != 0)
+        };
+        self.history.iter().any(recent)
+    }
+
     /// The objects whose motion is pending in this tick, even if only for their own client.
     pub fn motions(&self) -> impl Iterator<Item = u32> {
         let words = (0..).step_by(u64::BITS as usize).zip(&self.words);
@@ -215,6 +226,7 @@ mod tests {
                 prop_assert_eq!((due.is_motion_now(id), is_besides), (is_new, false));
                 prop_assert!(found || !(is_due || is_new));
                 as_before = if as_before.1 == doublings { (as_before.0 + 1, doublings) } else { (0, doublings) };
+                prop_assert!(due.has_recent_motions() || !is_behind || tier.doubled(doublings).is_due(tick, id));
                 if tier.doubled(doublings).is_due(tick, id) {
                     prop_assert!(is_due || !is_behind, "at {tick}");
                     // After the longest turns are out of the history, if no tier changed meanwhile.
@@ -243,6 +255,8 @@ mod tests {
             }
             let count = due.find_motions(0);
             assert_eq!(due.mask_of(6), PendingMask::MISSED);
+            let is_recent = tick < 100 + Tier::TICKS_MAX - 1;
+            assert_eq!(due.has_recent_motions(), is_recent, "at {tick}");
             assert!(due.motions().eq(std::iter::repeat_n(5, count)));
             count
         });

@@ -18,7 +18,7 @@
 //! | `messages` | encoding of messages with attributes |
 //! | `client_updates` | the update of each client |
 //! | `save_request`, `save` | requests to save objects |
-//! | `compare` | compares a client's mirror with the server |
+//! | `compare`, `pending` | compares a client's mirror with the server; whether clients still have to be sent anything |
 
 mod announce;
 mod announcements;
@@ -33,6 +33,7 @@ mod dirty;
 mod messages;
 mod motions;
 mod order;
+mod pending;
 mod replicate;
 mod replicator;
 mod save;
@@ -53,6 +54,7 @@ pub use audiences::{AudienceAppExt, AudienceError};
 pub use compare::{compare_mirror, compare_mirror_exactly};
 pub use dirty::{DirtyMasks, MaskSlot};
 pub use order::SyncSystems;
+pub use pending::{PendingReplication, pending_replication};
 pub use replicate::{Replicate, ReplicateAppExt};
 pub use save::{SaveFailed, full_save_request, save_all};
 pub use save_request::SaveRequest;

@@ -52,6 +52,14 @@ impl UnseenObjects {
         self.leaving.clear();
     }
 
+    /// Whether any has to be sent, or whether the list is older than this version of the scene's public objects.
+    pub fn is_pending(&self, public_version: Option<u32>) -> bool {
+        self.is_incomplete
+            || !self.entering.is_empty()
+            || !self.leaving.is_empty()
+            || public_version.is_some_and(|version| version != self.public_version)
+    }
+
     /// Adds the known objects to a hash, as words.
     pub fn hash_state(&self, word: &mut impl FnMut(u64)) {
         word((self.known.len() as u64) << 1 | u64::from(self.is_incomplete));

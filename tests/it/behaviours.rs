@@ -159,7 +159,7 @@ fn parameter_errors_point_into_the_scenario() {
         (
             "radius_m: 12",
             "radius_m: 51",
-            "5:100: expected crowds[0].behaviour.radius_m from 1 to 50, found 51",
+            "5:100: expected crowds[0].behaviour.radius_m from 1 to 50 metres, found 51",
         ),
         (
             ", radius_m: 12",

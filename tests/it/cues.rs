@@ -14,7 +14,9 @@ use throng_scenario::{
     ScenarioRun, ValidationError,
 };
 
-use crate::harness::{RunConfig, assert_expectations, hashes, run_to_end, scenario_of, start};
+use crate::harness::{
+    RunConfig, TempFolder, assert_expectations, hashes, run_throng, run_to_end, scenario_of, start,
+};
 
 /// Thirty people on a bare field, and a script.
 fn field(script: &str) -> String {
@@ -555,4 +557,78 @@ fn external_action_is_checked_and_runs_in_the_next_tick() {
     let report = plain.finish().unwrap();
     let report = serde_json::to_value(&report).unwrap();
     assert_eq!(report.get("external_actions"), None);
+}
+
+/// 120 players stand in a yard whose gate closes at 0 s: they are inside of it, and cannot get out.
+#[test]
+fn cues_at_zero_run_after_the_cast_stands() {
+    let loaded = scenario_of(
+        r#"Scenario(name: "shut", duration_s: 1,
+        scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 80, height_tiles: 80, fill: 0)), tile_m: 1)],
+        cast: [Crowd(tag: "inside", kind: "player", count: 120, at: Rect(min_m: (31, 31), max_m: (49, 49)))],
+        script: [At(t_s: 0, run: Block(rect_tiles: (29, 29, 22, 1))), At(t_s: 0, run: Block(rect_tiles: (29, 50, 22, 1))),
+            At(t_s: 0, run: Block(rect_tiles: (29, 29, 1, 22))), At(t_s: 0, run: Block(rect_tiles: (50, 29, 1, 22))),
+            At(t_s: 0, run: SetAttribute(tag: "inside", count: 120, attribute: "level", value: 9))],
+        expect: [NoIdleCues])"#,
+    );
+    let mut run = start(
+        loaded,
+        RunConfig {
+            ticks: 3,
+            threads: 1,
+            ..RunConfig::default()
+        },
+    );
+    while run.step().unwrap() {}
+    let world = run.server().world_mut();
+    let mut players = world.query_filtered::<&Position, With<PlayerId>>();
+    let positions: Vec<Vec2> = players.iter(world).map(|position| position.0).collect();
+    assert_eq!(positions.len(), 120);
+    let is_inside =
+        |at: &Vec2| at.cmpge(Vec2::splat(30.0)).all() && at.cmple(Vec2::splat(50.0)).all();
+    assert!(positions.iter().all(is_inside), "{positions:?}");
+    let report = run.finish().unwrap();
+    assert_eq!(report.script_faults, Vec::<String>::new());
+}
+
+/// An area that is walled in from the start is cut off: its crowd stands elsewhere, and that is said.
+#[test]
+fn crowd_outside_its_area_is_a_warning() {
+    let folder = TempFolder::new();
+    let rows = [
+        "#########",
+        "#.......#",
+        "#.#####.#",
+        "#.#...#.#",
+        "#.#####.#",
+        "#.......#",
+        "#########",
+    ];
+    let map = format!(
+        "type octile\nheight 7\nwidth 9\nmap\n{}\n",
+        rows.join("\n").replace('#', "@")
+    );
+    folder.write("cell.map", map);
+    let scenario = |at: &str| {
+        format!(
+            r#"Scenario(name: "cell", duration_s: 1, scenes: [Scene(name: "a", map: File("cell.map"), tile_m: 1)],
+            cast: [Crowd(tag: "prisoners", count: 7, at: {at}), Crowd(tag: "visitors", kind: "player", count: 3, at: {at})])"#
+        )
+    };
+    let file = folder.write("cell.ron", scenario("Rect(min_m: (3, 3), max_m: (6, 4))"));
+    let told = run_throng(&["run", &file]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let lines: Vec<&str> = told
+        .err
+        .lines()
+        .filter(|line| line.contains("crowd placed outside its area"))
+        .collect();
+    assert_eq!(lines.len(), 2, "one for each tag: {}", told.err);
+    for part in ["prisoners", "outside=7", "placed=7"] {
+        assert!(lines[0].contains(part), "{part}: {}", lines[0]);
+    }
+    assert!(lines[1].contains("visitors"), "{}", lines[1]);
+    let file = folder.write("cell.ron", scenario("Rect(min_m: (1, 1), max_m: (8, 2))"));
+    let told = run_throng(&["run", &file]);
+    assert!(!told.err.contains("outside its area"), "{}", told.err);
 }

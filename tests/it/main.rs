@@ -5,6 +5,7 @@
 mod draws;
 
 mod admin;
+mod at_rest;
 mod audiences;
 mod behaviours;
 mod bench_command;

@@ -45,7 +45,7 @@ fn real_maps_are_read_tile_by_tile() {
             for (x, letter) in row.chars().enumerate() {
                 assert_eq!(
                     map.is_blocked(x as i32, y as i32),
-                    !matches!(letter, '.' | 'G'),
+                    !matches!(letter, '.' | 'G' | 'S'),
                     "{path:?} ({x}, {y})"
                 );
                 assert_eq!(

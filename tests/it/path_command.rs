@@ -380,3 +380,85 @@ fn bad_arguments_and_files_are_reported_with_a_hint() {
         assert!(told.err.contains(part), "{arguments:?}: {}", told.err);
     }
 }
+
+/// A way through a swamp, round trees and water.
+const SWAMP: &str = "type octile\nheight 3\nwidth 5\nmap\n.SS.G\n@TWT@\n.....\n";
+
+#[test]
+fn swamp_is_free_and_summaries_list_letters() {
+    let folder = TempFolder::new();
+    let map = folder.write("s.map", SWAMP);
+    let told = path(&["--map", &map, "--from", "0,0", "--to", "4,0", "--json"]);
+    assert_eq!(told.json()["algorithms"][0]["length"].as_f64(), Some(4.0));
+    let scen = folder.write(
+        "s.map.scen",
+        "\nVersion 1\n1\ts.map\t5\t3\t0\t0\t4\t0\t4\t\n0 s.map 5 3 1 2 1 2 0 \n",
+    );
+    let told = path(&["--map", &map, "--scen", &scen]);
+    assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
+    let lines = [
+        "  free    7 . ground, 1 G ground, 2 S swamp\n",
+        "  blocked 2 @ out of bounds, 2 T trees, 1 W water\n",
+    ];
+    assert!(
+        lines.iter().all(|line| told.out.contains(line)),
+        "{}",
+        told.out
+    );
+    let info = run_throng(&["map", "info", &map]);
+    assert!(
+        info.out
+            .contains("  free          7 . ground, 1 G ground, 2 S swamp\n"),
+        "{}",
+        info.out
+    );
+    let info = run_throng(&["map", "info", "--json", &map]).json();
+    let swamp = json!({ "letter": "S", "meaning": "swamp", "free": true, "tiles": 2 });
+    assert_eq!(info["letters"][2], swamp);
+    let tmap = folder.path("s.tmap");
+    run_throng(&["map", "convert", &map, &tmap]);
+    let info = run_throng(&["map", "info", "--json", &tmap]).json();
+    assert_eq!(info["letters"], json!([]));
+}
+
+#[test]
+fn known_lengths_are_checked_without_a_search() {
+    let folder = TempFolder::new();
+    folder.write("a.map", MAP);
+    let scen = folder.write("a.map.scen", SCEN);
+    let told = run_throng(&["check", &scen]);
+    assert_eq!((told.code, told.err.as_str()), (0, ""));
+    assert!(
+        told.out.contains("ok, 2 queries, 0 edits, map "),
+        "{}",
+        told.out
+    );
+    let shut = folder.write(
+        "a.map.scen",
+        format!("{SCEN}0\ta.map\t4\t3\t2\t0\t3\t0\t1\n"),
+    );
+    let told = run_throng(&["check", &shut, "--strict"]);
+    assert_eq!(told.code, 2);
+    assert!(
+        told.err
+            .contains("1 of 3 queries begin or end on a blocked tile"),
+        "{}",
+        told.err
+    );
+    let other = folder.write("a.map.scen", SCEN.replace("\t4\t3\t", "\t4\t4\t"));
+    let told = run_throng(&["check", &other]);
+    assert_eq!(told.code, 2);
+    assert!(
+        told.err.contains("names a map of 4 × 4 tiles"),
+        "{}",
+        told.err
+    );
+    folder.write("d.patch", PATCHES);
+    let edits = folder.write("d.scen", DYNAMIC);
+    let told = run_throng(&["check", &edits]);
+    assert!(
+        told.out.ends_with("ok, 3 queries, 3 edits\n"),
+        "{}",
+        told.out
+    );
+}

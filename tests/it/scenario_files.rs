@@ -82,7 +82,7 @@ fn unknown_or_mistyped_parameter_is_reported() {
         ("kind_of_crowd=wlof", "unknown kind `wlof`"),
         (
             "speed=-1",
-            "expected crowds[0].behaviour.radius_m from 0 to 1000000, found -1",
+            "expected crowds[0].behaviour.radius_m from 0 to 1000000 metres, found -1",
         ),
         ("players", "expected a name and a value, such as count=5000"),
     ] {

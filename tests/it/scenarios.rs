@@ -92,7 +92,7 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
     BadScenario {
         what: "packets shorter than any line takes",
         text: "Scenario(name: \"x\", settings: (outbox: (mtu_bytes: ^100)))",
-        expected: &["mtu_bytes from 500 to 65507, found 100"],
+        expected: &["mtu_bytes from 500 to 65507 bytes, found 100"],
     },
     BadScenario {
         what: "threads, whose pace would decide",
@@ -362,4 +362,184 @@ fn malformed_texts_are_refused() {
             );
         }
     }
+}
+
+/// What is refused when it runs is refused before, too.
+#[test]
+fn check_refuses_what_run_refuses() {
+    let folder = TempFolder::new();
+    for (fields, expected) in [
+        (
+            "scenes: [Scene(name: \"a\", copies: 1000, cell_m: 5, map: Generate(Random(width_tiles: 1000, height_tiles: 1000)))]",
+            "expected at most 4194304 grid cells in all open scenes",
+        ),
+        (
+            "scenes: [Scene(name: \"a\", max_objects: 1048576)], cast: [Crowd(kind: \"player\", count: 1000001)]",
+            "expected at most 1000000 players in the whole cast",
+        ),
+    ] {
+        let file = folder.write(
+            "x.ron",
+            format!("Scenario(name: \"x\", duration_s: 1, {fields})"),
+        );
+        for command in ["check", "run"] {
+            let told = run_throng(&[command, &file]);
+            assert_eq!(told.code, 2, "{command} {fields}: {}{}", told.out, told.err);
+            assert!(told.err.contains(expected), "{command}: {}", told.err);
+        }
+    }
+}
+
+/// Errors of the text and of its values, all in one answer.
+#[test]
+fn check_reports_all_errors_of_a_file() {
+    let folder = TempFolder::new();
+    let file = folder.write(
+        "x.ron",
+        "Scenario(name: \"x\", duration_s: \"long\",
+scenes: [Scene(name: \"a\", colour: Red)],
+cast: [Crowd(tag: \"t\", speed: 3), Crowd(tag: \"u\", speed_m_s: -4)],
+script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"nobody\"))])",
+    );
+    let told = run_throng(&["check", &file]);
+    assert_eq!(told.code, 2);
+    for part in [
+        "expected a number in seconds for `duration_s`, found `\"long\"`",
+        "unknown field `colour`",
+        "unknown field `speed`, did you mean `speed_m_s`?",
+        "expected cast[1].speed_m_s from 0 to 1000 metres a second, found -4",
+        "did you mean `Despawn`?",
+        "unknown tag `nobody`",
+    ] {
+        assert!(told.err.contains(part), "{part}: {}", told.err);
+    }
+    assert!(
+        !told.err.contains("is missing"),
+        "a consequence: {}",
+        told.err
+    );
+    assert_eq!(told.err.matches("error:").count(), 6, "{}", told.err);
+}
+
+#[test]
+fn improbable_duration_is_a_warning_of_check() {
+    let folder = TempFolder::new();
+    let file = folder.write("x.ron", "Scenario(name: \"x\", duration_s: 75000)");
+    let told = run_throng(&["check", &file]);
+    assert_eq!(told.code, 0);
+    assert!(
+        told.err.contains("the run lasts 20 h 50 min"),
+        "{}",
+        told.err
+    );
+}
+
+/// A wall that shuts in more and more of the crowd: how many still find a way is counted, not timed.
+const SWEPT: &str = "Scenario(name: \"swept\", duration_s: 2, parameters: {\"npcs\": 10, \"walkers\": true},
+scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 80, height_tiles: 80, fill: 0)), max_objects: 9000)],
+cast: [Crowd(tag: \"t\", count: npcs, behaviour: Wander(radius_m: 5))], expect: [ViewsWithinCap])";
+
+#[test]
+fn sweep_finds_the_largest_value_with_which_an_expectation_holds() {
+    let folder = TempFolder::new();
+    let file = folder.write("x.ron", SWEPT);
+    let until = "Counter(name: \"objects.npcs\", at_most: 777)";
+    let told = run_throng(&[
+        "run",
+        &file,
+        "--sweep",
+        "npcs=100..5000",
+        "--until",
+        until,
+        "--json",
+    ]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let found = told.json();
+    let (held, failed) = (&found["largest_passed"], &found["smallest_failed"]);
+    let (held, failed) = (held.as_u64().unwrap(), failed.as_u64().unwrap());
+    assert!(
+        held <= 777 && failed > 777 && failed - held <= held / 20 + 10,
+        "{found}"
+    );
+    assert!(
+        found["tries"].as_array().unwrap().len() < 12,
+        "each value once: {found}"
+    );
+    let told = run_throng(&["run", &file, "--sweep", "npcs=1000..5000", "--until", until]);
+    assert_eq!(told.code, 1);
+    assert!(
+        told.out.contains("not even with npcs = 1000"),
+        "{}",
+        told.out
+    );
+    for (sweep, until, part) in [
+        (
+            "npcs=1..9",
+            "Counter(name: \"objects.npc\", at_most: 5)",
+            "--until: unknown counter",
+        ),
+        ("npc=1..9", until, "did you mean `npcs`?"),
+        (
+            "npcs=1..9",
+            "NoUnreachabel",
+            "did you mean `NoUnreachable`?",
+        ),
+        (
+            "npcs=1..9",
+            "MirrorsEqual",
+            "has nothing to check with npcs = 1",
+        ),
+    ] {
+        let told = run_throng(&["run", &file, "--sweep", sweep, "--until", until]);
+        assert!(
+            told.code == 2 && told.err.contains(part),
+            "{part}: {} {}",
+            told.code,
+            told.err
+        );
+    }
+}
+
+#[test]
+fn two_settings_are_shown_side_by_side() {
+    let folder = TempFolder::new();
+    let file = folder.write("x.ron", SWEPT.replace("ViewsWithinCap", ""));
+    let set = [
+        "--set",
+        "npcs=20",
+        "--set",
+        "walkers=true",
+        "--set",
+        "npcs=50",
+    ];
+    let told = run_throng(&[&["run", &file, "--compare"], &set[..]].concat());
+    assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
+    for part in ["A npcs = 20: swept", "B npcs = 50: swept", "objects.npcs"] {
+        assert!(told.out.contains(part), "{part}: {}", told.out);
+    }
+    let told = run_throng(&["run", &file, "--compare", "--set", "npcs=20"]);
+    assert_eq!(told.code, 2);
+    assert!(
+        told.err.contains("expected a parameter with two values"),
+        "{}",
+        told.err
+    );
+}
+
+#[test]
+fn moves_of_players_are_figures_of_the_report() {
+    let folder = TempFolder::new();
+    let file = folder.write(
+        "x.ron",
+        "Scenario(name: \"x\", duration_s: 10, scenes: [Scene(name: \"a\")], cast: [Crowd(kind: \"player\", count: 5, messages_per_s: 10, behaviour: Wander(radius_m: 10))],
+expect: [Counter(name: \"movement.moves_accepted\", at_least: 10), Counter(name: \"movement.moves_refused\", at_most: 0),
+Between(from_s: 9.9, until_s: 10, expect: Counter(name: \"movement.moves_accepted\", at_most: 9))])",
+    );
+    let told = run_throng(&["run", &file]);
+    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    assert!(
+        told.out.contains(" of players, 0 refused and corrected"),
+        "{}",
+        told.out
+    );
 }

@@ -1,12 +1,16 @@
-//! `throng check`: validates scenarios and maps without running anything.
+//! `throng check`: validates scenarios, maps and files of known path lengths without running anything.
 
 use std::path::Path;
 use std::time::Instant;
 
+use glam::UVec2;
+
 use super::escape::escaped;
+use super::path::read_scen;
 use super::set::Set;
 use super::{CliError, CliStatus, Printer, print};
 use throng::map::{self, MapFormat};
+use throng::nav::{ScenQuery, parse_scen};
 use throng_scenario::crowd::ATTRIBUTE_NAMES;
 use throng_scenario::{self as scenario, Behaviours, Parameter, Scenario};
 
@@ -16,7 +20,7 @@ use throng_scenario::{self as scenario, Behaviours, Parameter, Scenario};
     after_help = "Examples:\n  throng check town siege\n  throng check my.ron maps/keep.map --strict"
 )]
 pub(super) struct Check {
-    /// Scenarios (.ron files, built-in names, - for the standard input) and maps
+    /// Scenarios (.ron files, built-in names, - for the standard input), maps and .scen files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// Treat warnings as errors
@@ -69,8 +73,11 @@ struct CheckedFile {
 
 /// Checks one file, and says what is in it.
 fn check(file: &str, set: &Set) -> CheckedFile {
+    let extension = Path::new(file).extension();
     let checked = if MapFormat::of(Path::new(file)).is_ok() {
         check_map(file)
+    } else if extension.is_some_and(|it| it.eq_ignore_ascii_case("scen")) {
+        check_scen(Path::new(file))
     } else {
         check_scenario(file, set)
     };
@@ -88,9 +95,10 @@ fn check_map(file: &str) -> Result<CheckedFile, CliError> {
     let doubt = is_solid.then(|| CliError::new(format!("{file}: the map has no free tile")));
     Ok(CheckedFile {
         summary: format!(
-            "{} × {} tiles, {} regions, {ms:.1} ms",
+            "{} × {} tiles, {:.1} % free, {} regions, {ms:.1} ms",
             map.width(),
             map.height(),
+            100.0 * map.free_count() as f64 / map.rect().tile_count() as f64,
             map.region_count()
         ),
         warnings: doubt.into_iter().collect(),
@@ -98,22 +106,80 @@ fn check_map(file: &str) -> Result<CheckedFile, CliError> {
     })
 }
 
+/// What can be read as queries with known path lengths, with its patches, and with the map beside it, if there is one: the file's
+/// name without `.scen`.
+fn check_scen(file: &Path) -> Result<CheckedFile, CliError> {
+    let name = file.display().to_string();
+    let scen = parse_scen(&name, &read_scen(file)?)?;
+    let patches = match &scen.patch_file {
+        Some(patch_file) => map::load_patches(file.with_file_name(patch_file))?,
+        None => Vec::new(),
+    };
+    scen.check_patches(&name, &patches)?;
+    let queries = scen.queries().count() as u64;
+    let edits = scen.commands.len() as u64 - queries;
+    let mut summary = format!(
+        "{}, {}",
+        match queries {
+            1 => "1 query".to_owned(),
+            _ => format!("{queries} queries"),
+        },
+        count_text(edits, "edit")
+    );
+    let mut warnings = Vec::new();
+    if queries == 0 {
+        warnings.push(CliError::new(format!("{name}: the file has no query")));
+    }
+    let beside = file.with_extension("");
+    if MapFormat::of(&beside).is_ok() && beside.is_file() {
+        let map = map::load(&beside)?;
+        scen.check_size(&name, UVec2::new(map.width(), map.height()))?;
+        summary += &format!(", map {}", escaped(&beside.to_string_lossy()));
+        let is_shut = |query: &&ScenQuery| {
+            let ends = [query.from, query.to];
+            query.length_tiles.is_some() && ends.iter().any(|end| !map.is_free(*end))
+        };
+        let shut = scen.queries().filter(is_shut).count();
+        // Edits may open a tile before the query.
+        if shut > 0 && edits == 0 {
+            warnings.push(CliError::new(format!(
+                "{name}: {shut} of {queries} queries begin or end on a blocked tile of {}",
+                beside.display()
+            )));
+        }
+    }
+    Ok(CheckedFile {
+        summary,
+        warnings,
+        ..CheckedFile::default()
+    })
+}
+
 /// What can be read as a scenario, with all that is wrong with it and its maps.
 fn check_scenario(file: &str, set: &Set) -> Result<CheckedFile, CliError> {
-    let loaded = scenario::load_with(file, &set.values)?;
+    let (loaded, mut errors) = match scenario::load_with_errors(file, &set.values) {
+        Ok(loaded) => loaded,
+        Err(errors) => {
+            return Ok(CheckedFile {
+                errors: errors.into_iter().map(CliError::from).collect(),
+                ..CheckedFile::default()
+            });
+        }
+    };
     let behaviours = Behaviours::default();
     let mut review = loaded.review(ATTRIBUTE_NAMES, &behaviours);
+    errors.append(&mut review.errors);
     // A map of a scenario that is within no limits is not worth its memory.
-    if review.errors.is_empty() {
+    if errors.is_empty() {
         let of_maps = loaded.review_maps(&behaviours);
-        review.errors.extend(of_maps.errors);
+        errors.extend(of_maps.errors);
         review.warnings.extend(of_maps.warnings);
     }
     let parameters = loaded.sources.parameters().iter();
     let parameters = parameters.map(|Parameter { name, value, .. }| format!("{name} = {value}"));
     Ok(CheckedFile {
         summary: summary(&loaded.scenario),
-        errors: review.errors.into_iter().map(CliError::from).collect(),
+        errors: errors.into_iter().map(CliError::from).collect(),
         warnings: review.warnings.iter().map(CliError::from).collect(),
         parameters: parameters.collect(),
     })

@@ -1,11 +1,15 @@
-//! `throng scenario`: the built-in scenarios, listed and copied, and a template.
+//! `throng scenario`: the built-in scenarios, listed and copied, a template, and a reference of the language.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
+use super::escape::escaped;
 use super::{CliError, CliStatus, print};
-use throng_scenario::{self as scenario, BUILT_IN, ScenarioError, TEMPLATE};
+use throng_scenario::{
+    self as scenario, BUILT_IN, HelpEntry, HelpGroup, ScenarioError, TEMPLATE, closest,
+    help_entries,
+};
 
 /// Arguments of `throng scenario`.
 #[derive(Debug, clap::Args)]
@@ -16,6 +20,7 @@ pub(super) struct Scenarios {
 }
 
 #[derive(Debug, clap::Subcommand)]
+#[command(disable_help_subcommand = true)]
 enum ScenarioAction {
     /// List the built-in scenarios
     #[command(after_help = "Example: throng scenario list")]
@@ -31,6 +36,12 @@ enum ScenarioAction {
     New {
         /// File to write [default: the standard output]
         file: Option<PathBuf>,
+    },
+    /// Explain a cue, action, area, behaviour or expectation, with an example; without a name, list all
+    #[command(after_help = "Examples:\n  throng scenario help\n  throng scenario help Chase")]
+    Help {
+        /// What to explain, as it is written in a scenario
+        name: Option<String>,
     },
     /// Print the JSON Schema of scenarios, for editors and generators
     #[command(after_help = "Example: throng scenario schema > scenario.schema.json")]
@@ -49,6 +60,7 @@ impl Scenarios {
                 let written = created.and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
                 written.map_err(|error| CliError::not_written(&file, &error))?;
             }
+            ScenarioAction::Help { name } => print(&help(name.as_deref())?)?,
             ScenarioAction::Schema => {
                 let text = serde_json::to_string_pretty(&scenario::json_schema());
                 print(&text.map_err(|error| CliError::new(error.to_string()))?)?;
@@ -69,6 +81,86 @@ fn list() -> Result<(), CliError> {
     Ok(())
 }
 
+/// All names with the first sentence of each, or everything about one.
+fn help(name: Option<&str>) -> Result<String, CliError> {
+    let entries = help_entries();
+    let Some(name) = name else {
+        let mut lines = Vec::new();
+        for group in HelpGroup::ALL {
+            lines.push(format!("{}:", group.names()[1]));
+            for entry in entries.iter().filter(|entry| entry.group == group) {
+                lines.extend(beside(&entry.name, &sentence(&entry.description)));
+            }
+            lines.push(String::new());
+        }
+        lines.push("`throng scenario help NAME` explains one of them, with an example.".to_owned());
+        return Ok(lines.join("\n"));
+    };
+    let named: Vec<&HelpEntry> = entries
+        .iter()
+        .filter(|entry| entry.name.eq_ignore_ascii_case(name))
+        .collect();
+    if named.is_empty() {
+        let names = entries.iter().map(|entry| entry.name.as_str());
+        let hint = closest(name, names)
+            .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+        return Err(CliError::new(format!(
+            "scenarios have no `{}`{hint} (`throng scenario help` lists all names)",
+            escaped(name)
+        )));
+    }
+    let texts: Vec<String> = named.into_iter().map(explain).collect();
+    Ok(texts.join("\n\n"))
+}
+
+/// Everything about an entry, in 80 columns.
+fn explain(entry: &HelpEntry) -> String {
+    let mut lines = vec![format!("{}: {}", entry.name, entry.group.names()[0])];
+    lines.extend(
+        wrapped(&entry.description, WIDTH + 12)
+            .into_iter()
+            .map(|line| format!("  {line}")),
+    );
+    let (required, optional): (Vec<_>, Vec<_>) =
+        entry.fields.iter().partition(|field| field.is_required);
+    for (title, fields) in [("Required:", required), ("Optional:", optional)] {
+        if !fields.is_empty() {
+            lines.extend([String::new(), format!("  {title}")]);
+        }
+        for field in fields {
+            let value = match field.name.as_str() {
+                "" => field.value.clone(),
+                name => format!("{name}: {}", field.value),
+            };
+            lines.push(format!("    {value}"));
+            let said = wrapped(&field.description, WIDTH + 6);
+            lines.extend(said.into_iter().map(|line| format!("        {line}")));
+        }
+    }
+    lines.extend([String::new(), "  Example:".to_owned()]);
+    lines.push(format!("    {}", entry.example));
+    lines.join("\n")
+}
+
+/// A name with a text beside it, in lines.
+fn beside(name: &str, text: &str) -> Vec<String> {
+    let (indent, width) = (24, WIDTH - 10);
+    let name = format!("  {name}");
+    let lines = wrapped(text, width).into_iter().enumerate();
+    lines
+        .map(|(nth, line)| match nth {
+            0 => format!("{name:<indent$}{line}"),
+            _ => format!("{:<indent$}{line}", ""),
+        })
+        .collect()
+}
+
+/// The first sentence of a text.
+fn sentence(text: &str) -> String {
+    let end = text.find(". ").map_or(text.len(), |end| end + 1);
+    text[..end].to_owned()
+}
+
 /// Characters of a line beside the name.
 const WIDTH: usize = 66;
 
@@ -84,9 +176,7 @@ fn first_sentence(text: &str) -> String {
         .map_while(|line| line.strip_prefix("//"))
         .map(str::trim)
         .collect();
-    let comment = comment.join(" ");
-    let end = comment.find(". ").map_or(comment.len(), |end| end + 1);
-    comment[..end].to_owned()
+    sentence(&comment.join(" "))
 }
 
 /// The words of a text in lines of at most so many characters; a longer word has a line of its own.
@@ -129,6 +219,31 @@ mod tests {
             .check(ATTRIBUTE_NAMES, &Behaviours::default())
             .unwrap();
         loaded.check_maps().unwrap();
+    }
+
+    #[test]
+    fn every_name_is_explained_within_the_width_and_typos_get_a_hint() {
+        let list = help(None).unwrap();
+        for entry in help_entries() {
+            assert!(
+                list.contains(&format!("  {} ", entry.name)),
+                "{}",
+                entry.name
+            );
+            let text = help(Some(&entry.name)).unwrap();
+            assert!(
+                text.contains(&entry.example) && text.contains("Example:"),
+                "{text}"
+            );
+            let described = text.lines().filter(|line| !line.contains(&entry.example));
+            for line in described.chain(list.lines()) {
+                assert!(line.chars().count() <= 80, "{line}");
+            }
+        }
+        let error = format!("{:?}", help(Some("Chas")).unwrap_err());
+        assert!(error.contains("did you mean `Chase`?"), "{error}");
+        let both = help(Some("gather")).unwrap();
+        assert!(both.contains("Gather: action") && both.contains("Gather: behaviour"));
     }
 
     #[test]

@@ -492,3 +492,21 @@ fn settings_are_read_from_ron_and_unknown_fields_are_refused() {
     assert_eq!(settings.modes.len(), 1);
     assert!(ron::from_str::<MatchmakingSettings>("(mode: [])").is_err());
 }
+
+#[test]
+fn unknown_mode_is_logged_once() {
+    let mut app = app(vec![mode(2)]);
+    // Warnings are collected on this thread.
+    sim::single_threaded(&mut app);
+    let warnings = sim::logged_warnings(|| {
+        for party in 1..4 {
+            let mut lost = ticket(party, 1, 0, 0);
+            lost.mode = ModeId(9);
+            queue(&mut app, lost);
+            tick(&mut app);
+        }
+    });
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let start = "parties refused: unknown mode; party=1; mode=9; modes=[\"";
+    assert!(warnings[0].starts_with(start), "{warnings:?}");
+}

@@ -12,7 +12,7 @@ use crate::nav::{
     Algorithm, Diagonal, NavMap, NavPath, NavPlugin, NavSettings, NavStats, Navigator, PathFailed,
     PathFailure, PathFound, PathRequest,
 };
-use crate::sim::{Workers, clock, state_hash};
+use crate::sim::{Workers, clock, logged_warnings, single_threaded, state_hash};
 use crate::world::{KindId, SceneSpec, change_scene, open_scene, spawn_object, teleport};
 
 pub(super) fn app(settings: NavSettings) -> App {
@@ -499,4 +499,63 @@ fn loaded_map_sections_give_the_same_paths_as_a_build() {
     let (paths, hash, loaded) = paths_on(tiles.clone());
     assert!(loaded == 0 && paths.iter().any(|path| path.len() > 3));
     assert_eq!(paths_on(tiles.with_sections(parts)), (paths, hash, 2));
+}
+
+#[test]
+fn requests_that_cannot_have_a_path_are_logged_once_per_scene_and_cause() {
+    let mut app = app(NavSettings::default());
+    // Warnings are collected on this thread.
+    single_threaded(&mut app);
+    let spec = SceneSpec::default();
+    let bare = open_scene(app.world_mut(), spec, ()).unwrap();
+    let walled = scene(&mut app, "...\n.@.\n...");
+    let [lost, other] = [1.5, 2.5].map(|x| npc(&mut app, bare, x, 0.5));
+    let walker = npc(&mut app, walled, 0.5, 0.5);
+    let warnings = logged_warnings(|| {
+        for _ in 0..3 {
+            request_path(&mut app, lost, 9.0, 9.0);
+            request_path(&mut app, other, 8.0, 9.0);
+            request_path(&mut app, walker, 1.5, 1.5);
+            app.update();
+            request_path(&mut app, walker, 3.5, 1.5);
+            app.update();
+            let snapped = PathRequest {
+                snap_tiles: 1,
+                ..PathRequest::to(Vec2::new(1.2, 1.2))
+            };
+            app.world_mut().entity_mut(walker).insert(snapped);
+            app.update();
+        }
+    });
+    let expected = [
+        "path request fails: its scene has no map (`SceneMap`)",
+        "path request fails: its goal is on a blocked tile (`snap_tiles` moves it to a free one)",
+        "path request fails: its goal is outside the map",
+    ];
+    let messages: Vec<&str> = warnings
+        .iter()
+        .filter_map(|line| line.split(';').next())
+        .collect();
+    assert_eq!(messages, expected, "{warnings:?}");
+    assert!(
+        warnings[2].contains("goal=[3.5, 1.5]; size_m=[3, 3]"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn walker_whose_goal_was_blocked_on_its_way_is_not_logged() {
+    let mut app = app(NavSettings::default());
+    single_threaded(&mut app);
+    let scene = scene(&mut app, "......");
+    let walker = npc(&mut app, scene, 0.5, 0.5);
+    request_path(&mut app, walker, 5.5, 0.5);
+    app.update();
+    let rect = TileRect::new(5, 0, 1, 1);
+    edit_map(app.world_mut(), scene, rect, &TileEdit::Block).unwrap();
+    let warnings = logged_warnings(|| {
+        request_path(&mut app, walker, 5.5, 0.5);
+        app.update();
+    });
+    assert_eq!(warnings, Vec::<String>::new());
 }

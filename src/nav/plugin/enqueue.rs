@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::*;
 use indexmap::map::Entry;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::navigator::Navigator;
 use super::request::{NewPathRequests, PathRequest, SearchBudgetClass};
@@ -10,6 +10,7 @@ use super::request_queue::{QueuedRequest, RequestQuery};
 use super::results::ResultWriter;
 use super::settings::NavSettings;
 use crate::map::SceneMap;
+use crate::sim::WarnedCauses;
 
 /// Queues the requests since the last tick.
 ///
@@ -20,7 +21,7 @@ pub(super) fn enqueue_requests(
     mut navigator: ResMut<Navigator>,
     asking: RequestQuery,
     maps: Query<&SceneMap>,
-    mut answers: ResultWriter,
+    (mut answers, mut warned): (ResultWriter, Local<WarnedCauses>),
 ) {
     let Navigator {
         queue,
@@ -40,6 +41,9 @@ pub(super) fn enqueue_requests(
         };
         answers.stats.requested += 1;
         let waiting = QueuedRequest::new(entity, asks, &maps);
+        if !answers.is_repeated(&waiting) {
+            warn_of_lost_cause(&waiting, &maps, &mut warned);
+        }
         let clearance = waiting.request.clearance;
         if (1..=settings.clearance_max).contains(&clearance) {
             nav_maps.request_clearance(waiting.object.scene_entity(), clearance);
@@ -75,4 +79,33 @@ pub(super) fn enqueue_requests(
         }
     }
     answers.stats.waiting = (queue.len() + travels.queue.len()) as u64;
+}
+
+/// Logs, once for each scene and cause, why a request cannot have a path. Its [`PathFailed`](super::PathFailed) does not say it as
+/// plainly, and is easily missed.
+fn warn_of_lost_cause(waiting: &QueuedRequest, maps: &Query<&SceneMap>, warned: &mut WarnedCauses) {
+    let QueuedRequest {
+        entity,
+        object,
+        request,
+        to,
+        ..
+    } = waiting;
+    let scene = object.scene().0;
+    let mut is_new = |kind| warned.is_new(kind, u64::from(scene));
+    let Ok(map) = maps.get(object.scene_entity()) else {
+        if is_new(0) {
+            warn!(%entity, scene, "path request fails: its scene has no map (`SceneMap`)");
+        }
+        return;
+    };
+    let (goal, tiles) = (request.goal, map.tiles());
+    if !tiles.rect().contains(*to) {
+        let size_m = map.size_m();
+        if is_new(1) {
+            warn!(%entity, scene, %goal, %size_m, "path request fails: its goal is outside the map");
+        }
+    } else if !tiles.is_free(*to) && request.snap_tiles == 0 && is_new(2) {
+        warn!(%entity, scene, %goal, "path request fails: its goal is on a blocked tile (`snap_tiles` moves it to a free one)");
+    }
 }

@@ -20,6 +20,12 @@ pub(super) struct ResultWriter<'w, 's> {
 }
 
 impl ResultWriter<'_, '_> {
+    /// Whether the object's path was found for the same goal: a walker that an edit has stopped requests it again.
+    pub(super) fn is_repeated(&self, waiting: &QueuedRequest) -> bool {
+        let path = self.paths.get(waiting.entity);
+        path.is_ok_and(|path| path.request().goal == waiting.request.goal)
+    }
+
     /// Reports a request that leaves the queue without a search.
     pub(super) fn cancel(&mut self, waiting: &QueuedRequest) {
         self.stats.count_failed(PathFailure::Cancelled);

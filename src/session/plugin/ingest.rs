@@ -40,6 +40,7 @@ pub(super) struct IngestState {
     output: MessageBatch,
     ended: Vec<(ClientId, DisconnectReason)>,
     flooding: Vec<ClientId>,
+    shut_out: Vec<ClientId>,
     refused: Vec<(ClientId, u16)>,
     decisions: Vec<LoginDecision>,
     effects: Vec<SessionEffect>,
@@ -91,12 +92,20 @@ fn ingest_with(world: &mut World, state: &mut IngestState) {
     let inbox = world.resource::<Inbox>();
     inbox.intake().queue.take_ended(&mut state.ended);
     inbox.intake().queue.take_flooding(&mut state.flooding);
+    inbox.intake().queue.take_shut_out(&mut state.shut_out);
     for (client, _) in state.ended.drain(..) {
         world.resource_mut::<Sessions>().on_disconnect(client);
         write_effects(world, &mut state.effects);
     }
     for client in state.flooding.drain(..) {
         end_session(world, client, LogoutReason::Flooding, &mut state.effects);
+    }
+    for client in state.shut_out.drain(..) {
+        debug!(
+            client = client.0,
+            "client closed: its login found the inbox full"
+        );
+        end_session(world, client, LogoutReason::Full, &mut state.effects);
     }
     finish_tick(world, &mut state.effects);
 }

@@ -2,8 +2,9 @@
 
 use bevy_ecs::prelude::*;
 use smallvec::SmallVec;
+use tracing::warn;
 
-use super::attributes::Attributes;
+use super::attributes::{AttributeSpec, Attributes};
 use super::audience::Audience;
 use super::dirty::{DirtyMasks, MaskSlot};
 use super::messages::{write_delta, write_unseen_delta};
@@ -13,7 +14,7 @@ use super::sent_values::SentValues;
 use super::stats::SyncStats;
 use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::outbox::{MessageSpan, Outbox};
-use crate::sim::{HeartbeatPhase, Overload, SimTick, Workers};
+use crate::sim::{HeartbeatPhase, Overload, SimTick, WarnedCauses, Workers};
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, intersection, is_empty};
 use crate::sync::masks::{WORD_BITS, bits};
 use crate::sync::message_list::MessageList;
@@ -52,6 +53,9 @@ pub(super) struct CollectWorker {
     value: Vec<u8>,
     dirty: u64,
     clamped: u64,
+    /// An object with a value that its encoding cannot represent, for each such attribute.
+    #[memory(skip)]
+    clamped_of: SmallVec<[(usize, ObjectRef); 1]>,
 }
 
 /// Buffers of [`collect`].
@@ -60,6 +64,7 @@ pub(super) struct CollectBuffers {
     pending: Vec<PendingCollect>,
     #[memory(each)]
     workers: Vec<CollectWorker>,
+    warned: WarnedCauses,
 }
 
 /// Encodes all changes that are scheduled, and all changes of objects that a client starts to know: so all clients that know
@@ -76,6 +81,7 @@ pub(super) fn collect(world: &mut World) {
         let CollectBuffers {
             pending: due,
             workers,
+            warned,
         } = &mut *buffers;
         find_pending(world, due);
         world.resource_scope(|world, attributes: Mut<Attributes>| {
@@ -85,9 +91,10 @@ pub(super) fn collect(world: &mut World) {
                     .for_each(|due| worker.compare(seen, due, &attributes));
             });
             // Chunks are consecutive, and so are the results of their workers.
-            workers
-                .iter_mut()
-                .for_each(|worker| worker.commit(world, &attributes));
+            workers.iter_mut().for_each(|worker| {
+                worker.warn_of_clamped(&attributes, warned);
+                worker.commit(world, &attributes);
+            });
         });
         clear_and_shrink(due);
     });
@@ -162,7 +169,12 @@ impl CollectWorker {
             self.value.clear();
             if let Some(fits) = registered.encode(entity, &mut self.value) {
                 self.dirty += 1;
-                self.clamped += u64::from(!fits);
+                if !fits {
+                    self.clamped += 1;
+                    if self.clamped_of.iter().all(|known| known.0 != bit) {
+                        self.clamped_of.push((bit, due.object));
+                    }
+                }
                 if before != Some(&self.value) {
                     changed.changed[word] |= flag;
                     self.values
@@ -175,6 +187,23 @@ impl CollectWorker {
         }
         if !is_empty(&changed.all()) {
             self.changed.push(changed);
+        }
+    }
+
+    /// Logs, once for each attribute, that clients do not receive the value that the game has set.
+    fn warn_of_clamped(&mut self, attributes: &Attributes, warned: &mut WarnedCauses) {
+        for (bit, object) in self.clamped_of.drain(..) {
+            if let Some(attribute) = attributes.get(bit)
+                && warned.is_new(0, bit as u64)
+            {
+                let AttributeSpec { name, encoding, .. } = &attribute.spec;
+                warn!(
+                    attribute = name,
+                    ?encoding,
+                    ?object,
+                    "attribute value cut: its encoding cannot represent it, clients receive the nearest value"
+                );
+            }
         }
     }
 

@@ -115,6 +115,13 @@ impl DirtyMasks {
         self.removed.widen(words);
     }
 
+    /// The objects with changes that were not collected, and their masks. O(slots / 64 + changed objects).
+    pub(super) fn unsent(&self) -> impl Iterator<Item = (Entity, &[u64])> {
+        let slots = 0..self.entities.len() as u32;
+        let dirty = slots.filter(|&slot| self.unsent.is_dirty(slot));
+        dirty.filter_map(|slot| Some((self.entities[slot as usize]?, self.unsent.mask_of(slot))))
+    }
+
     /// Calls `take` with every changed object and its mask. Bits that `take` leaves in the mask stay.
     pub(super) fn drain(&mut self, mut take: impl FnMut(Entity, &mut [u64])) {
         drain(&mut self.unsent, &self.entities, |entity, _, mask| {

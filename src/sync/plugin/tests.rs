@@ -5,6 +5,7 @@ mod audiences;
 mod client_objects;
 mod kept;
 mod lost_control;
+mod pending;
 mod random_changes;
 mod removals;
 mod resume;

@@ -7,14 +7,16 @@
 use std::collections::BTreeMap;
 
 /// How often each end of the range is tried.
-pub(super) const TRIES: u32 = 3;
+pub(crate) const TRIES: u32 = 3;
 
 /// Maximum number of tries; then the range is final.
 const TRIES_MAX: u32 = 40;
 
 /// The tries so far.
-pub(super) struct CrowdSearch {
+pub(crate) struct CrowdSearch {
     first: u32,
+    /// Nothing below is tried.
+    least: u32,
     players_max: u32,
     tries_each: u32,
     tried: BTreeMap<u32, Tries>,
@@ -34,7 +36,7 @@ impl Tries {
 
 /// The range of crowds that a machine carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CrowdRange {
+pub(crate) struct CrowdRange {
     /// The largest crowd that held in every try, without a miss below it; 0 when there is none.
     pub max_passed: u32,
     pub passed_tries: u32,
@@ -45,17 +47,24 @@ pub(super) struct CrowdRange {
 
 impl CrowdSearch {
     /// Starts with this number of players and goes up to `players_max`; either end counts after `tries_each`.
-    pub(super) fn new(first: u32, players_max: u32, tries_each: u32) -> Self {
+    pub(crate) fn new(first: u32, players_max: u32, tries_each: u32) -> Self {
         Self {
             first,
+            least: 0,
             players_max,
             tries_each,
             tried: BTreeMap::new(),
         }
     }
 
+    /// Tries nothing below this number, which must be that of the start.
+    pub(crate) fn not_below(self, least: u32) -> Self {
+        debug_assert_eq!(least, self.first, "the first try is the smallest");
+        Self { least, ..self }
+    }
+
     /// Records the result of a try.
-    pub(super) fn record(&mut self, players: u32, holds: bool) {
+    pub(crate) fn record(&mut self, players: u32, holds: bool) {
         let tries = self.tried.entry(players).or_default();
         if holds {
             tries.passed += 1;
@@ -65,7 +74,7 @@ impl CrowdSearch {
     }
 
     /// The current range.
-    pub(super) fn range(&self) -> CrowdRange {
+    pub(crate) fn range(&self) -> CrowdRange {
         let (held_max, missed_min) = self.overlap();
         let below = self.tried.range(..missed_min).next_back();
         let above = self.tried.range(held_max + 1..).next();
@@ -88,7 +97,7 @@ impl CrowdSearch {
     }
 
     /// The next crowd to try; `None` when the range is as narrow as possible and both its ends are confirmed.
-    pub(super) fn next(&self) -> Option<u32> {
+    pub(crate) fn next(&self) -> Option<u32> {
         let tries: u32 = self.tried.values().map(|tries| tries.count()).sum();
         if tries >= TRIES_MAX {
             return None;
@@ -100,7 +109,7 @@ impl CrowdSearch {
             ..
         } = self.range();
         match missed {
-            None if held_max == 0 => return Some(self.first),
+            None if held_max == 0 && self.tried.is_empty() => return Some(self.first),
             None if held_max < self.players_max => {
                 // All held so far; or the largest both held and missed.
                 let is_clear = missed_min == u32::MAX;
@@ -115,11 +124,13 @@ impl CrowdSearch {
         }
         // Between the crowds that always held and the others, and between those that never held and the others.
         let wide = |low: u32, high: u32| high - low > (low / 20).max(10);
-        if missed_min < u32::MAX && wide(held, missed_min) {
-            return Some(held + (missed_min - held) / 2);
+        let low = held.max(self.least.min(missed_min));
+        if missed_min < u32::MAX && wide(low, missed_min) {
+            return Some(low + (missed_min - low) / 2);
         }
-        if let Some(missed) = missed.filter(|missed| wide(held_max, *missed)) {
-            return Some(held_max + (missed - held_max) / 2);
+        let high_min = |missed: u32| held_max.max(self.least.min(missed));
+        if let Some(missed) = missed.filter(|missed| wide(high_min(*missed), *missed)) {
+            return Some(high_min(missed) + (missed - high_min(missed)) / 2);
         }
         let count = |players: u32| self.tried.get(&players).map_or(0, |tries| tries.count());
         let ends = [Some(held).filter(|held| *held > 0), missed];
@@ -196,6 +207,28 @@ mod tests {
             range.max_passed > 3_700 && missed < 5_500,
             "{range:?} {tried:?}"
         );
+    }
+
+    #[test]
+    fn nothing_below_the_least_is_tried() {
+        for limit in [0, 500, 999, 1_000, 5_000] {
+            let mut search = CrowdSearch::new(1_000, 8_000, 2).not_below(1_000);
+            let mut tried = Vec::new();
+            while let Some(value) = search.next() {
+                tried.push(value);
+                search.record(value, value <= limit);
+            }
+            assert!(
+                tried.iter().all(|value| (1_000..=8_000).contains(value)),
+                "{tried:?}"
+            );
+            let range = search.range();
+            if limit < 1_000 {
+                assert_eq!((range.max_passed, tried), (0, vec![1_000, 1_000]));
+            } else {
+                assert!(range.max_passed <= limit && limit - range.max_passed <= limit / 20 + 10);
+            }
+        }
     }
 
     #[test]

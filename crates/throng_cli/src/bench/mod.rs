@@ -58,9 +58,11 @@ use super::{
 };
 use baseline::BenchBaseline;
 use calibration::Calibration;
+pub(super) use crowd_search::{CrowdRange, CrowdSearch, TRIES};
 use rows::BenchRow;
 pub(super) use table::number;
 use throng::server::task_pools;
+pub(super) use tick::times_text;
 
 /// Arguments of `throng bench`.
 #[derive(Debug, clap::Args)]

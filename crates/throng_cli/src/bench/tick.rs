@@ -282,7 +282,7 @@ fn describe_range(range: CrowdRange, thread_count: usize) -> String {
     }
 }
 
-fn times_text(count: u32) -> String {
+pub(crate) fn times_text(count: u32) -> String {
     if count == 1 {
         "once".to_owned()
     } else {

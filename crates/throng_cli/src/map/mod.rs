@@ -3,10 +3,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `generate` | maps from a recipe |
+//! | `letters` | the tiles of a map's file by their letter |
 //! | `prepare` | maps with search data |
 //! | here | everything else |
 
 mod generate;
+mod letters;
 mod prepare;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use glam::IVec2;
+
+pub(crate) use self::letters::{letter_lines, letters_json, letters_of};
 
 use self::generate::GenerateMap;
 use self::prepare::PrepareMap;
@@ -130,6 +134,7 @@ fn info(file: &Path, json: bool) -> Result<(), CliError> {
     let start = Instant::now();
     let map = map::load(file)?;
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
+    let letters = letters_of(file)?;
     let memory = map.memory();
     let tiles = u64::from(map.width()) * u64::from(map.height());
     let free_share = map.free_count() as f64 / tiles as f64;
@@ -143,6 +148,7 @@ fn info(file: &Path, json: bool) -> Result<(), CliError> {
             "tiles": tiles,
             "free_tiles": map.free_count(),
             "free_share": free_share,
+            "letters": letters_json(&letters),
             "regions": map.region_count(),
             "largest_region_tiles": largest,
             "memory": {
@@ -177,6 +183,9 @@ fn info(file: &Path, json: bool) -> Result<(), CliError> {
         100.0 * free_share,
         map.free_count()
     ))?;
+    for (side, list) in letter_lines(&letters) {
+        print(&format!("  {side:<14}{list}"))?;
+    }
     print(&format!(
         "regions         {regions}, the largest with {largest_share:.1} % of the free tiles"
     ))?;

@@ -28,7 +28,7 @@ use glam::{IVec2, UVec2};
 
 use self::measure::{MeasuredAnswers, PlanStep, QueryPlan, Task, measure};
 use self::results::PathResults;
-use super::map::open;
+use super::map::{letters_of, open};
 use super::outputs::check_output;
 use super::{
     CliError, image, interrupted_status, is_interrupted, listen_for_interrupt, print, progress,
@@ -184,6 +184,10 @@ impl Paths {
         let findings = PathResults {
             plan: &plan,
             all: &all,
+            letters: self
+                .map
+                .as_deref()
+                .map_or_else(|| Ok(Vec::new()), letters_of)?,
             map: self.map.as_deref(),
             is_single: self.scen.is_none(),
         };
@@ -257,7 +261,7 @@ impl Paths {
     /// Every Nth query of a `.scen` file, and all edits before the last of them.
     fn plan_from_scen(&self, file: &Path, map: Option<TileMap>) -> Result<QueryPlan, CliError> {
         let name = file.display().to_string();
-        let scen = parse_scen(&name, &read(file)?)?;
+        let scen = parse_scen(&name, &read_scen(file)?)?;
         let patches = match &scen.patch_file {
             Some(patch_file) => map::load_patches(file.with_file_name(patch_file))?,
             None => Vec::new(),
@@ -337,7 +341,7 @@ fn check_end(name: &str, map: &TileMap, tile: IVec2) -> Result<(), CliError> {
 }
 
 /// The text of a `.scen` file, which is never as large as the largest map.
-fn read(file: &Path) -> Result<String, CliError> {
+pub(crate) fn read_scen(file: &Path) -> Result<String, CliError> {
     let mut text = String::new();
     let read =
         File::open(file).and_then(|file| file.take(map::FILE_BYTES_MAX).read_to_string(&mut text));

@@ -10,12 +10,16 @@ use super::measure::{MeasuredAnswers, PlanStep, QueryPlan, TimedAnswer};
 use crate::bench::number;
 use crate::color::failure_text;
 use crate::escape::escaped;
+use crate::map::{letter_lines, letters_json};
+use throng::map::TileLetter;
 use throng::nav::SearchOutcome;
 
 /// The answers of all algorithms to a plan.
 pub(super) struct PathResults<'a> {
     pub plan: &'a QueryPlan,
     pub all: &'a [MeasuredAnswers],
+    /// The tiles of the map's file by letter.
+    pub letters: Vec<TileLetter>,
     /// The map's file, if there is one.
     pub map: Option<&'a Path>,
     /// Whether the plan is one query from the command line, whose path is shown.
@@ -45,6 +49,7 @@ impl PathResults<'_> {
             "map": self.map.map(|map| map.display().to_string()),
             "width": self.plan.map.width(),
             "height": self.plan.map.height(),
+            "letters": letters_json(&self.letters),
             "queries": self.plan.tasks.len(),
             "algorithms": algorithms,
         })
@@ -82,7 +87,7 @@ impl PathResults<'_> {
 
     /// For a person, in 80 columns.
     pub(super) fn table(&self) -> String {
-        let Self { plan, all, .. } = *self;
+        let Self { plan, all, .. } = self;
         let map = self.map.map_or_else(
             || "free ground".to_owned(),
             |map| escaped(&map.to_string_lossy()),
@@ -98,14 +103,18 @@ impl PathResults<'_> {
                 plan.map.width(),
                 plan.map.height()
             ),
+        ];
+        let sides = letter_lines(&self.letters).into_iter();
+        lines.extend(sides.map(|(side, list)| format!("  {side:<8}{list}")));
+        lines.extend([
             format!("queries   {}, edits between them {edits}", plan.tasks.len()),
             String::new(),
             format!(
                 "{:<18}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}{:>7}",
                 "algorithm", "mean us", "p50", "p99", "max", "expanded", "generated", "wrong"
             ),
-        ];
-        for one in all {
+        ]);
+        for one in *all {
             let sums = Sums::new(plan, one);
             let [mean, p50, p99, max] = sums.us.map(number);
             lines.push(format!(
@@ -116,7 +125,7 @@ impl PathResults<'_> {
                 wrong(plan, one).count(),
             ));
         }
-        for one in all {
+        for one in *all {
             let name = one.algorithm.name();
             let sums = Sums::new(plan, one);
             lines.push(format!(

@@ -122,6 +122,13 @@ impl ReportCommand {
     }
 }
 
+/// The figures of two runs side by side, the largest change first, in 80 columns.
+pub(crate) fn compare_runs(names: [String; 2], runs: [String; 2]) -> Result<String, CliError> {
+    let [a, b] = runs.map(|json| PageRun::parse(&json));
+    let (a, b) = a.and_then(|a| Ok((a, b?))).map_err(CliError::new)?;
+    Ok(show::table(&Comparison::from_runs(names, [&a, &b]), false))
+}
+
 impl ReportFile {
     fn page(&self) -> String {
         match self {

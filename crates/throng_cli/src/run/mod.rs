@@ -2,12 +2,18 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `compare.rs` | two settings side by side |
+//! | `measured_run.rs` | a run that is repeated with other values of its parameters |
 //! | `pace.rs` | a run that pages watch, pause, and resume at a speed |
 //! | `run_output.rs` | the output of `--json`, and input of a page |
+//! | `sweep.rs` | the largest value of a parameter with which an expectation holds |
 //! | `table.rs` | the output as text |
 
+mod compare;
+mod measured_run;
 mod pace;
 mod run_output;
+mod sweep;
 mod table;
 
 use std::fs::File;
@@ -30,6 +36,7 @@ use super::{
 };
 use pace::PageControlledPace;
 use run_output::RunOutput;
+use sweep::{SweepRange, sweep_range};
 use table::{failure_lines, table};
 use throng::map;
 use throng::memory::process_memory;
@@ -50,6 +57,18 @@ pub(super) struct Run {
     scenario: String,
     #[command(flatten)]
     set: Set,
+    /// Search the largest value of a parameter with which --until holds
+    ///
+    /// Runs the scenario again and again: doubles the value, then halves the gap.
+    #[arg(long, value_name = "NAME=FROM..TO", value_parser = sweep_range, requires = "until")]
+    #[arg(conflicts_with_all = REPEATED_CONFLICTS)]
+    sweep: Option<SweepRange>,
+    /// With --sweep: the expectation, as in a scenario: "TickP99UnderMs(50)"
+    #[arg(long, value_name = "EXPECTATION", requires = "sweep")]
+    until: Option<String>,
+    /// Show two settings side by side: set one parameter twice
+    #[arg(long, conflicts_with_all = REPEATED_CONFLICTS, conflicts_with_all = ["sweep", "json"])]
+    compare: bool,
     /// Seed, instead of the scenario's
     #[arg(long, value_name = "N", value_parser = whole_number)]
     seed: Option<u64>,
@@ -139,6 +158,12 @@ pub(super) struct Run {
     strict: bool,
 }
 
+/// Options that are about one run.
+const REPEATED_CONFLICTS: [&str; 14] = [
+    "realtime", "inspect", "events", "hashes", "capture", "report", "csv", "picture", "film",
+    "trace", "memory", "leaks", "store", "strict",
+];
+
 const EXAMPLES: &str = "Examples:
   throng run
   throng run siege --seed 7 --threads 1
@@ -147,6 +172,8 @@ const EXAMPLES: &str = "Examples:
   throng run my.ron --inspect 127.0.0.1:7777
   throng run my.ron --quiet --strict --check-timing
   throng run town --store players.db
+  throng run my.ron --sweep npcs=1000..200000 --until \"TickP99UnderMs(50)\"
+  throng run my.ron --set npcs=1000 --set npcs=2000 --compare
 
 Exit codes: 0 all expectations hold; 1 an expectation failed or had nothing to
 check, an action of the script failed, or the store did; 2 invalid usage or
@@ -177,6 +204,12 @@ impl Run {
 
     /// Runs the scenario, checks its expectations and prints the report.
     pub(super) fn run(self, output: Output) -> Result<CliStatus, CliError> {
+        if let Some(range) = &self.sweep {
+            return self.sweep(range, output);
+        }
+        if self.compare {
+            return self.compare(output);
+        }
         let quiet = output.quiet;
         let printer = Printer::for_stderr();
         let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;

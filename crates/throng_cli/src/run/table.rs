@@ -80,6 +80,15 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         "views       {} links, {} enters, {} evictions; longest view list {} (cap {})",
         views.links, views.enters, views.evictions, views.longest_list, views.cap
     )?;
+    let moves = &report.movement;
+    if moves.moves_accepted + moves.moves_refused > 0 {
+        writeln!(
+            to,
+            "moves       {} of players, {} refused and corrected",
+            moves.moves_accepted + moves.moves_refused,
+            moves.moves_refused
+        )?;
+    }
     write_systems(to, report)?;
     writeln!(to, "state hash  {}", report.state_hash)?;
     write_times(to, report)?;

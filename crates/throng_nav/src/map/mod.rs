@@ -49,7 +49,7 @@ pub use bit_plane::BitPlane;
 pub(crate) use bit_plane::transpose_block;
 pub use edits::{TileEdit, TilePattern};
 pub use error::{MapError, SourceLocation};
-pub use formats::{MapFormat, decode, decode_patches, encode};
+pub use formats::{MapFormat, TileLetter, count_letters, decode, decode_patches, encode};
 pub use generate::{
     CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate,
     measure_recipe,

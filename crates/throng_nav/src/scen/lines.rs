@@ -82,13 +82,14 @@ impl<'a> ScenLine<'a> {
         self.error(1, ScenProblem::Line { expected, found })
     }
 
-    /// Splits the line into the fields of `names`. Fields are separated by tabs if there are any, so that a name
-    /// may contain spaces; otherwise by one or more spaces.
+    /// Splits the line into the fields of `names`. Fields are separated by tabs if there are any between them, so that a name
+    /// may contain spaces; otherwise by one or more spaces. Separators after the last field do not count.
     pub(super) fn fields<const N: usize>(
         self,
         names: &'static [&'static str; N],
     ) -> Result<Fields<'a, N>, LineError> {
-        let separator = if self.text.contains('\t') { '\t' } else { ' ' };
+        let line = self.text.trim_end();
+        let separator = if line.contains('\t') { '\t' } else { ' ' };
         let mut fields = Fields {
             line: self,
             names,
@@ -96,7 +97,7 @@ impl<'a> ScenLine<'a> {
             columns: [1; N],
         };
         let (mut count, mut column) = (0, 1);
-        for text in self.text.split(separator) {
+        for text in line.split(separator) {
             if separator == '\t' || !text.trim().is_empty() {
                 if let (Some(kept), Some(at)) =
                     (fields.texts.get_mut(count), fields.columns.get_mut(count))

@@ -30,8 +30,8 @@ pub use commands::{Scen, ScenCommand, ScenPatch, ScenQuery};
 pub use error::{ScenError, ScenProblem};
 
 use lines::{LineError, ScenLines, excerpt};
-/// Reads a `.scen` file's text, version 1 or 2. `file` is the name in errors. LF, CRLF and a byte order mark at the
-/// beginning are accepted.
+/// Reads a `.scen` file's text, version 1 or 2. `file` is the name in errors. LF, CRLF, a byte order mark and
+/// empty lines at the beginning, separators at the end of a line, and `version` in upper or lower case are accepted.
 ///
 /// Without a `version` line the file is of version 1. Cost: O(length of the text).
 ///
@@ -46,8 +46,8 @@ use lines::{LineError, ScenLines, excerpt};
 pub fn parse_scen(file: &str, text: &str) -> Result<Scen, ScenError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = ScenLines::new(text);
-    let first = text.lines().next().unwrap_or_default();
-    let parsed = match first.strip_prefix("version").map(str::trim) {
+    let first = ScenLines::new(text).next();
+    let parsed = match first.and_then(|line| version(line.text)) {
         None => version1::parse(&mut lines),
         Some("1" | "1.0") => {
             lines.next();
@@ -58,7 +58,7 @@ pub fn parse_scen(file: &str, text: &str) -> Result<Scen, ScenError> {
             version2::parse(&mut lines)
         }
         Some(found) => Err(LineError {
-            line: 1,
+            line: first.map_or(1, |line| line.number),
             column: 1,
             problem: ScenProblem::Version {
                 found: excerpt(found),
@@ -71,6 +71,15 @@ pub fn parse_scen(file: &str, text: &str) -> Result<Scen, ScenError> {
         column: fault.column,
         problem: fault.problem,
     })
+}
+
+/// What follows the word `version` in a line that begins with it.
+fn version(line: &str) -> Option<&str> {
+    const WORD: &str = "version";
+    let line = line.trim();
+    let (word, number) = line.split_at_checked(WORD.len())?;
+    let is_word = !number.starts_with(|next: char| next.is_alphanumeric());
+    (word.eq_ignore_ascii_case(WORD) && is_word).then(|| number.trim())
 }
 
 #[cfg(test)]
@@ -122,6 +131,31 @@ mod tests {
             assert_eq!(parse_scen("a.scen", text), Ok(expected));
         }
         assert_eq!(parse_scen("a.scen", ""), Ok(Scen::default()));
+    }
+
+    #[test]
+    fn blank_lines_case_and_trailing_separators_do_not_matter() {
+        for text in [STATIC, DYNAMIC] {
+            let expected = parse_scen("a.scen", text).unwrap();
+            let commands = |text: &str| parse_scen("a.scen", text).unwrap().commands;
+            let lined = parse_scen("a.scen", &format!("\n \r\n{text}")).unwrap();
+            assert!(lined.queries().eq(expected.queries()) && lined.size == expected.size);
+            for word in ["Version", "VERSION", "version ", "version\t"] {
+                assert_eq!(
+                    commands(&text.replacen("version", word, 1)),
+                    expected.commands
+                );
+            }
+            for end in [" \n", "\t\n", " \t\t \r\n"] {
+                assert_eq!(
+                    commands(&text.replace('\n', end)),
+                    expected.commands,
+                    "{end:?}"
+                );
+            }
+        }
+        let leading = message("\n\nVersion 3\n");
+        assert_eq!(leading, "a.scen:3:1: expected version 1 or 2, found `3`");
     }
 
     fn message(text: &str) -> String {

@@ -21,7 +21,7 @@ use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 use thiserror::Error;
 use throng_core::memory::MemoryUse;
-use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
+use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId, MessageClass};
 
 use self::client_queue::{Backlog, ClientQueue};
 use super::quota::{ClientQuota, QuotaBucket, QuotaPerTick};
@@ -127,6 +127,8 @@ pub struct InboxCounters {
     pub closed: u64,
     /// Clients detected as flooding.
     pub floods: u64,
+    /// Clients closed because their *Login* or *Resume* found no room.
+    pub shut_out: u64,
     /// The largest backlog so far.
     pub max_backlog: usize,
     /// The longest time that a message waited after the tick that followed its arrival, in ticks.
@@ -153,6 +155,8 @@ pub struct MessageQueue {
     refused: Vec<ClientId>,
     ended: Vec<(ClientId, DisconnectReason)>,
     flooding: Vec<ClientId>,
+    /// Clients whose *Login* or *Resume* found no room.
+    shut_out: Vec<ClientId>,
     counters: InboxCounters,
 }
 
@@ -178,6 +182,7 @@ impl MessageQueue {
             refused: Vec::new(),
             ended: Vec::new(),
             flooding: Vec::new(),
+            shut_out: Vec::new(),
             counters: InboxCounters::default(),
         }
     }
@@ -218,6 +223,9 @@ impl MessageQueue {
         }
         if lane.is_flooding {
             self.flooding.push(client);
+        }
+        if lane.is_shut_out {
+            self.shut_out.push(client);
         }
     }
 
@@ -288,7 +296,9 @@ impl MessageQueue {
         };
         lane.received = lane.received.wrapping_add(1);
         lane.quota.fill(&self.quota, self.tick);
-        let room = if bytes.len() > CLIENT_MESSAGE_BYTES_MAX {
+        let room = if lane.is_shut_out {
+            Err(ReceiveError::QueueFull(self.backlog.len()))
+        } else if bytes.len() > CLIENT_MESSAGE_BYTES_MAX {
             Err(ReceiveError::TooLong(bytes.len()))
         } else if lane.is_flooding || !lane.quota.try_consume(bytes.len()) {
             self.counters.over_quota += 1;
@@ -305,6 +315,9 @@ impl MessageQueue {
                 // A backlog of other clients is not this client's violation.
                 let is_offence = !matches!(reason, ReceiveError::QueueFull(_));
                 self.refuse(client, is_offence);
+                if MessageClass::of(bytes) == MessageClass::Login {
+                    self.shut_out(client, reason);
+                }
                 return Err(reason);
             }
         }
@@ -342,6 +355,32 @@ impl MessageQueue {
             if lane.is_acknowledged {
                 self.flooding.push(client);
             }
+        }
+    }
+
+    /// A *Login* or *Resume* found no room: the transport has acknowledged it, so the client does not send it again, and its
+    /// connection is closed with a reason, unless another one of its requests waits for a reply.
+    fn shut_out(&mut self, client: ClientId, reason: ReceiveError) {
+        let is_full = matches!(
+            reason,
+            ReceiveError::QueueFull(_) | ReceiveError::ClientQueueFull { .. }
+        );
+        let Some(lane) = self.client_queues.get_mut(&client) else {
+            return;
+        };
+        let is_login =
+            |message: &InboundMessage| MessageClass::of(&message.bytes) == MessageClass::Login;
+        if !is_full
+            || lane.is_player
+            || lane.is_shut_out
+            || self.backlog.messages(lane).any(is_login)
+        {
+            return;
+        }
+        lane.is_shut_out = true;
+        self.counters.shut_out += 1;
+        if lane.is_acknowledged {
+            self.shut_out.push(client);
         }
     }
 
@@ -420,6 +459,11 @@ impl MessageQueue {
         into.append(&mut self.flooding);
     }
 
+    /// Takes the clients whose *Login* or *Resume* found no room. Their messages are not accepted any more.
+    pub fn take_shut_out(&mut self, into: &mut Vec<ClientId>) {
+        into.append(&mut self.shut_out);
+    }
+
     /// Number of waiting messages.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -472,7 +516,12 @@ impl MessageQueue {
     /// Hashes all state that affects later ticks, except the messages, as words. Equal states give equal words.
     pub fn hash_state(&self, mut word: impl FnMut(u64)) {
         word(u64::from(self.players_in_row));
-        for client in self.refused.iter().chain(&self.flooding) {
+        for client in self
+            .refused
+            .iter()
+            .chain(&self.flooding)
+            .chain(&self.shut_out)
+        {
             word(u64::from(client.0));
         }
         for (client, reason) in &self.ended {
@@ -488,6 +537,7 @@ impl MessageQueue {
                 | u64::from(lane.is_in_refused) << 1
                 | u64::from(lane.ended.is_some())
                 | lane.ended.map_or(0, |reason| reason as u64) << 62
+                | u64::from(lane.is_shut_out) << 60
                 | u64::from(lane.is_acknowledged) << 63;
             for word in lane.quota.words() {
                 mixed = (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -81,6 +81,20 @@ impl CrowdArea {
         }
     }
 
+    /// How far a point lies from the area, in metres; 0 in it.
+    #[must_use]
+    pub fn distance_m(&self, point: Vec2) -> f32 {
+        match *self {
+            Self::Rect { min, max } => point.distance(point.clamp(min, max)),
+            Self::Ring {
+                center,
+                radius,
+                width,
+            } => ((point.distance(center) - radius).abs() - width / 2.0).max(0.0),
+            Self::Point(own) => own.distance(point),
+        }
+    }
+
     /// Whether a point is in the area. A ring includes everything inside its outer edge.
     #[must_use]
     pub fn surrounds(&self, point: Vec2) -> bool {
@@ -197,6 +211,14 @@ mod tests {
         };
         assert!(!rect.contains(Vec2::new(5.0, 4.0), slack_m));
         assert!(!CrowdArea::Point(center).contains(Vec2::splat(51.0), slack_m));
+        assert_eq!(ring.distance_m(center), 18.0);
+        assert_eq!(ring.distance_m(Vec2::new(75.0, 50.0)), 3.0);
+        assert_eq!(rect.distance_m(Vec2::new(12.0, 7.0)), 5.0);
+        assert_eq!(rect.distance_m(Vec2::new(9.0, 1.0)), 0.0);
+        assert_eq!(
+            CrowdArea::Point(center).distance_m(Vec2::new(50.0, 53.0)),
+            3.0
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use thiserror::Error;
-use tracing::debug;
+use tracing::warn;
 
 use super::tickets::{draw_share, draw_size, draw_ticket};
 use crate::scenario::ScenarioMatchMode;
@@ -119,6 +119,8 @@ pub(super) struct PartyFlow {
     pending: [u64; PARTY_SIZE_MAX as usize + 1],
     /// Parties to cancel in the next tick.
     pending_cancels: u64,
+    /// Whether it was logged that its mode does not exist.
+    is_warned: bool,
     /// Parties that queue again, with their tick; nearly sorted by it.
     #[memory(each)]
     returning: VecDeque<(u64, Ticket)>,
@@ -141,6 +143,7 @@ impl PartyArrivals {
                 cancels: Rate::default(),
                 pending: [0; _],
                 pending_cancels: 0,
+                is_warned: false,
                 returning: VecDeque::new(),
             }),
         };
@@ -299,10 +302,12 @@ pub fn queue_synthetic_parties(
             .events_this_tick(flow.spec.cancels_per_s, tick_mhz)
             + std::mem::take(&mut flow.pending_cancels);
         let Some(mode) = matchmaker.mode_by_name(&flow.spec.mode) else {
-            debug!(
-                mode = flow.spec.mode,
-                "party arrivals skipped: unknown mode"
-            );
+            if !std::mem::replace(&mut flow.is_warned, true) {
+                warn!(
+                    mode = flow.spec.mode,
+                    "party arrivals skipped: unknown mode"
+                );
+            }
             continue;
         };
         let oldest = matchmaker.modes()[usize::from(mode.0)].queue().iter();

@@ -17,8 +17,9 @@ use throng::memory::MemoryUse;
 use throng::movement::MaxSpeed;
 use throng::nav::NavPath;
 use throng::outbox::{MemorySink, Outbox, PacketBuffer, PacketSink};
-use throng::session::{SessionClosed, Sessions, TransportHandle};
+use throng::session::{Session, SessionClosed, SessionState, Sessions, TransportHandle};
 use throng::sim::{RandomStreams, SimTick, StateHasher, Workers};
+use throng::store::PlayerStore;
 use throng::sync::{Mirror, compare_mirror};
 use throng::wire::{ClientId, ClientMessage, quantise};
 use throng::world::{Heading, Object, PlayerId, Position};
@@ -220,7 +221,8 @@ impl SyntheticClients {
     }
 }
 
-/// Logs players out at their crowd's rate; players whose return is scheduled connect and log in.
+/// Logs players out at their crowd's rate; players whose return is scheduled connect and log in. In crowds that are halted only
+/// those return that were due before.
 pub(super) fn log_players_in_and_out(
     mut synthetics: ResMut<SyntheticClients>,
     crowds: Res<Crowds>,
@@ -243,7 +245,12 @@ pub(super) fn log_players_in_and_out(
         transport.receive(client, buffer).is_ok()
     };
     churn_due.resize(crowds.crowds.len(), 0.0);
-    for (nth, crowd) in crowds.crowds.iter().enumerate() {
+    let active = if crowds.is_halted() {
+        &[]
+    } else {
+        &crowds.crowds[..]
+    };
+    for (nth, crowd) in active.iter().enumerate() {
         churn_due[nth] += f64::from(crowd.spec.churn_per_s) * time.timestep().as_secs_f64();
         while churn_due[nth] >= 1.0 {
             churn_due[nth] -= 1.0;
@@ -273,11 +280,12 @@ pub(super) fn log_players_in_and_out(
             synthetic.disconnect(Some(tick.0 + AWAY_TICKS.start));
         }
     }
+    let due_tick = crowds.halted_tick.unwrap_or(tick.0);
     for (nth, synthetic) in clients.iter_mut().enumerate() {
-        if let Some(unheard) = synthetic.update(&transport, tick.0) {
+        if let Some(unheard) = synthetic.update(&transport, due_tick) {
             by_client.remove(&unheard);
         }
-        if synthetic.client.is_some() || synthetic.reconnect_at.is_none_or(|at| at > tick.0) {
+        if synthetic.client.is_some() || synthetic.reconnect_at.is_none_or(|at| at > due_tick) {
             continue;
         }
         let Ok(client) = transport.connect(synthetic.connection_info()) else {
@@ -501,14 +509,50 @@ pub(super) fn receive_client_packets(
     }
 }
 
+/// Whether a client of this state has the server's state: all of its object, or nothing while it has none.
+const fn is_inside(state: SessionState) -> bool {
+    matches!(state, SessionState::InWorld | SessionState::Entering)
+}
+
+/// Whether a synthetic client is on its way: connected and not logged in, or logged in and not loaded. O(clients).
+pub(crate) fn has_logins_under_way(world: &World) -> bool {
+    use SessionState::{Authenticated, Authenticating, Connecting, Entering};
+    let sessions = world.resource::<Sessions>();
+    let store = world.get_resource::<PlayerStore>();
+    let is_loading = |session: &Session| {
+        let store = store.filter(|store| store.has_store());
+        let player = session.player;
+        store.is_some_and(|store| player.is_some_and(|player| !store.is_live(player)))
+    };
+    let clients = world.resource::<SyntheticClients>().clients.iter();
+    let mut connected = clients.filter_map(|synthetic| synthetic.client);
+    connected.any(|client| match sessions.get(client) {
+        Some(session) if session.state == Entering => is_loading(session),
+        Some(session) => matches!(session.state, Connecting | Authenticating | Authenticated),
+        // The tick has not seen its connection, or the client not that its session ended.
+        None => true,
+    })
+}
+
+/// The states of all sessions and the objects that they control, as one number: it changes with each of them. O(sessions).
+pub(crate) fn session_states(world: &World) -> u128 {
+    let mut hasher = StateHasher::default();
+    for (client, session) in world.resource::<Sessions>().iter() {
+        hasher.write_u64(u64::from(client.0) << 8 | session.state as u64);
+        hasher.write_u64(session.controlled_entity.map_or(0, Entity::to_bits));
+    }
+    hasher.finish()
+}
+
 /// Errors of the clients' mirrors: packets that a mirror rejected at any time and, when nothing changes any more, values that
-/// differ from the server's. At most `max` lines; the number of compared mirrors comes first.
+/// differ from the server's. Only clients that are in the world are compared. At most `max` lines; the number of compared mirrors comes first.
 #[must_use]
 pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
     let Some(synthetics) = world.get_resource::<SyntheticClients>() else {
         return (0, Vec::new());
     };
-    let is_open = |client| world.resource::<Sessions>().get(client).is_some();
+    let sessions = world.resource::<Sessions>();
+    let is_open = |client| sessions.get(client).is_some_and(|it| is_inside(it.state));
     let compared = || {
         let receiving = synthetics
             .clients

@@ -1,5 +1,7 @@
 //! Crowds and their members.
 
+use std::collections::BTreeSet;
+
 use bevy_ecs::prelude::*;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
@@ -10,7 +12,7 @@ use throng::aoi::ViewCaps;
 use throng::memory::MemoryUse;
 use throng::nav::NavPath;
 use throng::session::AdmissionClass;
-use throng::sim::StateHasher;
+use throng::sim::{SimTick, StateHasher};
 use throng::world::{GuildId, KindId, Object, SimScene, StateHashed, TeamId};
 
 /// Ticks between two checks whether an individual has arrived or sees a target.
@@ -100,6 +102,9 @@ impl CrowdSpec {
     }
 }
 
+/// The number of tags for which a placement outside the area is logged.
+pub(super) const PLACEMENT_WARNINGS_MAX: usize = 64;
+
 /// The index of a crowd in [`Crowds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CrowdId(pub u32);
@@ -113,8 +118,11 @@ pub struct CrowdMember(pub CrowdId);
 pub struct Crowds {
     #[memory(each)]
     pub(super) crowds: Vec<CrowdState>,
-    /// All activity has stopped, see [`rest`].
-    pub(super) is_halted: bool,
+    /// The tags of crowds whose placement outside their area was logged, up to [`PLACEMENT_WARNINGS_MAX`].
+    #[memory(skip)]
+    pub(super) misplaced: BTreeSet<String>,
+    /// The tick after which all activity stopped, see [`halt_crowds`].
+    pub(super) halted_tick: Option<u64>,
 }
 
 /// A crowd and its living members.
@@ -123,11 +131,18 @@ pub(super) struct CrowdState {
     #[memory(skip)]
     pub spec: CrowdSpec,
     pub members: Vec<Entity>,
+    /// Members that were placed outside the area, and how far the farthest is from it, in metres.
+    pub outside: (u32, f32),
     /// Pending attribute changes; below 1 after each tick.
     pub pending_attribute_changes: f64,
 }
 
 impl Crowds {
+    /// Whether all activity has stopped.
+    pub(super) const fn is_halted(&self) -> bool {
+        self.halted_tick.is_some()
+    }
+
     /// The crowds of a tag.
     pub fn with_tag(&self, tag: &str) -> impl Iterator<Item = CrowdId> {
         let tagged = self
@@ -196,7 +211,7 @@ impl Crowds {
     /// Adds to the state hash what determines later members and the targets of activity: members are drawn by their index in the
     /// list.
     pub(super) fn hash(&self, world: &World, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.is_halted));
+        hasher.write_u64(u64::from(self.is_halted()));
         for crowd in &self.crowds {
             crowd.spec.hash(world, hasher);
             hasher.write_u64(crowd.pending_attribute_changes.to_bits());
@@ -209,10 +224,15 @@ impl Crowds {
     }
 }
 
-/// Stops individuals for good: no decisions, messages, logins, logouts or attribute changes, and walkers stop. Call it again
-/// while searches are pending. Queued parties are not individuals, and go on.
+/// Stops individuals for good: no decisions, logouts or attribute changes, no messages but those that complete a login, and walkers
+/// stop. Players whose return is due log in, later ones stay away. Call it again while searches are pending. Queued parties are
+/// not individuals, and go on.
 pub fn halt_crowds(world: &mut World) {
-    world.resource_mut::<Crowds>().is_halted = true;
+    let tick = world.resource::<SimTick>().0;
+    world
+        .resource_mut::<Crowds>()
+        .halted_tick
+        .get_or_insert(tick);
     let mut paths = world.query::<&mut NavPath>();
     paths.iter_mut(world).for_each(|mut path| path.clear());
 }

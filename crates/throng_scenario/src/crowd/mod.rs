@@ -73,6 +73,7 @@ pub use behaviour::{
     PerceptionTarget, Wander,
 };
 pub use clients::{SyntheticClientStats, SyntheticClients, mirror_errors};
+pub(crate) use clients::{has_logins_under_way, session_states};
 pub use commands::{
     change_scene_of, despawn_some, hide_some, login_some, logout_some, members, move_individual,
     send_home, set_attribute_of, set_behaviour, set_behaviour_of, set_team_of, teleport_some,

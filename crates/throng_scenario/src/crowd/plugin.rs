@@ -44,12 +44,8 @@ impl CrowdPlugin {
             .add_systems(
                 FixedPreUpdate,
                 (
-                    (
-                        clients::log_players_in_and_out,
-                        clients::send_client_messages,
-                    )
-                        .chain()
-                        .run_if(crowds_are_active),
+                    clients::log_players_in_and_out,
+                    clients::send_client_messages.run_if(crowds_are_active),
                     clients::limit_client_bandwidth,
                 )
                     .chain(),
@@ -99,7 +95,7 @@ impl CrowdPlugin {
 pub struct CrowdSystems;
 
 fn crowds_are_active(crowds: Res<Crowds>) -> bool {
-    !crowds.is_halted
+    !crowds.is_halted()
 }
 
 /// Removes despawned members from the lists.

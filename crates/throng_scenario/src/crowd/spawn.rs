@@ -12,7 +12,8 @@ use super::authenticator::CrowdAuthenticator;
 use super::behaviour::BehaviourState;
 use super::clients::SyntheticClients;
 use super::crowds::{
-    CrowdId, CrowdMember, CrowdSpec, CrowdState, Crowds, STAGGER_S, individual_random,
+    CrowdId, CrowdMember, CrowdSpec, CrowdState, Crowds, PLACEMENT_WARNINGS_MAX, STAGGER_S,
+    individual_random,
 };
 use super::custom_attributes;
 use throng::aoi::{Viewable, Viewer};
@@ -21,8 +22,8 @@ use throng::movement::{MaxSpeed, Walker};
 use throng::nav::NavPath;
 use throng::sim::{RandomStreams, SimTick};
 use throng::world::{
-    ObjectCategory, ObjectKinds, PARTY_PLAYERS_MAX, Parties, PlayerId, SimScene, WorldError,
-    join_party, spawn_object,
+    ObjectCategory, ObjectKinds, PARTY_PLAYERS_MAX, Parties, PlayerId, Position, SimScene,
+    WorldError, join_party, spawn_object,
 };
 
 /// Maximum number of crowds in a run, including empty ones.
@@ -63,6 +64,7 @@ pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldErr
     world.resource_mut::<Crowds>().crowds.push(CrowdState {
         spec,
         members: Vec::new(),
+        outside: (0, 0.0),
         pending_attribute_changes: 0.0,
     });
     if class == ObjectCategory::Player {
@@ -77,6 +79,7 @@ pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldErr
         for nth in 0..count {
             spawn_member(world, id, u64::from(nth), ())?;
         }
+        warn_of_placement(world, id);
     }
     Ok(id)
 }
@@ -123,10 +126,46 @@ pub(super) fn spawn_member(
     if class != Some(ObjectCategory::Player) {
         world.entity_mut(entity).insert(Walker);
     }
-    world.resource_mut::<Crowds>().crowds[id.0 as usize]
-        .members
-        .push(entity);
+    let outside_m = misplacement_m(world, &spec, entity);
+    let crowd = &mut world.resource_mut::<Crowds>().crowds[id.0 as usize];
+    crowd.members.push(entity);
+    if let Some(outside_m) = outside_m {
+        crowd.outside = (crowd.outside.0 + 1, crowd.outside.1.max(outside_m));
+        // The others of a crowd of players come later, each in its own tick.
+        if class == Some(ObjectCategory::Player) {
+            warn_of_placement(world, id);
+        }
+    }
     Ok(entity)
+}
+
+/// How far an individual stands outside the area of its crowd, in metres; `None` in it, give or take a tile.
+fn misplacement_m(world: &World, spec: &CrowdSpec, entity: Entity) -> Option<f32> {
+    let slack_m = world.get::<SceneMap>(spec.scene)?.tile_m();
+    let position = world.get::<Position>(entity)?;
+    let outside_m = spec.at.distance_m(position.0);
+    (outside_m > slack_m).then_some(outside_m)
+}
+
+/// Logs, once for each tag, that members of a crowd do not stand where they should.
+fn warn_of_placement(world: &mut World, id: CrowdId) {
+    let mut crowds = world.resource_mut::<Crowds>();
+    let crowd = &crowds.crowds[id.0 as usize];
+    let (outside, farthest_m) = crowd.outside;
+    let (tag, placed) = (crowd.spec.tag.clone(), crowd.members.len());
+    if outside == 0 || crowds.misplaced.len() >= PLACEMENT_WARNINGS_MAX {
+        return;
+    }
+    if crowds.misplaced.insert(tag.clone()) {
+        let farthest_m = farthest_m.round();
+        tracing::warn!(
+            crowd = tag,
+            outside,
+            placed,
+            farthest_m,
+            "crowd placed outside its area: no tile of the area is free and connected to the rest of the map"
+        );
+    }
 }
 
 /// Spawns an individual like those of a crowd, in its area, that is not a member; `who` distinguishes individuals. An individual

@@ -173,7 +173,7 @@ fn trade(
     (crowds, directory): (Res<Crowds>, Res<PlayerStore>),
     mut streams: ResMut<RandomStreams>,
 ) {
-    if crowds.is_halted {
+    if crowds.is_halted() {
         return;
     }
     let here = owners.iter().map(|(entity, &player, _)| (player, entity));

@@ -13,15 +13,13 @@ use super::margin::{Margin, MarginSide};
 use super::report::{ExpectationResult, Report, Verdict};
 use super::schema::{Expectation, Scenario, TickLimit};
 use super::tick_checks::{TickChecks, TickSpan, WatchedExpectation};
-use crate::crowd::{SyntheticClients, mirror_errors};
-use throng::aoi::{AoiStats, SceneInterest, validate_views};
+use crate::crowd::mirror_errors;
+use throng::aoi::{SceneInterest, validate_views};
 use throng::inbox::Inbox;
 use throng::matchmaking::Matchmaker;
 use throng::memory::allocation_count;
 use throng::nav::NavStats;
-use throng::outbox::Outbox;
 use throng::session::{SessionStats, Sessions};
-use throng::sync::SyncStats;
 use throng::world::SceneId;
 
 /// Which expectations on wall time are judged; the others are only shown.
@@ -43,7 +41,7 @@ pub(super) struct Evidence<'a> {
     /// The report as JSON, at the ends of time windows, by tick.
     pub snapshots: &'a BTreeMap<u64, Value>,
     /// Whether nothing was left to do at the end.
-    pub at_rest: bool,
+    pub at_rest: Result<(), String>,
     pub time: TimingChecks,
 }
 
@@ -103,8 +101,8 @@ impl ExpectationCheck {
         Self::new(false, found)
     }
 
-    fn not_at_rest() -> Self {
-        Self::new(false, "the run did not become idle")
+    fn not_at_rest(why: &str) -> Self {
+        Self::new(false, format!("the run did not become idle: {why}"))
     }
 }
 
@@ -205,6 +203,13 @@ pub(super) fn check_expectations(
         ));
     }
     all
+}
+
+/// Whether an expectation is about the state at rest, and not only about the figures of the run.
+pub(super) fn needs_rest(expectation: &Expectation) -> bool {
+    let (plain, _) = expectation.split_window();
+    let is_figure = matches!(plain, Expectation::Counter { .. } | Expectation::HashIs(_));
+    !is_figure && plain.tick_limit().is_none()
 }
 
 /// The results of the expectations of an interrupted run.
@@ -471,7 +476,7 @@ fn mirrors_equal(evidence: &Evidence) -> ExpectationCheck {
     let (mirrors, errors) = mirror_errors(evidence.world, 1);
     match errors.into_iter().next() {
         Some(error) => ExpectationCheck::new(false, error),
-        None if !evidence.at_rest => ExpectationCheck::not_at_rest(),
+        None if let Err(why) = &evidence.at_rest => ExpectationCheck::not_at_rest(why),
         None if mirrors == 0 => {
             ExpectationCheck::not_exercised("no client with a mirror was there in the end")
         }
@@ -481,8 +486,8 @@ fn mirrors_equal(evidence: &Evidence) -> ExpectationCheck {
 
 fn views_stable(evidence: &Evidence) -> ExpectationCheck {
     let world = evidence.world;
-    if !evidence.at_rest {
-        return ExpectationCheck::not_at_rest();
+    if let Err(why) = &evidence.at_rest {
+        return ExpectationCheck::not_at_rest(why);
     }
     let mut links = 0;
     for (id, scene) in world.resource::<throng::world::Scenes>().iter() {
@@ -528,14 +533,4 @@ fn check_conserved(world: &World, report: &Report) -> ExpectationCheck {
         inbox.received, stats.logins, nav.requested
     );
     ExpectationCheck::new(parties && messages && logins && paths, found)
-}
-
-/// Whether no work is pending that could still change the clients' state.
-pub(super) fn is_idle(world: &World) -> bool {
-    world.resource::<AoiStats>().queued == 0
-        && world.resource::<Inbox>().backlog() == 0
-        && world.resource::<NavStats>().waiting == 0
-        && world.resource::<SyncStats>().pending_snapshots == 0
-        && world.resource::<Outbox>().deferred_bytes() == 0
-        && !world.resource::<SyntheticClients>().has_packets_in_flight()
 }

@@ -25,7 +25,7 @@ const MODE_GROUP: CounterGroup = (
     "waiting left_over_players mean_power_gap p95_power_gap max_power_gap mean_wait_s p95_wait_s max_wait_s",
 );
 
-const GROUPS: [CounterGroup; 18] = [
+const GROUPS: [CounterGroup; 19] = [
     (
         "",
         "ticks sim_seconds wall_seconds script_cues_run script_error_count",
@@ -63,6 +63,11 @@ const GROUPS: [CounterGroup; 18] = [
         "views.",
         "enters leaves evictions refills full_list_attempts",
         "cap links longest_list",
+    ),
+    (
+        "movement.",
+        "arrived blocked_steps pushed moves_accepted moves_refused",
+        "",
     ),
     (
         "sync.",

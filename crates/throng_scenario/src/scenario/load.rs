@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use super::behaviours::Behaviours;
 use super::builtin::{BUILT_IN, built_in};
 use super::read::{read_limited, read_text};
-use super::schema::{MapSource, Scenario, ScenarioScene};
+use super::schema::{Expectation, MapSource, Scenario, ScenarioScene};
 use super::sources::{self, Source, Sources};
 use super::text::{
     Outline, ScenarioError, SourceError, ValidationError, ValuePath, closest, list_names,
+    read as read_value,
 };
 use super::validate::{
-    ValidationErrors, add_tiles, areas_outside_map, check_grid, edit_problems, former_counters,
-    scenes_with_paths, unused_entries,
+    ValidationErrors, add_cells, add_tiles, areas_outside_map, check_grid, edit_problems,
+    former_counters, is_open_at_start, scenes_with_paths, unused_entries,
 };
-use super::validate::{validate, validate_all};
+use super::validate::{check_expectation, long_duration, validate, validate_all};
 use throng::map::{self, MapError, TileMap, TileRect};
 
 /// Maximum number of warnings reported at once.
@@ -63,7 +64,29 @@ pub fn load(source: &str) -> Result<LoadedScenario, ScenarioError> {
 /// # Errors
 /// As [`load`], and [`ScenarioError::Parameter`] for a parameter that the scenario does not have, or that does not accept the value.
 pub fn load_with(source: &str, set: &[(String, String)]) -> Result<LoadedScenario, ScenarioError> {
-    LoadedScenario::assemble(find_source(source)?, set)
+    LoadedScenario::assemble(find_source(source)?, set, &mut None)
+}
+
+/// Like [`load_with`], but goes on after errors of the text: what is wrong is left out, up to the field or the item of a list that
+/// it is in. Returns the errors with the scenario that is left, for a check that reports all errors at once.
+///
+/// # Errors
+/// All errors, the last of which ended the reading.
+pub fn load_with_errors(
+    source: &str,
+    set: &[(String, String)],
+) -> Result<(LoadedScenario, Vec<ScenarioError>), Vec<ScenarioError>> {
+    let source = find_source(source).map_err(|error| vec![error])?;
+    let mut errors = Some(Vec::new());
+    let loaded = LoadedScenario::assemble(source, set, &mut errors);
+    let mut errors = errors.unwrap_or_default();
+    match loaded {
+        Ok(loaded) => Ok((loaded, errors)),
+        Err(error) => {
+            errors.push(error);
+            Err(errors)
+        }
+    }
 }
 
 /// The text of a scenario, by any of its names.
@@ -128,16 +151,20 @@ impl LoadedScenario {
             path: None,
             text: text.to_owned(),
         };
-        Self::assemble(source, &[])
+        Self::assemble(source, &[], &mut None)
     }
 
-    fn assemble(source: Source, set: &[(String, String)]) -> Result<Self, ScenarioError> {
+    fn assemble(
+        source: Source,
+        set: &[(String, String)],
+        errors: &mut Option<Vec<ScenarioError>>,
+    ) -> Result<Self, ScenarioError> {
         let (file, path, text) = (
             source.file.clone(),
             source.path.clone(),
             source.text.clone(),
         );
-        let (scenario, sources) = sources::assemble(source, set)?;
+        let (scenario, sources) = sources::assemble(source, set, errors)?;
         Ok(Self {
             scenario,
             path,
@@ -155,6 +182,20 @@ impl LoadedScenario {
         self.locate_result(validate(&self.scenario, attributes, behaviours))
     }
 
+    /// Reads an expectation that stands by itself, as it would be written in this scenario.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn read_expectation(&self, text: &str) -> Result<Expectation, String> {
+        let expectation = read_value::<Expectation>(text)?;
+        let checked = check_expectation(&ValuePath::root(), &expectation, &self.scenario);
+        checked.map_err(|problem| match problem.help {
+            Some(help) => format!("{}; {help}", problem.message),
+            None => problem.message,
+        })?;
+        Ok(expectation)
+    }
+
     /// All errors and warnings before a run: invalid values, see [`validate_all`], old names, and text without effect. Maps are
     /// not checked; see [`review_maps`](Self::review_maps).
     #[must_use]
@@ -163,6 +204,7 @@ impl LoadedScenario {
         let warnings = if problems.is_empty() {
             let mut warnings = former_counters(&self.scenario);
             warnings.extend(unused_entries(&self.scenario, behaviours));
+            warnings.extend(long_duration(&self.scenario, self.sources.duration_s));
             warnings
         } else {
             Vec::new()
@@ -298,7 +340,7 @@ impl LoadedScenario {
         let (mut errors, mut problems, mut warnings) =
             (Vec::new(), ValidationErrors::default(), Vec::new());
         let mut seen: Vec<(&MapSource, Option<TileRect>)> = Vec::new();
-        let mut tiles = 0;
+        let (mut tiles, mut cells) = (0, 0);
         for (place, scene) in scenes_with_paths(&self.scenario) {
             let known = seen.iter().find(|(source, _)| *source == &scene.map);
             let size = if let Some(&(_, size)) = known {
@@ -315,7 +357,12 @@ impl LoadedScenario {
                 size.filter(|&size| problems.check(add_tiles(&mut tiles, &place, size)))
             };
             let Some(size) = size else { continue };
-            problems.check(check_grid(scene, &place, size).map(drop));
+            problems.check(check_grid(scene, &place, size).and_then(|of_scene| {
+                match is_open_at_start(&place) {
+                    true => add_cells(&mut cells, &place, scene, of_scene),
+                    false => Ok(()),
+                }
+            }));
             edit_problems(&self.scenario, scene, size, &mut problems);
             warnings.extend(areas_outside_map(&self.scenario, scene, size, behaviours));
         }

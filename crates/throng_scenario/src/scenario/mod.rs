@@ -12,15 +12,18 @@
 //! | `player_store.rs` | statistics of players that persist |
 //! | `events/` | the event log, a JSON object per line |
 //! | `script_errors.rs` | cues that could not do their action |
+//! | `help/` | a reference of everything that a scenario may contain |
 //! | `json_schema/` | the JSON Schema of scenarios |
 //! | `leaks.rs` | the leak check of a run |
 //! | `load.rs` | loading scenarios and their maps from disk |
 //! | `margin.rs` | the margin by which expectations hold |
 //! | `memory.rs` | the memory of a run |
+//! | `movement_summary.rs` | statistics of movement in a run |
 //! | `old_names.rs` | old names of fields and variants |
 //! | `read.rs` | reading the text of a scenario, within a limit |
 //! | `record/` | the record of a run tick by tick, in bounded memory |
 //! | `report.rs` | the figures of a run |
+//! | `rest.rs` | how a run comes to rest |
 //! | `runner.rs` | running: set up, ticks, rest, judgement |
 //! | `schema/` | the types of a scenario file |
 //! | `script.rs` | cues, run at their time |
@@ -39,17 +42,20 @@ mod checks;
 mod counters;
 mod events;
 mod external_actions;
+mod help;
 mod json_schema;
 mod leaks;
 mod load;
 mod margin;
 mod matches;
 mod memory;
+mod movement_summary;
 mod old_names;
 mod player_store;
 mod read;
 pub mod record;
 pub mod report;
+mod rest;
 mod runner;
 mod scenario_world;
 mod schema;
@@ -71,12 +77,14 @@ pub use checks::TimingChecks;
 pub use counters::is_wall_time;
 pub use events::EventLog;
 pub use external_actions::{EXTERNAL_ACTION_BYTES_MAX, EXTERNAL_ACTIONS_MAX, ExternalActionResult};
+pub use help::{HelpEntry, HelpField, HelpGroup, help_entries};
 pub use json_schema::json_schema;
 pub use leaks::{LeakSummary, LeakedAllocations};
-pub use load::{LoadedScenario, ScenarioReview, load, load_with, parse};
+pub use load::{LoadedScenario, ScenarioReview, load, load_with, load_with_errors, parse};
 pub use margin::{Margin, MarginSide};
 pub use matches::{ScenarioMatchStats, ScenarioMatches};
 pub use memory::MemorySummary;
+pub use movement_summary::MovementSummary;
 pub use player_store::PlayerStoreSummary;
 pub use read::SCENARIO_BYTES_MAX;
 pub use record::RunRecord;

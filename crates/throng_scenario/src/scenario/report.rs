@@ -9,6 +9,7 @@ use super::leaks::LeakSummary;
 use super::margin::Margin;
 use super::matches::ScenarioMatchStats;
 use super::memory::MemorySummary;
+use super::movement_summary::MovementSummary;
 use super::player_store::PlayerStoreSummary;
 use super::record::RunRecord;
 use super::tick_checks::TickChecks;
@@ -56,6 +57,7 @@ pub struct Report {
     pub paths: PathSummary,
     pub builds: BuildSummary,
     pub views: ViewSummary,
+    pub movement: MovementSummary,
     pub sync: SyncSummary,
     pub matchmaking: MatchmakingSummary,
     pub match_scenes: ScenarioMatchStats,

@@ -16,17 +16,19 @@ use super::leaks;
 use super::load::LoadedScenario;
 use super::matches::{ScenarioMatches, host_matches, run_matches};
 use super::memory::{MemoryBaseline, memory_summary};
+use super::movement_summary::movement_summary;
 use super::player_store::player_store_summary;
 use super::record::{CueText, Recorder};
 use super::report::{self, ObjectSummary, Report, StartUpSummary};
+use super::rest::come_to_rest;
 use super::scenario_world::{self, ScenarioWorld};
 use super::schema::{Expectation, Scenario};
-use super::script::{CueCounts, ScenarioScript, run_script};
+use super::script::{CueCounts, ScenarioScript, run_first_cues, run_script};
 use super::script_errors::ScriptError;
 use super::text::{ScenarioError, SourceError, ValidationError, ValuePath};
 use super::tick_checks::{self, TickChecks};
 use super::validate::limits::TICK_HZ_MAX;
-use crate::crowd::{self, ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, halt_crowds};
+use crate::crowd::{self, ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients};
 use throng::instance::InstanceSystems;
 use throng::map::TileMap;
 use throng::memory::{MemoryAppExt, ProcessMemory};
@@ -34,14 +36,8 @@ use throng::outbox::Outbox;
 use throng::server::{Pace, Server};
 use throng::session::{SessionKey, SessionSettings};
 use throng::sim::clock::Stopwatch;
-use throng::sim::{AfterTick, HashAppExt, Overload, SimSystems, TickTimings};
+use throng::sim::{AfterTick, HashAppExt, SimSystems, TickTimings};
 use throng::world::Scenes;
-
-/// Maximum number of ticks in which a run comes to rest.
-const REST_TICKS_MAX: u64 = 4000;
-
-/// Ticks in addition to a heartbeat until clients have the server's state.
-const SETTLE_TICKS: u64 = 8;
 
 /// Ticks after all have left until their state is freed.
 const LEAK_CHECK_DELAY_TICKS: u64 = 256;
@@ -385,10 +381,12 @@ impl ScenarioRun {
         let is_cut = self.tick() < self.ticks && is_interrupted();
         let at_rest = if is_cut {
             None
-        } else if scenario.expect.is_empty() {
-            Some(true)
+        } else if !scenario.expect.iter().any(checks::needs_rest) {
+            Some(Ok(()))
         } else {
-            self.run_until_idle(is_interrupted)
+            self.server.set_pace(Pace::AsFastAsPossible);
+            self.stop_script();
+            come_to_rest(&mut self.server, &scenario, is_interrupted)
         };
         let Some(at_rest) = at_rest else {
             report.interrupted = Some(report.ticks);
@@ -461,6 +459,7 @@ impl ScenarioRun {
                 world,
                 scenario.scenes.first().map_or(0, |scene| scene.view_cap),
             ),
+            movement: movement_summary(world),
             sync: report::sync(world, mirror_seconds),
             matchmaking: report::matchmaking(world, hz),
             match_scenes: world.resource::<ScenarioMatches>().stats(),
@@ -537,29 +536,6 @@ impl ScenarioRun {
         faults.iter().map(told).collect()
     }
 
-    /// Stops all activity, and runs ticks until nothing is left to do. Returns whether that was reached; `None` when it was
-    /// interrupted.
-    fn run_until_idle(&mut self, is_interrupted: impl Fn() -> bool) -> Option<bool> {
-        self.server.set_pace(Pace::AsFastAsPossible);
-        self.stop_script();
-        let settle = u64::from(self.loaded.scenario.heartbeat_ticks) + SETTLE_TICKS;
-        let mut quiet_since = None;
-        for tick in 0..REST_TICKS_MAX {
-            if is_interrupted() {
-                return None;
-            }
-            // Repeated in every tick, since pending searches still produce paths.
-            halt_crowds(self.server.world_mut());
-            self.server.step(1);
-            if !checks::is_idle(self.server.world()) {
-                quiet_since = None;
-            } else if tick - *quiet_since.get_or_insert(tick) >= settle << self.update_stretch() {
-                return Some(true);
-            }
-        }
-        Some(false)
-    }
-
     /// Stops the script and the checks; existing objects go on.
     pub fn stop_script(&mut self) {
         self.actions_before_end = self.external_action_count();
@@ -572,14 +548,6 @@ impl ScenarioRun {
         world.resource_mut::<TickChecks>().stop();
         // Resting clients are not idle.
         world.resource_mut::<SessionSettings>().idle_timeout_s = 0.0;
-    }
-
-    /// Doubles the time in which clients receive updates.
-    fn update_stretch(&self) -> u8 {
-        self.server
-            .world()
-            .resource::<Overload>()
-            .update_doublings()
     }
 }
 
@@ -644,6 +612,10 @@ fn add_script(app: &mut App) {
                     .in_set(SimSystems::Think)
                     .run_if(resource_exists::<ScenarioScript>)
                     .before(crate::crowd::CrowdSystems),
+                run_first_cues
+                    .in_set(SimSystems::Think)
+                    .run_if(resource_exists::<ScenarioScript>)
+                    .after(crate::crowd::CrowdSystems),
                 tick_checks::check_tick.in_set(AfterTick),
             ),
         );

@@ -12,7 +12,8 @@ use super::schema::{self, Cue, MapSource, Scenario, ScenarioArea};
 use super::text::{ScenarioError, ValidationError, ValuePath};
 use super::validate::limits::GRID_CELLS_MAX;
 use super::validate::{
-    add_tiles, areas_outside_map, check_edits, check_grid, scenes_with_paths, with_scaled_edits,
+    add_cells, add_tiles, areas_outside_map, check_edits, check_grid, is_open_at_start,
+    scenes_with_paths, with_scaled_edits,
 };
 use crate::crowd::{
     Behaviour, CUSTOM_ATTRIBUTES_MAX, CrowdArea, CrowdAuthenticator, CrowdSpec,
@@ -109,7 +110,7 @@ impl ScenarioWorld {
     ) -> Result<(Self, MapSubstitute), ScenarioError> {
         let mut warnings = Vec::new();
         let mut maps: Vec<ScenarioMap> = Vec::new();
-        let mut tiles = 0;
+        let (mut tiles, mut cells) = (0, 0);
         let replaced = loaded.scenario.scenes.first().filter(|_| instead.is_some());
         for (place, scene) in scenes_with_paths(&loaded.scenario) {
             let known = maps.iter().find(|known| known.source == scene.map);
@@ -127,20 +128,25 @@ impl ScenarioWorld {
                     size
                 }
             };
-            match (&instead, replaced) {
+            let of_scene = match (&instead, replaced) {
                 (Some((_, map)), Some(first)) if first.map == scene.map => {
-                    loaded.locate_result(check_grid(scene, &place, map.rect()))?;
+                    let of_scene = loaded.locate_result(check_grid(scene, &place, map.rect()))?;
                     if first.name == scene.name {
                         // Its edits are scaled with its areas. Edits of other scenes with this map are not; they are reported as
                         // faults at their time if they do not fit.
                         let scaled = with_scaled_edits(&loaded.scenario, size, map.rect());
                         loaded.locate_result(check_edits(&scaled, scene, map.rect()))?;
                     }
+                    of_scene
                 }
                 _ => {
-                    loaded.locate_result(check_grid(scene, &place, size))?;
+                    let of_scene = loaded.locate_result(check_grid(scene, &place, size))?;
                     loaded.locate_result(check_edits(&loaded.scenario, scene, size))?;
+                    of_scene
                 }
+            };
+            if is_open_at_start(&place) {
+                loaded.locate_result(add_cells(&mut cells, &place, scene, of_scene))?;
             }
             // Areas are scaled with a replacement map, so an area that is beyond one map is beyond the other.
             warnings.extend(areas_outside_map(&loaded.scenario, scene, size, behaviours));

@@ -81,12 +81,39 @@ impl ScenarioScript {
     }
 }
 
-/// Runs the scheduled cues.
+/// The tick that begins at 0 s.
+const FIRST_TICK: u64 = 1;
+
+/// Runs the cues of 0 s, after the cast has logged in and stands: what they change is not there before. Cues with a condition
+/// are not among them.
+pub(super) fn run_first_cues(world: &mut World) {
+    if world.resource::<SimTick>().0 == FIRST_TICK {
+        run_cues(world, FIRST_TICK, TimedCue::is_timed);
+    }
+}
+
+/// Runs the scheduled cues, except those of [`run_first_cues`], and external actions.
 pub(super) fn run_script(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
+    run_cues(world, tick, |cue| tick > FIRST_TICK || !cue.is_timed());
+    loop {
+        let next = script_mut(world).external.next();
+        let Some((text, action)) = next else {
+            return;
+        };
+        let (_, fault) = run_action(world, &action);
+        script_mut(world).external.record(text, tick, fault);
+    }
+}
+
+fn run_cues(world: &mut World, tick: u64, is_included: impl Fn(&TimedCue) -> bool) {
     // Actions run hooks and cues of the game, which may read the script: the list of cues is moved out, and not the resource.
     let mut cues = std::mem::take(&mut script_mut(world).cues);
-    for (nth, cue) in cues.iter_mut().enumerate() {
+    let included = cues
+        .iter_mut()
+        .enumerate()
+        .filter(|(_, cue)| is_included(cue));
+    for (nth, cue) in included {
         let Some(action) = cue.poll(world, tick) else {
             continue;
         };
@@ -103,14 +130,6 @@ pub(super) fn run_script(world: &mut World) {
         }
     }
     script_mut(world).cues = cues;
-    loop {
-        let next = script_mut(world).external.next();
-        let Some((text, action)) = next else {
-            return;
-        };
-        let (_, fault) = run_action(world, &action);
-        script_mut(world).external.record(text, tick, fault);
-    }
 }
 
 fn script_mut(world: &mut World) -> Mut<'_, ScenarioScript> {

@@ -18,8 +18,8 @@ use super::old_names::{OldName, old_names};
 use super::read::{SCENARIO_BYTES_MAX, read_text};
 use super::schema::{Cue, MapSource, Scenario};
 use super::text::{
-    self, BYTE_ORDER_MARK, Outline, PathStep, ScenarioError, SourceError, TextSpan, TokenKind,
-    ValidationError, ValuePath, closest, list_names,
+    self, BYTE_ORDER_MARK, ERRORS_MAX, Outline, PathStep, ScenarioError, SourceError, TextSpan,
+    TokenKind, ValidationError, ValuePath, closest, list_names, without_entry,
 };
 use super::validate::limits::INCLUDES_MAX;
 
@@ -29,6 +29,8 @@ pub struct Sources {
     /// In the order of their lists; the scenario's own file is the last.
     files: Vec<SourceFile>,
     parameters: Vec<Parameter>,
+    /// The duration that the files say.
+    pub(super) duration_s: f64,
 }
 
 /// A parameter of a scenario, with its value in this run.
@@ -73,6 +75,9 @@ const LISTS: [&str; 7] = [
     "expect",
 ];
 
+/// Brackets within each other; a real scenario has about twenty. The reader itself takes fewer.
+const BRACKETS_DEEP_MAX: usize = 128;
+
 /// Words that cannot be names of parameters, because RON uses them.
 const RESERVED: [&str; 5] = ["true", "false", "inf", "nan", "r"];
 
@@ -85,10 +90,12 @@ pub(super) struct Source {
     pub text: String,
 }
 
-/// Reads a scenario with all included files. `set` are names of parameters and values that replace the file's own.
+/// Reads a scenario with all included files. `set` are names of parameters and values that replace the file's own. With a list of
+/// errors, what is wrong in a text is left out and added to it; an error that ends the reading is not among them.
 pub(super) fn assemble(
     source: Source,
     set: &[(String, String)],
+    errors: &mut Option<Vec<ScenarioError>>,
 ) -> Result<(Scenario, Sources), ScenarioError> {
     let set: BTreeMap<&str, &str> = set
         .iter()
@@ -100,9 +107,13 @@ pub(super) fn assemble(
         declared: BTreeSet::new(),
         bytes: 0,
         include_stack: Vec::new(),
+        errors: errors.take(),
     };
-    let (scenario, _) = reading.read(source, &BTreeMap::new())?;
-    let sources = reading.sources;
+    let read = reading.read(source, &BTreeMap::new());
+    let mut sources = reading.sources;
+    *errors = reading.errors;
+    let (scenario, _) = read?;
+    sources.duration_s = scenario.duration_s;
     for name in set.keys() {
         if !sources.parameters.iter().any(|known| known.name == **name) {
             return Err(unknown_parameter(name, &sources.parameters));
@@ -236,6 +247,8 @@ struct SourceReader<'a> {
     bytes: u64,
     /// The files that are being read, each of which includes the next.
     include_stack: Vec<String>,
+    /// The errors of the texts so far, if reading goes on after them.
+    errors: Option<Vec<ScenarioError>>,
 }
 
 impl SourceReader<'_> {
@@ -252,14 +265,7 @@ impl SourceReader<'_> {
             .map_or(text.clone(), str::to_owned);
         let mut values = given.clone();
         let mut this = self.replace_parameters(&file, text, &mut values)?;
-        let mut own = text::parse(&file, &this.expanded).map_err(|error| match error {
-            ScenarioError::Syntax(mistake) => {
-                let span = mistake.span.offset()..mistake.span.offset() + mistake.span.len();
-                let said = (mistake.message, mistake.help);
-                ScenarioError::Syntax(Box::new(this.source_error(span, said)))
-            }
-            other => other,
-        })?;
+        let mut own = self.parse(&mut this)?;
         this.path = path.clone();
         this.items = [
             own.kinds.len(),
@@ -303,6 +309,36 @@ impl SourceReader<'_> {
         };
         said.extend(says);
         Ok((whole, said))
+    }
+
+    /// Parses a file. When errors are collected, what is wrong is left out, up to the field or the item that it is in, and the rest
+    /// is parsed again.
+    fn parse(&mut self, this: &mut SourceFile) -> Result<Scenario, ScenarioError> {
+        let mut left_out: Vec<TextSpan> = Vec::new();
+        loop {
+            let mistake = match text::parse(&this.name, &this.expanded) {
+                Ok(scenario) => return Ok(scenario),
+                Err(ScenarioError::Syntax(mistake)) => mistake,
+                Err(other) => return Err(other),
+            };
+            let span = mistake.span.offset()..mistake.span.offset() + mistake.span.len();
+            let is_missing = mistake.message.ends_with(" is missing");
+            let said = (mistake.message, mistake.help);
+            let error = ScenarioError::Syntax(Box::new(this.source_error(span.clone(), said)));
+            let Some(errors) = self.errors.as_mut().filter(|all| all.len() < ERRORS_MAX) else {
+                return Err(error);
+            };
+            let Some((entry, rest)) = without_entry(&this.expanded, &span) else {
+                return Err(error);
+            };
+            // What is missing where something was left out is no error of its own.
+            let is_within = |part: &TextSpan| entry.start <= part.start && part.end <= entry.end;
+            if !is_missing || !left_out.iter().any(is_within) {
+                errors.push(error);
+            }
+            left_out.push(entry);
+            this.expanded = rest;
+        }
     }
 
     /// What a file includes by a name: a file beside it, one of the working directory, or a built-in scenario.
@@ -354,6 +390,17 @@ impl SourceReader<'_> {
             let mistake = SourceError::new(file, &text, span, (message, None));
             ScenarioError::Invalid(Box::new(mistake))
         };
+        // Before anything that walks down into the text: the time of that grows with the depth.
+        if let Some(span) = outline.bracket_beyond(BRACKETS_DEEP_MAX) {
+            let message =
+                format!("expected brackets at most {BRACKETS_DEEP_MAX} deep, found more here");
+            return Err(ScenarioError::Syntax(Box::new(SourceError::new(
+                file,
+                &text,
+                span,
+                (message, None),
+            ))));
+        }
         let mut declared: Option<TextSpan> = None;
         for (key, value) in outline.parts(&ValuePath::root().field("parameters")) {
             let key = key.unwrap_or_else(|| value.clone());

@@ -185,6 +185,11 @@ impl TimedCue {
         }
     }
 
+    /// Whether its time alone makes it run.
+    pub const fn is_timed(&self) -> bool {
+        !matches!(self.trigger, Trigger::Condition { .. })
+    }
+
     /// The work of a tick, if any.
     pub fn poll(&mut self, world: &World, tick: u64) -> Option<Action> {
         if self.runs_left == Some(0)

@@ -433,3 +433,24 @@ fn command_disconnects_a_client_and_ignores_an_ended_one() {
     assert_eq!(written::<LoggedOut>(&app), [expected]);
     assert_eq!((state(&app, client), objects(&mut app)), (None, 0));
 }
+
+#[test]
+fn login_that_finds_the_inbox_full_is_closed_with_a_reason() {
+    let mut app = app();
+    app.insert_resource(InboxSettings {
+        unauthenticated_backlog_max: 1,
+        ..InboxSettings::default()
+    });
+    app.update();
+    let [first, second] = [7, 8].map(|player| connect_as(&mut app, player));
+    send(&mut app, first, ClientMessage::login(7));
+    let transport = app.world().resource::<TransportHandle>().clone();
+    let refused = transport.receive(second, &ClientMessage::login(8).to_bytes());
+    assert_eq!(refused, Err(ReceiveError::QueueFull(1)));
+    app.update();
+    let closed = written::<SessionClosed>(&app);
+    let closed: Vec<_> = closed.iter().map(|it| (it.client, it.reason)).collect();
+    assert_eq!(closed, [(second, LogoutReason::Full)]);
+    let stats = app.world().resource::<SessionStats>();
+    assert_eq!((stats.logins, stats.refused, stats.ends.full), (1, 1, 1));
+}

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `movingai` | `.map`: text, one letter per tile, the format of the benchmark maps of pathfinding research |
+//! | `movingai`, `letters` | `.map`: text, one letter per tile, the format of the benchmark maps of pathfinding research; its letters |
 //! | `raw` | `.raw`: one byte per tile, 0 = free |
 //! | `tmap` | `.tmap`, packed: one bit per tile, with a version, a checksum, and sections of prepared data |
 //! | `png` | `.png`: an image, one pixel per tile, dark = blocked; with the feature `png` |
@@ -12,6 +12,7 @@
 //! Invariants: `decode(encode(map)) == map` for every format that can hold the map's size; no input panics, and sizes
 //! are checked against the limits of maps before anything of that size is allocated.
 
+mod letters;
 mod movingai;
 mod patch;
 #[cfg(feature = "png")]
@@ -22,6 +23,7 @@ mod png;
 mod raw;
 mod tmap;
 
+pub use letters::{TileLetter, count_letters};
 pub use patch::decode_patches;
 
 use std::sync::Arc;

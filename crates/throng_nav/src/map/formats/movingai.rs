@@ -8,11 +8,12 @@
 //! ..@G
 //! TW..
 //! ```
-//! Free: `.` and `G` (ground). Blocked: `@` and `O` (out of bounds), `T` (trees), `W` (water) and `S` (swamp),
-//! which is passable in some tools: the path lengths of the benchmark hold with swamps blocked. The three header
+//! Free: `.` and `G` (ground) and `S` (swamp, passable from ground). Blocked: `@` and `O` (out of bounds), `T` (trees) and `W`
+//! (water). The three header
 //! lines may be in any order, keywords in upper or lower case; lines may end in CR LF; empty lines may follow the rows; a byte
 //! order mark may be at the beginning.
 
+use super::letters::{EXPECTED, is_free};
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
 use crate::map::error::{MapError, SourceLocation};
@@ -57,6 +58,15 @@ impl<'a> MapLines<'a> {
             self.number,
             u32::try_from(column).unwrap_or(u32::MAX),
         )
+    }
+
+    /// An error for a letter of the last line that is no tile, at a column from 1.
+    pub(super) fn unknown_letter(&self, column: usize, found: u8) -> MapError {
+        MapError::UnknownLetter {
+            place: self.location(column),
+            found: char::from(found),
+            expected: EXPECTED,
+        }
     }
 
     /// An error for a header that ends too early.
@@ -150,14 +160,8 @@ pub(super) fn rows(lines: &mut MapLines, width: u32, height: u32) -> Result<BitP
         };
         // Check a row's letters first: a wrong letter explains a wrong length better than the length does.
         let letters = &line[..line.len().min(width as usize)];
-        if let Some(column) = letters.iter().position(|letter| tile(*letter).is_none()) {
-            let found = char::from(letters[column]);
-            let expected = "`.` or `G` (free), `@`, `O`, `T`, `W` or `S` (blocked)";
-            return Err(MapError::UnknownLetter {
-                place: lines.location(column + 1),
-                found,
-                expected,
-            });
+        if let Some(column) = letters.iter().position(|letter| is_free(*letter).is_none()) {
+            return Err(lines.unknown_letter(column + 1, letters[column]));
         }
         if line.len() != width as usize {
             let place = lines.location(letters.len() + 1);
@@ -169,7 +173,7 @@ pub(super) fn rows(lines: &mut MapLines, width: u32, height: u32) -> Result<BitP
         }
         words.extend(line.chunks(64).map(|letters| {
             letters.iter().rev().fold(0, |word, letter| {
-                word << 1 | u64::from(!matches!(letter, b'.' | b'G'))
+                word << 1 | u64::from(is_free(*letter) != Some(true))
             })
         }));
     }
@@ -178,15 +182,6 @@ pub(super) fn rows(lines: &mut MapLines, width: u32, height: u32) -> Result<BitP
         rows.set_row(y, row.iter().copied());
     }
     Ok(rows)
-}
-
-/// Whether a letter is a blocked tile; `None` if it is not a tile.
-fn tile(letter: u8) -> Option<bool> {
-    match letter {
-        b'.' | b'G' => Some(false),
-        b'@' | b'O' | b'T' | b'W' | b'S' => Some(true),
-        _ => None,
-    }
 }
 
 /// Reads the lines up to `map`; returns width and height. With `has_type`, the line `type octile` was already read.
@@ -255,7 +250,7 @@ mod tests {
     #[test]
     fn tile_letters_are_decoded() {
         let map = read("type octile\nheight 2\nwidth 4\nmap\n.G@O\nTWS.\n").unwrap();
-        assert_eq!(map, TileMap::from_ascii("..@@\n@@@.").unwrap());
+        assert_eq!(map, TileMap::from_ascii("..@@\n@@..").unwrap());
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(super) struct ClientQueue {
     /// Whether it is in the list of clients with a refused message.
     pub is_in_refused: bool,
     pub is_flooding: bool,
+    /// Whether its *Login* or *Resume* found no room; its connection is closed for that, and no more messages are accepted.
+    pub is_shut_out: bool,
     /// Set when its connection has ended.
     pub ended: Option<DisconnectReason>,
     pub quota: QuotaBucket,
@@ -53,6 +55,7 @@ impl ClientQueue {
             is_scheduled: false,
             is_in_refused: false,
             is_flooding: false,
+            is_shut_out: false,
             ended: None,
             quota: tokens,
         }

@@ -194,6 +194,58 @@ fn flooding_client_is_reported_once_and_then_refused() {
 }
 
 #[test]
+fn login_without_room_is_reported_once_and_ends_the_client() {
+    let login = [1, 7];
+    let mut queue = MessageQueue::new(LIMITS);
+    (1..=7).map(ClientId).for_each(|client| queue.open(client));
+    (1..=6)
+        .map(ClientId)
+        .for_each(|client| queue.acknowledge(client));
+    let mut shut_out = Vec::new();
+    for client in (1..=5).map(ClientId) {
+        assert_eq!(queue.push(client, &login), Ok(()));
+    }
+    assert_eq!(
+        queue.push(ClientId(6), &SAY),
+        Err(ReceiveError::QueueFull(5))
+    );
+    queue.take_shut_out(&mut shut_out);
+    assert_eq!(shut_out, [], "only a login has to be answered");
+    for client in [6, 6, 7].map(ClientId) {
+        assert_eq!(queue.push(client, &login), Err(ReceiveError::QueueFull(5)));
+    }
+    queue.take_shut_out(&mut shut_out);
+    assert_eq!(
+        shut_out,
+        [ClientId(6)],
+        "once, and only of known connections"
+    );
+    queue.acknowledge(ClientId(7));
+    queue.take_shut_out(&mut shut_out);
+    assert_eq!(shut_out, [ClientId(6), ClientId(7)]);
+    while queue.pop(1).is_some() {}
+    assert_eq!(
+        queue.push(ClientId(6), &SAY),
+        Err(ReceiveError::QueueFull(0))
+    );
+    assert_eq!(queue.counters().shut_out, 2);
+
+    // With one login in its own queue, a client whose second one is refused gets the reply to the first.
+    let own_max = InboxLimits {
+        unauthenticated_client_backlog_max: 1,
+        ..LIMITS
+    };
+    let mut queue = MessageQueue::new(own_max);
+    queue.open(ClientId(1));
+    queue.acknowledge(ClientId(1));
+    assert_eq!(queue.push(ClientId(1), &login), Ok(()));
+    assert!(queue.push(ClientId(1), &login).is_err());
+    shut_out.clear();
+    queue.take_shut_out(&mut shut_out);
+    assert_eq!(shut_out, []);
+}
+
+#[test]
 fn disconnect_is_reported_after_the_last_message() {
     let mut queue = queue_with_players(LIMITS, 2);
     queue.push(ClientId(1), &SAY).unwrap();

@@ -29,3 +29,4 @@ pub use parameters::{BehaviourParameters, BehaviourSite};
 pub use registry::{BehaviourAppExt, Behaviours};
 
 pub(super) use parameters::area_in_metres;
+pub(super) use registry::{BehaviourVisitor, for_each_built_in};

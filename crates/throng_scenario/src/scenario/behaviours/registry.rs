@@ -38,14 +38,31 @@ impl Default for Behaviours {
             behaviours: BTreeMap::new(),
             cues: BTreeMap::new(),
         };
-        behaviours.register::<IdleParameters>();
-        behaviours.register::<WanderParameters>();
-        behaviours.register::<PatrolParameters>();
-        behaviours.register::<ChaseParameters>();
-        behaviours.register::<FleeParameters>();
-        behaviours.register::<CommuteParameters>();
-        behaviours.register::<GatherParameters>();
+        for_each_built_in(&mut behaviours);
         behaviours
+    }
+}
+
+/// Something done with each built-in behaviour.
+pub(in crate::scenario) trait BehaviourVisitor {
+    /// Does it with one.
+    fn visit<T: BehaviourParameters>(&mut self);
+}
+
+/// Visits all built-in behaviours.
+pub(in crate::scenario) fn for_each_built_in(visitor: &mut impl BehaviourVisitor) {
+    visitor.visit::<IdleParameters>();
+    visitor.visit::<WanderParameters>();
+    visitor.visit::<PatrolParameters>();
+    visitor.visit::<ChaseParameters>();
+    visitor.visit::<FleeParameters>();
+    visitor.visit::<CommuteParameters>();
+    visitor.visit::<GatherParameters>();
+}
+
+impl BehaviourVisitor for Behaviours {
+    fn visit<T: BehaviourParameters>(&mut self) {
+        self.register::<T>();
     }
 }
 

@@ -51,8 +51,14 @@ impl Docs {
             let text = plain_text(&said);
             said.clear();
             let declared = line
-                .strip_prefix("pub struct ")
-                .or_else(|| line.strip_prefix("pub enum "));
+                .split_once("pub(super) ")
+                .map_or(line, |(_, rest)| rest);
+            let declared = declared.strip_prefix("pub ").unwrap_or(declared);
+            let is_public = line.starts_with("pub");
+            let declared = declared
+                .strip_prefix("struct ")
+                .or_else(|| declared.strip_prefix("enum "))
+                .filter(|_| is_public);
             if let Some(rest) = declared.filter(|_| indent == 0) {
                 let name = renamed.take().unwrap_or_else(|| first_word(rest));
                 self.types.insert(name.to_owned(), text);

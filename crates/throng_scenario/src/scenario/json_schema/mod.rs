@@ -18,16 +18,19 @@ mod docs;
 mod trace;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::behaviours::{BehaviourParameters, BehaviourVisitor, for_each_built_in};
 use super::schema::{
     Scenario, ScenarioAttribute, ScenarioCrowd, ScenarioMatchMode, ScenarioScene, ScenarioSettings,
 };
-use crate::crowd::CrowdNetworkConditions;
+use crate::crowd::{BehaviourRule, CrowdNetworkConditions};
 use docs::Docs;
 
 /// The sources of the types of a scenario file.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
+    include_str!("../behaviours/built_in.rs"),
     include_str!("../../crowd/network_conditions.rs"),
     include_str!("../schema/area.rs"),
     include_str!("../schema/attribute.rs"),
@@ -40,8 +43,8 @@ const SOURCES: [&str; 10] = [
     include_str!("../schema/selector.rs"),
 ];
 
-/// The JSON Schema (draft 2020-12) of a scenario, with the docs of every field of its types. For behaviours and custom cues it
-/// only checks that they are present.
+/// The JSON Schema (draft 2020-12) of a scenario, with the docs of every field of its types. Behaviours and custom cues are texts;
+/// the definition `Behaviour` describes the built-in behaviours and their parameters.
 #[must_use]
 pub fn json_schema() -> Value {
     let docs = Docs::parse(&SOURCES);
@@ -62,6 +65,15 @@ pub fn json_schema() -> Value {
             }
         }
     }
+    let mut behaviours = BehaviourDefinitions(Vec::new());
+    for_each_built_in(&mut behaviours);
+    definitions.insert(
+        "Behaviour",
+        json!({
+            "description": "A built-in behaviour. In a scenario it is a text, written as in RON: `Wander(radius_m: 10)`.",
+            "oneOf": behaviours.0,
+        }),
+    );
     let definitions: Map<String, Value> = definitions
         .into_iter()
         .map(|(name, definition)| (name.to_owned(), definition))
@@ -72,6 +84,34 @@ pub fn json_schema() -> Value {
         "$ref": "#/$defs/Scenario",
         "$defs": definitions,
     })
+}
+
+/// The definitions of behaviours, each as a variant.
+struct BehaviourDefinitions(Vec<Value>);
+
+impl BehaviourVisitor for BehaviourDefinitions {
+    fn visit<T: BehaviourParameters>(&mut self) {
+        let name = T::Behaviour::NAME;
+        let mut content = describe_type::<T>(name);
+        let fields = content.as_object_mut();
+        let description = fields.and_then(|fields| fields.remove("description"));
+        self.0.push(json!({
+            "type": "object",
+            "description": description,
+            "properties": { name: content },
+            "required": [name],
+            "additionalProperties": false,
+        }));
+    }
+}
+
+/// The definition of a type that a behaviour is read from, with its docs.
+pub(super) fn describe_type<T: DeserializeOwned>(name: &str) -> Value {
+    let docs = Docs::parse(&SOURCES);
+    let definition = trace::definitions::<T>().remove(name);
+    let mut definition = definition.unwrap_or_default();
+    describe(name, &mut definition, &docs);
+    definition
 }
 
 /// The types whose fields all have defaults, with these defaults.
@@ -221,6 +261,7 @@ mod tests {
             ("AudienceName", 6),
             ("MapSource", 2),
             ("Expectation", 21),
+            ("Behaviour", 7),
         ] {
             let definition = &root["$defs"][name];
             assert!(definition.get("description").is_some(), "{name}");

@@ -19,7 +19,8 @@ pub struct ScenarioCrowd {
     pub count: u32,
     /// The name of its scene; the first scene when absent. In a scene with copies, the crowd is in every copy.
     pub scene: Option<String>,
-    /// Where it appears, on free tiles.
+    /// Where it appears, on free tiles of the largest connected part of the map: outside of the area, with a warning, if the area has
+    /// none.
     pub at: ScenarioArea,
     /// The team of its objects; none when absent.
     pub team: Option<u32>,
@@ -27,7 +28,8 @@ pub struct ScenarioCrowd {
     pub guild: Option<u32>,
     /// Players per party, 1–5; 0 for no parties.
     pub party_size: u8,
-    /// Its behaviour.
+    /// What it does by itself. Objects walk to free tiles that they can reach: where a goal is cut off, to the reachable tile that is
+    /// nearest to it. When a path is blocked on the way, they search another one, and choose another goal if there is none.
     pub behaviour: BehaviourSpec,
     /// Walking speed, metres per second.
     pub speed_m_s: f32,

@@ -83,6 +83,23 @@ impl<'a> Outline<'a> {
         self.text.get(head)
     }
 
+    /// The first bracket with more than `depth_max` brackets around it that are not closed before it. O(tokens).
+    pub fn bracket_beyond(&self, depth_max: usize) -> Option<TextSpan> {
+        let mut depth = 0_usize;
+        let brackets = self.tokens.iter().filter(|token| match token.kind {
+            TokenKind::Mark(b'(' | b'[' | b'{') => {
+                depth += 1;
+                depth > depth_max + 1
+            }
+            TokenKind::Mark(b')' | b']' | b'}') => {
+                depth = depth.saturating_sub(1);
+                false
+            }
+            _ => false,
+        });
+        brackets.map(|token| token.span.clone()).next()
+    }
+
     /// Where the first value begins.
     pub fn root_span(&self) -> TextSpan {
         self.values.first().map_or(0..0, |_| self.short_span(0))
@@ -187,6 +204,61 @@ impl<'a> Outline<'a> {
         };
         let innermost = self.values.iter().rposition(around)?;
         Some(self.short_span(innermost))
+    }
+
+    /// The innermost bracket around a byte: its head, or itself if it has none, and its character.
+    pub fn bracket_around(&self, byte: usize) -> Option<(TextSpan, u8)> {
+        let around = |value: &OutlineValue| {
+            value.is_group && value.span.start < byte && (byte < value.span.end || !value.is_closed)
+        };
+        let innermost = self.values.iter().rposition(around)?;
+        let value = &self.values[innermost];
+        let bracket = value
+            .head
+            .as_ref()
+            .map_or(value.span.start, |head| head.end);
+        let bracket = self.text.as_bytes()[bracket..].iter().copied();
+        let bracket = bracket
+            .into_iter()
+            .find(|byte| matches!(byte, b'(' | b'[' | b'{'))?;
+        Some((self.short_span(innermost), bracket))
+    }
+
+    /// Whether a bracket is not closed at the end of the text.
+    pub fn has_open_bracket(&self) -> bool {
+        let mut groups = self.values.iter().filter(|value| value.is_group);
+        groups.any(|value| !value.is_closed)
+    }
+
+    /// The field, or the item of a list or of a map, that contains an error, with the comma after it; the innermost one. `None` for
+    /// the whole text.
+    pub fn entry_at(&self, error: &TextSpan) -> Option<TextSpan> {
+        let whole = |value: &OutlineValue| {
+            let start = value.key.as_ref().map_or(value.span.start, |key| key.start);
+            start..value.span.end
+        };
+        // An error at the head of a bracket is about the whole of it.
+        let contains = |value: &OutlineValue| {
+            let entry = whole(value);
+            entry.start <= error.start && error.start < entry.end.max(entry.start + 1)
+        };
+        let mut nested = self.values.iter().enumerate().skip(1);
+        let innermost = nested.rfind(|(_, value)| contains(value))?.0;
+        // `Some(5)` and `Generate(Town(…))` are values of the field around them.
+        let mut at = innermost;
+        while self.values[at].key.is_none() {
+            let parent = self.values[at].parent;
+            let is_list = self.text[self.values[parent].span.clone()].starts_with('[');
+            if is_list || parent == 0 {
+                break;
+            }
+            at = parent;
+        }
+        let entry = whole(&self.values[at]);
+        let rest = &self.text[entry.end..];
+        let comma = rest.trim_start().starts_with(',');
+        let spaces = rest.len() - rest.trim_start().len();
+        Some(entry.start..entry.end + if comma { spaces + 1 } else { 0 })
     }
 
     /// The field name before a value that begins with this token.

@@ -5,7 +5,8 @@
 
 /// The known name closest to `found`, if it is close enough to be meant: at most a third of its letters (rounded up)
 /// differ. Upper and lower case count as equal; of equally close names the first wins. O(names × length²), and names
-/// that are too long to be meant cost nothing.
+/// that are too long to be meant cost nothing. If none is close, the shortest that begins with `found` and goes on after an
+/// underscore: `speed_m_s` for `speed`.
 pub fn closest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let found: Vec<char> = found
         .chars()
@@ -16,12 +17,20 @@ pub fn closest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         return None;
     }
     let mut best: Option<(usize, &str)> = None;
+    let mut longer: Option<&str> = None;
     for name in known {
         let letters: Vec<char> = name
             .chars()
             .take(LENGTH_MAX + 1)
             .flat_map(char::to_lowercase)
             .collect();
+        if found.len() >= PREFIX_MIN
+            && letters.starts_with(&found)
+            && letters.get(found.len()) == Some(&'_')
+            && longer.is_none_or(|other| name.len() < other.len())
+        {
+            longer = Some(name);
+        }
         let limit = letters.len().div_ceil(3);
         if letters.len() > LENGTH_MAX || letters.len().abs_diff(found.len()) > limit {
             continue;
@@ -31,8 +40,11 @@ pub fn closest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
             best = Some((distance, name));
         }
     }
-    best.map(|(_, name)| name)
+    best.map(|(_, name)| name).or(longer)
 }
+
+/// Shorter beginnings of names are not completed.
+const PREFIX_MIN: usize = 3;
 
 /// Longer names are never suggested nor corrected.
 const LENGTH_MAX: usize = 64;
@@ -103,6 +115,15 @@ mod tests {
         assert_eq!(closest("View_Cap", known), Some("view_cap"));
         assert_eq!(closest("colour", known), None);
         assert_eq!(closest("", known), None);
+        let fields = ["speed_m_s", "messages_per_s", "attributes_per_s", "speed"];
+        assert_eq!(closest("speed", fields), Some("speed"));
+        assert_eq!(
+            closest("speed", fields[..3].iter().copied()),
+            closest("speed_m_s", fields)
+        );
+        assert_eq!(closest("attributes", fields), Some("attributes_per_s"));
+        assert_eq!(closest("messag", fields), None, "half a word");
+        assert_eq!(closest("sp", fields), None);
         assert_eq!(closest(&"x".repeat(1 << 20), known), None);
     }
 

@@ -10,7 +10,9 @@ use serde::de::DeserializeOwned;
 use super::error::{ScenarioError, SourceError};
 use super::outline::{BYTE_ORDER_MARK, Outline, TextSpan, TokenKind};
 
+use super::brackets::unclosed_before;
 use super::suggest::{closest, list_names};
+use super::units::unit_of;
 use crate::scenario::old_names::is_old_name;
 use crate::scenario::schema::{Action, Scenario};
 
@@ -83,6 +85,15 @@ impl ReadError {
 }
 
 fn explain(outline: &Outline, text: &str, error: &SpannedError) -> ReadError {
+    let wrong = explain_at(outline, text, error);
+    match unclosed_before(outline, wrong.span.start) {
+        Some((opening, message)) => ReadError::new(opening, message),
+        None => wrong,
+    }
+}
+
+/// The error where the reader noticed it.
+fn explain_at(outline: &Outline, text: &str, error: &SpannedError) -> ReadError {
     let reached = byte_of(text, error.span.end);
     match &error.code {
         Error::NoSuchStructField {
@@ -258,7 +269,13 @@ fn wrong_token(outline: &Outline, text: &str, reached: usize, expected: &str) ->
     } else {
         expected
     };
-    ReadError::new(span, format!("expected {expected}{field}, found `{words}`"))
+    let unit = outline.field_before(index).and_then(unit_of);
+    let unit = unit.filter(|_| expected.ends_with("number"));
+    let unit = unit.map_or_else(String::new, |unit| format!(" in {unit}"));
+    ReadError::new(
+        span,
+        format!("expected {expected}{unit}{field}, found `{words}`"),
+    )
 }
 
 /// What the reader needed, in words; `None` for errors that are about something else.
@@ -448,7 +465,7 @@ Scenario(
         );
         check(
             "Scenario(tick_hz: fast)",
-            "1:19: expected a number for `tick_hz`, found `fast`",
+            "1:19: expected a number in times a second for `tick_hz`, found `fast`",
             "fast",
         );
         check(
@@ -530,6 +547,17 @@ Scenario(
             "Some(".repeat(1 << 18)
         );
         assert!(parse("t.ron", &some).is_err());
+        // Refused before anything walks down, which would take minutes.
+        for bracket in ["(", "[", "Scenario(a: "] {
+            let text = bracket.repeat(1 << 18);
+            let error = LoadedScenario::from_text("t.ron", &text).unwrap_err();
+            let mistake = error.source_error().unwrap();
+            assert_eq!(
+                mistake.message,
+                "expected brackets at most 128 deep, found more here"
+            );
+            assert!(mistake.span.offset() < bracket.len() * 130);
+        }
     }
 
     #[test]

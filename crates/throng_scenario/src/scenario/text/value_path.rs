@@ -41,6 +41,15 @@ impl ValuePath {
         Self(steps)
     }
 
+    /// The field that the path ends in, or whose item it ends in.
+    #[must_use]
+    pub(in crate::scenario) fn last_field(&self) -> Option<&'static str> {
+        self.0.iter().rev().find_map(|step| match step {
+            PathStep::Field(name) => Some(*name),
+            PathStep::Item(_) => None,
+        })
+    }
+
     /// The steps from the scenario down.
     #[must_use]
     pub fn steps(&self) -> &[PathStep] {

@@ -7,7 +7,7 @@ use glam::Vec2;
 
 use super::limits::{METRES_MAX, NAME_CHARS_MAX};
 use crate::scenario::text::{ValidationError, ValuePath};
-use crate::scenario::text::{closest, list_names};
+use crate::scenario::text::{closest, list_names, unit_of};
 
 /// A number within its range; NaN is within none.
 pub(in crate::scenario) fn check_range<T>(
@@ -21,8 +21,10 @@ where
     if range.contains(&found) {
         return Ok(());
     }
+    let unit = place.last_field().and_then(unit_of);
+    let unit = unit.map_or_else(String::new, |unit| format!(" {unit}"));
     let message = format!(
-        "expected {place} from {} to {}, found {found}",
+        "expected {place} from {} to {}{unit}, found {found}",
         range.start(),
         range.end()
     );

@@ -12,6 +12,7 @@ use super::limits::{
 };
 use super::names::Names;
 use super::problems::ValidationErrors;
+use crate::crowd::{CROWDS_MAX as LIVE_CROWDS_MAX, PLAYERS_MAX};
 use crate::scenario::behaviours::BehaviourSite;
 use crate::scenario::schema::{BehaviourSpec, Scenario, ScenarioCrowd};
 use crate::scenario::text::{ValidationError, ValuePath};
@@ -26,8 +27,10 @@ pub(super) fn check_crowds(scenario: &Scenario, names: &Names, problems: &mut Va
     )) {
         return;
     }
-    let mut total = 0_u64;
-    let mut in_scenes = vec![0_u64; scenario.scenes.len()];
+    let mut counts = CrowdCounts {
+        in_scenes: vec![0; scenario.scenes.len()],
+        ..CrowdCounts::default()
+    };
     for (index, crowd) in scenario.crowds.iter().enumerate() {
         let place = place.item(index);
         if scenario.scenes.is_empty() {
@@ -36,20 +39,65 @@ pub(super) fn check_crowds(scenario: &Scenario, names: &Names, problems: &mut Va
             return;
         }
         crowd_problems(&place, crowd, names, &names.scenes, problems);
-        let counted = count_objects(&place, crowd, scenario, &mut total, &mut in_scenes);
-        if !problems.check(counted) {
+        let is_player = names.player_kinds.contains(crowd.kind.as_str());
+        if !problems.check(counts.add(&place, crowd, scenario, is_player)) {
             // Every crowd that follows is too many as well.
             return;
         }
     }
 }
 
-/// Counts the objects of one more crowd, in all crowds and in its scene.
-fn count_objects(
+/// The size of all crowds, copies of scenes included.
+#[derive(Default)]
+struct CrowdCounts {
+    objects: u64,
+    players: u64,
+    crowds: u64,
+    /// The objects of each scene, in one copy of it.
+    in_scenes: Vec<u64>,
+}
+
+impl CrowdCounts {
+    /// Counts one more crowd, in all crowds and in its scene. The limits are those of a running server.
+    fn add(
+        &mut self,
+        place: &ValuePath,
+        crowd: &ScenarioCrowd,
+        scenario: &Scenario,
+        is_player: bool,
+    ) -> Result<(), ValidationError> {
+        let copies = u64::from(scenario.copies_of(crowd));
+        let objects = u64::from(crowd.count) * copies;
+        self.objects += objects;
+        self.crowds += copies;
+        self.players += if is_player { objects } else { 0 };
+        let count = place.field("count");
+        for (what, found, limit, place) in [
+            ("objects", self.objects, u64::from(OBJECTS_MAX), &count),
+            ("players", self.players, PLAYERS_MAX as u64, &count),
+            (
+                "crowds, with each copy of their scenes",
+                self.crowds,
+                LIVE_CROWDS_MAX as u64,
+                place,
+            ),
+        ] {
+            if found > limit {
+                let message = format!(
+                    "expected at most {limit} {what} in all crowds, found {found} up to here"
+                );
+                return Err(ValidationError::new(place.clone(), message));
+            }
+        }
+        count_in_scene(place, crowd, scenario, &mut self.in_scenes)
+    }
+}
+
+/// Counts the objects of one more crowd in its scene.
+fn count_in_scene(
     place: &ValuePath,
     crowd: &ScenarioCrowd,
     scenario: &Scenario,
-    total: &mut u64,
     in_scenes: &mut [u64],
 ) -> Result<(), ValidationError> {
     let of_scene = crowd.scene.as_deref();
@@ -57,13 +105,6 @@ fn count_objects(
         .scenes
         .iter()
         .position(|scene| of_scene.is_none_or(|name| name == scene.name));
-    *total += u64::from(crowd.count) * u64::from(scenario.copies_of(crowd));
-    if *total > u64::from(OBJECTS_MAX) {
-        let message = format!(
-            "expected at most {OBJECTS_MAX} objects in all crowds, found {total} up to here"
-        );
-        return Err(ValidationError::new(place.field("count"), message));
-    }
     let Some(home) = home else { return Ok(()) };
     let scene = &scenario.scenes[home];
     in_scenes[home] += u64::from(crowd.count);

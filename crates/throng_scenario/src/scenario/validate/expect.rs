@@ -6,7 +6,7 @@ use crate::scenario::counters;
 use crate::scenario::schema::{Expectation, Scenario};
 use crate::scenario::text::{ValidationError, ValuePath, closest};
 
-pub(super) fn check_expectation(
+pub(in crate::scenario) fn check_expectation(
     place: &ValuePath,
     expectation: &Expectation,
     scenario: &Scenario,

@@ -4,10 +4,10 @@
 //! scene's map, which is known after the loader has read it.
 
 use super::bounds::check_at_most;
-use super::limits::SCENES_MAX;
+use super::limits::{GRID_CELLS_MAX, SCENES_MAX};
 use super::problems::ValidationErrors;
 use crate::scenario::schema::{Action, MapSource, Scenario, ScenarioScene};
-use crate::scenario::text::{ValidationError, ValuePath};
+use crate::scenario::text::{PathStep, ValidationError, ValuePath};
 use throng::aoi::SceneGrid;
 use throng::map::{MapRecipe, TILES_MAX, TileRect};
 
@@ -161,6 +161,29 @@ pub(in crate::scenario) fn check_grid(
         .map_err(|error| ValidationError::new(place.field("cell_m"), error.to_string()))
 }
 
+/// Counts the grid cells of one more scene that is open from the start, with its copies; all grids together have a limit, as in a
+/// running server.
+pub(in crate::scenario) fn add_cells(
+    total: &mut u64,
+    place: &ValuePath,
+    scene: &ScenarioScene,
+    cells: u64,
+) -> Result<(), ValidationError> {
+    *total = total.saturating_add(cells.saturating_mul(u64::from(scene.copies)));
+    if *total <= GRID_CELLS_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "expected at most {GRID_CELLS_MAX} grid cells in all open scenes, found {total} up to here: use larger cells"
+    );
+    Err(ValidationError::new(place.field("cell_m"), message))
+}
+
+/// Whether the scene at this place is open from the start.
+pub(in crate::scenario) fn is_open_at_start(place: &ValuePath) -> bool {
+    place.steps().first() == Some(&PathStep::Field("scenes"))
+}
+
 /// Counts the tiles of one more map of the scenario; all its maps together have no more than one may have, so that no
 /// list of files fills the memory.
 pub(in crate::scenario) fn add_tiles(
@@ -274,6 +297,22 @@ mod tests {
         );
         assert_eq!(rect(&elsewhere[0]), TileRect::new(50, 1, 10, 2));
         assert!(rect(&elsewhere[1]).x > new.width);
+    }
+
+    #[test]
+    fn cells_of_all_copies_are_counted_together() {
+        let fields = "scenes: [Scene(name: \"a\", copies: 4), Scene(name: \"b\")]";
+        let scenario = scenario(fields);
+        let place = ValuePath::root().field("scenes").item(0);
+        assert!(is_open_at_start(&place) && !is_open_at_start(&ValuePath::root().field("queues")));
+        let mut total = 0;
+        let quarter = GRID_CELLS_MAX / 4;
+        assert_eq!(
+            add_cells(&mut total, &place, &scenario.scenes[0], quarter),
+            Ok(())
+        );
+        let problem = add_cells(&mut total, &place, &scenario.scenes[1], 1).unwrap_err();
+        assert_eq!(problem.path.to_string(), "scenes[0].cell_m");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | `bounds.rs` | the basic checks: ranges, lengths, names |
 //! | `selection.rs` | the selection of a cue's objects |
 //! | `crowds.rs` | crowds: numbers, places, behaviours |
+//! | `duration.rs` | durations that are probably a slip |
 //! | `unused.rs` | text without effect |
 //! | `expect.rs` | expectations |
 //! | `map_sizes.rs` | whether maps, grids and edits fit each other |
@@ -29,6 +30,7 @@ mod areas;
 mod attributes;
 mod bounds;
 mod crowds;
+mod duration;
 mod expect;
 pub mod limits;
 mod map_sizes;
@@ -44,9 +46,11 @@ mod unused;
 pub(super) use area_bounds::areas_outside_map;
 pub(super) use areas::check_area;
 pub(super) use bounds::{check_at_most, check_metres, check_range};
-pub(super) use expect::former_counters;
+pub(super) use duration::long_duration;
+pub(super) use expect::{check_expectation, former_counters};
 pub(super) use map_sizes::{
-    add_tiles, check_edits, check_grid, edit_problems, scenes_with_paths, with_scaled_edits,
+    add_cells, add_tiles, check_edits, check_grid, edit_problems, is_open_at_start,
+    scenes_with_paths, with_scaled_edits,
 };
 pub(super) use names::Names;
 pub(super) use problems::ValidationErrors;
@@ -57,7 +61,6 @@ use super::schema::{Action, Scenario};
 use super::text::{ValidationError, ValuePath};
 use bounds::{check_distinct, check_name_text};
 use crowds::check_crowds;
-use expect::check_expectation;
 use limits::{
     CUES_MAX, DURATION_S_MAX, EXPECTATIONS_MAX, HEARTBEAT_TICKS_MAX, KINDS_MAX, SPILL_BYTES_MAX,
     TICK_HZ_MAX,

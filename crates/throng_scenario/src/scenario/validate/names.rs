@@ -14,6 +14,8 @@ pub(in crate::scenario) struct Names<'a> {
     /// Open at some time.
     pub(super) all_scenes: BTreeSet<&'a str>,
     pub tags: BTreeSet<&'a str>,
+    /// The kinds of class `Player`.
+    pub(super) player_kinds: BTreeSet<&'a str>,
     /// Those of crowds of players.
     pub player_tags: BTreeSet<&'a str>,
     pub(super) modes: BTreeSet<&'a str>,
@@ -57,6 +59,11 @@ impl<'a> Names<'a> {
         let mut tags: BTreeSet<_> = crowds.iter().map(|crowd| crowd.tag.as_str()).collect();
         tags.remove("");
         Self {
+            player_kinds: classes
+                .iter()
+                .filter(|(_, class)| **class == ObjectCategory::Player)
+                .map(|(name, _)| *name)
+                .collect(),
             kinds: classes.into_keys().collect(),
             scenes,
             all_scenes,

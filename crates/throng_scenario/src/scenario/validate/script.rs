@@ -401,7 +401,7 @@ mod tests {
         ] {
             assert_eq!(told(&good, ""), "ok", "{good}");
         }
-        let late = "expected script[0].until_s from 3 to 604800, found 2";
+        let late = "expected script[0].until_s from 3 to 604800 seconds, found 2";
         refuses(
             &format!("Ramp(from_s: 3, until_s: 2, {run})"),
             "until_s",

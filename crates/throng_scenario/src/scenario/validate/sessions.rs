@@ -66,11 +66,11 @@ mod tests {
         for (session, expected) in [
             (
                 "reconnect_grace_s: -1",
-                "settings.session.reconnect_grace_s: expected settings.session.reconnect_grace_s from 0 to 604800, found -1",
+                "settings.session.reconnect_grace_s: expected settings.session.reconnect_grace_s from 0 to 604800 seconds, found -1",
             ),
             (
                 "idle_timeout_s: NaN",
-                "settings.session.idle_timeout_s: expected settings.session.idle_timeout_s from 0 to 604800, found NaN",
+                "settings.session.idle_timeout_s: expected settings.session.idle_timeout_s from 0 to 604800 seconds, found NaN",
             ),
             (
                 "players_max: 8, reserved_slots: (0, 4, 0, 5)",
