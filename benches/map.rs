@@ -71,7 +71,7 @@ fn edit_tile(criterion: &mut Criterion, name: &str, mut map: TileMap) {
                 random.random_range(0..map.width()),
                 random.random_range(0..map.height()),
             );
-            let is_free = |dx, dy| !map.is_blocked(x as i32 + dx, y as i32 + dy);
+            let is_free = |dx, dy| !map.is_blocked((x as i32 + dx, y as i32 + dy).into());
             let free = around.clone().filter(|(dx, dy)| is_free(*dx, *dy)).count();
             if is_free(0, 0) && free_range.contains(&free) {
                 tiles.push(TileRect::new(x, y, 1, 1));

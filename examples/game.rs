@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use throng::instance::{InstanceModes, InstancePlayerReturned, InstanceRules};
-use throng::matchmaking::{MatchModeSettings, MatchmakingSettings};
+use throng::instance::{InstancePlayerReturned, InstanceRules};
+use throng::matchmaking::MatchModeSettings;
 use throng::outbox::MemorySink;
 use throng::prelude::*;
 use throng::session::{ConnectionInfo, TransportHandle};
@@ -29,11 +29,11 @@ struct Store(BTreeMap<PlayerId, u16>); // In a real game a database.
 
 fn game(app: &mut App) {
     let arena = SceneSpec::new("arena", Vec2::splat(20.0));
-    let mut hosts = app.world_mut().resource_mut::<InstanceModes>();
-    hosts.host("duel", InstanceRules::with_duration_s(3.0), arena);
-    app.replicate::<Gold>();
-    let modes = vec![MatchModeSettings::groups("duel", 1)];
-    app.insert_resource(MatchmakingSettings { modes });
+    let (mode, rules) = (
+        MatchModeSettings::groups("duel", 1),
+        InstanceRules::with_duration_s(3.0),
+    );
+    app.add_match_mode(mode, rules, arena).replicate::<Gold>();
     app.init_resource::<Store>();
     let think = (spawn_characters, hunt, queue, reward).chain();
     app.add_systems(FixedUpdate, think.in_set(SimSystems::Think));

@@ -7,6 +7,7 @@ pub use crate::aoi::{
     AoiSettings, ViewEntered, ViewEntityCommandsExt, ViewLeft, ViewRules, ViewTag, Viewable,
     Viewer, Views,
 };
+pub use crate::instance::MatchModeAppExt;
 pub use crate::map::{SceneMap, TileMap};
 pub use crate::matchmaking::{MatchFormed, QueueRequest, Ticket};
 pub use crate::movement::{AttachedTo, MaxSpeed, Walker, WalkerArrived};

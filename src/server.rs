@@ -1,7 +1,7 @@
 //! A server ready to run. The program, tests, benches and examples all build it, so that tests run the code that is deployed.
 //!
 //! ```text
-//! Server::builder() ─▶ plugins, seed, rate, workers, pace ─▶ build() ─▶ step(n) ─▶ world(), state_hash()
+//! Server::builder() ─▶ plugins, seed, rate, workers, pace ─▶ build() ─▶ step(n), run() ─▶ world(), state_hash()
 //!                                                              │
 //!                                  finish, clean up, one update is one tick
 //! ```
@@ -22,7 +22,8 @@
 use std::time::Duration;
 
 use bevy_app::{
-    App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, Plugins, TaskPoolOptions, TaskPoolPlugin,
+    App, AppExit, FixedPostUpdate, FixedPreUpdate, FixedUpdate, Plugins, TaskPoolOptions,
+    TaskPoolPlugin,
 };
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel, SingleThreadedExecutor};
@@ -266,6 +267,40 @@ impl Server {
         }
     }
 
+    /// Runs in real time until a system or another part of the app writes [`AppExit`], and returns it. Blocks the calling thread and
+    /// sleeps between ticks; sets [`Pace::RealTime`]. The tick in which the message is written is completed.
+    ///
+    /// Players inside are not saved by this: drain the sessions first ([`Sessions::drain`](crate::session::Sessions::drain)), and write
+    /// the message when there are none. `throng serve` does so after SIGTERM.
+    ///
+    /// ```
+    /// use bevy_app::{AppExit, FixedUpdate};
+    /// use bevy_ecs::prelude::*;
+    /// use throng::prelude::*;
+    ///
+    /// fn stop(tick: Res<SimTick>, mut exit: MessageWriter<AppExit>) {
+    ///     if tick.0 == 3 {
+    ///         exit.write(AppExit::Success);
+    ///     }
+    /// }
+    ///
+    /// let mut server = Server::builder().configure(|app| { app.add_systems(FixedUpdate, stop); }).build();
+    /// assert!(server.run().is_success());
+    /// ```
+    pub fn run(&mut self) -> AppExit {
+        self.set_pace(Pace::RealTime);
+        loop {
+            self.step(1);
+            if let Some(exit) = self.app.should_exit() {
+                // Otherwise the next call would find it again.
+                if let Some(mut exits) = self.world_mut().get_resource_mut::<Messages<AppExit>>() {
+                    exits.clear();
+                }
+                return exit;
+            }
+        }
+    }
+
     /// Sets the pace of ticks. In [`Pace::RealTime`] the next one is due at once.
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
@@ -410,6 +445,30 @@ mod tests {
         assert_eq!(server.real_tick(), Duration::from_millis(100));
         let time = server.world().resource::<Time<Fixed>>();
         assert_eq!(time.timestep(), Duration::from_millis(50), "simulated");
+    }
+
+    #[test]
+    fn run_stops_after_the_tick_that_writes_an_exit() {
+        let stop = |tick: Res<SimTick>, mut exit: MessageWriter<AppExit>| {
+            if tick.0.is_multiple_of(4) {
+                exit.write(if tick.0 == 4 {
+                    AppExit::Success
+                } else {
+                    AppExit::from_code(3)
+                });
+            }
+        };
+        let mut server = Server::builder()
+            .tick_hz(1000.0)
+            .configure(move |app| {
+                app.add_systems(FixedPostUpdate, stop);
+            })
+            .build();
+        assert_eq!((server.run(), server.tick()), (AppExit::Success, 4));
+        // A second call goes on: it does not find the first message.
+        assert_eq!((server.run(), server.tick()), (AppExit::from_code(3), 8));
+        let meter = server.world().resource::<LoadMeter>();
+        assert!(meter.keeps_real_time);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Instances: each match gets its own scene. Players are moved there, play, and return to where they were.
 //!
-//! Register a host for a mode with [`InstanceModes::host`]. An [`InstanceHost`] opens the scene of a match; a
+//! Add a mode with [`MatchModeAppExt::add_match_mode`], or register a host for a mode of the settings with [`InstanceModes::host`]. An [`InstanceHost`] opens the scene of a match; a
 //! [`SceneSpec`](crate::world::SceneSpec) is the simplest one. Your game reads [`InstancePlayerEntered`] and
 //! [`InstancePlayerReturned`] and implements what happens inside.
 //!
@@ -36,7 +36,7 @@ pub use plugin::{
     InstanceHost, InstanceId, InstanceModes, InstanceMoveFailed, InstanceOpened,
     InstancePartyJoined, InstancePlayerEntered, InstancePlayerLeft, InstancePlayerReturned,
     InstancePlugin, InstanceRefused, InstanceSettings, InstanceStats, InstanceSystems, Instances,
-    LeaveInstanceRequest, Leaver, MemberLeft, PlayerAlreadyInInstance, PlayerHome, end_instance,
-    leave_instance,
+    LeaveInstanceRequest, Leaver, MatchModeAppExt, MemberLeft, PlayerAlreadyInInstance, PlayerHome,
+    end_instance, leave_instance,
 };
 pub use rules::InstanceRules;

@@ -18,7 +18,7 @@ mod seats;
 use bevy_app::{App, FixedUpdate, PostStartup};
 use bevy_ecs::prelude::*;
 
-pub use host::{InstanceHost, InstanceModes, PlayerHome};
+pub use host::{InstanceHost, InstanceModes, MatchModeAppExt, PlayerHome};
 pub use instances::{Instance, InstanceSettings, InstanceStats, Instances};
 pub use messages::{
     DepartureReason, EndInstanceRequest, EndReason, InstanceEnded, InstanceError, InstanceId,

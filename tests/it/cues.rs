@@ -537,7 +537,7 @@ fn external_action_is_checked_and_runs_in_the_next_tick() {
     let world = run.server().world();
     let scene = world.resource::<Scenes>().iter().next().unwrap().1;
     let tiles = world.get::<SceneMap>(scene).unwrap().tiles();
-    assert!(tiles.is_blocked(153, 154) && !tiles.is_blocked(154, 154));
+    assert!(tiles.is_blocked((153, 154).into()) && !tiles.is_blocked((154, 154).into()));
     // The number is limited, and outcomes need not be read.
     for _ in 0..2 {
         for _ in 0..EXTERNAL_ACTIONS_MAX {

@@ -501,7 +501,7 @@ fn no_quota() -> InboxSettings {
 #[test]
 fn cheaters_gain_at_most_the_budget_and_idle_players_stay() {
     let few = walled(60, 5);
-    let is_blocked = |x, y| x == 30 || few.is_blocked(x as i32, y as i32);
+    let is_blocked = |x, y| x == 30 || few.is_blocked((x as i32, y as i32).into());
     let tiles = TileMap::from_fn(60, 60, is_blocked).unwrap();
     let mut world = TestWorld::new(&tiles, 20.0);
     world.server.world_mut().insert_resource(no_quota());

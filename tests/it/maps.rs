@@ -44,13 +44,13 @@ fn real_maps_are_read_tile_by_tile() {
         for (y, row) in text.lines().skip(4).take(map.height() as usize).enumerate() {
             for (x, letter) in row.chars().enumerate() {
                 assert_eq!(
-                    map.is_blocked(x as i32, y as i32),
+                    map.is_blocked((x as i32, y as i32).into()),
                     !matches!(letter, '.' | 'G' | 'S'),
                     "{path:?} ({x}, {y})"
                 );
                 assert_eq!(
                     map.columns().is_blocked(y as i32, x as i32),
-                    map.is_blocked(x as i32, y as i32)
+                    map.is_blocked((x as i32, y as i32).into())
                 );
             }
         }
@@ -118,8 +118,10 @@ fn edits_of_real_maps_equal_a_rebuild() {
             map.edit(rect, &edit).unwrap();
         }
         assert!(map.finish_splits(usize::MAX));
-        let rebuilt =
-            TileMap::from_fn(width, height, |x, y| map.is_blocked(x as i32, y as i32)).unwrap();
+        let rebuilt = TileMap::from_fn(width, height, |x, y| {
+            map.is_blocked((x as i32, y as i32).into())
+        })
+        .unwrap();
         assert_eq!(map.region_count(), rebuilt.region_count(), "{path:?}");
         // Numbers differ, but each of one side must stand for exactly one of the other.
         let mut twins = std::collections::BTreeMap::new();

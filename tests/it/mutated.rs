@@ -286,7 +286,7 @@ proptest! {
             match map::decode(format, &name, &bytes) {
                 Ok(map) => {
                     let free = (0..map.height() as i32).flat_map(|y| (0..map.width() as i32).map(move |x| (x, y)));
-                    let free = free.filter(|&(x, y)| !map.is_blocked(x, y)).count() as u64;
+                    let free = free.filter(|&(x, y)| !map.is_blocked((x, y).into())).count() as u64;
                     prop_assert_eq!(free, map.free_count());
                     if mutations.is_empty() {
                         prop_assert!(map == original);

@@ -84,7 +84,7 @@ pub fn map_frame(scene: u32, tiles: &TileMap, tile_m: f32) -> Vec<u8> {
             let mut blocked = 0;
             for nth in 0..samples * samples {
                 let at = (sample(x, nth % samples), sample(y, nth / samples));
-                blocked += u32::from(tiles.is_blocked(at.0, at.1));
+                blocked += u32::from(tiles.is_blocked(at.into()));
             }
             bytes.push((blocked * 255 / (samples * samples)) as u8);
         }

@@ -132,7 +132,13 @@ fn check_path(
 fn to_ascii(map: &TileMap) -> String {
     let row = |y| {
         (0..map.width() as i32)
-            .map(move |x| if map.is_blocked(x, y) { '@' } else { '.' })
+            .map(move |x| {
+                if map.is_blocked((x, y).into()) {
+                    '@'
+                } else {
+                    '.'
+                }
+            })
             .chain(['\n'])
     };
     (0..map.height() as i32).flat_map(row).collect()
@@ -412,8 +418,8 @@ fn jump_points_at_word_boundaries_are_found() {
             y == 0 && x < wall_end || y == 2 && x > wall_end + 4
         })
         .expect("small");
-        let column =
-            TileMap::from_fn(3, 140, |x, y| row.is_blocked(y as i32, x as i32)).expect("small");
+        let column = TileMap::from_fn(3, 140, |x, y| row.is_blocked((y as i32, x as i32).into()))
+            .expect("small");
         for start in [0, 1, 30, 63, 64, 65, 100, 139] {
             let goals = [
                 IVec2::new(139, 0),

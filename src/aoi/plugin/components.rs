@@ -97,6 +97,9 @@ impl ViewRules {
 
 /// Two words of an object that only [`ViewRules`] read; 0 without this component. Inserting, replacing or removing it writes a
 /// [`ViewRerankRequest`].
+///
+/// It is immutable: `Query<&mut ViewTag>` does not compile (`ViewTag` is no `Component<Mutability = Mutable>`). To change it, insert it
+/// again: `commands.entity(thief).insert(ViewTag([0, 3]))`.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Hash, StateHashed)]
 #[component(immutable, on_insert = write_rerank_request, on_discard = write_rerank_request)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bevy_app::App;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
 use super::messages::InstanceError;
 use crate::instance::rules::InstanceRules;
-use crate::matchmaking::Match;
+use crate::matchmaking::{Match, MatchModeSettings, MatchmakingSettings};
 use crate::sim::StateHasher;
 use crate::world::{SceneId, SceneSpec, SimScene, WorldError, change_scene, open_scene};
 
@@ -87,6 +88,57 @@ impl InstanceHost for SceneSpec {
     }
 }
 
+/// Adds match modes whose matches run in scenes of their own.
+pub trait MatchModeAppExt {
+    /// Adds a match mode: its queue, the rules of its matches, and the host that opens a scene for each of them. The same as a mode in
+    /// [`MatchmakingSettings`] and a host in [`InstanceModes`], which stay available; call it before the app starts.
+    ///
+    /// # Panics
+    /// When there is a mode of this name.
+    ///
+    /// ```
+    /// use glam::Vec2;
+    /// use throng::instance::InstanceRules;
+    /// use throng::matchmaking::MatchModeSettings;
+    /// use throng::prelude::*;
+    ///
+    /// let server = Server::builder()
+    ///     .plugins(|app: &mut bevy_app::App| {
+    ///         let arena = SceneSpec::new("arena", Vec2::splat(20.0));
+    ///         app.add_match_mode(MatchModeSettings::groups("duel", 1), InstanceRules::with_duration_s(60.0), arena);
+    ///     })
+    ///     .build();
+    /// ```
+    fn add_match_mode(
+        &mut self,
+        mode: MatchModeSettings,
+        rules: InstanceRules,
+        host: impl InstanceHost,
+    ) -> &mut Self;
+}
+
+impl MatchModeAppExt for App {
+    fn add_match_mode(
+        &mut self,
+        mode: MatchModeSettings,
+        rules: InstanceRules,
+        host: impl InstanceHost,
+    ) -> &mut Self {
+        let name = mode.name().to_owned();
+        self.init_resource::<InstanceModes>()
+            .init_resource::<MatchmakingSettings>();
+        let mut settings = self.world_mut().resource_mut::<MatchmakingSettings>();
+        assert!(
+            settings.modes.iter().all(|other| other.name() != name),
+            "expected a new name for a match mode, found `{name}`, which is a mode already"
+        );
+        settings.modes.push(mode);
+        let mut modes = self.world_mut().resource_mut::<InstanceModes>();
+        modes.host(&name, rules, host);
+        self
+    }
+}
+
 /// The modes whose matches run in instances, by name; all others are left to the embedder.
 #[derive(Resource, Clone, Default)]
 pub struct InstanceModes {
@@ -118,5 +170,48 @@ impl InstanceModes {
     /// The rules and the host of a mode.
     pub(super) fn get(&self, mode: &str) -> Option<(InstanceRules, Arc<dyn InstanceHost>)> {
         self.modes.get(mode).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Server;
+
+    fn add_duel(app: &mut App) {
+        let arena = SceneSpec::new("arena", Vec2::splat(20.0));
+        let mode = MatchModeSettings::groups("duel", 1);
+        app.add_match_mode(mode, InstanceRules::with_duration_s(3.0), arena);
+    }
+
+    #[test]
+    fn added_mode_has_a_queue_and_a_host_before_and_after_plugins() {
+        let servers = [
+            Server::builder().plugins(add_duel).build(),
+            Server::builder().configure(add_duel).build(),
+        ];
+        for server in servers {
+            let matchmaker = server.world().resource::<crate::matchmaking::Matchmaker>();
+            assert!(matchmaker.mode_by_name("duel").is_some());
+            let (rules, _) = server
+                .world()
+                .resource::<InstanceModes>()
+                .get("duel")
+                .unwrap();
+            assert_eq!(rules, InstanceRules::with_duration_s(3.0));
+        }
+        // Also in an app that gets the plugins later.
+        let mut app = App::new();
+        add_duel(&mut app);
+        app.add_plugins(crate::instance::InstancePlugin);
+        assert_eq!(app.world().resource::<MatchmakingSettings>().modes.len(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "found `duel`, which is a mode already")]
+    fn second_mode_of_a_name_is_a_mistake() {
+        let mut app = App::new();
+        add_duel(&mut app);
+        add_duel(&mut app);
     }
 }

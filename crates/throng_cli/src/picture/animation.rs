@@ -257,7 +257,9 @@ impl AnimationMap {
             for x in 0..px.x {
                 let looks = (0..samples * samples)
                     .map(|nth| (place(x, nth % samples), place(y, nth / samples)));
-                let blocked = looks.filter(|&(x, y)| tiles.is_blocked(x, y)).count();
+                let blocked = looks
+                    .filter(|&(x, y)| tiles.is_blocked((x, y).into()))
+                    .count();
                 let shade = blocked * (SHADES - 1) / (samples * samples) as usize;
                 self.pixels[(y * size.x + x) as usize] = 1 + shade as u8;
             }

@@ -195,7 +195,7 @@ fn map_row(
 ) {
     let mut own = own.iter().peekable();
     for x in 0..map.width() as i32 {
-        let mut color = if map.is_blocked(x, y) {
+        let mut color = if map.is_blocked((x, y).into()) {
             blocked
         } else {
             image::FREE

@@ -19,7 +19,10 @@ use super::sections::MapSection;
 /// An obstacle map: blocked tiles, and connected regions of free tiles.
 ///
 /// x points to the right, y down, tile (0, 0) is at the top left. Everything outside the map is blocked. Tiles change
-/// through [`TileMap::edit`] only.
+/// through [`TileMap::edit`] and [`TileMap::set_blocked`] only.
+///
+/// A tile is an [`IVec2`] in every method, because a path or a step may lead outside; sizes and rectangles are `u32`, because they
+/// cannot. Only [`BitPlane`], whose axes are swapped in [`TileMap::columns`], takes two numbers.
 ///
 /// Two maps are equal when their tiles are; their [sections](TileMap::parts) may differ, and so may their region ids,
 /// since those depend on the edits.
@@ -161,8 +164,8 @@ impl TileMap {
 
     /// Whether a tile is blocked. Everything outside the map is.
     #[inline]
-    pub fn is_blocked(&self, x: i32, y: i32) -> bool {
-        self.rows.is_blocked(x, y)
+    pub fn is_blocked(&self, tile: IVec2) -> bool {
+        self.rows.is_blocked(tile.x, tile.y)
     }
 
     /// Whether a tile is on the map and not blocked.
@@ -378,7 +381,7 @@ mod tests {
         assert_eq!((map.width(), map.height()), (3, 2));
         let blocked: Vec<(i32, i32)> = (0..2)
             .flat_map(|y| (0..3).map(move |x| (x, y)))
-            .filter(|(x, y)| map.is_blocked(*x, *y))
+            .filter(|(x, y)| map.is_blocked((*x, *y).into()))
             .collect();
         assert_eq!(blocked, [(1, 0), (0, 1)]);
         assert_eq!(map.free_count(), 4);
@@ -419,7 +422,7 @@ mod tests {
     fn tiles_outside_are_blocked_and_have_no_region() {
         let map = TileMap::new(3, 2, false).unwrap();
         for tile in [(-1, 0), (0, -1), (3, 0), (0, 2), (i32::MIN, i32::MAX)] {
-            assert!(map.is_blocked(tile.0, tile.1) && !map.is_free(tile.into()));
+            assert!(map.is_blocked(tile.into()) && !map.is_free(tile.into()));
             assert_eq!(map.region(tile.into()), None);
         }
         assert!(!map.are_connected(IVec2::new(-1, 0), IVec2::new(-1, 0)));

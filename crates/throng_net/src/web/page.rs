@@ -68,7 +68,7 @@ pub(super) fn update_map_bytes(bytes: &mut [u8], tiles: &TileMap, rect: TileRect
 fn eight_tiles(tiles: &TileMap, byte: u32, y: u32) -> u8 {
     let is_set = |bit: &u32| {
         let x = byte * 8 + bit;
-        x < tiles.width() && tiles.is_blocked(x as i32, y as i32)
+        x < tiles.width() && tiles.is_blocked((x as i32, y as i32).into())
     };
     (0..8).filter(is_set).fold(0, |set, bit| set | 1 << bit)
 }

@@ -458,6 +458,19 @@ impl Mirror {
         self.unseen_objects.iter().map(|(&of, remote)| (of, remote))
     }
 
+    /// All known objects, by ascending id. O(objects × log objects) for the order.
+    ///
+    /// ```
+    /// # let mirror = throng_protocol::mirror::Mirror::default();
+    /// for (id, object) in mirror.objects() {
+    ///     println!("object {id} is of kind {}", object.kind);
+    /// }
+    /// ```
+    pub fn objects(&self) -> impl Iterator<Item = (u32, &MirrorObject)> {
+        let ids = self.ids().into_iter();
+        ids.filter_map(|id| Some((id, self.objects.get(&id)?)))
+    }
+
     /// The ids of all known objects, ascending.
     #[must_use]
     pub fn ids(&self) -> Vec<u32> {

@@ -41,6 +41,22 @@ fn greeted() -> Mirror {
 }
 
 #[test]
+fn objects_are_listed_by_ascending_id() {
+    let mut mirror = greeted();
+    let more = packet(1, 1, |bytes| {
+        for id in [300, 2, 41] {
+            write_snapshot_header(bytes, id, id * 2, 3, Motion::default(), 0);
+        }
+    });
+    mirror.receive(&more).unwrap();
+    let all = mirror.objects();
+    let all: Vec<_> = all
+        .map(|(id, object)| (id, object.generation, object.kind))
+        .collect();
+    assert_eq!(all, [(2, 4, 3), (7, 0, 1), (41, 82, 3), (300, 600, 3)]);
+}
+
+#[test]
 fn new_scene_drops_the_objects_of_the_old_one() {
     let mut mirror = greeted();
     assert_eq!(

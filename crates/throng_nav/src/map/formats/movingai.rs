@@ -231,9 +231,13 @@ pub(super) fn encode(map: &TileMap) -> Vec<u8> {
     .into_bytes();
     text.reserve((map.width() as usize + 1) * map.height() as usize);
     for y in 0..map.height() as i32 {
-        text.extend(
-            (0..map.width() as i32).map(|x| if map.is_blocked(x, y) { b'@' } else { b'.' }),
-        );
+        text.extend((0..map.width() as i32).map(|x| {
+            if map.is_blocked((x, y).into()) {
+                b'@'
+            } else {
+                b'.'
+            }
+        }));
         text.push(b'\n');
     }
     text

@@ -62,7 +62,7 @@ fn blocked(tiles: &[u8]) -> u64 {
 }
 
 pub(super) fn encode(map: &TileMap) -> Vec<u8> {
-    let tiles = |y| (0..map.width() as i32).map(move |x| u8::from(map.is_blocked(x, y)));
+    let tiles = |y| (0..map.width() as i32).map(move |x| u8::from(map.is_blocked((x, y).into())));
     (0..map.height() as i32).flat_map(tiles).collect()
 }
 

@@ -147,7 +147,9 @@ mod tests {
                 // Counted tile by tile, because the map's own counts come from the same runs of its rows.
                 let (width, height) = (map.width() as i32, map.height() as i32);
                 let tiles = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
-                let free = tiles.filter(|&(x, y)| !map.is_blocked(x, y)).count() as u64;
+                let free = tiles
+                    .filter(|&(x, y)| !map.is_blocked((x, y).into()))
+                    .count() as u64;
                 assert_eq!(free, map.free_count(), "{recipe:?}");
                 let expected = (map.rect(), free);
                 assert_eq!(
@@ -252,9 +254,9 @@ mod tests {
             for row in 0..rows {
                 for column in 0..columns {
                     let (x, y) = (1 + column * pitch, 1 + row * pitch);
-                    assert!(!map.is_blocked(x, y));
-                    edges += i32::from(!map.is_blocked(x + pitch - 1, y));
-                    edges += i32::from(!map.is_blocked(x, y + pitch - 1));
+                    assert!(!map.is_blocked((x, y).into()));
+                    edges += i32::from(!map.is_blocked((x + pitch - 1, y).into()));
+                    edges += i32::from(!map.is_blocked((x, y + pitch - 1).into()));
                 }
             }
             assert_eq!(edges, columns * rows - 1);

@@ -14,7 +14,7 @@ fn flood_all(map: &TileMap) -> Vec<u32> {
     let mut labels = vec![0; (width * height) as usize];
     let mut count = 0;
     for first in 0..width * height {
-        if labels[first as usize] != 0 || map.is_blocked(first % width, first / width) {
+        if labels[first as usize] != 0 || map.is_blocked((first % width, first / width).into()) {
             continue;
         }
         count += 1;
@@ -23,7 +23,7 @@ fn flood_all(map: &TileMap) -> Vec<u32> {
         while let Some(at) = queue.pop() {
             for (dx, dy) in [(1, 0), (-1, 0), (0, 1), (0, -1)] {
                 let (x, y) = (at % width + dx, at / width + dy);
-                if !map.is_blocked(x, y) && labels[(y * width + x) as usize] == 0 {
+                if !map.is_blocked((x, y).into()) && labels[(y * width + x) as usize] == 0 {
                     labels[(y * width + x) as usize] = count;
                     queue.push(y * width + x);
                 }
@@ -186,14 +186,14 @@ proptest! {
             // The tiles are right, and nothing outside the changed rectangle differs.
             let rebuilt = TileMap::from_fn(map.width(), map.height(), |x, y| {
                 let tile = IVec2::new(x as i32, y as i32);
-                let old = before.is_blocked(tile.x, tile.y);
+                let old = before.is_blocked(tile);
                 match &edit {
                     _ if !rect.contains(tile) => old,
                     TileEdit::Block => true,
                     TileEdit::Free => false,
                     TileEdit::Toggle => !old,
                     TileEdit::Write(pattern) => {
-                        pattern.is_blocked((x - rect.x) as i32, (y - rect.y) as i32)
+                        pattern.is_blocked(((x - rect.x) as i32, (y - rect.y) as i32).into())
                     }
                 }
             })
@@ -203,7 +203,7 @@ proptest! {
             prop_assert_eq!(map.fingerprint(), rebuilt.fingerprint());
             let differing: Vec<(u32, u32)> = (0..map.height())
                 .flat_map(|y| (0..map.width()).map(move |x| (x, y)))
-                .filter(|(x, y)| map.is_blocked(*x as i32, *y as i32) != before.is_blocked(*x as i32, *y as i32))
+                .filter(|(x, y)| map.is_blocked((*x as i32, *y as i32).into()) != before.is_blocked((*x as i32, *y as i32).into()))
                 .collect();
             let bounds = differing.iter().fold(None, |bounds: Option<(u32, u32, u32, u32)>, (x, y)| {
                 let (left, top, right, bottom) = bounds.unwrap_or((*x, *y, *x, *y));

@@ -293,7 +293,9 @@ pub(in crate::scenario) fn log_edits(
         };
         let tiles = (rect.y..rect.bottom())
             .flat_map(|y| (rect.x..rect.right()).map(move |x| (x as i32, y as i32)));
-        let blocked = tiles.filter(|&(x, y)| map.tiles().is_blocked(x, y)).count() as u64;
+        let blocked = tiles
+            .filter(|&(x, y)| map.tiles().is_blocked((x, y).into()))
+            .count() as u64;
         let blocked = match blocked {
             0 => Blocked::All(false),
             all if all == rect.tile_count() => Blocked::All(true),

@@ -273,7 +273,7 @@ fn draw_map(map: &TileMap) -> Vec<String> {
         for tile_y in span(y, rows, height) {
             for tile_x in span(x, columns, width) {
                 all += 1;
-                blocked += u32::from(map.is_blocked(tile_x as i32, tile_y as i32));
+                blocked += u32::from(map.is_blocked((tile_x as i32, tile_y as i32).into()));
             }
         }
         char::from_digit((blocked * 9).div_ceil(all.max(1)), 10).unwrap_or('9')
