@@ -584,7 +584,7 @@ fn strict_turns_warnings_into_errors() {
     );
     let file = folder.write("doubtful.ron", doubtful);
     let words = [
-        "`clients` has no effect: a `npc` is not a player",
+        "`client_share` has no effect: a `npc` is not a player",
         "this cue never runs: the scenario ends at 2 s, found 7",
         "nothing can exercise this expectation: no object walks",
         "expected an area within the 20 m × 20 m of scene `a`, found one from (99, 5) to (99, 5)",

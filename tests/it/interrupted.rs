@@ -68,7 +68,7 @@ fn interrupted_bench_says_so_and_has_no_largest_crowd() {
     assert!(!told.out.contains("largest crowd"), "{}", told.out);
     assert_eq!(
         told.out.lines().last(),
-        Some("interrupted after 0 of 2 systems: nothing of `tick` was judged")
+        Some("interrupted after 0 of 2 systems: targets of `tick` not checked")
     );
     let told = bench_and_signal(&["--threads", "1", "--json"]);
     assert_eq!(told.code, 130, "{}", told.err);

@@ -139,7 +139,7 @@ fn report_has_every_documented_counter() {
         ("sync", "moves"),
         ("matchmaking", "matches"),
         ("inbox", "handled"),
-        ("outbox", "frames"),
+        ("outbox", "packets"),
         ("clients", "logouts"),
         ("objects", "npcs"),
     ] {

@@ -140,7 +140,7 @@ fn errors_after_a_long_parameter_value_are_located() {
         .unwrap_err();
     let mistake = error.source_error().unwrap();
     let span = mistake.span.offset()..mistake.span.offset() + mistake.span.len();
-    assert_eq!((mistake.line, mistake.column, &text[span]), (2, 55, "wide"));
+    assert_eq!((mistake.line, mistake.column, &text[span]), (2, 57, "wide"));
     let broken =
         scenario::parse("x.ron", &text.replace("count: 1,", "count: 1 count: 2,")).unwrap_err();
     let mistake = broken.source_error().unwrap();

@@ -244,7 +244,7 @@ fn page_edits_need_permission_and_are_in_the_summary() {
     let address = page.strip_prefix("http://").unwrap().trim_end_matches('/');
     let mut page = PageClient::open(address.parse().unwrap(), "", None).unwrap();
     let hello = page.receive_unrequested("hello").expect("a greeting");
-    let proposals = hello["cues"].as_array().expect("proposals");
+    let proposals = hello["actions"].as_array().expect("proposals");
     let more = proposals
         .iter()
         .find(|cue| cue["name"].to_string().contains("folk"));
@@ -259,16 +259,16 @@ fn page_edits_need_permission_and_are_in_the_summary() {
     ] {
         // On a busy machine an answer may find no room.
         let mut answers = (0..4).filter_map(|_| {
-            page.send(&serde_json::json!({ "cue": cue }).to_string());
-            page.receive_unrequested("cue")
+            page.send(&serde_json::json!({ "action": cue }).to_string());
+            page.receive_unrequested("action")
         });
         let told = answers.next().expect("an answer");
         assert_eq!(told["text"], cue);
-        assert_eq!(told["fault"].is_null(), is_done, "{told}");
+        assert_eq!(told["error"].is_null(), is_done, "{told}");
     }
     let state = page.receive_unrequested("state").expect("figures");
     assert!(state["objects"]["npcs"].as_u64() >= Some(70), "{state}");
-    assert!(server.stop()["cues_from_pages"].as_u64() >= Some(2));
+    assert!(server.stop()["external_actions"].as_u64() >= Some(2));
     let told = run_throng(&["serve", "--inspect-actions", "--listen", any]);
     assert!(
         told.code == 2 && told.err.contains("--inspect "),

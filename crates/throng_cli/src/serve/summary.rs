@@ -139,7 +139,7 @@ pub(super) fn as_json(
         "packets_sent": stats.packets_sent,
         "web": web.map(|web| web_json(&web)),
         "ticks": ticks,
-        "cues_from_pages": cues,
+        "external_actions": cues,
         "tick_ms": { "mean": mean_ms, "p99": p99_ms },
     })
 }
