@@ -71,12 +71,12 @@ function look() {
   if (socket?.readyState !== WebSocket.OPEN) return;
   const scene = map.scene < 0 ? null : map.scene;
   const heat = ["links", "nodes"].includes(map.heat) ? map.heat : null;
-  socket.send(JSON.stringify({ scene, picked: map.picked, other: map.other, waits: $("waits").open, heat }));
+  socket.send(JSON.stringify({ scene, selected: map.picked, other: map.other, wait_reasons: $("waits").open, heat }));
 }
 
 /** Asks for a cue. @param {string} text */
 function ask(text) {
-  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ cue: text }));
+  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ action: text }));
 }
 
 /** Asks for another pace. @param {string | {speed: number}} pace */
@@ -89,7 +89,7 @@ function showPace(pace) {
   $("pace").hidden = pace === null;
   if (!pace) return;
   $("go").textContent = pace.is_paused ? "Resume" : "Pause";
-  $("go").dataset.wish = pace.is_paused ? "go" : "pause";
+  $("go").dataset.wish = pace.is_paused ? "resume" : "pause";
   $("speed").value = String(pace.speed_percent);
 }
 
@@ -195,7 +195,7 @@ function hear(told) {
     slow = told.slow;
     showScenes(told.scenes);
     showSlow(slow.length);
-    showCues(told.cues);
+    showCues(told.actions);
     showPace(told.pace);
     walk.origin = told.walk_port ? `${location.protocol}//${location.hostname}:${told.walk_port}` : "";
     $("walk").hidden = !walk.origin;
@@ -212,15 +212,15 @@ function hear(told) {
     $("at-tick").textContent = `tick ${whole.format(told.tick)}`;
   } else if (told.type === "pace") {
     showPace(told.pace);
-  } else if (told.type === "picked" && told.id === map.picked && told.scene === map.scene) {
+  } else if (told.type === "selected" && told.id === map.picked && told.scene === map.scene) {
     info = told;
     map.path = told.path || [];
     map.sees = (told.sees || []).map((/** @type {number[]} */ [id]) => id);
     showPicked();
-  } else if (told.type === "waits") showWaits(told.parties);
-  else if (told.type === "cue") {
+  } else if (told.type === "wait_reasons") showWaits(told.parties);
+  else if (told.type === "action") {
     const text = told.text.length > 90 ? `${told.text.slice(0, 90)}…` : told.text;
-    tell(told.fault === null ? `Tick ${whole.format(told.tick)}: ${text}` : `${text}: ${told.fault}`, told.fault !== null);
+    tell(told.error === null ? `Tick ${whole.format(told.tick)}: ${text}` : `${text}: ${told.error}`, told.error !== null);
   }
 }
 
@@ -390,8 +390,8 @@ function showPicked() {
       make("p", {}, make("b", {}, `${sees[0] ? "Sees" : "Does not see"} ${named(other)}`), `: ${sees[1]}.${apart}`),
       make("p", {}, make("b", {}, `${seen[0] ? "Is" : "Is not"} seen by it`), `: ${seen[1]}.`)));
   }
-  if (info.waits) {
-    const { mode, waited_s, why } = info.waits;
+  if (info.wait_reason) {
+    const { mode, waited_s, why } = info.wait_reason;
     parts.push(make("div", { className: "why" }, make("p", {}, make("b", {}, `Waits ${whole.format(waited_s)} s for ${mode}`), `: ${why === null ? "…" : why}.`)));
   }
   const classes = ["players", "NPCs", "things"];

@@ -15,6 +15,7 @@
 //! its old number, so the newest motion is sent later. More important objects, and those that waited longer, go first.
 
 mod disconnected;
+mod kept;
 mod motions;
 mod prefetch;
 mod state_hash;
@@ -28,6 +29,7 @@ use glam::Vec2;
 
 use super::announce::ResolvedAnnouncement;
 use super::client_objects::{ClientObject, ClientObjects};
+use super::kept_objects::KeptObjects;
 use super::notices::ClientNotices;
 use super::own_position::OwnPositionSent;
 use super::resume_buffer::{MissedMessages, ResumeBuffer};
@@ -77,7 +79,9 @@ pub struct ClientState {
     pub entering: Vec<ViewEntry>,
     /// The objects that it has to forget this tick.
     despawns: Vec<(u32, u32)>,
-    /// The objects that it knows without seeing them.
+    /// Those of the known and pending objects that left its view and are kept.
+    kept: Option<Box<KeptObjects>>,
+    /// The objects that it receives without seeing them: of its party, and public ones.
     pub unseen: UnseenObjects,
     /// Announcements for this client alone, or for its party.
     pub announcements: Vec<ResolvedAnnouncement>,
@@ -132,6 +136,7 @@ impl ClientState {
             pending: Vec::new(),
             entering: Vec::new(),
             despawns: Vec::new(),
+            kept: None,
             unseen: UnseenObjects::default(),
             announcements: Vec::new(),
             pending_announcements: Vec::new(),
@@ -212,6 +217,7 @@ impl ClientState {
         self.pending.clear();
         self.entering.clear();
         self.despawns.clear();
+        self.kept = None;
         self.pending_announcements.clear();
         self.announcements.clear();
         self.unseen.clear();
@@ -219,11 +225,18 @@ impl ClientState {
     }
 
     /// Applies a change of the view list: an object is seen now, or not any more. `known` is the generation of the object that
-    /// clients know by this id. O(links).
-    pub fn apply_view_change(&mut self, (id, known): (u32, u32), now: Option<ViewEntry>) {
+    /// clients know by this id; `is_kept` is whether the client keeps it when it leaves the view. O(links).
+    pub fn apply_view_change(
+        &mut self,
+        (id, known): (u32, u32),
+        now: Option<ViewEntry>,
+        is_kept: bool,
+    ) {
         if self.controlled.is_some_and(|(_, own, _)| own == id) {
             return;
         }
+        let was_kept = now.is_some() && self.end_keeping(id);
+        let was_known = now.is_none() && self.had_before_resume(id);
         // If the id was given to another object meanwhile, the old one is removed and the new one waits. This applies only to
         // waiting objects: an id is not reused before all clients have removed the old object.
         let same = |generation| now.filter(|now| now.generation == generation);
@@ -233,12 +246,21 @@ impl ClientState {
                 link.class = link.class.max(now.class);
                 return;
             }
+            if now.is_none() && is_kept {
+                return self.keep(place);
+            }
             debug_assert!(now.is_none(), "{id} has another bearer too soon");
             self.despawns.push((id, known));
             self.objects.swap_remove(place);
         } else if let Some(place) = self.pending.iter().position(|waiting| waiting.id == id) {
-            if same(self.pending[place].generation).is_some() {
+            if let Some(now) = same(self.pending[place].generation) {
+                if was_kept {
+                    self.pending[place].class = now.class;
+                }
                 return;
+            }
+            if is_kept && was_known {
+                return self.keep_pending(place);
             }
             self.pending.swap_remove(place);
         }

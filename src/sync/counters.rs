@@ -42,6 +42,8 @@ pub struct SentCounters {
     pub expired: u64,
     /// Motions that waited because of the budget, counted once per tick.
     pub deferred: u64,
+    /// Objects that clients had kept out of view and that were despawned there because the client kept too many.
+    pub kept_evicted: u64,
 }
 
 impl SentCounters {
@@ -72,5 +74,6 @@ impl SentCounters {
         self.announcements.add(other.announcements);
         self.expired += other.expired;
         self.deferred += other.deferred;
+        self.kept_evicted += other.kept_evicted;
     }
 }

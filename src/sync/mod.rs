@@ -38,6 +38,7 @@
 //! | `motion`, `announce` | motion bases; one-time messages |
 //! | `membership` | memberships of objects in custom audiences |
 //! | `pending_updates`, `client_objects` | objects with pending messages; objects that a client knows |
+//! | `kept_objects` | objects that a client knows and that are out of its view, with [`Viewable::keep`](crate::aoi::Viewable::keep) |
 //! | `client`, `unseen` | state of one client: the objects that it sees, and the unseen ones |
 //! | `send_budget` | the byte budget of a client |
 //! | `notices` | messages about the client's own session |
@@ -53,6 +54,7 @@ mod attribute_set;
 mod client;
 mod client_objects;
 mod counters;
+mod kept_objects;
 mod masks;
 mod membership;
 mod message_list;

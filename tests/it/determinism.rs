@@ -7,7 +7,7 @@ use throng::aoi::ViewLinkMode;
 use throng::sim::Heartbeat;
 use throng_scenario::{self as scenario, BUILT_IN, LoadedScenario};
 
-use crate::harness::{RunConfig, hashes, scenario_of};
+use crate::harness::{RunConfig, assert_expectations, hashes, run_to_end, scenario_of};
 
 /// How many ticks of each built-in scenario are compared: enough for its first cues, and no more than that.
 fn ticks_of(name: &str) -> u64 {
@@ -254,7 +254,7 @@ fn mutual_views_are_equal_on_any_number_of_threads() {
             .scenario
             .scenes
             .iter_mut()
-            .for_each(|scene| scene.sight = sight);
+            .for_each(|scene| scene.view_link_mode = sight);
         let play = RunConfig {
             ticks: 120,
             threads,
@@ -284,4 +284,35 @@ fn next_run_of_a_cue_is_in_the_state_hash() {
     let [often, seldom] = ["0.5", "0.6"].map(|t_s| hashes(scenario_of(&text(t_s)), play));
     assert_eq!(often[0], seldom[0]);
     assert_ne!(often[1], seldom[1]);
+}
+
+/// Houses that clients keep while they commute, more of them than the limit; some are hidden, destroyed and built.
+const HOUSES: &str = r#"Scenario(name: "houses", seed: 5, duration_s: 30,
+    scenes: [Scene(name: "town", map: Generate(Random(width_tiles: 600, height_tiles: 100, fill: 0.05)), cell_m: 15, thing_cap: 12)],
+    cast: [
+        Crowd(tag: "people", kind: "player", count: 60, clients: 0.5, churn_per_s: 0.5, speed_m_s: 12,
+            behaviour: Commute(between: (Share((0, 0), (0.1, 1)), Share((0.9, 0), (1, 1))))),
+        Crowd(tag: "houses", kind: "door", count: 120, keep: true, attributes_per_s: 1),
+        Crowd(tag: "doors", kind: "door", count: 30, attributes_per_s: 1),
+    ],
+    script: [
+        Every(t_s: 3, from_s: 2, run: Despawn(tag: "houses", count: 4)),
+        Every(t_s: 3, from_s: 3, run: Spawn(tag: "houses", kind: "door", count: 4, keep: true)),
+        Every(t_s: 4, from_s: 4, run: Hide(tag: "houses", count: 3)),
+        Every(t_s: 4, from_s: 6, run: Hide(tag: "houses", hidden: false)),
+        Every(t_s: 5, from_s: 5, run: Teleport(tag: "people", count: 10, to: Share((0, 0), (1, 1)))),
+    ],
+    settings: (sync: (kept_objects_max: 60)),
+    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, Counter(name: "sync.kept", at_least: 500), Counter(name: "sync.kept_evicted", at_least: 100)])"#;
+
+#[test]
+fn kept_objects_are_the_same_on_any_number_of_threads() {
+    let of = |threads| RunConfig {
+        threads,
+        ticks: 600,
+        ..RunConfig::default()
+    };
+    let run = |threads| hashes(scenario_of(HOUSES), of(threads));
+    assert_eq!(run(1), run(4));
+    assert_expectations(&run_to_end(scenario_of(HOUSES), of(2)));
 }

@@ -7,7 +7,7 @@ use crate::harness::{TempFolder, run_throng};
 const SMALL: &str = r#"Scenario(
     name: "small", duration_s: 2,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
-    cast: [Crowd(kind: "player", count: 20, clients: 0.5, behaviour: Wander(radius_m: 9))],
+    crowds: [Crowd(kind: "player", count: 20, client_share: 0.5, behaviour: Wander(radius_m: 9))],
     expect: [ViewsWithinCap],
 )"#;
 

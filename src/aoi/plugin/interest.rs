@@ -8,11 +8,12 @@ use tracing::error;
 
 use super::components::SceneAoiSettings;
 use super::entities::EntityByObjectId;
+use super::keep_flags::KeepFlags;
 use super::settings::{AoiSettings, AoiStats, add_since};
 use crate::aoi::{GridError, SceneViews, ViewCounters, ViewEvent, ViewLeaveReason};
 use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::sim::{Overload, Workers};
-use crate::world::{Generation, ObjectId, ObjectRef, SceneId, SceneObjects, SceneOpened, SimScene};
+use crate::world::{Generation, ObjectId, ObjectRef, SceneId, SceneIds, SceneOpened, SimScene};
 
 /// The views of a scene; on the scene's entity from its first Locate on.
 #[derive(Component, Debug, MemoryUse)]
@@ -20,6 +21,7 @@ pub struct SceneInterest {
     scene: SceneId,
     pub(super) views: SceneViews,
     pub(super) entities: EntityByObjectId,
+    pub(super) keep_flags: KeepFlags,
     last_counters: ViewCounters,
     /// What the last update changed.
     events: Vec<ViewEvent>,
@@ -75,6 +77,30 @@ impl SceneInterest {
     #[must_use]
     pub fn entity(&self, id: ObjectId) -> Option<Entity> {
         self.entities.entity(id)
+    }
+
+    /// Whether the client of a viewer that knows a target (id and generation) keeps it out of view, by [`Viewable::keep`].
+    ///
+    /// [`Viewable::keep`]: super::Viewable::keep
+    pub(crate) fn keeps(&self, viewer: u32, (target, generation): (u32, u32)) -> bool {
+        self.is_marked_to_keep(target)
+            && self.generation(ObjectId(target)).0 == generation
+            && self.views.allows(viewer, target)
+    }
+
+    /// Whether an object has [`Viewable::keep`](super::Viewable::keep).
+    pub(crate) fn is_marked_to_keep(&self, id: u32) -> bool {
+        self.keep_flags.contains(id)
+    }
+
+    /// Whether the result of [`keeps`](Self::keeps) may have changed in the last View, for any pair.
+    pub(crate) const fn has_keep_changes(&self) -> bool {
+        self.keep_flags.has_changes()
+    }
+
+    /// The same for the pairs of an object, as viewer or as target.
+    pub(crate) fn is_keep_changed(&self, id: u32) -> bool {
+        self.keep_flags.is_changed(id)
     }
 
     /// The message for an enter, with the entities of both ends.
@@ -164,7 +190,7 @@ pub struct ViewLeft {
 pub(super) fn open_grids(
     mut opened: MessageReader<SceneOpened>,
     settings: Res<AoiSettings>,
-    scenes: Query<(&SimScene, &SceneObjects, Option<&SceneAoiSettings>)>,
+    scenes: Query<(&SimScene, &SceneIds, Option<&SceneAoiSettings>)>,
     mut commands: Commands,
 ) {
     for scene_entity in opened.read().map(|message| message.entity) {
@@ -206,6 +232,7 @@ fn new_interest(
         scene,
         views,
         entities: EntityByObjectId::default(),
+        keep_flags: KeepFlags::default(),
         last_counters: ViewCounters::default(),
         events: Vec::new(),
     })
@@ -221,11 +248,22 @@ pub(super) fn update_views(
     let mut by_size: Vec<_> = scenes.iter_mut().map(Mut::into_inner).collect();
     by_size.sort_unstable_by_key(|interest| Reverse(interest.views.link_count()));
     let sweeps_max = overload.deferrable_budget_u32(settings.full_scans_per_tick_max);
+    let exact_scans_max = overload.deferrable_budget_u32(settings.exact_scans_per_tick_max);
     let sight_tests_max = overload.deferrable_budget_u32(settings.scans_per_tick_max);
-    workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
+    workers.for_each_in_turn(&mut by_size, |interest| {
+        let SceneInterest {
+            views,
+            events,
+            keep_flags,
+            ..
+        } = &mut **interest;
         clear_and_shrink(events);
+        if keep_flags.is_used() {
+            keep_flags.set_changes(views.changed());
+        }
         views.set_rerank_ticks(settings.rerank_ticks);
         views.set_full_scans_max(sweeps_max);
+        views.set_exact_scans_max(exact_scans_max);
         views.update_with(*workers, sight_tests_max, events);
     });
     (stats.links, stats.queued) = (0, 0);

@@ -13,7 +13,8 @@ use crate::wire::SessionNotice;
 
 impl ClientState {
     /// Resumes the session over a new connection: moves the state to `at`, the state of the new connection. `received` is the position
-    /// that the client reports for the old connection. `self` keeps only what the last update of the old connection needs.
+    /// that the client reports for the old connection. `self` keeps only what the last update of the old connection needs. `is_marked` is
+    /// whether clients keep an object out of view.
     pub fn resume(
         &mut self,
         at: &mut Self,
@@ -21,6 +22,7 @@ impl ClientState {
         received: Option<u32>,
         tick: u64,
         (log, limits): (&SentLog, ResumeBufferLimits),
+        is_marked: impl Fn(u32) -> bool,
     ) {
         let before_client = self.client;
         let before = std::mem::replace(
@@ -82,7 +84,11 @@ impl ClientState {
                     .messages
                     .push(|bytes| bytes.extend_from_slice(&held.bytes));
             }
+            let kept = at.kept_to_resend(is_marked, |id| {
+                records.map_or(0, |records| records.known_generation(id))
+            });
             at.end_scene();
+            at.kept = kept;
             // The scene start increments the epoch.
             at.epoch = before.epoch;
             at.sent_controlled = None;

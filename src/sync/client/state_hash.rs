@@ -53,6 +53,9 @@ impl ClientState {
                 .iter()
                 .for_each(|&byte| word(u64::from(byte)));
         }
+        if let Some(kept) = self.kept.as_deref() {
+            kept.hash_state(word);
+        }
         self.unseen.hash_state(word);
         self.own_position.hash_state(word);
     }

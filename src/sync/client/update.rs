@@ -210,7 +210,9 @@ impl ClientState {
         let scene = around.messages;
         let own = self.controlled.map_or(0, |(_, own, _)| own);
         let own_affiliation = scene.changes(own).contains(ObjectChanges::AFFILIATION);
-        let links = self.objects.as_mut_slice();
+        let (links, kept) = (self.objects.as_mut_slice(), self.kept.as_deref());
+        // Only viewers receive announcements about an object.
+        let is_in_view = |id| kept.is_none_or(|kept| !kept.contains(id));
         let mut spent = 0;
         for &place in places {
             let link = &mut links[place as usize];
@@ -236,13 +238,13 @@ impl ClientState {
                 counters.deltas.add_one(span.len());
                 spent += span.len();
             }
-            if news.contains(ObjectChanges::ANNOUNCED) {
+            if news.contains(ObjectChanges::ANNOUNCED) && is_in_view(link.id) {
                 self.announcements
                     .extend(scene.announcements.for_object(link.id));
             }
         }
         for link in &links[known..] {
-            if scene.changes(link.id).contains(ObjectChanges::ANNOUNCED) {
+            if scene.changes(link.id).contains(ObjectChanges::ANNOUNCED) && is_in_view(link.id) {
                 self.announcements
                     .extend(scene.announcements.for_object(link.id));
             }
@@ -348,7 +350,8 @@ impl ClientState {
     fn collect_announcements<R, C>(&mut self, around: &ClientUpdateInput<R, C>) {
         let scene = around.messages;
         for waiting in &self.pending {
-            if scene.changes(waiting.id).contains(ObjectChanges::ANNOUNCED) {
+            let is_announced = scene.changes(waiting.id).contains(ObjectChanges::ANNOUNCED);
+            if is_announced && !self.keeps(waiting.id) {
                 let about = scene.announcements.for_object(waiting.id);
                 self.announcements.extend(about);
             }

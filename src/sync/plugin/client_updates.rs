@@ -23,7 +23,7 @@ use crate::sync::scene_messages::{AudienceVariant, SceneMessages};
 use crate::sync::send_budget::SendBudget;
 use crate::sync::sent_log::SentLog;
 use crate::wire::{Hello, tick_millihertz};
-use crate::world::{Object, ObjectId, SceneId, SceneObjects, SimScene};
+use crate::world::{Object, ObjectId, SceneId, SceneIds, SimScene};
 
 /// The prefetch distance, in clients: of a client's objects, and twice as far ahead of the location of these.
 const PREFETCH_DISTANCE: usize = 2;
@@ -43,7 +43,7 @@ pub(super) fn write_client_updates(
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     pool: Res<Workers>,
     sizes: Query<&'static SimScene>,
-    ids: Query<&'static SceneObjects>,
+    ids: Query<&'static SceneIds>,
     values: Query<&'static SentValues>,
 ) {
     let Replicator {
@@ -93,11 +93,12 @@ pub(super) fn write_client_updates(
     let last = outbox.batch_mut().part(workers.len());
     close_clients(closing, (clients, gone), last, &hello);
     swap_parts(workers, outbox.batch_mut());
-    (stats.links, stats.pending_snapshots) = (0, 0);
+    (stats.links, stats.kept, stats.pending_snapshots) = (0, 0, 0);
     for worker in workers {
         stats.sent.add(std::mem::take(&mut worker.sent));
-        let [links, waiting] = std::mem::take(&mut worker.counts);
+        let [links, kept, waiting] = std::mem::take(&mut worker.counts);
         stats.links += links;
+        stats.kept += kept;
         stats.pending_snapshots += waiting;
         behind.write_batch(
             worker
@@ -181,7 +182,7 @@ struct UpdateContext<'a, 'w, 's> {
     hello: Hello,
     attributes: &'a Attributes,
     sizes: &'a Query<'w, 's, &'static SimScene>,
-    ids: &'a Query<'w, 's, &'static SceneObjects>,
+    ids: &'a Query<'w, 's, &'static SceneIds>,
     values: &'a Query<'w, 's, &'static SentValues>,
 }
 
@@ -189,7 +190,7 @@ struct UpdateContext<'a, 'w, 's> {
 struct SceneContext<'a> {
     records: &'a SceneMessages,
     size_m: Vec2,
-    ids: &'a SceneObjects,
+    ids: &'a SceneIds,
 }
 
 impl<'a> UpdateContext<'a, '_, '_> {
@@ -264,7 +265,8 @@ fn write_update(
         worker.slow_consumers.push(state.client);
     }
     worker.counts[0] += state.objects.len() as u64;
-    worker.counts[1] += state.pending.len() as u64;
+    worker.counts[1] += state.kept_ids().len() as u64;
+    worker.counts[2] += state.pending.len() as u64;
 }
 
 /// The update of a client that controls an object; `None` if it does not.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 
+use crate::aoi::SceneInterest;
 use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::session::{Session, SessionResumed, SessionState, Sessions};
 use crate::sim::Workers;
@@ -190,12 +191,13 @@ fn update_states(
     }
 }
 
-/// Resumes clients that reconnected with the state of their last connection.
-pub(super) fn apply_resumes(
+/// Resumes clients that reconnected with the state of their last connection. `interest` is the views of a scene.
+pub(super) fn apply_resumes<'a>(
     resumed: impl Iterator<Item = SessionResumed>,
     sessions: &Sessions,
     (clients, gone): (&mut [ClientState], &mut [ClientState]),
     records: &BTreeMap<SceneId, SceneMessages>,
+    interest: impl Fn(SceneId) -> Option<&'a SceneInterest>,
     tick: u64,
     sent: (&SentLog, ResumeBufferLimits),
 ) {
@@ -213,7 +215,10 @@ pub(super) fn apply_resumes(
                 .and_then(|session| session.received_bytes);
             let scene = gone[before].controlled.map(|(scene, ..)| SceneId(scene));
             let records = scene.and_then(|scene| records.get(&scene));
-            gone[before].resume(&mut clients[at], records, received, tick, sent);
+            let interest = scene.and_then(&interest);
+            let is_marked = |id| interest.is_some_and(|of| of.is_marked_to_keep(id));
+            let state = &mut clients[at];
+            gone[before].resume(state, records, received, tick, sent, is_marked);
         }
     }
 }

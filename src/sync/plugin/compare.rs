@@ -11,19 +11,21 @@ use super::audiences::Audiences;
 use super::motions::motion_state_of;
 use super::replicator::Replicator;
 use super::sent_values::SentValues;
-use crate::aoi::SceneInterest;
+use super::settings::SyncSettings;
+use crate::aoi::{SceneInterest, Viewable};
 use crate::session::{ControlledBy, Sessions};
 use crate::sync::attribute_set::ATTRIBUTES_MAX;
 use crate::sync::unseen::unseen_object_id;
 use crate::sync::{AttributeValues, Mirror};
 use crate::wire::{ClientId, UnseenObjectId};
 use crate::world::{
-    Floor, GuildId, Heading, Object, ObjectId, PartyId, Position, SceneObjects, Scenes, SimScene,
+    Floor, GuildId, Heading, Object, ObjectId, PartyId, Position, SceneIds, Scenes, SimScene,
     TeamId, Velocity,
 };
 
 /// Compares what a client has with what it should have when nothing changes any more; a client that controls nothing should
-/// have nothing. A client may keep attributes that it received while it belonged to a team, party, guild or another audience.
+/// have nothing. Beyond its view a client may have objects that are marked with [`Viewable::keep`]; it has their current values.
+/// A client may keep attributes that it received while it belonged to a team, party, guild or another audience.
 /// O(objects of all scenes).
 ///
 /// # Errors
@@ -74,21 +76,25 @@ fn compare(world: &World, client: ClientId, mirror: &Mirror, exact: bool) -> Res
     let seen = seen.flat_map(|interest| interest.views().seen_by(id));
     let mut expected: Vec<u32> = std::iter::once(id).chain(seen.map(|(id, _)| id)).collect();
     expected.sort_unstable();
-    if mirror.ids() != expected {
-        return Err(format!(
-            "it knows the objects {:?}, not {expected:?}",
-            mirror.ids()
-        ));
-    }
     let claims = MirrorCheck {
         world,
         client,
         controlled: own,
         exact,
     };
-    claims.compare_unseen(object, &expected, mirror)?;
-    let ids = world.get::<SceneObjects>(object.scene_entity());
-    for id in expected {
+    let known = mirror.ids();
+    let is_missing = expected.iter().any(|id| known.binary_search(id).is_err());
+    let out_of_view = known.iter().copied();
+    let out_of_view: Vec<u32> = out_of_view
+        .filter(|id| expected.binary_search(id).is_err())
+        .collect();
+    if is_missing || !out_of_view.iter().all(|&of| claims.may_keep(object, of)) {
+        return Err(format!("it knows the objects {known:?}, not {expected:?}"));
+    }
+    claims.compare_kept(&out_of_view)?;
+    claims.compare_unseen(object, &known, mirror)?;
+    let ids = world.get::<SceneIds>(object.scene_entity());
+    for id in known {
         let entity = ids.and_then(|ids| ids.entity(ObjectId(id)));
         let entity = entity.and_then(|entity| world.get_entity(entity).ok());
         let Some(entity) = entity else {
@@ -128,6 +134,39 @@ struct MirrorCheck<'w> {
 }
 
 impl MirrorCheck<'_> {
+    /// Whether the client may have an object that is out of its view: it is marked to be kept, and the client may see it at some distance.
+    fn may_keep(&self, own: &Object, id: u32) -> bool {
+        let scene = own.scene_entity();
+        let objects = self.world.get::<SceneIds>(scene);
+        let entity = objects.and_then(|objects| objects.entity(ObjectId(id)));
+        let viewable = entity.and_then(|entity| self.world.get::<Viewable>(entity));
+        let interest = self.world.get::<SceneInterest>(scene);
+        viewable.is_some_and(|viewable| viewable.keep)
+            && interest.is_some_and(|interest| interest.views().allows(own.id().0, id))
+    }
+
+    /// Compares the objects that the client has out of its view with those that the server believes it to have, and with the limit.
+    fn compare_kept(&self, out_of_view: &[u32]) -> Result<(), String> {
+        let max = self.world.resource::<SyncSettings>().kept_objects_max as usize;
+        if out_of_view.len() > max {
+            return Err(format!(
+                "it keeps {} objects out of view, more than {max}",
+                out_of_view.len()
+            ));
+        }
+        let clients = &self.world.resource::<Replicator>().clients;
+        let place = clients.binary_search_by_key(&self.client, |state| state.client);
+        let kept = place.map_or(&[][..], |place| clients[place].kept_ids());
+        let mut kept = kept.to_vec();
+        kept.sort_unstable();
+        if kept == out_of_view {
+            return Ok(());
+        }
+        Err(format!(
+            "it keeps the objects {out_of_view:?} out of view; the server sends changes of {kept:?}"
+        ))
+    }
+
     /// Whether the client may receive an attribute of an object or scene, by the attribute's registration.
     fn may_receive(&self, spec: AttributeSpec, of: EntityRef, is_seen: bool) -> bool {
         let told_to = |audience| spec.audience.contains(audience);
@@ -227,8 +266,8 @@ impl MirrorCheck<'_> {
         let mut expected: Vec<(UnseenObjectId, EntityRef)> = Vec::new();
         for (scene, scene_entity) in self.world.resource::<Scenes>().iter() {
             let is_here = scene == own.scene();
-            let entities = self.world.get::<SceneObjects>(scene_entity).into_iter();
-            let entities = entities.flat_map(SceneObjects::iter);
+            let entities = self.world.get::<SceneIds>(scene_entity).into_iter();
+            let entities = entities.flat_map(SceneIds::iter);
             for entity in std::iter::once(scene_entity).chain(entities.map(|(_, entity)| entity)) {
                 let Ok(entity) = self.world.get_entity(entity) else {
                     continue;

@@ -181,8 +181,8 @@ pub(in crate::sync) struct UpdateWorker {
     pub sent: SentCounters,
     /// Clients whose resume buffer is full.
     pub slow_consumers: Vec<ClientId>,
-    /// Objects that clients know, and objects that wait to be sent.
-    pub counts: [u64; 2],
+    /// Objects that clients know, those of them that are kept out of view, and objects that wait to be sent.
+    pub counts: [u64; 3],
     pub requests: Vec<SnapshotRequest>,
     /// The snapshots of a part of the requested objects.
     pub snapshots: MessageList,

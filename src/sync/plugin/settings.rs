@@ -21,6 +21,10 @@ pub struct SyncSettings {
     /// The maximum number of objects that a client starts to see per tick, and as many again that it receives unseen; at least 1.
     #[serde(alias = "enters_per_tick")]
     pub enters_per_tick_max: u32,
+    /// The maximum number of objects that a client keeps out of its view, by [`Viewable::keep`](crate::aoi::Viewable::keep). Beyond it those
+    /// that are out of view for the longest time are despawned at the client, and counted. Each costs as much time per tick as an object in
+    /// view, and 12 bytes.
+    pub kept_objects_max: u32,
     /// The maximum number of announced bytes per tick, for all clients together, at most 256 MiB; further announcements are dropped
     /// and counted.
     pub announce_bytes_per_tick: u32,
@@ -50,6 +54,7 @@ impl Default for SyncSettings {
             motion_tolerance_m: 0.05,
             full_rate_distance_m: 20.0,
             enters_per_tick_max: 16,
+            kept_objects_max: 256,
             announce_bytes_per_tick: 16 << 20,
             bytes_per_client_s: 8_000,
             resume_buffer_bytes_max: 16_384,

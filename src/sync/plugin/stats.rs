@@ -20,6 +20,8 @@ pub struct SyncStats {
     pub sent: SentCounters,
     /// The current number of pairs of a client and an object that it knows.
     pub links: u64,
+    /// How many of these objects are out of the client's view, and kept by [`Viewable::keep`](crate::aoi::Viewable::keep).
+    pub kept: u64,
     /// The current number of pairs of a client and an object that it sees and does not know yet.
     pub pending_snapshots: u64,
     /// Announcements that were not sent because they, or those of their tick together, are too long.

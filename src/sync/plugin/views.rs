@@ -19,10 +19,10 @@ use crate::memory::clear_and_shrink;
 use crate::session::{SessionResumed, Sessions};
 use crate::sim::{Overload, SimTick, Workers};
 use crate::sync::client::{ClientState, ViewEntry};
-use crate::sync::scene_messages::SceneMessages;
+use crate::sync::scene_messages::{AudienceVariant, SceneMessages};
 use crate::sync::send_budget::SendBudget;
 use crate::sync::unseen::PartyObjects;
-use crate::world::{Object, ObjectId, SceneClosed, SceneId, Scenes};
+use crate::world::{Object, ObjectId, ObjectRef, SceneClosed, SceneId, Scenes};
 
 /// Clears the messages of the last tick.
 pub(super) fn begin_tick(
@@ -30,7 +30,7 @@ pub(super) fn begin_tick(
     (mut closed, mut resumed): (MessageReader<SceneClosed>, MessageReader<SessionResumed>),
     (tick, time, workers): (Res<SimTick>, Res<Time<Fixed>>, Res<Workers>),
     settings: Res<SyncSettings>,
-    scenes: Res<Scenes>,
+    (scenes, interests): (Res<Scenes>, Query<&'static SceneInterest>),
     sessions: Res<Sessions>,
     attributes: Res<Attributes>,
     objects: Query<&Object>,
@@ -75,6 +75,7 @@ pub(super) fn begin_tick(
         sessions,
         (clients, gone),
         records,
+        |scene| interests.get(scenes.entity(scene)?).ok(),
         tick.0,
         sent,
     );
@@ -150,6 +151,7 @@ pub(super) fn update_client_views(
         parties,
         attributes: &attributes,
         budget: allowance,
+        kept_max: settings.kept_objects_max as usize,
         scenes: &scenes,
     };
     let seats = &*seats;
@@ -206,6 +208,8 @@ struct ViewContext<'a, 'w, 's> {
     parties: &'a PartyObjects,
     attributes: &'a Attributes,
     budget: SendBudget,
+    /// The maximum number of objects that a client keeps out of view.
+    kept_max: usize,
     scenes: &'a Query<'w, 's, &'static SceneInterest>,
 }
 
@@ -227,6 +231,62 @@ impl<'a> ViewContext<'a, '_, '_> {
     }
 }
 
+/// An entry of a view list.
+fn view_entry(interest: &SceneInterest, id: u32, class: u8) -> ViewEntry {
+    ViewEntry {
+        id,
+        generation: interest.generation(ObjectId(id)).0,
+        class,
+    }
+}
+
+/// Starts a client's scene: everything that its object sees waits to be sent, and what it kept before a resume with fresh snapshots.
+fn start_scene(
+    state: &mut ClientState,
+    own: ObjectRef,
+    variant: AudienceVariant,
+    interest: &SceneInterest,
+) {
+    let resent = state.take_resent(ids_of(own));
+    state.start_scene(ids_of(own), variant);
+    let view = interest.views().seen_by(own.id.0);
+    let view = view.map(|(target, class)| view_entry(interest, target, class));
+    state.pending.extend(view);
+    let kept = resent.into_iter();
+    state.resend(kept.filter(|&object| interest.keeps(own.id.0, object)));
+}
+
+/// Applies the changes of a client's view list, and removes objects that it does not keep any more; whether anything changed.
+fn follow_view(
+    state: &mut ClientState,
+    own: u32,
+    changes: &[ViewChange],
+    (interest, records): (&SceneInterest, &SceneMessages),
+    (kept_max, evicted): (usize, &mut u64),
+) -> bool {
+    for change in changes {
+        let now = change
+            .class
+            .map(|class| view_entry(interest, change.target, class));
+        let known = (change.target, records.known_generation(change.target));
+        let is_kept = now.is_none() && interest.keeps(own, known);
+        state.apply_view_change(known, now, is_kept);
+    }
+    let (any, all) = (interest.has_keep_changes(), interest.is_keep_changed(own));
+    let kept = state.kept_ids().len();
+    if kept == 0 || !any && kept <= kept_max {
+        return !changes.is_empty();
+    }
+    let (removed, excess) = state.update_kept(
+        kept_max,
+        |id| records.known_generation(id),
+        |id| all || interest.is_keep_changed(id),
+        |object| interest.keeps(own, object),
+    );
+    *evicted += excess as u64;
+    !changes.is_empty() || removed > 0
+}
+
 /// Updates one client's objects from what its object sees. `None` if it controls no object of a scene.
 fn update_client_view(
     state: &mut ClientState,
@@ -245,15 +305,10 @@ fn update_client_view(
     // It controls another object than it knows, so everything has to be sent again.
     let begins = state.controlled != Some(ids_of(own.reference()));
     let (scene, id, views) = (own.scene(), own.id(), interest.views());
-    let seen = |target, class| ViewEntry {
-        id: target,
-        generation: interest.generation(ObjectId(target)).0,
-        class,
-    };
     let mut moved = begins;
     if begins {
         let variant = attributes.variant(Attributes::CONTROLLER);
-        state.start_scene(ids_of(own.reference()), variant);
+        start_scene(state, own.reference(), variant, interest);
         worker.requests.push(SnapshotRequest {
             scene,
             id: id.0,
@@ -261,16 +316,16 @@ fn update_client_view(
             variant,
             is_unseen: false,
         });
-        let view = views.seen_by(id.0);
-        let view = view.map(|(target, class)| seen(target, class));
-        state.pending.extend(view);
     } else {
-        for change in changed.map_or(&[][..], |changed| changed.of_viewer(id.0)) {
-            moved = true;
-            let now = change.class.map(|class| seen(change.target, class));
-            let target = change.target;
-            state.apply_view_change((target, records.known_generation(target)), now);
-        }
+        let changes = changed.map_or(&[][..], |changed| changed.of_viewer(id.0));
+        let evicted = &mut worker.sent.kept_evicted;
+        moved = follow_view(
+            state,
+            id.0,
+            changes,
+            (interest, records),
+            (news.kept_max, evicted),
+        );
     }
     let position = |id| views.position(id).unwrap_or_default();
     state.select_entering(allowance, id.0, position, &mut worker.scratch);

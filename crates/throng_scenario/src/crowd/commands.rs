@@ -141,8 +141,8 @@ pub fn set_attribute_of(
 pub fn hide_some(world: &mut World, individuals: &[Entity], hidden: bool) {
     for &entity in individuals {
         if let Some(mut viewable) = world.get_mut::<Viewable>(entity) {
-            let layers = viewable.layers;
-            viewable.set_if_neq(Viewable { layers, hidden });
+            let shown = *viewable;
+            viewable.set_if_neq(Viewable { hidden, ..shown });
         }
     }
 }

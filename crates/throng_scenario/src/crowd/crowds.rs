@@ -44,6 +44,8 @@ pub struct CrowdSpec {
     pub behaviour: Behaviour,
     /// Walking speed, in metres per second.
     pub speed_m_s: f32,
+    /// Whether clients keep its individuals once they have received them: [`Viewable::keep`](throng::aoi::Viewable::keep).
+    pub keep: bool,
     /// Attribute changes of each individual, per second.
     pub attributes_per_s: f32,
     /// The share of its players that receive packets and hold a mirror.
@@ -55,9 +57,11 @@ pub struct CrowdSpec {
     /// Whether its players send moves as numbered inputs and receive their position with each.
     pub sends_inputs: bool,
     /// The admission class of its players on a full server, by the [`CrowdAuthenticator`](super::CrowdAuthenticator).
-    pub admission: AdmissionClass,
+    pub admission_class: AdmissionClass,
     /// View caps of its players.
     pub caps: ViewCaps,
+    /// The range at which its players see, in metres; `None` for the cells around them.
+    pub view_range_m: Option<f32>,
 }
 
 impl CrowdSpec {
@@ -81,17 +85,19 @@ impl CrowdSpec {
             party_size: 0,
             behaviour: Idle.into(),
             speed_m_s: 1.5,
+            keep: false,
             attributes_per_s: 0.0,
             client_share: 0.0,
             messages_per_s: 10.0,
             churn_per_s: 0.0,
             sends_inputs: false,
-            admission: AdmissionClass::Standard,
+            admission_class: AdmissionClass::Standard,
             caps: ViewCaps {
                 players: 100,
                 npcs: 50,
                 things: 50,
             },
+            view_range_m: None,
         }
     }
 }
@@ -175,7 +181,9 @@ impl CrowdSpec {
             team.map_or(u64::MAX, u64::from),
             guild.map_or(u64::MAX, u64::from),
             u64::from(self.party_size),
-            (self.admission as u64) << 1 | u64::from(self.sends_inputs),
+            u64::from(self.keep) << 8
+                | (self.admission_class as u64) << 1
+                | u64::from(self.sends_inputs),
             u64::from(self.caps.players),
             u64::from(self.caps.npcs),
             u64::from(self.caps.things),
@@ -190,6 +198,9 @@ impl CrowdSpec {
             self.churn_per_s,
         ] {
             hasher.write_f32(float);
+        }
+        if let Some(range_m) = self.view_range_m {
+            hasher.write_f32(range_m);
         }
         self.at.hash(hasher);
         self.behaviour.hash(hasher);

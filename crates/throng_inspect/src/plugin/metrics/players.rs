@@ -172,6 +172,16 @@ pub(super) fn add_sync_metrics(world: &World, families: &mut Families) {
         )
         .value(sync.links as f64),
         gauge(
+            "throng_sync_kept_objects",
+            "Pairs of a client and an object that it knows and keeps out of view.",
+        )
+        .value(sync.kept as f64),
+        counter(
+            "throng_sync_kept_evicted_total",
+            "Kept objects despawned at a client because it kept too many.",
+        )
+        .value(sent.kept_evicted as f64),
+        gauge(
             "throng_sync_pending_snapshots",
             "Pairs of a client and an object in view that wait for a snapshot.",
         )

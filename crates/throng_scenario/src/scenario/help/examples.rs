@@ -73,7 +73,7 @@ const LIMITS: [&str; 3] = ["below", "at_most", "at_least"];
 
 /// Fields of parts that examples show.
 const PART_FIELDS: [(&str, &[&str]); 7] = [
-    ("Scenario", &["name", "scenes", "cast"]),
+    ("Scenario", &["name", "scenes", "crowds"]),
     ("Scene", &["name", "tile_m"]),
     ("Crowd", &["tag", "kind", "count", "behaviour"]),
     ("Queue", &["mode", "parties_per_s"]),
@@ -85,7 +85,7 @@ const PART_FIELDS: [(&str, &[&str]); 7] = [
 /// Fields of parts whose value depends on the part.
 const PART_VALUES: [(&str, &str, &str); 9] = [
     ("Scenario", "scenes", "[Scene(name: \"keep\")]"),
-    ("Scenario", "cast", "[Crowd(count: 5)]"),
+    ("Scenario", "crowds", "[Crowd(count: 5)]"),
     ("Scene", "tile_m", "0.5"),
     ("Queue", "parties_per_s", "2"),
     ("Queue", "mode", "\"duel\""),

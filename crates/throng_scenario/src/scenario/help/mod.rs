@@ -313,7 +313,7 @@ mod tests {
             HelpGroup::Part => {
                 let list = match entry.name.as_str() {
                     "Scene" => "scenes: [Scene(name: \"yard\"), ",
-                    "Crowd" => "scenes: [Scene(name: \"yard\")], cast: [",
+                    "Crowd" => "scenes: [Scene(name: \"yard\")], crowds: [",
                     "Queue" => "queues: [",
                     "Attribute" => "attributes: [",
                     _ => "kinds: [",

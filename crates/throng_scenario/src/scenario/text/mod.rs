@@ -8,7 +8,7 @@
 //! | `parameters.rs` | a value whose type depends on the name in front of it |
 //! | `recovery.rs` | reading on after an error |
 //! | `units.rs` | the unit of a field, from its name |
-//! | `value_path.rs` | the path to a value, such as `cast[2].kind`, and errors there |
+//! | `value_path.rs` | the path to a value, such as `crowds[2].kind`, and errors there |
 //! | `suggest.rs` | the known name that is closest to an unknown one |
 //! | `syntax.rs` | from text to a scenario; errors of the RON parser as plain text |
 
