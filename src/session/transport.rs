@@ -22,7 +22,8 @@
 //! **Order.** [`connect`](TransportHandle::connect) returns the client's id, which is never used again. Then pass each message, complete and
 //! decrypted, in the format of [`wire`](crate::wire): one call per message, calls for one client not concurrently. Pass messages of the
 //! reliable channel in their order, and unreliable ones as they arrive. A refused message of the reliable channel is lost; the transport
-//! does not send it again, and the input numbers account for it. With sender threads the sink may receive packets for an id before
+//! does not send it again, and the input numbers account for it. A *Login* or *Resume* for which the inbox has
+//! no room closes the client, which receives the reason *Full*. With sender threads the sink may receive packets for an id before
 //! `connect` has returned it: keep such packets, or publish the id to the sink under a lock that you hold around `connect`. Call
 //! [`disconnect`](TransportHandle::disconnect) once, when the connection is closed at the transport's end. Messages accepted before it are
 //! still handled. The tick sees all of this in its next `Ingest`.

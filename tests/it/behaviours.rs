@@ -154,7 +154,7 @@ fn parameter_errors_point_into_the_scenario() {
         (
             "radius_m: 12",
             "radius_m: \"far\"",
-            "5:100: expected a number for `radius_m`, found `\"far\"`",
+            "5:100: expected a number in metres for `radius_m`, found `\"far\"`",
         ),
         (
             "radius_m: 12",

@@ -419,6 +419,19 @@ script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"no
         told.err
     );
     assert_eq!(told.err.matches("error:").count(), 6, "{}", told.err);
+    // Where a bracket is missing, all that follows is a consequence.
+    let file = folder.write(
+        "y.ron",
+        "Scenario(name: \"x\", cast: [Crowd(tag: \"t\", Crowd(colour: 3)], script: [At(t_s: 1, run: Despwan)])",
+    );
+    let told = run_throng(&["check", &file]);
+    assert_eq!(told.err.matches("error:").count(), 1, "{}", told.err);
+    assert!(
+        told.err
+            .contains("the bracket of `Crowd(` is not closed before `Crowd(`"),
+        "{}",
+        told.err
+    );
 }
 
 #[test]

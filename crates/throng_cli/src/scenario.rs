@@ -132,7 +132,8 @@ fn explain(entry: &HelpEntry) -> String {
                 "" => field.value.clone(),
                 name => format!("{name}: {}", field.value),
             };
-            lines.push(format!("    {value}"));
+            let value = wrapped(&value, WIDTH + 8).into_iter();
+            lines.extend(value.map(|line| format!("    {line}")));
             let said = wrapped(&field.description, WIDTH + 6);
             lines.extend(said.into_iter().map(|line| format!("        {line}")));
         }

@@ -210,6 +210,10 @@ impl Run {
         if self.compare {
             return self.compare(output);
         }
+        self.run_once(output)
+    }
+
+    fn run_once(self, output: Output) -> Result<CliStatus, CliError> {
         let quiet = output.quiet;
         let printer = Printer::for_stderr();
         let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;

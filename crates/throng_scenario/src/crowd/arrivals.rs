@@ -215,6 +215,14 @@ impl PartyArrivals {
 }
 
 impl PartyFlow {
+    /// Logs, once, that its mode does not exist.
+    fn warn_of_unknown_mode(&mut self) {
+        if !std::mem::replace(&mut self.is_warned, true) {
+            let mode = &self.spec.mode;
+            warn!(mode, "party arrivals skipped: unknown mode");
+        }
+    }
+
     /// Takes the next pending party and returns its size; 0 if the size has to be drawn.
     fn pop_pending(&mut self) -> Option<u8> {
         let place = self.pending.iter().position(|&due| due > 0)?;
@@ -302,12 +310,7 @@ pub fn queue_synthetic_parties(
             .events_this_tick(flow.spec.cancels_per_s, tick_mhz)
             + std::mem::take(&mut flow.pending_cancels);
         let Some(mode) = matchmaker.mode_by_name(&flow.spec.mode) else {
-            if !std::mem::replace(&mut flow.is_warned, true) {
-                warn!(
-                    mode = flow.spec.mode,
-                    "party arrivals skipped: unknown mode"
-                );
-            }
+            flow.warn_of_unknown_mode();
             continue;
         };
         let oldest = matchmaker.modes()[usize::from(mode.0)].queue().iter();

@@ -128,23 +128,18 @@ impl ScenarioWorld {
                     size
                 }
             };
-            let of_scene = match (&instead, replaced) {
-                (Some((_, map)), Some(first)) if first.map == scene.map => {
-                    let of_scene = loaded.locate_result(check_grid(scene, &place, map.rect()))?;
-                    if first.name == scene.name {
-                        // Its edits are scaled with its areas. Edits of other scenes with this map are not; they are reported as
-                        // faults at their time if they do not fit.
-                        let scaled = with_scaled_edits(&loaded.scenario, size, map.rect());
-                        loaded.locate_result(check_edits(&scaled, scene, map.rect()))?;
-                    }
-                    of_scene
-                }
-                _ => {
-                    let of_scene = loaded.locate_result(check_grid(scene, &place, size))?;
-                    loaded.locate_result(check_edits(&loaded.scenario, scene, size))?;
-                    of_scene
-                }
-            };
+            let stand_in = instead.as_ref().map(|(_, map)| map.rect());
+            let stand_in = stand_in.filter(|_| replaced.is_some_and(|of| of.map == scene.map));
+            let laid = stand_in.unwrap_or(size);
+            let of_scene = loaded.locate_result(check_grid(scene, &place, laid))?;
+            if stand_in.is_none() {
+                loaded.locate_result(check_edits(&loaded.scenario, scene, size))?;
+            } else if replaced.is_some_and(|of| of.name == scene.name) {
+                // Its edits are scaled with its areas. Edits of other scenes with this map are not; they are reported as faults at
+                // their time if they do not fit.
+                let scaled = with_scaled_edits(&loaded.scenario, size, laid);
+                loaded.locate_result(check_edits(&scaled, scene, laid))?;
+            }
             if is_open_at_start(&place) {
                 loaded.locate_result(add_cells(&mut cells, &place, scene, of_scene))?;
             }

@@ -328,7 +328,10 @@ impl SourceReader<'_> {
             let Some(errors) = self.errors.as_mut().filter(|all| all.len() < ERRORS_MAX) else {
                 return Err(error);
             };
-            let Some((entry, rest)) = without_entry(&this.expanded, &span) else {
+            // Where a bracket is missing, no part ends where it seems to.
+            let is_broken = Outline::new(&this.expanded).has_open_bracket();
+            let entry = without_entry(&this.expanded, &span).filter(|_| !is_broken);
+            let Some((entry, rest)) = entry else {
                 return Err(error);
             };
             // What is missing where something was left out is no error of its own.
@@ -390,17 +393,7 @@ impl SourceReader<'_> {
             let mistake = SourceError::new(file, &text, span, (message, None));
             ScenarioError::Invalid(Box::new(mistake))
         };
-        // Before anything that walks down into the text: the time of that grows with the depth.
-        if let Some(span) = outline.bracket_beyond(BRACKETS_DEEP_MAX) {
-            let message =
-                format!("expected brackets at most {BRACKETS_DEEP_MAX} deep, found more here");
-            return Err(ScenarioError::Syntax(Box::new(SourceError::new(
-                file,
-                &text,
-                span,
-                (message, None),
-            ))));
-        }
+        check_depth(file, &text, &outline)?;
         let mut declared: Option<TextSpan> = None;
         for (key, value) in outline.parts(&ValuePath::root().field("parameters")) {
             let key = key.unwrap_or_else(|| value.clone());
@@ -479,6 +472,16 @@ impl SourceReader<'_> {
             });
         }
     }
+}
+
+/// Fails if brackets are nested too deep: before anything that walks down into the text, the time of which grows with the depth.
+fn check_depth(file: &str, text: &str, outline: &Outline<'_>) -> Result<(), ScenarioError> {
+    let Some(span) = outline.bracket_beyond(BRACKETS_DEEP_MAX) else {
+        return Ok(());
+    };
+    let message = format!("expected brackets at most {BRACKETS_DEEP_MAX} deep, found more here");
+    let mistake = SourceError::new(file, text, span, (message, None));
+    Err(ScenarioError::Syntax(Box::new(mistake)))
 }
 
 /// The words of a text that stand where a value is and can be names of parameters, without those of `parameters` itself.

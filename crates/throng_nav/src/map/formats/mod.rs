@@ -23,7 +23,8 @@ mod png;
 mod raw;
 mod tmap;
 
-pub use letters::{TileLetter, count_letters};
+pub use letters::TileLetter;
+pub use movingai::count_letters;
 pub use patch::decode_patches;
 
 use std::sync::Arc;

@@ -13,7 +13,7 @@
 //! lines may be in any order, keywords in upper or lower case; lines may end in CR LF; empty lines may follow the rows; a byte
 //! order mark may be at the beginning.
 
-use super::letters::{EXPECTED, is_free};
+use super::letters::{EXPECTED, LETTERS, TileLetter, is_free};
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
 use crate::map::error::{MapError, SourceLocation};
@@ -145,6 +145,44 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     Ok(TileMap::from_rows(rows))
 }
 
+/// Counts the tiles of a MovingAI `.map` file by their letter: the free ones first, without letters that it does not have. `name`
+/// identifies the file in errors. O(bytes).
+///
+/// Errors: [`MapError`] when the header or a letter is wrong. The lengths of rows are not checked; [`decode`](super::decode) does.
+///
+/// ```
+/// use throng_nav::map::count_letters;
+/// let letters = count_letters("a.map", b"type octile\nheight 1\nwidth 4\nmap\n.S.T\n")?;
+/// let counts: Vec<_> = letters.iter().map(|of| (of.letter, of.tiles, of.is_free)).collect();
+/// assert_eq!(counts, [('.', 2, true), ('S', 1, true), ('T', 1, false)]);
+/// # Ok::<(), throng_nav::map::MapError>(())
+/// ```
+pub fn count_letters(name: &str, bytes: &[u8]) -> Result<Vec<TileLetter>, MapError> {
+    let mut lines = MapLines::new(name, bytes);
+    let (width, height) = header(&mut lines, false)?;
+    let mut counts = [0; LETTERS.len()];
+    for _ in 0..height {
+        let Some(line) = lines.next() else { break };
+        let line = &line[..line.len().min(width as usize)];
+        for (column, letter) in line.iter().enumerate() {
+            match LETTERS.iter().position(|known| known.0 == *letter) {
+                Some(known) => counts[known] += 1,
+                None => return Err(lines.unknown_letter(column + 1, *letter)),
+            }
+        }
+    }
+    let all = LETTERS.into_iter().zip(counts);
+    let found = all.filter(|(_, tiles)| *tiles > 0);
+    Ok(found
+        .map(|((letter, meaning, is_free), tiles)| TileLetter {
+            letter: char::from(letter),
+            meaning,
+            is_free,
+            tiles,
+        })
+        .collect())
+}
+
 /// Reads the rows of letters that follow a header.
 pub(super) fn rows(lines: &mut MapLines, width: u32, height: u32) -> Result<BitPlane, MapError> {
     // Allocate by the text, not by the header, which may promise more than the file holds.
@@ -267,6 +305,13 @@ mod tests {
         ] {
             assert_eq!(read(text).unwrap(), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn wrong_letters_are_refused_with_their_place() {
+        let text = b"type octile\nheight 2\nwidth 3\nmap\n...\n.x.\n";
+        let error = count_letters("a.map", text).unwrap_err();
+        assert_eq!(error.line_column(), Some((6, 2)));
     }
 
     #[test]
