@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
+use super::attribute_code::{AttributeLanguage, attribute_code};
 use super::{CliError, CliStatus, print};
 use throng_scenario::{self as scenario, BUILT_IN, ScenarioError, TEMPLATE};
 
@@ -32,6 +33,14 @@ enum ScenarioAction {
         /// File to write [default: the standard output]
         file: Option<PathBuf>,
     },
+    /// Print the numbers of attributes in packets, as a table or as code for clients
+    #[command(after_help = "Example: throng scenario attributes my.ron --ts > attributes.ts")]
+    Attributes {
+        /// A built-in's name, or a file; without it only the attributes that every scenario has
+        scenario: Option<String>,
+        #[command(flatten)]
+        language: AttributeLanguage,
+    },
     /// Print the JSON Schema of scenarios, for editors and generators
     #[command(after_help = "Example: throng scenario schema > scenario.schema.json")]
     Schema,
@@ -48,6 +57,10 @@ impl Scenarios {
                 let created = File::create_new(&file);
                 let written = created.and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
                 written.map_err(|error| CliError::not_written(&file, &error))?;
+            }
+            ScenarioAction::Attributes { scenario, language } => {
+                let loaded = scenario.as_deref().map(scenario::load).transpose()?;
+                print(attribute_code(loaded.as_ref(), language).trim_end())?;
             }
             ScenarioAction::Schema => {
                 let text = serde_json::to_string_pretty(&scenario::json_schema());
