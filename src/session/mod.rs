@@ -53,9 +53,10 @@ pub use authentication::{
 };
 pub use plugin::{
     AwaitingReconnect, ClientMessageAppExt, ClientMessageType, ConnectionLost, ControlledBy,
-    FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest, PlayerRequestReceived,
-    SessionClosed, SessionCommandsExt, SessionEndCounts, SessionNoticeRequest, SessionPlugin,
-    SessionResumed, SessionSettings, SessionStats, connect, control, disconnect,
+    FromClient, LoggedIn, LoggedOut, LoginRefusalCounts, PlayerInput, PlayerRequest,
+    PlayerRequestReceived, SessionClosed, SessionCommandsExt, SessionEndCounts,
+    SessionNoticeRequest, SessionPlugin, SessionResumed, SessionSettings, SessionStats, connect,
+    control, disconnect,
 };
 pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;
