@@ -56,9 +56,10 @@ pub use authentication::{
 pub use bans::{BAN_REASON_BYTES_MAX, BANS_MAX, Ban, BanError, BanList, BanTarget};
 pub use plugin::{
     AwaitingReconnect, ClientMessageAppExt, ClientMessageType, ConnectionLost, ControlledBy,
-    FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest, PlayerRequestReceived,
-    SessionClosed, SessionCommandsExt, SessionEndCounts, SessionNoticeRequest, SessionPlugin,
-    SessionResumed, SessionSettings, SessionStats, ban, connect, control, disconnect,
+    FromClient, LoggedIn, LoggedOut, LoginRefusalCounts, PlayerInput, PlayerRequest,
+    PlayerRequestReceived, SessionClosed, SessionCommandsExt, SessionEndCounts,
+    SessionNoticeRequest, SessionPlugin, SessionResumed, SessionSettings, SessionStats, ban,
+    connect, control, disconnect,
 };
 pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;

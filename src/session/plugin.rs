@@ -25,7 +25,7 @@ pub use messages::{
     AwaitingReconnect, ConnectionLost, FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest,
     PlayerRequestReceived, SessionClosed, SessionNoticeRequest, SessionResumed,
 };
-pub use settings::{SessionEndCounts, SessionSettings, SessionStats};
+pub use settings::{LoginRefusalCounts, SessionEndCounts, SessionSettings, SessionStats};
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;

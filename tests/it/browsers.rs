@@ -120,7 +120,7 @@ fn web_clients_walk_and_mirror_the_server() {
             .map(|player| {
                 let token = token(player, hall.address);
                 let client = WebClient::connect(hall.address, request(&token));
-                (client, BotClient::new(player, SPEED_M_S, 1))
+                (client, BotClient::new(player, 1))
             })
             .collect();
         hall.walk_and_stop(&mut clients);

@@ -61,6 +61,7 @@ mod views;
 mod web_test_server;
 mod web_vectors;
 mod webtransport;
+mod wire_page;
 
 // What `packets` checks is built from the sources by the fuzzer, where this is the name, too.
 use throng::{net, sync, wire};

@@ -68,7 +68,7 @@ impl UdpTestServer {
         let token = token(player, self.address);
         let client = UdpClient::connect(token, EndpointSettings::default()).unwrap();
         let client = client.with_conditioner(link, player);
-        let rambler = BotClient::new(player, SPEED_M_S, 1);
+        let rambler = BotClient::new(player, 1);
         self.clients.push((client, rambler));
     }
 

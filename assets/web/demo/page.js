@@ -1,4 +1,4 @@
-import { Connection, DatagramConnection, TileGround, clientMessage } from "../src/index.js";
+import { Connection, DatagramConnection, TileGround, clientMessage, closeText, refusalText } from "../src/index.js";
 import { BadDatagrams } from "./bad_datagrams.js";
 import { Ghosts } from "./ghosts.js";
 import { GOOD, SlowSession } from "./slow_session.js";
@@ -28,14 +28,14 @@ async function askForPass(guest) {
     const given = new URLSearchParams(location.search);
     const token = given.get("token");
     if (token !== null && guest === null) {
-        return { player: BigInt(given.get("player") ?? "0"), token: bytesOf(token), speedMS: Number(given.get("speed") ?? "1.5") };
+        return { guest: null, token: bytesOf(token) };
     }
     const answer = await fetch(guest === null ? "/token" : `/token?player=${guest}`, { method: "POST" });
     if (!answer.ok) {
-        return "a token is needed: open this page with ?token=…&player=…";
+        return "a token is needed: open this page with ?token=…";
     }
     const told = (await answer.json());
-    return { player: BigInt(told.player), token: bytesOf(told.token), speedMS: told.speed_m_s };
+    return { guest: BigInt(told.player), token: bytesOf(told.token) };
 }
 class Trodden {
     cells = new Uint8Array();
@@ -92,7 +92,7 @@ async function join(guest) {
         return;
     }
     if (session === null) {
-        session = new SlowSession({ player: pass.player, speedMS: pass.speedMS }, {
+        session = new SlowSession({}, {
             message: (message) => {
                 if (message.kind === "scene") {
                     trodden.reset(message.size);
@@ -122,7 +122,7 @@ async function join(guest) {
     link = new BadDatagrams();
     const ended = (code) => {
         if (datagrams.wasOpen) {
-            over(code, pass.player);
+            over(code, pass.guest);
         }
         else {
             connect(pass, session);
@@ -134,7 +134,7 @@ async function join(guest) {
 function connect(pass, to) {
     const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
     link = null;
-    line = new Connection(url, pass.token, to, (code) => over(code, pass.player));
+    line = new Connection(url, pass.token, to, (code) => over(code, pass.guest));
 }
 async function askForCertificate() {
     if (!("WebTransport" in globalThis)) {
@@ -143,24 +143,27 @@ async function askForCertificate() {
     const answer = await fetch("/webtransport");
     return answer.ok ? bytesOf((await answer.json()).sha256) : null;
 }
-function over(code, player) {
+function over(code, guest) {
     const fault = line?.fault;
     line = null;
-    if (session?.closed != null) {
+    if (session?.refusal != null) {
+        say(`login refused: ${refusalText(session.refusal)}`, "off");
+    }
+    else if (session?.closed != null) {
         say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
     }
     else if (fault != null) {
         say(`protocol error: ${String(fault)}`, "off");
     }
     else if (code === 1008) {
-        say("token rejected: a token is valid once and for 30 seconds", "off");
+        say(closeText(code), "off");
     }
     else if (new URLSearchParams(location.search).has("token")) {
         say("connection lost; open the page with a new token", "off");
     }
     else {
         say(code === 1013 ? "server full; retrying" : "connection lost; reconnecting", "off");
-        setTimeout(() => void join(player), PAUSE_MS);
+        setTimeout(() => void join(guest), PAUSE_MS);
     }
 }
 function applyLine() {

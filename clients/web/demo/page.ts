@@ -1,13 +1,13 @@
 // The demo page at `/`: connects, draws the objects in view, and walks.
 
-import { Connection, DatagramConnection, TileGround, clientMessage } from "../src/index.js";
+import { Connection, DatagramConnection, TileGround, clientMessage, closeText, refusalText } from "../src/index.js";
 import type { Line, Vec } from "../src/index.js";
 import { BadDatagrams } from "./bad_datagrams.js";
 import { Ghosts } from "./ghosts.js";
 import { GOOD, SlowSession } from "./slow_session.js";
 
-/** The player id, the connect token, and the speed that the server allows. */
-type Pass = { player: bigint; token: Uint8Array; speedMS: number };
+/** The connect token, and the number of a guest, with which the server issues another token for the same player. */
+type Pass = { guest: bigint | null; token: Uint8Array };
 
 /** Shown metres of the scene along the shorter side. */
 const SHOWN_M = 64;
@@ -45,14 +45,14 @@ async function askForPass(guest: bigint | null): Promise<Pass | string> {
   const given = new URLSearchParams(location.search);
   const token = given.get("token");
   if (token !== null && guest === null) {
-    return { player: BigInt(given.get("player") ?? "0"), token: bytesOf(token), speedMS: Number(given.get("speed") ?? "1.5") };
+    return { guest: null, token: bytesOf(token) };
   }
   const answer = await fetch(guest === null ? "/token" : `/token?player=${guest}`, { method: "POST" });
   if (!answer.ok) {
-    return "a token is needed: open this page with ?token=…&player=…";
+    return "a token is needed: open this page with ?token=…";
   }
-  const told = (await answer.json()) as { player: string; token: string; speed_m_s: number };
-  return { player: BigInt(told.player), token: bytesOf(told.token), speedMS: told.speed_m_s };
+  const told = (await answer.json()) as { player: string; token: string };
+  return { guest: BigInt(told.player), token: bytesOf(told.token) };
 }
 
 /** Square metres of the scene on which an object was seen. */
@@ -124,7 +124,7 @@ async function join(guest: bigint | null): Promise<void> {
   }
   if (session === null) {
     session = new SlowSession(
-      { player: pass.player, speedMS: pass.speedMS },
+      {},
       {
         message: (message) => {
           if (message.kind === "scene") {
@@ -153,7 +153,7 @@ async function join(guest: bigint | null): Promise<void> {
   link = new BadDatagrams();
   const ended = (code: number) => {
     if (datagrams.wasOpen) {
-      over(code, pass.player);
+      over(code, pass.guest);
     } else {
       // Datagrams do not pass, and the token was not used.
       connect(pass, session!);
@@ -167,7 +167,7 @@ async function join(guest: bigint | null): Promise<void> {
 function connect(pass: Pass, to: SlowSession): void {
   const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
   link = null;
-  line = new Connection(url, pass.token, to, (code) => over(code, pass.player));
+  line = new Connection(url, pass.token, to, (code) => over(code, pass.guest));
 }
 
 /** The SHA-256 of the server's WebTransport certificate; null if the server or the browser does not support WebTransport. */
@@ -179,20 +179,22 @@ async function askForCertificate(): Promise<Uint8Array | null> {
   return answer.ok ? bytesOf(((await answer.json()) as { sha256: string }).sha256) : null;
 }
 
-function over(code: number, player: bigint): void {
+function over(code: number, guest: bigint | null): void {
   const fault = line?.fault;
   line = null;
-  if (session?.closed != null) {
+  if (session?.refusal != null) {
+    say(`login refused: ${refusalText(session.refusal)}`, "off");
+  } else if (session?.closed != null) {
     say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
   } else if (fault != null) {
     say(`protocol error: ${String(fault)}`, "off");
   } else if (code === 1008) {
-    say("token rejected: a token is valid once and for 30 seconds", "off");
+    say(closeText(code), "off");
   } else if (new URLSearchParams(location.search).has("token")) {
     say("connection lost; open the page with a new token", "off");
   } else {
     say(code === 1013 ? "server full; retrying" : "connection lost; reconnecting", "off");
-    setTimeout(() => void join(player), PAUSE_MS);
+    setTimeout(() => void join(guest), PAUSE_MS);
   }
 }
 

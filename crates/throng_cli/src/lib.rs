@@ -28,6 +28,7 @@
 //! | `relay.rs` | `throng relay`: simulated network conditions, as a process between clients and a server |
 //! | `report/` | `throng report`: the results of a run or a bench as a page, and comparisons |
 //! | `run/` | `throng run`: runs a scenario |
+//! | `attribute_code.rs` | numbers of attributes, as code for clients |
 //! | `scenario.rs` | `throng scenario`: the built-in ones, and a template |
 //! | `secret_file.rs` | files with keys and tokens |
 //! | `serve/` | `throng serve`: runs a scenario for players from the network |
@@ -43,6 +44,7 @@
 //! Invariant: bad input is reported through a [`Printer`], with its place if it has one; it never panics.
 
 mod address;
+mod attribute_code;
 mod bench;
 mod check;
 mod client;

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 
 use crate::inbox::VerifiedIdentity;
 use crate::session::LogoutReason;
-use crate::wire::{ChatScope, ClientId, ClientInput, SessionNotice};
+use crate::wire::{ChatScope, ClientId, ClientInput, LoginRefusal, SessionNotice};
 use crate::world::PlayerId;
 
 /// A player logged in. The game spawns an object for it and gives it [`control`](crate::session::control).
@@ -64,6 +64,8 @@ pub struct SessionClosed {
     pub claims: VerifiedIdentity,
     /// Why it ended.
     pub reason: LogoutReason,
+    /// Why its login was refused, if the hook refused it.
+    pub refusal: Option<LoginRefusal>,
 }
 
 /// A notice to a client about its session.

@@ -95,7 +95,7 @@ pub(super) struct Run {
     /// Print one JSON object instead of the table
     #[arg(long)]
     json: bool,
-    /// Write events, one JSON object per line
+    /// Write events, one JSON object per line; docs/event_log.md describes them
     #[arg(long, value_name = "FILE.jsonl")]
     events: Option<PathBuf>,
     /// With --events: also write all positions in every tick
@@ -106,7 +106,7 @@ pub(super) struct Run {
     hashes: Option<PathBuf>,
     /// Write every packet that was sent
     ///
-    /// The module `throng::outbox` documents the format.
+    /// The page of `throng::outbox::CAPTURE_MAGIC` describes the format.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
     /// Write an HTML page of the run: times, views, queues, positions

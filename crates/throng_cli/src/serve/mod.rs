@@ -72,7 +72,7 @@ pub(super) struct Serve {
     /// Address for browsers (WebSocket, WebTransport); port 0 takes any free port
     ///
     /// WebTransport uses the same UDP port, unless --listen has it. The server makes its certificate itself, a new one every six days.
-    /// The address also serves a page to play in. Without --key the page logs in as a guest; with it, open it with ?token=…&player=….
+    /// The address also serves a page to play in. Without --key the page logs in as a guest; with it, open it with ?token=….
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
     /// With --web: address or network of a proxy that forwards browsers; may be repeated

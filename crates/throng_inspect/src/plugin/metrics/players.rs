@@ -73,6 +73,18 @@ pub(super) fn add_session_metrics(world: &World, families: &mut Families) {
         )
         .value(stats.refused as f64),
         counter(
+            "throng_session_login_refusals_total",
+            "Logins refused by the game's rule, by cause.",
+        )
+        .by_label(
+            "cause",
+            to_f64([
+                ("by_game", stats.login_refusals.by_game),
+                ("unverified", stats.login_refusals.unverified),
+                ("wrong_player", stats.login_refusals.wrong_player),
+            ]),
+        ),
+        counter(
             "throng_session_connections_lost_total",
             "Players whose connection was lost.",
         )
