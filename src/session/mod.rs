@@ -52,10 +52,11 @@ pub use authentication::{
     AdmissionClass, Authentication, Authenticator, LoginRequest, LoginResponder, ResumeAttempt,
 };
 pub use plugin::{
-    AwaitingReconnect, ClientMessageAppExt, ClientMessageType, ConnectionLost, ControlledBy,
-    FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest, PlayerRequestReceived,
-    SessionClosed, SessionCommandsExt, SessionEndCounts, SessionNoticeRequest, SessionPlugin,
-    SessionResumed, SessionSettings, SessionStats, connect, control, disconnect,
+    AwaitingReconnect, ClientMessageAppExt, ClientMessageRefused, ClientMessageType,
+    ConnectionLost, ControlledBy, FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest,
+    PlayerRequestReceived, REFUSALS_PER_TICK_MAX, SessionClosed, SessionCommandsExt,
+    SessionEndCounts, SessionNoticeRequest, SessionPlugin, SessionResumed, SessionSettings,
+    SessionStats, connect, control, disconnect,
 };
 pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;

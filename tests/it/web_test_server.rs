@@ -137,6 +137,23 @@ impl WebTestServer {
         self.server.world().resource::<WebListener>().stats()
     }
 
+    /// An operator sees of so many clients how far away they are, and what they were sent.
+    pub fn assert_connection_stats(&self, clients: usize) {
+        let world = self.server.world();
+        let web = world.resource::<WebListener>();
+        let sessions = world.resource::<Sessions>();
+        let found = sessions.iter();
+        let found = found.filter_map(|(client, _)| web.connection_stats(client));
+        let found: Vec<_> = found.collect();
+        assert_eq!(found.len(), clients);
+        for stats in found {
+            assert!(
+                stats.round_trip_us > 0 && stats.bytes_sent > 500,
+                "{stats:?}"
+            );
+        }
+    }
+
     /// What is wrong with a mirror.
     pub fn difference(&self, player: u64, mirror: &Mirror) -> Result<(), String> {
         let world = self.server.world();

@@ -125,7 +125,7 @@ impl ReportCommand {
 impl ReportFile {
     fn page(&self) -> String {
         match self {
-            Self::Run(run) => page::run::page(run),
+            Self::Run(run) => page::run::page(run, &[]),
             Self::Bench(findings) => bench::page::page(findings, &[]),
         }
     }
