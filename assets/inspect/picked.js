@@ -124,6 +124,7 @@ export class PickedPanel {
     const rows = far.map(({ of, metres }) => {
       const button = make("button", { type: "button", title: "Why?", onclick: () => this.pick(map.picked, of) },
         kindDot(this.kindOf(of)), make("span", {}, this.named(of)), make("span", { className: "n" }, metres === Infinity ? "" : `${metres.toFixed(0)} m`));
+      button.setAttribute("aria-label", `${this.named(of)}${metres === Infinity ? "" : `, ${metres.toFixed(0)} m away`}: why?`);
       button.dataset.key = `${id} ${of}`;
       button.dataset.id = String(of);
       if (of === map.other) button.setAttribute("aria-pressed", "true");

@@ -54,6 +54,8 @@ export class SessionList {
 
   /** @param {any} told @param {number} tick */
   show(told, tick) {
+    // A list in the former order, which was on its way.
+    if (told.by !== this.by || told.is_descending !== this.isDescending) return;
     const ago = (/** @type {number} */ at) => `${whole.format(Math.max(0, Math.round((tick - at) * this.tickS())))} s ago`;
     const rows = told.rows.map((/** @type {any} */ row) => this.row(row, ago));
     refill($("session-rows"), rows.length ? rows.slice(0, this.isLong ? undefined : FEW).flat() : [make("tr", {}, make("td", { colSpan: COLUMNS.length, className: "none" }, "No session is open."))]);

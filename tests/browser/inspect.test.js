@@ -270,8 +270,8 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.keyboard.press("Enter");
     const rows = page.locator("#seen-by li > button:not(.more)");
     await until("a few of many", async () => (await rows.count()) === 6 && Number((await text("#seen-by-count")).replaceAll(",", "")) > 6);
-    const told = await rows.allInnerTexts();
-    assert(told.every((row) => row.match(/^(player|npc), object \d+\s+\d+ m$/)), String(told));
+    const told = await rows.evaluateAll((all) => all.map((row) => [...row.querySelectorAll("span:not(.dot)")].map((part) => part.textContent).join(" ")));
+    assert(told.every((row) => row.match(/^(player|npc), object \d+ \d+ m$/)), String(told));
     const metres = told.map((row) => Number(row.match(/(\d+) m$/)?.[1]));
     assert.deepEqual(metres, metres.toSorted((a, b) => a - b));
     assert((await page.locator("#seen-by .dot").count()) >= 6, "each has the colour of its kind");

@@ -125,7 +125,7 @@ fn web_clients_walk_and_mirror_the_server() {
             .collect();
         hall.walk_and_stop(&mut clients);
         let stats = hall.stats();
-        hall.assert_connection_stats(12);
+        hall.await_connection_stats(&mut clients);
         assert_eq!(
             (stats.clients, stats.clients_accepted, stats.lost),
             (12, 12, 0)

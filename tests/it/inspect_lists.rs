@@ -57,9 +57,11 @@ fn scene(server: &Server) -> Entity {
 /// The next list of sessions in an order.
 fn sessions(page: &mut PageClient, server: &mut Server, by: &str, is_descending: bool) -> Value {
     page.send(&json!({"sessions": {"by": by, "is_descending": is_descending}}).to_string());
-    page.receive_section(server, "sessions");
-    // Sent before the request was handled, perhaps; this one was not.
-    page.receive_section(server, "sessions")
+    // Lists in the former order may be on their way.
+    page.receive(server, |message| {
+        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        (told["type"] == "sessions" && told["by"] == by).then_some(told)
+    })
 }
 
 #[test]
@@ -218,7 +220,7 @@ fn matches_queues_and_parties_are_listed_with_totals() {
         if nth < 3 {
             let ticket = Ticket::new(party, [PlayerId(1_001 + nth)]);
             // Far apart, so that they wait.
-            let ticket = ticket.skill(nth as i32 * 100_000);
+            let ticket = ticket.skill(nth as i32 * 100_000).waiting_since(1);
             matchmaker.enqueue(ticket).unwrap();
         }
     }

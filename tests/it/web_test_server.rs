@@ -137,21 +137,19 @@ impl WebTestServer {
         self.server.world().resource::<WebListener>().stats()
     }
 
-    /// An operator sees of so many clients how far away they are, and what they were sent.
-    pub fn assert_connection_stats(&self, clients: usize) {
-        let world = self.server.world();
-        let web = world.resource::<WebListener>();
-        let sessions = world.resource::<Sessions>();
-        let found = sessions.iter();
-        let found = found.filter_map(|(client, _)| web.connection_stats(client));
-        let found: Vec<_> = found.collect();
-        assert_eq!(found.len(), clients);
-        for stats in found {
-            assert!(
-                stats.round_trip_us > 0 && stats.bytes_sent > 500,
-                "{stats:?}"
-            );
-        }
+    /// Waits until an operator sees of every client how far away it is, and what it was sent. The clients go on meanwhile.
+    pub fn await_connection_stats<C: WebEnd>(&mut self, clients: &mut [(C, BotClient)]) {
+        self.step_until("all connections are measured", |hall| {
+            for (client, rambler) in &mut *clients {
+                client.exchange(&mut |packet| rambler.receive(packet));
+            }
+            let world = hall.server.world();
+            let web = world.resource::<WebListener>();
+            let sessions = world.resource::<Sessions>().iter();
+            let stats = sessions.filter_map(|(client, _)| web.connection_stats(client));
+            let measured = stats.filter(|stats| stats.round_trip_us > 0 && stats.bytes_sent > 500);
+            measured.count() == clients.len()
+        });
     }
 
     /// What is wrong with a mirror.

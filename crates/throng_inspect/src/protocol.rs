@@ -54,7 +54,7 @@ pub(super) struct SessionListQuery {
 }
 
 /// What sessions are sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SessionSort {
     /// The number of the session.

@@ -96,7 +96,15 @@ pub(super) fn sessions_json(world: &World, query: SessionListQuery) -> String {
             })
         })
         .collect();
-    json!({ "type": "sessions", "rows": rows, "total": total, "ended": ended }).to_string()
+    json!({
+        "type": "sessions",
+        "by": query.by,
+        "is_descending": query.is_descending,
+        "rows": rows,
+        "total": total,
+        "ended": ended,
+    })
+    .to_string()
 }
 
 fn row_json(world: &World, row: &SessionRow) -> Value {

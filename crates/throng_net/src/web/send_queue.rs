@@ -103,9 +103,13 @@ impl WebSendQueue {
     /// Measures the figures of the connection if it is time: round trip time in microseconds, bytes sent, share of lost packets.
     pub fn measure(&self, now_us: u64, measured: impl FnOnce() -> (u64, u64, f32)) {
         let mut last = self.measured();
-        let elapsed_us = now_us.saturating_sub(last.0);
+        // The first measurement of a connection has no time that it could give a rate of.
+        let elapsed_us = match last.0 {
+            0 => u64::MAX,
+            measured_us => now_us.saturating_sub(measured_us),
+        };
         if elapsed_us >= CONNECTION_STATS_US {
-            *last = (now_us, last.1.next(elapsed_us, measured()));
+            *last = (now_us.max(1), last.1.next(elapsed_us, measured()));
         }
     }
 
