@@ -26,12 +26,14 @@
 //! | `stopping` | a server that stops: no new logins, then no sessions |
 //! | `resume`, `client_aliases` | resumed sessions, and the client ids that they had before |
 //! | `authentication` | the authentication hook |
+//! | `bans` | bans of players and of address ranges |
 //! | `token` | the token that resumes a session |
 //! | `plugin` | sessions in the tick, control, client messages |
 //! | `model` | reference model of the list, for tests |
 
 mod admission;
 mod authentication;
+mod bans;
 mod client_aliases;
 mod entering;
 #[cfg(test)]
@@ -51,12 +53,13 @@ pub use crate::inbox::{ConnectionInfo, DisconnectReason, TransportEvent, Verifie
 pub use authentication::{
     AdmissionClass, Authentication, Authenticator, LoginRequest, LoginResponder, ResumeAttempt,
 };
+pub use bans::{BAN_REASON_BYTES_MAX, BANS_MAX, Ban, BanError, BanList, BanTarget};
 pub use plugin::{
     AwaitingReconnect, ClientMessageAppExt, ClientMessageRefused, ClientMessageType,
     ConnectionLost, ControlledBy, FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest,
     PlayerRequestReceived, REFUSALS_PER_TICK_MAX, SessionClosed, SessionCommandsExt,
     SessionEndCounts, SessionNoticeRequest, SessionPlugin, SessionResumed, SessionSettings,
-    SessionStats, connect, control, disconnect,
+    SessionStats, ban, connect, control, disconnect,
 };
 pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;

@@ -1,5 +1,6 @@
 //! The session plugin: connections, logins, logouts and client messages.
 
+mod ban;
 mod checks;
 mod client_messages;
 mod commands;
@@ -14,6 +15,7 @@ mod settings;
 mod tests;
 mod time_rate;
 
+pub use ban::ban;
 pub use client_messages::{ClientMessageAppExt, ClientMessageType};
 pub use commands::SessionCommandsExt;
 pub use control::{ControlledBy, control};
@@ -35,6 +37,7 @@ use self::ingest::{IngestState, ingest};
 use self::loading::request_loading;
 use self::time_rate::notify_time_rate;
 use super::authentication::Authentication;
+use super::bans::BanList;
 use super::sessions::Sessions;
 use super::token::SessionKey;
 use super::transport::TransportHandle;
@@ -60,12 +63,14 @@ impl SessionPlugin {
             .init_resource::<SessionStats>()
             .init_resource::<SessionKey>()
             .init_resource::<Authentication>()
+            .init_resource::<BanList>()
             .init_resource::<TransportHandle>()
             .init_resource::<CustomMessages>()
             .init_resource::<IngestState>()
             .init_resource::<UncontrolledObjects>()
             .count_memory::<Sessions>("session")
             .count_memory::<IngestState>("session")
+            .count_memory::<BanList>("session")
             .add_counted_message::<PlayerInput>("session")
             .add_counted_message::<SessionNoticeRequest>("session")
             .add_observer(control_on_spawn)

@@ -39,7 +39,7 @@ const CLOCKS: [&str; 5] = [
 ];
 
 /// Where files may be opened.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "store/plugin/tests/store_faults.rs",
     "throng_core/memory/os.rs",
     "throng_nav/map/io.rs",
@@ -49,6 +49,7 @@ const FILES: [&str; 11] = [
     "throng_store/postgres/tests.rs",
     "throng_store/sqlite/",
     "throng_cli/",
+    "throng_inspect/admin/",
     "throng_inspect/server/",
     "throng_scenario/scenario/read.rs",
 ];

@@ -4,6 +4,7 @@
 #[path = "../draws.rs"]
 mod draws;
 
+mod admin;
 mod audiences;
 mod behaviours;
 mod bench_command;

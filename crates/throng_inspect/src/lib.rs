@@ -1,4 +1,4 @@
-//! Inspection of a running server: Prometheus metrics, readiness, and a live page.
+//! Inspection of a running server: Prometheus metrics, readiness, a live page, and an administration API.
 //!
 //! ```text
 //!           ┌─ requests: "metrics", "scene 3" ◀────┐            ┌──▶ /metrics, /healthz, /readyz
@@ -17,6 +17,7 @@
 //! | `connection_limits` | how many connections a peer may open |
 //! | `routes` | which requests are allowed |
 //! | `server/` | the thread: sockets, requests, pages |
+//! | `admin/` | the administration API: players, kicks and bans |
 //! | `plugin` | the systems at the tick's end: what is gathered, and when |
 //!
 //! [`InspectPlugin`] records tick times and logs slow ticks; [`open_inspector`] opens the addresses.
@@ -58,6 +59,7 @@ struct InspectReadme;
 #[path = "../../../tests/draws.rs"]
 mod draws;
 
+mod admin;
 mod connection_limits;
 mod exposition;
 mod frames;
@@ -70,6 +72,10 @@ mod ticks;
 mod visibility_reason;
 mod wait_reason;
 
+pub use admin::{
+    ADMIN_COMMANDS_PER_TICK_MAX, AdminError, AdminServer, AdminSettings, AdminTokens,
+    InvalidAdminTokens, open_admin,
+};
 pub use connection_limits::CONNECTIONS_PER_PEER_MAX;
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};

@@ -62,7 +62,15 @@ impl Plugin for InspectPlugin {
                 (slow_ticks::record_tick, session_log::record_sessions).in_set(AfterTick),
             )
             .init_resource::<ServerHealth>()
-            .add_systems(Last, (health::update_health, inspector::answer).chain());
+            .add_systems(
+                Last,
+                (
+                    health::update_health,
+                    inspector::answer,
+                    crate::admin::handle_admin_commands,
+                )
+                    .chain(),
+            );
     }
 }
 

@@ -125,7 +125,7 @@ impl InspectAccess {
 }
 
 /// Compares in constant time.
-fn constant_time_eq(one: &str, other: &str) -> bool {
+pub(super) fn constant_time_eq(one: &str, other: &str) -> bool {
     let differing = one.bytes().zip(other.bytes());
     let differing = differing.fold(0, |differs, (one, other)| differs | (one ^ other));
     one.len() == other.len() && differing == 0

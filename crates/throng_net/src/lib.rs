@@ -78,6 +78,7 @@
 mod draws;
 
 mod acks;
+mod address_range;
 #[cfg(any(test, feature = "bench"))]
 pub mod bot_client;
 mod bucket;
@@ -111,6 +112,7 @@ mod web;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
+pub use address_range::{AddressRange, InvalidAddressRange};
 pub use cipher::{
     ConnectionCipher, DecryptError, KEY_BYTES, RandomnessUnavailable, ReplayWindow, SEALING_BYTES,
     SealedKind, SecretKey, TAG_BYTES,
@@ -138,7 +140,4 @@ pub use udp::{
 #[cfg(feature = "webtransport")]
 pub use web::WebTransportSettings;
 #[cfg(feature = "web")]
-pub use web::{
-    AddressRange, InvalidAddressRange, WebServer, WebServerSink, WebSettings, WebSocketListener,
-    WebStats, map_bytes,
-};
+pub use web::{WebServer, WebServerSink, WebSettings, WebSocketListener, WebStats, map_bytes};

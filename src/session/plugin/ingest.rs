@@ -18,6 +18,7 @@ use crate::inbox::{
 use crate::memory::MemoryUse;
 use crate::outbox::SlowConsumerDetected;
 use crate::session::authentication::{Authentication, LoginDecision};
+use crate::session::bans::BanList;
 use crate::session::reasons::{AcceptError, LogoutReason};
 use crate::session::sessions::{SessionEffect, Sessions};
 use crate::session::transport::TransportHandle;
@@ -128,6 +129,13 @@ fn open_sessions(world: &mut World, state: &mut IngestState) {
     world.resource_mut::<SessionStats>().refused += refused;
     for (client, connected) in state.connections.drain(..) {
         let is_banned = connected.address.is_some_and(|address| {
+            if world
+                .resource::<BanList>()
+                .of_address(address.ip())
+                .is_some()
+            {
+                return true;
+            }
             let mut authentication = world.resource_mut::<Authentication>();
             authentication.hook.is_banned(address)
         });

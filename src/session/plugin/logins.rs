@@ -2,11 +2,12 @@
 
 use bevy_ecs::prelude::*;
 
-use super::effects::{with_key, write_effects};
+use super::effects::{end_session, with_key, write_effects};
 use super::settings::{SessionSettings, SessionStats};
 use crate::session::authentication::{
     AdmissionClass, Authentication, LoginDecision, LoginRequest, ResumeAttempt,
 };
+use crate::session::bans::BanList;
 use crate::session::reasons::LogoutReason;
 use crate::session::resume::ResumeResult;
 use crate::session::sessions::{ResumeRequest, SessionEffect, Sessions};
@@ -59,6 +60,11 @@ pub(super) fn apply_login_decisions(
         identity: found,
     } in answered.drain(..)
     {
+        let is_banned = |player| world.resource::<BanList>().of_player(player).is_some();
+        if found.is_some_and(|(player, _)| is_banned(player)) {
+            end_session(world, client, LogoutReason::Banned, effects);
+            continue;
+        }
         let found = found.map(|(player, class)| {
             let is_raised = class < AdmissionClass::Party && has_party_member_inside(world, player);
             let class = if is_raised {
@@ -106,8 +112,12 @@ pub(super) fn resume(
         claims: session.claims,
         address: session.address,
     });
+    let is_banned = world
+        .resource::<BanList>()
+        .of_player(ticket.player)
+        .is_some();
     let hook = &mut world.resource_mut::<Authentication>().hook;
-    let may_resume = asked.is_none_or(|asked| hook.may_resume(&asked));
+    let may_resume = !is_banned && asked.is_none_or(|asked| hook.may_resume(&asked));
     let fault = match with_key(world, |sessions, key| match may_resume {
         true => sessions.resume(client, ticket, key),
         false => sessions.refuse_resume(client),

@@ -1,6 +1,7 @@
 //! Sessions in an app.
 
 mod authentication;
+mod bans;
 mod lifecycle;
 mod overload;
 mod refused;

@@ -5,9 +5,11 @@
 //! | `shutdown` | the phases between a signal and the end |
 //! | `notify` | messages to the service manager |
 //! | `suspended` | a log message after a suspension |
+//! | `admin` | the administration API |
 //! | `external_players` | objects of players who connect |
 //! | `summary` | the output at the end |
 
+mod admin;
 mod external_players;
 mod notify;
 mod shutdown;
@@ -46,6 +48,7 @@ use throng_inspect::{InspectPlugin, InspectSettings, open_inspector};
 use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, halt_crowds};
 use throng_scenario::{self as scenario, Behaviours, LoadedScenario, RunOptions, ScenarioRun};
 
+use admin::AdminArguments;
 use external_players::{ExternalPlayers, names_json};
 use notify::Notifier;
 use shutdown::Shutdown;
@@ -113,6 +116,8 @@ pub(super) struct Serve {
     /// They need no token: keep the address private.
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    admin: AdminArguments,
     #[command(flatten)]
     key: KeyFile,
     /// Maximum number of connected clients
@@ -216,10 +221,11 @@ impl Serve {
         outputs::truncate(&files)?;
         let world = playing.server().world_mut();
         let mut visitors = ExternalPlayers::new(world)?;
-        let listening = self.listen(world, addresses, key, visitors.spec.speed_m_s)?;
+        let mut listening = self.listen(world, addresses, key, visitors.spec.speed_m_s)?;
         let truth = self.truth.map(MirrorCheckServer::listen).transpose()?;
         let looks = open_inspector(world, looked_at.clone())
             .map_err(|error| CliError::new(error.to_string()))?;
+        listening.admin = self.admin.open(world)?;
         listen_for_interrupt();
         if !quiet {
             listening.print()?;
@@ -269,7 +275,7 @@ impl Serve {
         ListenAddresses {
             udp,
             web,
-            certificate_sha256: None,
+            ..ListenAddresses::default()
         }
     }
 
@@ -433,6 +439,7 @@ impl Serve {
 struct ListenAddresses {
     udp: Option<SocketAddr>,
     web: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
     /// Hash of the WebTransport certificate, if there is one.
     certificate_sha256: Option<[u8; 32]>,
 }
@@ -444,6 +451,9 @@ impl ListenAddresses {
         }
         if let Some(address) = self.web {
             print(&format!("play in the browser: http://{address}/"))?;
+        }
+        if let Some(address) = self.admin {
+            print(&format!("administration: http://{address}/players"))?;
         }
         if let Some(sha256) = self.certificate_sha256 {
             let digits: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();

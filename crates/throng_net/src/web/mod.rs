@@ -60,7 +60,6 @@ use throng_nav::map::{TileMap, TileRect};
 use throng_protocol::wire::ClientId;
 
 pub use page::map_bytes;
-pub use proxies::{AddressRange, InvalidAddressRange};
 pub use settings::{WebSettings, WebStats};
 pub use sink::WebServerSink;
 #[cfg(feature = "webtransport")]

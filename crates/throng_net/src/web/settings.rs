@@ -2,9 +2,9 @@
 
 use throng_protocol::wire::MESSAGE_BYTES_MAX;
 
-use super::proxies::AddressRange;
 #[cfg(feature = "webtransport")]
 use super::webtransport::WebTransportSettings;
+use crate::address_range::AddressRange;
 use crate::counters::counters;
 
 /// Limits of connections over WebSockets and WebTransport.

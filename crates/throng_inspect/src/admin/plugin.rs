@@ -1,0 +1,89 @@
+//! Opening the administration API.
+
+pub(super) mod commands;
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+use bevy_ecs::prelude::*;
+use throng::session::BanList;
+use tokio::sync::mpsc::{self, Receiver};
+
+use super::error::AdminError;
+use super::protocol::AdminCommand;
+use super::server::AdminThread;
+use super::storage::AdminFiles;
+use super::tokens::AdminTokens;
+
+/// Maximum number of commands that a tick handles; later ones wait for the next tick.
+pub const ADMIN_COMMANDS_PER_TICK_MAX: usize = 16;
+
+/// Commands that wait for the tick; more are refused.
+const PENDING_COMMANDS_MAX: usize = 64;
+
+/// Settings of the administration API.
+#[derive(Debug)]
+pub struct AdminSettings {
+    /// The address to listen on. There is no TLS: on other than loopback addresses, put a proxy with TLS before it.
+    pub address: SocketAddr,
+    /// Who may use it.
+    pub tokens: AdminTokens,
+    /// The file that keeps bans, if they are kept: JSON. It is read at the start if it exists, and replaced with each change.
+    pub ban_file: Option<PathBuf>,
+    /// The file to which a line is appended for each change, if any: one JSON object per line.
+    pub audit_log: Option<PathBuf>,
+}
+
+/// The open administration API, until this resource or its world is dropped.
+#[derive(Resource)]
+pub struct AdminServer {
+    address: SocketAddr,
+    commands: Receiver<AdminCommand>,
+    /// The thread ends when this is dropped.
+    _thread: AdminThread,
+}
+
+impl AdminServer {
+    /// The open address.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// Opens the administration API of a server and applies the bans of its file. It needs [`InspectPlugin`](crate::InspectPlugin)
+/// and a [`SessionPlugin`](throng::session::SessionPlugin). Returns the address that it listens on.
+///
+/// # Errors
+/// [`AdminError`]; nothing is open then, and no ban was added.
+pub fn open_admin(world: &mut World, settings: AdminSettings) -> Result<SocketAddr, AdminError> {
+    let AdminSettings {
+        address,
+        tokens,
+        ban_file,
+        audit_log,
+    } = settings;
+    let (files, stored) = AdminFiles::open(ban_file, audit_log)?;
+    let mut bans = world.get_resource_or_init::<BanList>().clone();
+    for ban in stored {
+        bans.add(ban).map_err(|source| AdminError::Ban {
+            path: files.ban_file().unwrap_or_default(),
+            source,
+        })?;
+    }
+    let bound = || {
+        let socket = TcpListener::bind(address)?;
+        socket.set_nonblocking(true)?;
+        Ok((socket.local_addr()?, socket))
+    };
+    let (address, socket) = bound().map_err(|source| AdminError::Bind { address, source })?;
+    let (sender, commands) = mpsc::channel(PENDING_COMMANDS_MAX);
+    let thread = AdminThread::start(socket, tokens, files, sender).map_err(AdminError::Thread)?;
+    world.insert_resource(bans);
+    world.insert_resource(AdminServer {
+        address,
+        commands,
+        _thread: thread,
+    });
+    Ok(address)
+}

@@ -1,0 +1,158 @@
+//! The ban file and the audit log.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use throng::session::Ban;
+use throng::sim::clock::unix_ms;
+
+use super::error::AdminError;
+
+/// A line of the audit log.
+#[derive(Debug, Serialize)]
+pub(super) struct AuditRecord<'a> {
+    /// Seconds since 1970.
+    pub unix_s: u64,
+    /// The name of the operator.
+    pub who: &'a str,
+    /// The address of the operator's connection.
+    pub from: SocketAddr,
+    /// Such as `kick`.
+    pub action: &'static str,
+    /// Such as `player 7`.
+    pub target: String,
+    pub reason: &'a str,
+    /// Such as `1 session ended`, or the error.
+    pub outcome: &'a str,
+}
+
+/// The files of the API.
+#[derive(Debug)]
+pub(super) struct AdminFiles {
+    bans: Option<PathBuf>,
+    audit: Option<File>,
+}
+
+impl AdminFiles {
+    /// Opens the files, and returns the stored bans that have not expired.
+    pub fn open(
+        bans: Option<PathBuf>,
+        audit: Option<PathBuf>,
+    ) -> Result<(Self, Vec<Ban>), AdminError> {
+        let stored = match &bans {
+            Some(path) => read_bans(path)?,
+            None => Vec::new(),
+        };
+        let open = |path: PathBuf| {
+            let file = OpenOptions::new().append(true).create(true).open(&path);
+            file.map_err(|source| AdminError::File { path, source })
+        };
+        let audit = audit.map(open).transpose()?;
+        Ok((Self { bans, audit }, stored))
+    }
+
+    /// The path of the ban file, if there is one.
+    pub fn ban_file(&self) -> Option<PathBuf> {
+        self.bans.clone()
+    }
+
+    /// Replaces the ban file. The new content is on disk before it takes the name, so a crash leaves the old or the new file.
+    pub fn write_bans(&self, bans: &[Ban]) -> io::Result<()> {
+        let Some(path) = &self.bans else {
+            return Ok(());
+        };
+        let mut next = path.clone().into_os_string();
+        next.push(".new");
+        let next = PathBuf::from(next);
+        let mut file = File::create(&next)?;
+        serde_json::to_writer_pretty(&mut file, bans)?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        fs::rename(&next, path)
+    }
+
+    /// Appends a line to the audit log.
+    pub fn append_audit(&mut self, record: &AuditRecord<'_>) -> io::Result<()> {
+        let Some(file) = &mut self.audit else {
+            return Ok(());
+        };
+        let mut line = serde_json::to_string(record)?;
+        line.push('\n');
+        // One call, so that lines stay whole if several processes append to the file.
+        file.write_all(line.as_bytes())
+    }
+}
+
+fn read_bans(path: &Path) -> Result<Vec<Ban>, AdminError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => {
+            let path = path.to_owned();
+            return Err(AdminError::File { path, source });
+        }
+    };
+    let mut bans: Vec<Ban> =
+        serde_json::from_str(&text).map_err(|source| AdminError::InvalidBanFile {
+            path: path.to_owned(),
+            source,
+        })?;
+    let now = unix_ms() / 1000;
+    bans.retain(|ban| ban.until_unix_s.is_none_or(|until| until > now));
+    Ok(bans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng::session::BanTarget;
+    use throng::world::PlayerId;
+
+    #[test]
+    fn ban_is_stored_with_one_target() {
+        let text = r#"{"addresses":"192.0.2.0/24","reason":"bots","issued_by":"bob","issued_unix_s":5,"until_unix_s":null}"#;
+        let ban: Ban = serde_json::from_str(text).unwrap();
+        assert_eq!(ban.target.to_string(), "addresses 192.0.2.0/24");
+        assert_eq!(serde_json::to_string(&ban).unwrap(), text);
+        assert!(serde_json::from_str::<Ban>(r#"{"player":7}"#).is_ok());
+        for invalid in [
+            "{}",
+            r#"{"player":7,"addresses":"::/0"}"#,
+            r#"{"addresses":"::/129"}"#,
+            r#"{"player":7,"who":1}"#,
+        ] {
+            assert!(serde_json::from_str::<Ban>(invalid).is_err(), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn ban_file_keeps_bans_and_drops_expired_ones() {
+        let folder = std::env::temp_dir().join(format!("throng-bans-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("bans.json");
+        let open = || AdminFiles::open(Some(path.clone()), None);
+        let (files, stored) = open().unwrap();
+        assert_eq!(stored, []);
+        let ban = |player, until_unix_s| Ban {
+            target: BanTarget::Player(PlayerId(player)),
+            reason: "a \"quote\"".to_owned(),
+            issued_by: "alice".to_owned(),
+            issued_unix_s: 5,
+            until_unix_s,
+        };
+        let kept = [ban(1, None), ban(2, Some(u64::MAX))];
+        let all = [kept.as_slice(), &[ban(3, Some(6))]].concat();
+        files.write_bans(&all).unwrap();
+        assert_eq!(open().unwrap().1, kept);
+        fs::write(&path, "[{\"player\": 1},\n{}]").unwrap();
+        let error = open().unwrap_err().to_string();
+        assert!(
+            error.contains("bans.json") && error.contains("line 2"),
+            "{error}"
+        );
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
