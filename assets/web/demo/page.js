@@ -440,7 +440,10 @@ canvas.addEventListener("pointerleave", () => (mouse = null));
 for (const end of ["pointerup", "pointercancel"]) {
     canvas.addEventListener(end, () => (pointer = null));
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColors);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    readColors();
+    drawMinimap();
+});
 readColors();
 const showsGhosts = byId("ghosts");
 byId("line-form").addEventListener("input", () => {

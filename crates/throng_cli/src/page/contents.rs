@@ -1,12 +1,12 @@
 //! The table of contents of a page: links to its sections, in their order.
 
-/// The links, or nothing for a page of fewer than three sections. `body` is markup in which
+/// The links, or nothing for a page of a single section. `body` is markup in which
 /// [`section`](super::html::section) wrote the sections.
 pub(crate) fn contents(body: &str) -> String {
     let links: Vec<String> = sections(body)
         .map(|(id, heading)| format!("<li><a href=\"#{id}\">{heading}</a></li>"))
         .collect();
-    if links.len() < 3 {
+    if links.len() < 2 {
         return String::new();
     }
     format!(
@@ -50,6 +50,6 @@ mod tests {
             found.find(&link).unwrap()
         });
         assert!(places.is_sorted(), "{found}");
-        assert_eq!(contents(&body(2)), "");
+        assert_eq!(contents(&body(1)), "");
     }
 }

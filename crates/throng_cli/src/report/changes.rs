@@ -114,6 +114,7 @@ impl FigureChange {
             // As many digits as tell it from 1.
             _ if (ratio - 1.0).abs() < 0.0095 => 4,
             _ if ratio < 0.0095 => 4,
+            _ if ratio < 0.0995 => 3,
             ..9.95 => 2,
             ..99.5 => 1,
             _ => 0,
@@ -563,12 +564,13 @@ mod tests {
         let small = [
             one(1_000.0, 1_001.0),
             one(1_000.0, 1.0),
+            one(22.0, 1.0),
             one(1.0, 31.4),
             one(1.0, 1e6),
         ];
         assert_eq!(
             small.map(|one| one.change()),
-            ["×1.0010", "×0.0010", "×31.4", "×1000000"]
+            ["×1.0010", "×0.0010", "×0.045", "×31.4", "×1000000"]
         );
     }
 }
