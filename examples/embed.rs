@@ -29,18 +29,17 @@ fn add_hunger(app: &mut App) {
         .hash_component::<Hunger>("hunger");
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() {
     // The server's own loop: a step is a tick, at the pace of the wall clock.
     let mut server = Server::builder()
         .pace(Pace::RealTime)
         .plugins(add_hunger)
         .build();
-    let scene = open_scene(server.world_mut(), SceneSpec::default(), ())?;
-    let place = (Object::in_scene(scene), Position(Vec2::splat(10.0)));
+    let scene = server.world_mut().spawn(SceneSpec::default()).id();
+    let place = (InScene(scene), Position(Vec2::splat(10.0)));
     let entity = server.world_mut().spawn((Player, Hunger(0), place)).id();
     server.step(40);
     let hunger = server.world().get::<Hunger>(entity).map(|hunger| hunger.0);
     let hash = server.state_hash();
     println!("after two seconds: hunger {hunger:?}, state {hash:016x}");
-    Ok(())
 }

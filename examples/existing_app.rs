@@ -32,7 +32,7 @@ fn print_view_changes(mut entered: MessageReader<ViewEntered>, mut left: Message
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() {
     let mut app = App::new();
     app.add_plugins((TaskPoolPlugin::default(), TimePlugin, AoiPlugin))
         .insert_resource(Time::<Fixed>::from_hz(20.0))
@@ -41,13 +41,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     throng::sim::clock::one_tick_per_update(&mut app);
 
     let world = app.world_mut();
-    let scene = open_scene(world, SceneSpec::default(), ())?;
+    let scene = world.spawn(SceneSpec::default()).id();
     // `Npc` is viewable; with a `Viewer` it sees, too.
-    let at = |x: f32| (Object::in_scene(scene), Position(Vec2::new(x, 500.0)));
+    let at = |x: f32| (InScene(scene), Position(Vec2::new(x, 500.0)));
     world.spawn((Npc, Viewer::default(), at(400.0)));
     world.spawn((Npc, Viewer::default(), at(100.0), Train { speed_m_s: 50.0 }));
     for _ in 0..300 {
         app.update();
     }
-    Ok(())
 }

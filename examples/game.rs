@@ -53,7 +53,7 @@ fn spawn_characters(
         }
         let gold = store.0.get(&player).copied().unwrap_or(5);
         let at = Position(Vec2::new(10.0, 20.0 + 5.0 * player.0 as f32));
-        let place = (Object::in_scene(town.0), at, ControlledBy::new(client));
+        let place = (InScene(town.0), at, ControlledBy::new(client));
         commands.spawn((Player, player, place, MaxSpeed(6.0), Gold(gold)));
     }
 }
@@ -123,10 +123,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     server.set_sink(sent.clone());
     let world = server.world_mut();
     let map = SceneMap::new(TileMap::new(120, 120, false)?.into(), 0.5);
-    let town = open_scene(world, SceneSpec::new("town", map.size_m()), map)?;
+    let town = world
+        .spawn((SceneSpec::new("town", map.size_m()), map))
+        .id();
     world.insert_resource(Town(town));
     let wolf = (Npc, Wolf(0), Viewer::default(), MaxSpeed(4.0));
-    world.spawn((wolf, Object::in_scene(town), Position(GATE * 0.7)));
+    world.spawn((wolf, InScene(town), Position(GATE * 0.7)));
     let mut clients = BTreeMap::new();
     let transport = world.resource::<TransportHandle>().clone();
     for player in 1..=3 {

@@ -49,7 +49,7 @@ impl BehaviourParameters for GuardParameters {
     }
 }
 
-const SCENARIO: &str = r#"Scenario(name: "gate", duration_s: 60, scenes: [Scene(name: "gate")], cast: [
+const SCENARIO: &str = r#"Scenario(name: "gate", duration_s: 60, scenes: [Scene(name: "gate")], crowds: [
     Crowd(kind: "npc", count: 10, speed_m_s: 4, behaviour: Guard(against: "player", sight_m: 20)),
     Crowd(kind: "player", count: 200, behaviour: Wander(radius_m: 50))], expect: [PathsExact])"#;
 

@@ -32,7 +32,7 @@ fn play(token: ConnectToken) -> Option<Vec2> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut server = Server::builder().pace(Pace::RealTime).build();
     let world = server.world_mut();
-    let town = open_scene(world, SceneSpec::default(), ())?;
+    let town = world.spawn(SceneSpec::default()).id();
     let key = SecretKey::random()?;
     let mut settings = ListenSettings::default();
     settings.udp.requires_ready = false; // Its clients know the town already.
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut new = server.world_mut().resource_mut::<Messages<LoggedIn>>();
         let new: Vec<LoggedIn> = new.drain().collect();
         for LoggedIn { client, player } in new {
-            let place = (Object::in_scene(town), Position(Vec2::splat(10.0)));
+            let place = (InScene(town), Position(Vec2::splat(10.0)));
             let own = (Player, player, ControlledBy::new(client), MaxSpeed(3.0));
             server.world_mut().spawn((own, place));
         }

@@ -43,7 +43,7 @@ fn play(server: TransportHandle, packets: Receiver<Vec<u8>>) -> Option<u64> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut server = Server::builder().build();
-    let town = open_scene(server.world_mut(), SceneSpec::default(), ())?;
+    let town = server.world_mut().spawn(SceneSpec::default()).id();
     let (end, packets) = channel();
     server.set_sink(Loopback(end));
     let handle = server.world().resource::<TransportHandle>().clone();
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut new = server.world_mut().resource_mut::<Messages<LoggedIn>>();
         let new: Vec<LoggedIn> = new.drain().collect();
         for LoggedIn { client, player } in new {
-            let place = (Object::in_scene(town), Position(Vec2::splat(10.0)));
+            let place = (InScene(town), Position(Vec2::splat(10.0)));
             let own = (Player, player, ControlledBy::new(client), MaxSpeed(3.0));
             server.world_mut().spawn((own, place));
         }

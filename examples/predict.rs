@@ -51,14 +51,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut server = Server::builder().build();
     let map = SceneMap::new(tiles.clone(), 0.5);
     let spec = SceneSpec::new("hall", map.size_m());
-    let hall = open_scene(server.world_mut(), spec, map)?;
+    let hall = server.world_mut().spawn((spec, map)).id();
     let sink = MemorySink::default();
     server.set_sink(sink.clone());
     let client = connect(
         server.world_mut(),
         ConnectionInfo::player(7).without_loading(),
     )?;
-    let place = (Object::in_scene(hall), Position(Vec2::splat(15.3)));
+    let place = (InScene(hall), Position(Vec2::splat(15.3)));
     let own = (Player, ControlledBy::new(client), MaxSpeed(SPEED_M_S));
     let own = server.world_mut().spawn((own, place)).id();
     let handle = server.world().resource::<TransportHandle>().clone();

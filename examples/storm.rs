@@ -39,7 +39,7 @@ impl CueParameters for Storm {
     }
 }
 
-const SCENARIO: &str = r#"Scenario(name: "storm", duration_s: 60, scenes: [Scene(name: "heath")], cast: [
+const SCENARIO: &str = r#"Scenario(name: "storm", duration_s: 60, scenes: [Scene(name: "heath")], crowds: [
     Crowd(tag: "people", kind: "player", count: 100, behaviour: Wander(radius_m: 50))], script: [
     Every(t_s: 2, from_s: 20, run: Game(Storm(tag: "people", bolts: 5))),
     Every(t_s: 1, run: Despawn(tag: "people", only: [Below(attribute: "health", value: 1)])),

@@ -15,7 +15,7 @@ use throng::prelude::*;
 /// The first word of a tag holds quests, one bit each; an object without quests is seen by all.
 const RULES: ViewRules = ViewRules {
     allows: Some(|viewer, target| target.tag[0] == 0 || viewer.tag[0] & target.tag[0] != 0),
-    class: None,
+    ..ViewRules::NONE
 };
 
 /// The objects that a viewer sees. In a system, `Views` would be a parameter.
@@ -29,8 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     app.add_plugins((TaskPoolPlugin::default(), TimePlugin, AoiPlugin));
     throng::sim::clock::one_tick_per_update(&mut app);
     let world = app.world_mut();
-    let scene = open_scene(world, SceneSpec::default(), RULES)?;
-    let place = || (Object::in_scene(scene), Position(Vec2::splat(500.0)));
+    let scene = world.spawn((SceneSpec::default(), RULES)).id();
+    let place = || (InScene(scene), Position(Vec2::splat(500.0)));
     let player = world.spawn((Player, place())).id();
     let monster = world.spawn((Npc, ViewTag([0b10, 0]), place())).id();
     app.update();

@@ -13,7 +13,7 @@ use crate::nav::NavStats;
 use crate::outbox::OutboxStats;
 use crate::session::Sessions;
 use crate::sim::{AfterTick, Overload};
-use crate::world::SceneObjects;
+use crate::world::SceneIds;
 
 /// Live objects of all scenes.
 pub const OBJECTS: DiagnosticPath = DiagnosticPath::const_new("throng/objects");
@@ -56,7 +56,7 @@ impl Plugin for TickDiagnosticsPlugin {
 
 fn record_diagnostics(
     mut diagnostics: Diagnostics,
-    scenes: Query<&SceneObjects>,
+    scenes: Query<&SceneIds>,
     sessions: Option<Res<Sessions>>,
     aoi: Option<Res<AoiStats>>,
     nav: Option<Res<NavStats>>,
@@ -97,7 +97,7 @@ mod tests {
         let world = server.world_mut();
         let scene = open_scene(world, SceneSpec::default(), ()).unwrap();
         for _ in 0..3 {
-            world.spawn((Npc, Object::in_scene(scene), Position(Vec2::ONE)));
+            world.spawn((Npc, InScene(scene), Position(Vec2::ONE)));
         }
         server.step(2);
         let store = server.world().resource::<DiagnosticsStore>();

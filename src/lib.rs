@@ -24,10 +24,10 @@
 //! use throng::prelude::*;
 //!
 //! let mut server = Server::builder().build();
-//! let scene = open_scene(server.world_mut(), SceneSpec::default(), ())?;
+//! let scene = server.world_mut().spawn(SceneSpec::default()).id();
 //! let at = Position(glam::Vec2::splat(10.0));
-//! let player = server.world_mut().spawn((Player, PlayerId(1), Object::in_scene(scene), at)).id();
-//! server.world_mut().spawn((Npc, Object::in_scene(scene), at));
+//! let player = server.world_mut().spawn((Player, PlayerId(1), InScene(scene), at)).id();
+//! server.world_mut().spawn((Npc, InScene(scene), at));
 //! server.step(1);
 //! let mut views = bevy_ecs::system::SystemState::<Views>::new(server.world_mut());
 //! assert_eq!(views.get(server.world())?.seen_by(player).count(), 1);

@@ -20,7 +20,7 @@ pub use crate::sim::{RandomStreams, SimSystems, SimTick};
 pub use crate::sync::{AnnouncementRequest, Audience, Replicate, ReplicateAppExt};
 pub use crate::wire::ClientId;
 pub use crate::world::{
-    Heading, KindId, Npc, Object, ObjectCommandsExt, ObjectDespawned, ObjectEntityCommandsExt,
-    ObjectRef, ObjectSpawned, Player, PlayerId, Position, SceneSpec, SimScene, StateHashed, TeamId,
-    open_scene, spawn_object,
+    Heading, InScene, KindId, Npc, Object, ObjectCommandsExt, ObjectDespawned,
+    ObjectEntityCommandsExt, ObjectRef, ObjectSpawned, Player, PlayerId, Position, SceneSpec,
+    SimScene, StateHashed, TeamId, open_scene, spawn_object,
 };

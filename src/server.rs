@@ -14,10 +14,9 @@
 //! use throng::prelude::*;
 //!
 //! let mut server = Server::builder().seed(7).tick_hz(30.0).build();
-//! open_scene(server.world_mut(), SceneSpec::default(), ())?;
+//! server.world_mut().spawn(SceneSpec::default());
 //! server.step(60);
 //! assert_eq!(server.tick(), 60);
-//! # Ok::<(), throng::world::WorldError>(())
 //! ```
 
 use std::time::Duration;

@@ -222,16 +222,16 @@ fn check_modules_account_for_objects() {
 const LOBBY: &str = r#"Scenario(
     name: "lobby", seed: 3, duration_s: 8,
     scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 100, height_tiles: 100)))],
-    cast: [
-        Crowd(tag: "guests", kind: "player", count: 60, clients: 0.5, messages_per_s: 5, attributes_per_s: 1, party_size: 3,
+    crowds: [
+        Crowd(tag: "guests", kind: "player", count: 60, client_share: 0.5, messages_per_s: 5, attributes_per_s: 1, party_size: 3,
             churn_per_s: 1, behaviour: Wander(radius_m: 9)),
         Crowd(tag: "dogs", kind: "npc", count: 60, behaviour: Wander(radius_m: 9)),
     ],
     queues: [
-        Queue(mode: "arena", rules: Groups(group_size: 3, rematch_cooldown_s: 1), parties: 500, parties_per_s: 40, avoid_share: 0.2,
-            return_share: 0.3, crowd: "guests", battle_s: 4,
-            battle_scene: Scene(name: "arena")),
-        Queue(mode: "yard", rules: Rooms(side_size: 2), parties: 200, parties_per_s: 4, size_weights: (3, 1, 0, 0, 0)),
+        Queue(mode: "arena", settings: Groups(group_size: 3, rematch_cooldown_s: 1), parties: 500, parties_per_s: 40, avoid_share: 0.2,
+            requeue_share: 0.3, crowd_tag: "guests", match_duration_s: 4,
+            match_scene: Scene(name: "arena")),
+        Queue(mode: "yard", settings: Rooms(side_size: 2), parties: 200, parties_per_s: 4, size_weights: (3, 1, 0, 0, 0)),
     ],
     expect: [],
 )"#;
@@ -451,7 +451,7 @@ fn leaks_of<M>(
     system: impl IntoScheduleConfigs<ScheduleSystem, M> + Send + 'static,
 ) -> (Verdict, String) {
     let text = r#"Scenario(name: "inn", duration_s: 4, scenes: [Scene(name: "inn")],
-        cast: [Crowd(tag: "guests", kind: "player", count: 30, clients: 1, churn_per_s: 10, attributes_per_s: 1)], expect: [NoLeaks])"#;
+        crowds: [Crowd(tag: "guests", kind: "player", count: 30, client_share: 1, churn_per_s: 10, attributes_per_s: 1)], expect: [NoLeaks])"#;
     let options = RunOptions {
         configure: vec![Box::new(|app| {
             app.init_resource::<Hoard>()

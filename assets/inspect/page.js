@@ -75,12 +75,12 @@ function send(message) {
 function look() {
   const scene = map.scene < 0 ? null : map.scene;
   const heat = ["links", "nodes"].includes(map.heat) ? map.heat : null;
-  send({ scene, picked: map.picked, other: map.other, waits: $("waits").open, matches: $("match-list").open, sessions: sessions.query, heat });
+  send({ scene, selected: map.picked, other: map.other, wait_reasons: $("waits").open, matches: $("match-list").open, sessions: sessions.query, heat });
 }
 
 /** Asks for a cue. @param {string} text */
 function ask(text) {
-  send({ cue: text });
+  send({ action: text });
 }
 
 /** Asks for another pace. @param {string | {speed: number}} pace */
@@ -93,7 +93,7 @@ function showPace(pace) {
   $("pace").hidden = pace === null;
   if (!pace) return;
   $("go").textContent = pace.is_paused ? "Resume" : "Pause";
-  $("go").dataset.wish = pace.is_paused ? "go" : "pause";
+  $("go").dataset.wish = pace.is_paused ? "resume" : "pause";
   $("speed").value = String(pace.speed_percent);
 }
 
@@ -242,7 +242,7 @@ function hear(told) {
     showScenes(told.scenes);
     slowCount = slow.length;
     showSlow();
-    showCues(told.cues);
+    showCues(told.actions);
     showPace(told.pace);
     walk.origin = told.walk_port ? `${location.protocol}//${location.hostname}:${told.walk_port}` : "";
     $("walk").hidden = !walk.origin;
@@ -261,18 +261,18 @@ function hear(told) {
     $("at-tick").textContent = `tick ${whole.format(told.tick)}`;
   } else if (told.type === "pace") {
     showPace(told.pace);
-  } else if (told.type === "picked" && told.id === map.picked && told.scene === map.scene) {
+  } else if (told.type === "selected" && told.id === map.picked && told.scene === map.scene) {
     panel.info = told;
     map.path = told.path || [];
     map.sees = (told.sees || []).map((/** @type {number[]} */ [id]) => id);
     panel.show();
-  } else if (told.type === "waits") showWaits(told.parties);
+  } else if (told.type === "wait_reasons") showWaits(told.parties);
   else if (told.type === "matches") showMatches(told, (scene) => { pick(null); enter(scene); look(); }, jump);
   else if (told.type === "sessions") sessions.show(told, last?.tick ?? 0);
   else if (told.type === "found") search.set(told.text, told.results);
-  else if (told.type === "cue") {
+  else if (told.type === "action") {
     const text = told.text.length > 90 ? `${told.text.slice(0, 90)}…` : told.text;
-    tell(told.fault === null ? `Tick ${whole.format(told.tick)}: ${text}` : `${text}: ${told.fault}`, told.fault !== null);
+    tell(told.error === null ? `Tick ${whole.format(told.tick)}: ${text}` : `${text}: ${told.error}`, told.error !== null);
   }
 }
 

@@ -104,8 +104,8 @@ export class PickedPanel {
       if (this.answered !== other) $("why").scrollIntoView({ block: "nearest" });
     }
     this.answered = info.why?.other ?? null;
-    if (info.waits) {
-      const { mode, waited_s, why } = info.waits;
+    if (info.wait_reason) {
+      const { mode, waited_s, why } = info.wait_reason;
       $("waits-for").replaceChildren(make("p", {}, make("b", {}, `Waits ${whole.format(waited_s)} s for ${mode}`), `: ${why === null ? "…" : why}.`));
       $("waits-for").hidden = false;
     }

@@ -103,7 +103,7 @@ impl AoiPlugin {
                 move |world, costs| {
                     let counters = world.resource::<AoiStats>().counters;
                     let changed = changes.update(counters.enters + counters.leaves);
-                    looks.update(counters.scans) * u64::from(costs.scan_ns)
+                    looks.update(counters.scans + counters.exact_scans) * u64::from(costs.scan_ns)
                         + changed * u64::from(costs.link_change_ns)
                 }
             })

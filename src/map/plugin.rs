@@ -59,7 +59,10 @@ impl MapPlugin {
 }
 
 /// Warns of a map that is smaller than its scene: without tiles there are no paths.
-fn warn_size_mismatch(inserted: On<Insert<SceneMap>>, scenes: Query<(&SimScene, &SceneMap)>) {
+fn warn_size_mismatch(
+    inserted: On<Insert<(SimScene, SceneMap)>>,
+    scenes: Query<(&SimScene, &SceneMap)>,
+) {
     let Ok((scene, map)) = scenes.get(inserted.entity) else {
         return;
     };

@@ -3,7 +3,7 @@
 use bevy_ecs::entity::Entity;
 use glam::Vec2;
 use thiserror::Error;
-use throng_core::ids::{ObjectRef, SceneId};
+use throng_core::ids::SceneId;
 
 use super::parties::PartyError;
 use super::registry::KindId;
@@ -24,34 +24,31 @@ pub enum WorldError {
         /// The entity that was given as an object.
         entity: Entity,
     },
-    /// A spawn was requested for an entity that is already an object.
-    #[error(
-        "entity {entity} is already object {} of scene {}: use `change_scene` to move it",
-        object.id, object.scene.0
-    )]
-    AlreadyAnObject {
-        /// The entity of the request.
+    /// A [`SceneSpec`](super::SceneSpec) was inserted on an entity that is already an open scene.
+    #[error("entity {entity} is already scene {}: spawn another entity for another scene", scene.0)]
+    AlreadyAScene {
+        /// The entity of the scene.
         entity: Entity,
-        /// The object that it is.
-        object: ObjectRef,
-    },
-    /// A spawn was requested for an entity without a position.
-    #[error("entity {entity} has no position in scene {}: add `Position` with `Object::in_scene`", scene.0)]
-    NoPosition {
-        /// The entity of the request.
-        entity: Entity,
-        /// The scene of the request.
+        /// The scene that it is.
         scene: SceneId,
     },
-    /// A spawn was requested without an object kind.
+    /// An entity without a position should enter a scene.
+    #[error("entity {entity} has no position in scene {}: add `Position` with `InScene`", scene.0)]
+    NoPosition {
+        /// The entity.
+        entity: Entity,
+        /// The requested scene.
+        scene: SceneId,
+    },
+    /// An entity without an object kind should enter a scene.
     #[error(
-        "entity {entity} has no kind in scene {}: add `Player` or `Npc`, or call `of_kind` on `Object::in_scene`",
+        "entity {entity} has no kind in scene {}: add `Player`, `Npc` or a `KindId` with `InScene`",
         scene.0
     )]
     NoKind {
-        /// The entity of the request.
+        /// The entity.
         entity: Entity,
-        /// The scene of the request.
+        /// The requested scene.
         scene: SceneId,
     },
     /// The kind was never registered.

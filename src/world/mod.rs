@@ -1,18 +1,20 @@
 //! Scenes, the objects in them, and their ids, kinds, positions and affiliations. All other modules use them.
 //!
-//! Open a scene with [`open_scene`]. Spawn an entity with [`Object::in_scene`] and a [`Position`], or call [`spawn_object`]. Move it by writing
-//! its `Position`, with [`teleport`], or with [`change_scene`]. Despawn it in any way.
+//! Open a scene by spawning a [`SceneSpec`], or with [`open_scene`]. Spawn an entity with [`InScene`] and a [`Position`], or call
+//! [`spawn_object`]. Move it by writing its `Position`, with [`teleport`], with another `InScene`, or with [`change_scene`]. Despawn
+//! it in any way.
 //!
 //! ```text
-//! open_scene ─▶ SimScene + SceneObjects ◀─ id, generation ─ Object (+ Position, Velocity, Heading, Floor, …)
-//!                         ▲ Object::in_scene, spawn_object, change_scene; every kind of despawn releases the id
+//! SceneSpec, open_scene ─▶ SimScene + SceneIds ◀─ id, generation ─ Object (+ Position, Velocity, Heading, Floor, …)
+//!                          SceneObjects ◀─────────────────────── InScene
+//!                                     ▲ spawn, spawn_object, change_scene; every kind of despawn releases the id
 //! ```
 //!
 //! Other modules read changes from the messages [`ObjectSpawned`], [`ObjectDespawned`], [`ObjectTeleported`], [`ObjectChangedScene`], [`AffiliationChanged`],
 //! [`SceneOpened`] and [`SceneClosed`].
 //!
 //! Invariants:
-//! - A live object has exactly one slot in the [`SceneObjects`] of its scene, and this slot has its entity.
+//! - A live object has exactly one slot in the [`SceneIds`] of its scene, and this slot has its entity. Its [`InScene`] is that scene.
 //! - No two live objects have the same scene and id.
 //! - An id is used again only after its `ObjectDespawned` was replicated, and then with the next generation. Scene ids are never used again.
 //! - Id 0 is the scene itself, never an object.
@@ -20,11 +22,11 @@
 //! | file | contents |
 //! |---|---|
 //! | `scenes` | opening and closing scenes |
-//! | `scene_objects` | the ids of a scene and their entities |
+//! | `scene_ids` | the ids of a scene and their entities |
+//! | `membership` | the relationship of objects and their scene; spawning by components |
 //! | `objects` | spawn, despawn, teleport and change of scene |
-//! | `spawning` | spawning by components and commands; required components of players and NPCs |
+//! | `spawning` | players and NPCs; spawning by commands |
 //! | `commands` | commands for an object: teleport, change of scene, parties |
-//! | `spawn_pending` | marker of an entity whose spawn is pending |
 //! | `registry` | registered object kinds |
 //! | `parties` | teams, parties and guilds |
 //! | `input` | requests of players to their objects |
@@ -37,19 +39,23 @@ mod commands;
 mod error;
 mod hash;
 mod input;
+mod membership;
 mod objects;
 mod parties;
 mod plugin;
 mod registry;
-mod scene_objects;
+mod scene_ids;
 mod scenes;
-mod spawn_pending;
 mod spawning;
+#[cfg(test)]
+mod tests;
 
 pub use commands::ObjectEntityCommandsExt;
 pub use error::WorldError;
 pub use hash::{ObjectHashAppExt, StateHashed};
 pub use input::MoveInput;
+pub(crate) use membership::is_spawn_pending;
+pub use membership::{InScene, SceneObjectSet, SceneObjects, SpawnFailed, SpawnRefused};
 pub use objects::{
     Object, ObjectChangedScene, ObjectDespawned, ObjectSpawned, ObjectTeleported, change_scene,
     despawn_object, spawn_object, teleport,
@@ -60,12 +66,11 @@ pub use parties::{
 };
 pub use plugin::WorldPlugin;
 pub use registry::{KindId, ObjectKind, ObjectKinds};
-pub use scene_objects::SceneObjects;
+pub use scene_ids::SceneIds;
 pub use scenes::{
     OBJECTS_MAX, SceneClosed, SceneOpened, SceneSpec, Scenes, SimScene, close_scene, open_scene,
 };
-pub use spawn_pending::SpawnPending;
-pub use spawning::{Npc, ObjectCommandsExt, Player, SpawnRefused, SpawnRequest};
+pub use spawning::{Npc, ObjectCommandsExt, Player};
 pub use throng_core::ids::{
     Generation, GuildId, ObjectId, ObjectRef, PartyId, PlayerId, SceneId, TeamId,
 };

@@ -8,17 +8,19 @@ use throng_core::ids::{Generation, ObjectId, ObjectRef, SceneId};
 use throng_core::spatial::{Floor, Heading, Position, Velocity};
 
 use super::error::WorldError;
+use super::membership::InScene;
 use super::registry::{KindId, ObjectKinds};
-use super::scene_objects::SceneObjects;
+use super::scene_ids::SceneIds;
 use super::scenes::SimScene;
 
-/// Makes an entity an object of a scene. It is added to an entity that is spawned with [`Object::in_scene`], and by
-/// [`spawn_object`] and [`change_scene`]; an entity without it is not an object.
+/// What the world gives to an entity that is in a scene: its id there, with the generation of the id, and its kind. It is added
+/// to an entity that is spawned with [`InScene`], and by [`spawn_object`] and [`change_scene`]; an entity without it is not an
+/// object.
 ///
-/// However it is removed (`despawn_object`, a plain `despawn()`, removal of the component, a closing scene), a hook releases
-/// the id and writes [`ObjectDespawned`].
+/// However it is removed (`despawn_object`, a plain `despawn()`, removal of the component or of `InScene`, a closing scene), a
+/// hook releases the id and writes [`ObjectDespawned`].
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[component(immutable, on_discard = on_object_discarded, clone_behavior = Ignore)]
+#[component(immutable, on_discard = on_object_discarded, on_remove = on_object_removed, clone_behavior = Ignore)]
 #[require(Position, Velocity, Heading, Floor)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Object {
@@ -146,7 +148,7 @@ pub fn spawn_object(
             });
             world
                 .entity_mut(entity)
-                .insert((object, Position(position)));
+                .insert((object, InScene(scene), kind, Position(position)));
             if let Ok(mut entity) = world.get_entity_mut(entity) {
                 entity.insert(extra);
             }
@@ -159,19 +161,15 @@ pub fn spawn_object(
     }
 }
 
-/// Makes an existing entity an object, at its [`Position`]. For [`SpawnRequest`](super::SpawnRequest).
+/// Makes an entity that is [`InScene`] an object, at its [`Position`] and of its [`KindId`].
 pub(super) fn make_object(
     world: &mut World,
     entity: Entity,
     scene: Entity,
-    kind: Option<KindId>,
 ) -> Result<(), WorldError> {
-    if let Some(object) = world.get::<Object>(entity) {
-        let object = object.reference;
-        return Err(WorldError::AlreadyAnObject { entity, object });
-    }
     let asked = world.get::<SimScene>(scene).map(SimScene::id);
     let asked = asked.ok_or(WorldError::NoSuchScene { scene })?;
+    let kind = world.get::<KindId>(entity).copied();
     let kind = kind.ok_or(WorldError::NoKind {
         entity,
         scene: asked,
@@ -251,9 +249,14 @@ pub fn change_scene(
         kind: from.kind,
     };
     // The insert replaces the old component, whose hook releases the old id.
-    world
-        .entity_mut(entity)
-        .insert((object, Position(to), Velocity::default()));
+    let mut moved = world.entity_mut(entity);
+    moved.insert((object, Position(to), Velocity::default()));
+    // It may be the reason for this change. An observer may have despawned the entity.
+    if let Ok(mut moved) = world.get_entity_mut(entity)
+        && moved.get::<InScene>() != Some(&InScene(scene))
+    {
+        moved.insert(InScene(scene));
+    }
     world.write_message(ObjectSpawned {
         entity,
         object,
@@ -282,7 +285,7 @@ fn object_of(world: &World, entity: Entity) -> Result<Object, WorldError> {
 
 fn allocate(world: &mut World, scene: Entity, entity: Entity) -> Result<ObjectRef, WorldError> {
     world
-        .get_mut::<SceneObjects>(scene)
+        .get_mut::<SceneIds>(scene)
         .ok_or(WorldError::NoSuchScene { scene })?
         .allocate(entity)
 }
@@ -304,11 +307,25 @@ fn check_inside(world: &World, scene: Entity, position: Vec2) -> Result<(), Worl
     }
 }
 
+/// Removes the membership of an entity that is no longer an object.
+fn on_object_removed(mut world: DeferredWorld, context: HookContext) {
+    let entity = context.entity;
+    if world.get::<InScene>(entity).is_some() {
+        world.commands().queue(move |world: &mut World| {
+            if let Ok(mut found) = world.get_entity_mut(entity)
+                && !found.contains::<Object>()
+            {
+                found.remove::<InScene>();
+            }
+        });
+    }
+}
+
 fn on_object_discarded(mut world: DeferredWorld, context: HookContext) {
     let Some(&object) = world.get::<Object>(context.entity) else {
         return;
     };
-    if let Some(mut objects) = world.get_mut::<SceneObjects>(object.scene_entity) {
+    if let Some(mut objects) = world.get_mut::<SceneIds>(object.scene_entity) {
         objects.release(object.id(), object.generation());
     }
     world.write_message(ObjectDespawned {

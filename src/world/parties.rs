@@ -10,7 +10,7 @@ use thiserror::Error;
 use throng_core::ids::{GuildId, PartyId, PlayerId, TeamId};
 use tracing::warn;
 
-use super::spawn_pending::SpawnPending;
+use super::membership::is_spawn_pending;
 use crate::memory::MemoryUse;
 
 /// The maximum number of players in a party.
@@ -228,7 +228,7 @@ fn on_player_inserted(mut world: DeferredWorld, context: HookContext) {
     let Some(&player) = world.get::<PlayerId>(context.entity) else {
         return;
     };
-    if world.get::<SpawnPending>(context.entity).is_some() {
+    if is_spawn_pending(&world, context.entity) {
         return;
     }
     if let Some(mut players) = world.get_resource_mut::<Players>() {

@@ -4,13 +4,13 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
+use super::membership::{despawn_refused, on_membership_inserted};
 use super::parties::register_affiliations;
-use super::spawning::despawn_refused;
 use super::{
     AffiliationChanged, Floor, GuildId, Heading, MoveInput, Object, ObjectChangedScene,
     ObjectDespawned, ObjectHashAppExt, ObjectKinds, ObjectSpawned, ObjectTeleported, Parties,
-    PartyId, PlayerId, Players, Position, SceneClosed, SceneObjects, SceneOpened, Scenes,
-    SpawnPending, SpawnRefused, TeamId, Velocity,
+    PartyId, PlayerId, Players, Position, SceneClosed, SceneIds, SceneObjects, SceneOpened, Scenes,
+    SpawnRefused, TeamId, Velocity,
 };
 use crate::memory::MemoryAppExt;
 use crate::sim::{HashAppExt, SimSystems, WorkAppExt};
@@ -32,6 +32,7 @@ impl WorldPlugin {
             .register_type::<Velocity>()
             .register_type::<Heading>()
             .register_type::<Floor>()
+            .register_type::<super::KindId>()
             .register_type::<super::Player>()
             .register_type::<super::Npc>()
             .register_type::<PlayerId>()
@@ -42,6 +43,7 @@ impl WorldPlugin {
         register_affiliations(app.world_mut());
         app.init_resource::<Scenes>()
             .init_resource::<ObjectKinds>()
+            .add_observer(on_membership_inserted)
             .add_observer(on_player_spawned)
             .add_message::<SceneOpened>()
             .add_message::<SceneClosed>()
@@ -64,7 +66,7 @@ impl WorldPlugin {
             )
             .add_cost_estimator(|world, costs| {
                 let scenes = world.resource::<Scenes>().iter();
-                let objects = scenes.filter_map(|(_, scene)| world.get::<SceneObjects>(scene));
+                let objects = scenes.filter_map(|(_, scene)| world.get::<SceneIds>(scene));
                 let live: u64 = objects.map(|objects| u64::from(objects.len())).sum();
                 live * u64::from(costs.object_ns)
             })
@@ -82,9 +84,7 @@ impl WorldPlugin {
                 hasher.write_u64(u64::from(scenes.opened()));
                 for (id, entity) in scenes.iter() {
                     hasher.write_u64(u64::from(id.0));
-                    let live = world
-                        .get::<SceneObjects>(entity)
-                        .map_or(0, SceneObjects::len);
+                    let live = world.get::<SceneIds>(entity).map_or(0, SceneIds::len);
                     hasher.write_u64(u64::from(live));
                 }
             })
@@ -101,6 +101,7 @@ fn count_memory(app: &mut App) {
     app.count_memory::<Scenes>("world")
         .count_memory::<Players>("world")
         .count_memory::<Parties>("world")
+        .count_component_memory::<SceneIds>("world")
         .count_component_memory::<SceneObjects>("world")
         .add_counted_message::<ObjectSpawned>("world")
         .add_counted_message::<ObjectDespawned>("world")
@@ -111,24 +112,22 @@ fn count_memory(app: &mut App) {
 }
 
 /// Registers a player whose spawn is complete.
-fn on_player_spawned(placed: On<Remove<SpawnPending>>, mut world: DeferredWorld) {
-    let entity = placed.entity;
+fn on_player_spawned(spawned: On<Add<Object>>, mut world: DeferredWorld) {
+    let entity = spawned.entity;
     let Some(&player) = world.get::<PlayerId>(entity) else {
         return;
     };
-    if world.get::<Object>(entity).is_some() {
-        // Inserting the same component again registers the object.
-        world.commands().entity(entity).try_insert(player);
-    }
+    // Inserting the same component again registers the object.
+    world.commands().entity(entity).try_insert(player);
 }
 
-fn begin_id_release(mut scenes: Query<&mut SceneObjects>) {
+fn begin_id_release(mut scenes: Query<&mut SceneIds>) {
     scenes
         .iter_mut()
         .for_each(|mut objects| objects.begin_release());
 }
 
-fn finish_id_release(mut scenes: Query<&mut SceneObjects>) {
+fn finish_id_release(mut scenes: Query<&mut SceneIds>) {
     scenes
         .iter_mut()
         .for_each(|mut objects| objects.finish_release());
@@ -194,7 +193,7 @@ mod tests {
         app.world_mut().despawn(a);
         despawn_object(app.world_mut(), b).unwrap();
         assert_eq!(despawned(&app), [1, 2]);
-        assert_eq!(app.world().get::<SceneObjects>(scene).unwrap().len(), 0);
+        assert_eq!(app.world().get::<SceneIds>(scene).unwrap().len(), 0);
         assert_eq!(
             despawn_object(app.world_mut(), b),
             Err(WorldError::NoSuchObject { entity: b })
@@ -220,7 +219,7 @@ mod tests {
         app.update();
         let second = spawn(&mut app, scene).unwrap();
         assert_eq!(reference(&app, second), (1, 1));
-        let objects = app.world().get::<SceneObjects>(scene).unwrap();
+        let objects = app.world().get::<SceneIds>(scene).unwrap();
         assert_eq!(objects.resolve(ObjectId(1), Generation(0)), None);
         assert_eq!(objects.resolve(ObjectId(1), Generation(1)), Some(second));
     }
@@ -232,8 +231,8 @@ mod tests {
         let entity = spawn(&mut app, a).unwrap();
         change_scene(app.world_mut(), entity, b, Vec2::ONE).unwrap();
         assert_eq!(despawned(&app), [1]);
-        assert!(app.world().get::<SceneObjects>(a).unwrap().is_empty());
-        let objects = app.world().get::<SceneObjects>(b).unwrap();
+        assert!(app.world().get::<SceneIds>(a).unwrap().is_empty());
+        let objects = app.world().get::<SceneIds>(b).unwrap();
         assert_eq!(objects.entity(ObjectId(1)), Some(entity));
         let other = spawn(&mut app, a).unwrap();
         let before = *app.world().get::<Object>(other).unwrap();
@@ -265,7 +264,7 @@ mod tests {
             app.world().get::<Position>(entity).unwrap().0,
             Vec2::splat(10.0)
         );
-        assert_eq!(app.world().get::<SceneObjects>(scene).unwrap().len(), 1);
+        assert_eq!(app.world().get::<SceneIds>(scene).unwrap().len(), 1);
     }
 
     #[test]
@@ -349,7 +348,7 @@ mod tests {
             for step in steps {
                 match step {
                     WorldStep::Spawn(at) => {
-                        let full = app.world().get::<SceneObjects>(scenes[at]).unwrap().len() == 4;
+                        let full = app.world().get::<SceneIds>(scenes[at]).unwrap().len() == 4;
                         let spawned = spawn(&mut app, scenes[at]);
                         prop_assert!(!(full && spawned.is_ok()));
                         live.extend(spawned);
@@ -368,13 +367,13 @@ mod tests {
                 for &entity in &live {
                     let object = *app.world().get::<Object>(entity).unwrap();
                     prop_assert!((1..=4).contains(&object.id().0));
-                    let objects = app.world().get::<SceneObjects>(object.scene_entity()).unwrap();
+                    let objects = app.world().get::<SceneIds>(object.scene_entity()).unwrap();
                     prop_assert_eq!(objects.entity(object.id()), Some(entity));
                     let key = (object.scene().0, object.id().0, object.generation().0);
                     prop_assert_eq!(*bearers.entry(key).or_insert(entity), entity);
                 }
                 let counted: u32 =
-                    scenes.iter().map(|&s| app.world().get::<SceneObjects>(s).unwrap().len()).sum();
+                    scenes.iter().map(|&s| app.world().get::<SceneIds>(s).unwrap().len()).sum();
                 prop_assert_eq!(counted as usize, live.len());
             }
         }

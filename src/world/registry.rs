@@ -19,9 +19,14 @@ pub struct ObjectKind {
     pub visibility: ViewRange,
 }
 
-/// The index of a kind in [`ObjectKinds`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, StateHashed)]
-#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
+/// The index of a kind in [`ObjectKinds`]. As a component, the kind that an entity has in its scene, spawned together with
+/// [`InScene`](super::InScene); [`Player`](super::Player) and [`Npc`](super::Npc) add theirs. The world reads it when the entity
+/// becomes an object, and not again; [`Object::kind`](super::Object::kind) returns it.
+#[derive(
+    Component, Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, StateHashed,
+)]
+#[component(immutable)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct KindId(pub u16);
 
 /// The built-in kinds. A kind is never removed, so these ids are fixed.

@@ -7,9 +7,10 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use glam::Vec2;
 use throng_core::ids::{Generation, ObjectId, ObjectRef, SceneId};
+use tracing::warn;
 
 use super::error::WorldError;
-use super::scene_objects::SceneObjects;
+use super::scene_ids::SceneIds;
 use crate::memory::MemoryUse;
 
 /// The largest `max_objects` of a scene.
@@ -18,8 +19,28 @@ pub const OBJECTS_MAX: u32 = 1 << 20;
 /// The maximum number of open scenes.
 const SCENES_MAX: usize = 1 << 16;
 
-/// The values that a scene is opened with.
-#[derive(Clone, Debug, PartialEq)]
+/// The values that a scene is opened with. An entity that is spawned with it becomes an open scene as soon as the command has been
+/// applied: it has [`SimScene`] and [`SceneIds`], [`SceneOpened`] is written, and this component is removed. Scenes are numbered
+/// in the order of the commands.
+///
+/// An invalid spec, or one scene too many, logs a warning with the [`WorldError`]. The entity is then not a scene and keeps its
+/// `SceneSpec`; objects that are spawned into it are refused. Inserted on an open scene, it logs a warning and changes nothing.
+/// [`open_scene`] returns the error instead.
+///
+/// ```
+/// use bevy_ecs::prelude::*;
+/// use glam::Vec2;
+/// use throng::prelude::*;
+///
+/// fn open_town(mut commands: Commands) -> Result {
+///     let map = SceneMap::new(TileMap::new(200, 200, false)?.into(), 0.5);
+///     let town = commands.spawn((SceneSpec::new("town", map.size_m()), map)).id();
+///     commands.spawn((Npc, InScene(town), Position(Vec2::splat(10.0))));
+///     Ok(())
+/// }
+/// ```
+#[derive(Component, Clone, Debug, PartialEq)]
+#[component(immutable, on_insert = on_spec_inserted)]
 pub struct SceneSpec {
     /// Its name in scenarios and reports; need not be unique.
     pub name: String,
@@ -53,7 +74,8 @@ impl Default for SceneSpec {
 
 /// An independent space with objects of its own.
 ///
-/// Created by [`open_scene`]. A plain `despawn()` of its entity closes it and despawns its objects.
+/// Created by a [`SceneSpec`] on its entity, or by [`open_scene`]. A plain `despawn()` of its entity closes it and despawns its
+/// objects. A clone of its entity is not a scene.
 #[derive(Component, Debug)]
 #[component(immutable, on_remove = on_scene_removed)]
 pub struct SimScene {
@@ -146,6 +168,43 @@ pub fn open_scene(
     spec: SceneSpec,
     extra: impl Bundle,
 ) -> Result<Entity, WorldError> {
+    check(world, &spec)?;
+    let entity = world.spawn_empty().id();
+    let scene = register(world, spec, entity);
+    world.entity_mut(entity).insert((scene, extra));
+    Ok(entity)
+}
+
+/// Opens the scene of a [`SceneSpec`] right after the command that inserted it.
+fn on_spec_inserted(mut world: DeferredWorld, context: HookContext) {
+    let entity = context.entity;
+    world.commands().queue(move |world: &mut World| {
+        if let Err(error) = open_scene_on(world, entity) {
+            warn!(%entity, %error, "scene not opened");
+        }
+    });
+}
+
+/// Makes an entity with a [`SceneSpec`] a scene. Does nothing when the entity is despawned, or an earlier call opened the scene.
+fn open_scene_on(world: &mut World, entity: Entity) -> Result<(), WorldError> {
+    let Some(spec) = world.get::<SceneSpec>(entity).cloned() else {
+        return Ok(());
+    };
+    if let Some(scene) = world.get::<SimScene>(entity).map(SimScene::id) {
+        world.entity_mut(entity).remove::<SceneSpec>();
+        return Err(WorldError::AlreadyAScene { entity, scene });
+    }
+    check(world, &spec)?;
+    let scene = register(world, spec, entity);
+    world.entity_mut(entity).insert(scene);
+    if let Ok(mut opened) = world.get_entity_mut(entity) {
+        opened.remove::<SceneSpec>();
+    }
+    Ok(())
+}
+
+/// Whether a scene can be opened with these values now.
+fn check(world: &mut World, spec: &SceneSpec) -> Result<(), WorldError> {
     let size_ok = spec.size_m.is_finite() && spec.size_m.min_element() > 0.0;
     if !size_ok || !(1..=OBJECTS_MAX).contains(&spec.max_objects) {
         return Err(WorldError::InvalidScene {
@@ -157,20 +216,23 @@ pub fn open_scene(
     if scenes.open.len() >= SCENES_MAX || scenes.opened == u32::MAX {
         return Err(WorldError::TooManyScenes { max: SCENES_MAX });
     }
+    Ok(())
+}
+
+/// Adds a checked scene to the list, and returns its components. Before they are inserted: an observer of them may open another
+/// scene, or despawn this one.
+fn register(world: &mut World, spec: SceneSpec, entity: Entity) -> (SimScene, SceneIds) {
+    let mut scenes = world.get_resource_or_init::<Scenes>();
     let id = SceneId(scenes.opened);
+    scenes.opened += 1;
+    scenes.open.insert(id, entity);
+    world.write_message(SceneOpened { id, entity });
     let scene = SimScene {
         id,
         name: spec.name,
         size_m: spec.size_m,
     };
-    let entity = world
-        .spawn((scene, SceneObjects::new(id, spec.max_objects), extra))
-        .id();
-    let mut scenes = world.resource_mut::<Scenes>();
-    scenes.opened += 1;
-    scenes.open.insert(id, entity);
-    world.write_message(SceneOpened { id, entity });
-    Ok(entity)
+    (scene, SceneIds::new(id, spec.max_objects))
 }
 
 /// Closes a scene: despawns its objects, then the scene.
@@ -179,7 +241,7 @@ pub fn open_scene(
 /// [`WorldError::NoSuchScene`] when the entity is not an open scene.
 pub fn close_scene(world: &mut World, scene: Entity) -> Result<(), WorldError> {
     let objects = world
-        .get::<SceneObjects>(scene)
+        .get::<SceneIds>(scene)
         .ok_or(WorldError::NoSuchScene { scene })?;
     let entities: Vec<Entity> = objects.iter().map(|(_, entity)| entity).collect();
     for entity in entities {
@@ -196,7 +258,7 @@ fn on_scene_removed(mut world: DeferredWorld, context: HookContext) {
         return;
     };
     let left: Vec<Entity> = world
-        .get::<SceneObjects>(entity)
+        .get::<SceneIds>(entity)
         .map(|objects| objects.iter().map(|(_, object)| object).collect())
         .unwrap_or_default();
     for object in left {

@@ -32,7 +32,7 @@ try {
   mkdirSync(folder, { recursive: true });
   writeFileSync(`${folder}/dots.ron`, `Scenario(name: "dots", seed: 1, tick_hz: 20, duration_s: 60,
     scenes: [Scene(name: "plain", map: Generate(Town(width_tiles: 4000, height_tiles: 4000)), tile_m: 0.5, cell_m: 50, view_cap: 100, max_objects: ${COUNT + 100})],
-    cast: [Crowd(tag: "players", kind: "player", count: 10, behaviour: Idle), Crowd(tag: "crowd", kind: "npc", count: ${COUNT}, behaviour: Wander(radius_m: 30))])\n`);
+    crowds: [Crowd(tag: "players", kind: "player", count: 10, behaviour: Idle), Crowd(tag: "crowd", kind: "npc", count: ${COUNT}, behaviour: Wander(radius_m: 30))])\n`);
   const at = await serve(whole, `${folder}/dots.ron`, "--listen", "127.0.0.1:0", "--inspect", "127.0.0.1:0");
   const browser = await openBrowser(whole, ["--user-agent=throng-dots-run"]);
   const { page } = await openPage(browser, at.page);

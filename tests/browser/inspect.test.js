@@ -37,7 +37,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
 
   before(async () => {
     const any = "127.0.0.1:0";
-    at = await serve(whole, "town", "--listen", any, "--inspect", any, "--metrics", any, "--inspect-cues");
+    at = await serve(whole, "town", "--listen", any, "--inspect", any, "--metrics", any, "--inspect-actions");
     opened = await openPage(await openBrowser(whole), at.page);
     await opened.page.waitForFunction(() => Number(document.body.dataset.frames) >= 3 && document.body.dataset.view);
   });
@@ -90,7 +90,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
 
   test("tells of an object that is clicked who it is", async () => {
     const { page } = opened;
-    const told = () => opened.heard.filter((frame) => typeof frame === "string" && frame.includes('"picked"')).map((frame) => JSON.parse(String(frame)));
+    const told = () => opened.heard.filter((frame) => typeof frame === "string" && frame.includes('"selected"')).map((frame) => JSON.parse(String(frame)));
     const picked = await until("the object that was clicked is looked at", async () => {
       const { ids, kinds, places } = newest();
       // A player who stands apart, so that it cannot be mistaken, and not too far from others to see some.

@@ -52,7 +52,7 @@ describe("reports", { timeout: 5 * PATIENCE_MS }, () => {
   }
 
   test("of a run has its plots, its script and its expectations", async () => {
-    const images = ["--picture", `${FOLDER}/last.png`, "--film", `${FOLDER}/film.png`];
+    const images = ["--picture", `${FOLDER}/last.png`, "--animation", `${FOLDER}/film.png`];
     run("one.json", "run", "siege", "--ticks", "200", "--json", "--report", `${FOLDER}/report-one.html`, ...images);
     const page = await look("report-one", /siege/);
     assert((await page.locator("svg").count()) >= 4);

@@ -34,7 +34,7 @@ export async function serve(test, ...words) {
   const names = /** @type {(keyof ADDRESSES)[]} */ (Object.keys(ADDRESSES));
   /** @type {Record<string, string>} */
   const found = {};
-  const wanted = names.filter((name) => words.includes({ page: "--inspect", metrics: "--metrics", web: "--web", truth: "--truth" }[name]));
+  const wanted = names.filter((name) => words.includes({ page: "--inspect", metrics: "--metrics", web: "--web", truth: "--mirror-check" }[name]));
   const lines = createInterface(server.stdout);
   const told = new Promise((resolve, reject) => {
     server.once("error", reject);

@@ -49,7 +49,7 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
 
   before(async () => {
     const any = "127.0.0.1:0";
-    at = await serve(whole, "town", "--listen", any, "--web", any, "--inspect", any, "--inspect-cues", "--truth", any);
+    at = await serve(whole, "town", "--listen", any, "--web", any, "--inspect", any, "--inspect-actions", "--mirror-check", any);
     const browser = await openBrowser(whole);
     opened = await openPage(browser, at.web, {}, without);
     beside = await openPage(browser, at.page);
@@ -73,8 +73,8 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     socket.onmessage = ({ data }) => {
       const told = typeof data === "string" ? JSON.parse(data) : {};
       if (told.type === "hello") scene = told.scenes[0].id;
-      if (told.type === "hello") socket.send(JSON.stringify({ scene, picked: id, other: null, waits: false, heat: null }));
-      if (told.type !== "picked" || told.id !== id) return;
+      if (told.type === "hello") socket.send(JSON.stringify({ scene, selected: id, other: null, wait_reasons: false, heat: null }));
+      if (told.type !== "selected" || told.id !== id) return;
       socket.close();
       resolve(told);
     };

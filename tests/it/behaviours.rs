@@ -74,9 +74,9 @@ impl BehaviourParameters for GuardParameters {
 const SCENARIO: &str = r#"Scenario(
     name: "gate", seed: 5, duration_s: 30,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 120, height_tiles: 120, fill: 0.05)))],
-    cast: [
+    crowds: [
         Crowd(tag: "guards", count: 12, speed_m_s: 4, behaviour: Guard(post_m: (30, 30), radius_m: 12)),
-        Crowd(tag: "guests", kind: "player", count: 20, clients: 1, behaviour: Wander(radius_m: 20)),
+        Crowd(tag: "guests", kind: "player", count: 20, client_share: 1, behaviour: Wander(radius_m: 20)),
     ],
     script: [At(t_s: 20, run: SetBehaviour(tag: "guests", behaviour: Guard(
         intruders: "npc", // in any order
@@ -159,7 +159,7 @@ fn parameter_errors_point_into_the_scenario() {
         (
             "radius_m: 12",
             "radius_m: 51",
-            "5:100: expected cast[0].behaviour.radius_m from 1 to 50, found 51",
+            "5:100: expected crowds[0].behaviour.radius_m from 1 to 50, found 51",
         ),
         (
             ", radius_m: 12",
@@ -212,7 +212,7 @@ fn unregistered_behaviour_is_refused() {
 #[test]
 fn behaviour_text_round_trips() {
     let scenario = parse("gate.ron", SCENARIO).unwrap();
-    let written = ron::to_string(&scenario.cast[0].behaviour).unwrap();
+    let written = ron::to_string(&scenario.crowds[0].behaviour).unwrap();
     assert_eq!(written, "Guard(post_m: (30, 30), radius_m: 12)");
 }
 
@@ -221,7 +221,7 @@ fn patrol_rests_at_each_point() {
     const PATROL: &str = r#"Scenario(
         name: "round", seed: 5, duration_s: 60,
         scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 120, height_tiles: 120, fill: 0)))],
-        cast: [Crowd(tag: "guard", count: 1, speed_m_s: 4, behaviour: Patrol(points: [(10, 10), (20, 10)]))],
+        crowds: [Crowd(tag: "guard", count: 1, speed_m_s: 4, behaviour: Patrol(points: [(10, 10), (20, 10)]))],
     )"#;
     let mut run = start(
         scenario_of(PATROL),

@@ -10,7 +10,7 @@ use crate::harness::{TempFolder, run_throng};
 const FIELDS: [&str; 19] = [
     "system",
     "case",
-    "about",
+    "description",
     "value",
     "unit",
     "spread",
@@ -19,9 +19,9 @@ const FIELDS: [&str; 19] = [
     "reference_spread",
     "ratio",
     "compared",
-    "agrees",
+    "results_agree",
     "target",
-    "meets",
+    "meets_target",
     "more_is_better",
     "baseline_ratio",
     "baseline_spread",
@@ -37,7 +37,7 @@ fn rows(findings: &Value) -> &[Value] {
         for field in FIELDS {
             assert!(row.get(field).is_some(), "{field} in {row}");
         }
-        let about = row["about"].as_str().unwrap();
+        let about = row["description"].as_str().unwrap();
         assert!(about.len() > 20 && about.ends_with('.'), "{row}");
         let case = (&row["system"], &row["case"]);
         assert!(!cases.contains(&case), "{case:?} comes twice");
@@ -64,16 +64,16 @@ fn bench_names_its_machine_and_compares_with_a_baseline() {
     let all = rows(&findings);
     assert!(
         all.iter()
-            .any(|row| row["agrees"] == true && row["ratio"].is_number())
+            .any(|row| row["results_agree"] == true && row["ratio"].is_number())
     );
     assert!(
         all.iter()
             .any(|row| row["spread"]["repeats"].as_u64() > Some(1))
     );
-    // Targets belong to the machine on which they were set; they are not judged without the flag.
+    // Targets belong to the machine on which they were set; they are not checked without the flag.
     assert!(
         all.iter()
-            .all(|row| row["meets"].is_null() && row["target"].is_null())
+            .all(|row| row["meets_target"].is_null() && row["target"].is_null())
     );
     for kernel in ["core", "memory"] {
         let is_kernel = |row: &&Value| row["system"] == "calibration" && row["case"] == kernel;
@@ -94,7 +94,7 @@ fn bench_names_its_machine_and_compares_with_a_baseline() {
         "bench",
         "outbox",
         "--quick",
-        "--judge",
+        "--check-targets",
         "--baseline",
         &baseline,
         "--report",

@@ -28,7 +28,7 @@ fn churn_scenario_ends_with_equal_mirrors() {
     );
     // Every session that came either went or is there; who stands in line has not come yet.
     assert_eq!(
-        report.clients.logins + report.sessions.in_line,
+        report.clients.logins + report.sessions.login_queue,
         report.clients.logouts + report.clients.now
     );
 }
@@ -50,10 +50,10 @@ fn siege_scenario_passes_while_its_gate_changes() {
 fn every_party_that_queued_is_accounted_for() {
     let text = r#"Scenario(name: "parties", seed: 4,
         queues: [
-            Queue(mode: "arena", rules: Groups(group_size: 5, expire_after_s: 4, accept_timeout_s: 2), parties: 300, parties_per_s: 200, cancels_per_s: 60),
-            Queue(mode: "yard", rules: Rooms(side_size: 3, expire_after_s: 4), parties: 60, size_weights: (3, 2, 1, 0, 0)),
-            Queue(mode: "raid", rules: Groups(group_size: 50, expire_after_s: 4), parties: 9),
-            Queue(mode: "duel", rules: Groups(group_size: 1, tickets_max: 50), parties: 100, size_weights: (1, 0, 0, 0, 0)),
+            Queue(mode: "arena", settings: Groups(group_size: 5, expire_after_s: 4, accept_timeout_s: 2), parties: 300, parties_per_s: 200, cancels_per_s: 60),
+            Queue(mode: "yard", settings: Rooms(side_size: 3, expire_after_s: 4), parties: 60, size_weights: (3, 2, 1, 0, 0)),
+            Queue(mode: "raid", settings: Groups(group_size: 50, expire_after_s: 4), parties: 9),
+            Queue(mode: "duel", settings: Groups(group_size: 1, tickets_max: 50), parties: 100, size_weights: (1, 0, 0, 0, 0)),
         ],
         script: [At(t_s: 3, run: Cancel(mode: "raid", parties: 4)), At(t_s: 4, run: Queue(mode: "arena", parties: 9, size: 4))],
         expect: [TicketsConserved, MatchesAtLeast(50)],

@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 use throng::prelude::*;
-use throng::world::{SceneObjects, Scenes};
+use throng::world::{SceneIds, Scenes};
 use throng_scenario::crowd::{attribute, members, set_attribute_of};
 use throng_scenario::{
     BehaviourAppExt, BehaviourSite, CueParameters, EXTERNAL_ACTION_BYTES_MAX, EXTERNAL_ACTIONS_MAX,
@@ -21,7 +21,7 @@ fn field(script: &str) -> String {
     format!(
         r#"Scenario(name: "field", seed: 3, duration_s: 10,
             scenes: [Scene(name: "field", map: Generate(Random(width_tiles: 200, height_tiles: 200, fill: 0)))],
-            cast: [
+            crowds: [
                 Crowd(tag: "people", kind: "npc", count: 30, at: Rect(min_m: (0, 0), max_m: (40, 100))),
                 Crowd(tag: "tower", kind: "npc", at: Point(center_m: (90, 50))),
             ],
@@ -171,7 +171,7 @@ fn zone_shrinks_from_one_ring_to_the_other() {
 /// Three players see each other and a monster, and one is far away.
 const SIGHT: &str = r#"Scenario(name: "sight", seed: 3, duration_s: 10,
     scenes: [Scene(name: "field", map: Generate(Random(width_tiles: 800, height_tiles: 200, fill: 0)), cell_m: 20)],
-    cast: [
+    crowds: [
         Crowd(tag: "near", kind: "player", count: 3, at: Point(center_m: (20, 50))),
         Crowd(tag: "far", kind: "player", at: Point(center_m: (380, 50))),
         Crowd(tag: "monster", kind: "npc", at: Point(center_m: (30, 50))),
@@ -271,7 +271,7 @@ fn ramp_spreads_its_count_over_the_steps() {
 /// Three matches side by side, and one more room that opens with a copy.
 const COPIES: &str = r#"Scenario(name: "copies", seed: 3, duration_s: 10,
     scenes: [Scene(name: "match", copies: 3, map: Generate(Random(width_tiles: 100, height_tiles: 100, fill: 0.2)))],
-    cast: [Crowd(tag: "fighters", kind: "player", count: 8, clients: 0.5, behaviour: Wander(radius_m: 10))],
+    crowds: [Crowd(tag: "fighters", kind: "player", count: 8, client_share: 0.5, behaviour: Wander(radius_m: 10))],
     script: [
         At(t_s: 1, run: OpenScene(name: "hall", copies: 2, map: Generate(Random(width_tiles: 100, height_tiles: 100, fill: 0.2)))),
         At(t_s: 2, run: Spawn(tag: "guests", kind: "npc", scene: "hall", count: 4)),
@@ -289,7 +289,7 @@ fn crowds_and_cues_apply_to_every_copy_of_a_scene() {
         .resource::<Scenes>()
         .iter()
         .map(|(_, scene)| {
-            let objects = world.get::<SceneObjects>(scene).expect("it has some").len();
+            let objects = world.get::<SceneIds>(scene).expect("it has some").len();
             (
                 world
                     .get::<SimScene>(scene)
@@ -343,7 +343,7 @@ const OWN: &str = r#"Scenario(name: "own", seed: 3, duration_s: 10,
         Attribute(name: "fear", encoding: Zigzag, audience: [Viewers, Party], cadence: EveryTick, range: (-5, 5)),
     ],
     scenes: [Scene(name: "field", map: Generate(Random(width_tiles: 100, height_tiles: 100, fill: 0)))],
-    cast: [Crowd(tag: "people", kind: "player", count: 12, party_size: 3, clients: 1, behaviour: Wander(radius_m: 10))],
+    crowds: [Crowd(tag: "people", kind: "player", count: 12, party_size: 3, client_share: 1, behaviour: Wander(radius_m: 10))],
     script: [
         Every(t_s: 0.5, run: AddAttribute(tag: "people", count: 4, pick: Random, attribute: "gold", by: 7)),
         Every(t_s: 0.7, run: AddAttribute(tag: "people", count: 4, pick: Random, attribute: "fear", by: -3)),
@@ -371,7 +371,7 @@ fn scenario_attributes_are_in_range_hashed_and_replicated() {
         },
     );
     assert_expectations(&report);
-    assert!(report.sync.announces > 0, "the richest was noticed");
+    assert!(report.sync.announcements > 0, "the richest was noticed");
     // A mirror that misses a change is not equal at rest.
     let quiet = OWN.replace("by: 7", "by: 0").replace("by: -3", "by: 0");
     let quiet = run_to_end(
@@ -439,8 +439,8 @@ fn game_cue_runs_and_its_errors_are_reported() {
         "{health:?}"
     );
     let report = run.finish().expect("nothing is written");
-    assert_eq!(report.script_fault_count, 1);
-    assert!(report.script_faults[0].contains("nobody of `nobody` to strike"));
+    assert_eq!(report.script_error_count, 1);
+    assert!(report.script_errors[0].contains("nobody of `nobody` to strike"));
     let again = hashes(scenario_of(&text), options_with_lightning());
     assert_eq!(hashes(scenario_of(&text), options_with_lightning()), again);
 }
@@ -551,8 +551,8 @@ fn external_action_is_checked_and_runs_in_the_next_tick() {
     assert_eq!(run.take_action_results().len(), EXTERNAL_ACTIONS_MAX);
     let ran = (3 + 2 * EXTERNAL_ACTIONS_MAX) as u64;
     assert_eq!(run.external_action_count(), ran);
-    assert_eq!(run.finish().unwrap().script_cues_from_outside, ran);
+    assert_eq!(run.finish().unwrap().external_actions, ran);
     let report = plain.finish().unwrap();
     let report = serde_json::to_value(&report).unwrap();
-    assert_eq!(report.get("script_cues_from_outside"), None);
+    assert_eq!(report.get("external_actions"), None);
 }

@@ -254,7 +254,7 @@ fn mutual_views_are_equal_on_any_number_of_threads() {
             .scenario
             .scenes
             .iter_mut()
-            .for_each(|scene| scene.sight = sight);
+            .for_each(|scene| scene.view_link_mode = sight);
         let play = RunConfig {
             ticks: 120,
             threads,

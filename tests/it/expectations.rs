@@ -20,7 +20,7 @@ fn yard(script: &str, expect: &str) -> String {
     format!(
         r#"Scenario(name: "yard", duration_s: 2,
 scenes: [Scene(name: "a", max_objects: 40, map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
-cast: [Crowd(tag: "people", kind: "player", count: 10, clients: 0.5, party_size: 5), Crowd(tag: "rats", count: 5)],
+crowds: [Crowd(tag: "people", kind: "player", count: 10, client_share: 0.5, party_size: 5), Crowd(tag: "rats", count: 5)],
 queues: [Queue(mode: "q", parties: 0)],
 script: [At(t_s: 0.2, run: Block(rect_tiles: (10, 10, 4, 4))), At(t_s: 1.9, run: OpenScene(name: "b")),
 At(t_s: 1.9, run: Spawn(tag: "late")),
@@ -105,7 +105,7 @@ const FAILING_SCRIPT: [(&str, &str); 27] = [
         "expected 30, found 10 objects with the tag `people` and a client",
     ),
     (
-        "LoginAgain(tag: \"late\")",
+        "DuplicateLogin(tag: \"late\")",
         "no object with the tag `late` and a client",
     ),
     (
@@ -148,7 +148,7 @@ const FAILING_SCRIPT: [(&str, &str); 27] = [
 fn failed_cue_is_reported_with_its_line() {
     for (action, told) in FAILING_SCRIPT {
         let report = run_report(&yard(&format!("At(t_s: 1, run: {action})"), ""));
-        let faults = &report.script_faults;
+        let faults = &report.script_errors;
         let place = format!("test.ron:{SCRIPT_LINE}:17: tick 21: {told}");
         assert!(faults[0].starts_with(&place), "{action}: {}", faults[0]);
         // Later members find no room either.
@@ -172,7 +172,7 @@ fn successful_cues_are_no_errors() {
         At(t_s: 1.3, run: Cancel(mode: "q", parties: 3)), At(t_s: 1.4, run: Despawn(tag: "rats", count: 5)),
         At(t_s: 1.5, run: Spawn(tag: "rats", count: 5, at: Point(center_m: (1, 1)))), At(t_s: 1.95, run: CloseScene(scene: "b"))"#;
     let report = run_report(&yard(script, ""));
-    assert_eq!(report.script_faults, Vec::<String>::new());
+    assert_eq!(report.script_errors, Vec::<String>::new());
     assert_eq!(verdicts(&report), [Verdict::Passed]);
     assert_eq!(report.script_cues_run, 14);
     assert!(report.is_ok());
@@ -185,18 +185,18 @@ fn script_errors_fail_a_run_unless_allowed() {
     let file = folder.write("my.ron", yard(script, ""));
     let told = run_throng(&["run", &file]);
     assert_eq!(told.code, 1, "{}", told.err);
-    let place = format!("script fault  {file}:{SCRIPT_LINE}:22: tick 11: 0 logged-out");
+    let place = format!("script error        {file}:{SCRIPT_LINE}:22: tick 11: 0 logged-out");
     assert!(told.out.contains(&place), "{}", told.out);
     assert!(told.out.contains("(3 times)\n"), "{}", told.out);
     assert!(
-        told.out.contains("BROKEN  no script faults: 3 faults"),
+        told.out.contains("BROKEN  no script errors: 3 errors"),
         "{}",
         told.out
     );
-    let allowed = folder.write("allowed.ron", yard(script, "ScriptFaultsAllowed"));
+    let allowed = folder.write("allowed.ron", yard(script, "AllowScriptErrors"));
     let told = run_throng(&["run", &allowed]);
     assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.out.contains("script fault  "), "{}", told.out);
+    assert!(told.out.contains("script error  "), "{}", told.out);
     assert!(!told.out.contains("BROKEN"), "{}", told.out);
 }
 
@@ -215,7 +215,7 @@ fn unexercised_expectation_does_not_pass() {
         "TicketsConserved",
         "NoLeaks",
         "NoScriptErrors",
-        "NoIdleCues",
+        "NoCuesWithoutEffect",
         "TicksUnderMs(ms: 1e9, warm_up_s: 5)",
         "BytesPerClientUnder(1e9)",
         "Counter(name: \"memory.peak_rss_bytes\", at_least: 0)",
@@ -226,7 +226,7 @@ fn unexercised_expectation_does_not_pass() {
         ));
         let judged = &report.expectations[0];
         assert_eq!(
-            (judged.verdict, judged.holds),
+            (judged.verdict, judged.passed),
             (Verdict::NotExercised, None),
             "{expectation}: {}",
             judged.found
@@ -243,7 +243,7 @@ fn unexercised_expectation_does_not_pass() {
     let json = run_throng(&["run", &file, "--json"]).json();
     let judged = &json["expectations"][0];
     assert_eq!(
-        (&judged["verdict"], &judged["holds"]),
+        (&judged["verdict"], &judged["passed"]),
         (&Value::from("not_exercised"), &Value::Null)
     );
 }
@@ -254,7 +254,7 @@ fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
     let nobody = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 1, only: [Within(Ring(center_m: (1, 1), radius_m: 0.01))]))";
     let somebody = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 2))";
     let script = format!("{somebody},\n{never},\n{nobody}");
-    let report = run_report(&yard(&script, "NoIdleCues, ScriptFaultsAllowed"));
+    let report = run_report(&yard(&script, "NoCuesWithoutEffect, AllowScriptErrors"));
     let idle = [
         format!("{}:{}: it never ran", SCRIPT_LINE + 1, column(never)),
         format!(
@@ -264,17 +264,17 @@ fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
         ),
     ];
     assert_eq!(
-        report.script_idle_cues.len(),
+        report.cues_without_effect.len(),
         2,
         "{:#?}",
-        report.script_idle_cues
+        report.cues_without_effect
     );
-    for (found, idle) in report.script_idle_cues.iter().zip(&idle) {
+    for (found, idle) in report.cues_without_effect.iter().zip(&idle) {
         assert!(found.ends_with(idle), "{found}, expected {idle}");
     }
     assert_eq!(verdicts(&report), [Verdict::Failed]);
-    let report = run_report(&yard(somebody, "NoIdleCues"));
-    assert_eq!(report.script_idle_cues, Vec::<String>::new());
+    let report = run_report(&yard(somebody, "NoCuesWithoutEffect"));
+    assert_eq!(report.cues_without_effect, Vec::<String>::new());
     assert_eq!(verdicts(&report), [Verdict::Passed, Verdict::Passed]);
     let tagged = |tag: &str| report.tags[tag];
     assert_eq!(
@@ -287,12 +287,12 @@ fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
         "idle.ron",
         yard(
             &script,
-            "ScriptFaultsAllowed, Counter(name: \"tags.rats\", at_least: 5)",
+            "AllowScriptErrors, Counter(name: \"tags.rats\", at_least: 5)",
         ),
     );
     let told = run_throng(&["run", &file]);
     assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.out.contains("idle cue      "), "{}", told.out);
+    assert!(told.out.contains("cue without effect  "), "{}", told.out);
     let told = run_throng(&["run", &file, "--strict"]);
     assert_eq!(told.code, 1, "{}{}", told.out, told.err);
     // In a shortened run it is unknown which cues would still have run.
@@ -314,7 +314,7 @@ fn busy_yard_exercises_every_expectation() {
         .replace("duration_s: 2", "duration_s: 6")
         .replace(
             "Queue(mode: \"q\", parties: 0)",
-            "Queue(mode: \"q\", parties: 0, rules: Groups(group_size: 3))",
+            "Queue(mode: \"q\", parties: 0, settings: Groups(group_size: 3))",
         );
     let report = run_report(&text);
     let broken: Vec<_> = report
@@ -363,7 +363,7 @@ fn wall_time_is_checked_on_request_only() {
     let slow = folder.write("slow.ron", yard("", expect));
     let told = run_throng(&["run", &slow]);
     assert_eq!(told.code, 0, "{}", told.err);
-    let said = "slow here: tick p99 under 0 ms: 0.0 % of 20 ticks";
+    let said = "slow machine: tick p99 under 0 ms: 0.0 % of 20 ticks";
     assert!(told.out.contains(said), "{}", told.out);
     assert!(
         told.out
@@ -371,7 +371,7 @@ fn wall_time_is_checked_on_request_only() {
         "{}",
         told.out
     );
-    let judged = run_throng(&["run", &slow, "--judge-time", "--json"]);
+    let judged = run_throng(&["run", &slow, "--check-timing", "--json"]);
     let verdict = |json: &Value, nth: usize| json["expectations"][nth]["verdict"].clone();
     assert_eq!(judged.code, 1);
     let json = judged.json();
@@ -385,10 +385,10 @@ fn wall_time_is_checked_on_request_only() {
     let shown = run_throng(&["run", &firm, "--no-timing", "--json"]);
     assert_eq!(
         (shown.code, verdict(&shown.json(), 0)),
-        (0, "slow_here".into())
+        (0, "slow_machine".into())
     );
     assert_eq!(
-        run_throng(&["run", &firm, "--no-timing", "--judge-time"]).code,
+        run_throng(&["run", &firm, "--no-timing", "--check-timing"]).code,
         2
     );
     // Four ticks in five are not all of them, and the share is what is asked for.
@@ -405,9 +405,9 @@ fn quiet_run_prints_failures_only() {
     assert_eq!((told.code, told.out.as_str()), (1, ""));
     let lines: Vec<&str> = told.err.lines().collect();
     let expected = [
-        "script fault  ",
+        "script error  ",
         "not exercised: at least 3 matches: no party queued",
-        "BROKEN  no script faults: 1 fault,",
+        "BROKEN  no script errors: 1 error,",
     ];
     assert_eq!(lines.len(), expected.len(), "{}", told.err);
     for (line, start) in lines.iter().zip(expected) {
@@ -427,10 +427,10 @@ fn logins_and_logouts_are_counted_by_tag() {
     // Four crowds share a tag; the first has too few objects.
     let crowd = |count| format!("Crowd(tag: \"people\", kind: \"player\", count: {count})");
     let more = [crowd(2), crowd(9), crowd(9)].join(", ");
-    let report = run_report(&text.replace("cast: [", &format!("cast: [{more}, ")));
+    let report = run_report(&text.replace("crowds: [", &format!("crowds: [{more}, ")));
     assert_eq!((report.clients.logouts, report.clients.logins), (5, 33));
     assert_eq!(report.objects.players, 28);
-    assert!(report.is_ok(), "{:#?}", report.script_faults);
+    assert!(report.is_ok(), "{:#?}", report.script_errors);
 }
 
 #[test]
@@ -580,7 +580,7 @@ fn strict_turns_warnings_into_errors() {
     let folder = TempFolder::new();
     let doubtful = yard("At(t_s: 7, run: Despawn(tag: \"rats\"))", "PathsExact").replace(
         "Crowd(tag: \"rats\", count: 5)",
-        "Crowd(tag: \"rats\", count: 5, clients: 1, at: Point(center_m: (99, 5)))",
+        "Crowd(tag: \"rats\", count: 5, client_share: 1, at: Point(center_m: (99, 5)))",
     );
     let file = folder.write("doubtful.ron", doubtful);
     let words = [
@@ -636,7 +636,7 @@ fn run_interrupted_at_its_end_checks_nothing() {
     for ticks in [40, 7] {
         let report = whole("ViewsStable", ticks);
         assert_eq!(report.interrupted, Some(ticks));
-        assert_eq!(verdicts(&report), [Verdict::NotJudged]);
+        assert_eq!(verdicts(&report), [Verdict::NotChecked]);
         assert!(!report.is_ok());
     }
     // Nothing is expected, so that nothing has to come to rest.

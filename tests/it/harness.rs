@@ -171,14 +171,14 @@ pub fn assert_expectations(report: &Report) {
         .filter(|judged| judged.verdict.fails())
         .map(|judged| format!("{}: {}", judged.text, judged.found))
         .collect();
-    let faults = &report.script_faults;
+    let faults = &report.script_errors;
     assert!(
         broken.is_empty(),
         "{}: {broken:#?} {faults:#?}",
         report.scenario
     );
     assert_eq!(
-        report.script_faults,
+        report.script_errors,
         Vec::<String>::new(),
         "{}",
         report.scenario

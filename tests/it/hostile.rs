@@ -21,9 +21,9 @@ fn play(fields: &str, expect: &str) -> Report {
         },
     );
     let mut judged = report.clone();
-    judged.script_faults.clear();
+    judged.script_errors.clear();
     judged.expectations.retain(|judged| {
-        judged.verdict != Verdict::NotExercised && judged.text != "no script faults"
+        judged.verdict != Verdict::NotExercised && judged.text != "no script errors"
     });
     assert_expectations(&judged);
     report
@@ -39,20 +39,20 @@ fn empty_scenario_runs() {
         "duration_s: 1, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 1, height_tiles: 1, fill: 0)))]",
         "",
     );
-    let nobody = "duration_s: 1, scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"p\", kind: \"player\", count: 0, clients: 1,
+    let nobody = "duration_s: 1, scenes: [Scene(name: \"a\")], crowds: [Crowd(tag: \"p\", kind: \"player\", count: 0, client_share: 1,
         churn_per_s: 1000, attributes_per_s: 1000, party_size: 5, behaviour: Wander(radius_m: 0))], script: [
         At(t_s: 0, run: Teleport(tag: \"p\", to: Share((0, 0), (1, 1)))), At(t_s: 0, run: Login(tag: \"p\")),
         At(t_s: 0, run: Logout(tag: \"p\")), At(t_s: 0, run: Despawn(tag: \"p\")),
         At(t_s: 0, run: AddAttribute(tag: \"p\", attribute: \"health\", by: -9223372036854775808))]";
     // No object can be teleported, logged in and out, despawned or changed.
-    assert_eq!(play(nobody, "NoObjectOnBlockedTile").script_fault_count, 5);
+    assert_eq!(play(nobody, "NoObjectOnBlockedTile").script_error_count, 5);
 }
 
 #[test]
 fn one_tile_map_holds_a_crowd() {
     let report = play(
-        "duration_s: 2, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 1, height_tiles: 1, fill: 0)))], cast: [
-            Crowd(kind: \"player\", count: 20, clients: 1, party_size: 5, churn_per_s: 5, attributes_per_s: 5, behaviour: Wander(radius_m: 10)),
+        "duration_s: 2, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 1, height_tiles: 1, fill: 0)))], crowds: [
+            Crowd(kind: \"player\", count: 20, client_share: 1, party_size: 5, churn_per_s: 5, attributes_per_s: 5, behaviour: Wander(radius_m: 10)),
             Crowd(kind: \"npc\", count: 20, behaviour: Chase(kind: \"player\", sight_m: 100))]",
         "NoObjectOnBlockedTile, MirrorsEqual",
     );
@@ -62,8 +62,8 @@ fn one_tile_map_holds_a_crowd() {
 #[test]
 fn map_without_a_free_tile_is_playable() {
     let report = play(
-        "duration_s: 2, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 50, height_tiles: 50, fill: 1)))], cast: [
-            Crowd(tag: \"p\", kind: \"player\", count: 20, clients: 1, behaviour: Wander(radius_m: 10)),
+        "duration_s: 2, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 50, height_tiles: 50, fill: 1)))], crowds: [
+            Crowd(tag: \"p\", kind: \"player\", count: 20, client_share: 1, behaviour: Wander(radius_m: 10)),
             Crowd(kind: \"npc\", count: 20, behaviour: Gather(at: Point(center_m: (5, 5))))],
             script: [At(t_s: 1, run: Free(rect_tiles: (10, 10, 5, 5)))]",
         "MirrorsEqual",
@@ -75,8 +75,8 @@ fn map_without_a_free_tile_is_playable() {
 fn extreme_tick_rates_run() {
     for hz in [1.0, 7.3, 1000.0] {
         let report = play(
-            &format!("duration_s: 3, tick_hz: {hz}, scenes: [Scene(name: \"a\", {SMALL})], cast: [
-                Crowd(kind: \"player\", count: 30, clients: 1, churn_per_s: 10, attributes_per_s: 3, party_size: 5, behaviour: Wander(radius_m: 30)),
+            &format!("duration_s: 3, tick_hz: {hz}, scenes: [Scene(name: \"a\", {SMALL})], crowds: [
+                Crowd(kind: \"player\", count: 30, client_share: 1, churn_per_s: 10, attributes_per_s: 3, party_size: 5, behaviour: Wander(radius_m: 30)),
                 Crowd(kind: \"npc\", count: 10, behaviour: Chase(kind: \"player\", sight_m: 50))]"),
             "NoObjectOnBlockedTile, MirrorsEqual",
         );
@@ -88,18 +88,18 @@ fn extreme_tick_rates_run() {
 fn oversized_cells_and_zero_caps_run() {
     let report = play(
         &format!("duration_s: 3, scenes: [Scene(name: \"a\", cell_m: 10000, margin_m: 2500, view_cap: 0, npc_cap: 0, thing_cap: 0, {SMALL})],
-            cast: [Crowd(kind: \"player\", count: 30, clients: 1, behaviour: Wander(radius_m: 30))]"),
+            crowds: [Crowd(kind: \"player\", count: 30, client_share: 1, behaviour: Wander(radius_m: 30))]"),
         "NoObjectOnBlockedTile, MirrorsEqual",
     );
-    assert_eq!((report.views.links, report.views.max_list), (0, 0));
+    assert_eq!((report.views.links, report.views.longest_list), (0, 0));
 }
 
 #[test]
 fn extreme_speeds_run() {
     for speed in [0, 1000] {
         let report = play(
-            &format!("duration_s: 5, scenes: [Scene(name: \"a\", {SMALL})], cast: [
-                Crowd(kind: \"player\", count: 30, clients: 1, speed_m_s: {speed}, behaviour: Wander(radius_m: 80)),
+            &format!("duration_s: 5, scenes: [Scene(name: \"a\", {SMALL})], crowds: [
+                Crowd(kind: \"player\", count: 30, client_share: 1, speed_m_s: {speed}, behaviour: Wander(radius_m: 80)),
                 Crowd(kind: \"npc\", count: 30, speed_m_s: {speed}, behaviour: Chase(kind: \"player\", sight_m: 100)),
                 Crowd(kind: \"npc\", count: 30, speed_m_s: {speed}, behaviour: Flee(kind: \"npc\", sight_m: 100))]"),
             "NoObjectOnBlockedTile, MirrorsEqual, PathsExact",
@@ -111,8 +111,8 @@ fn extreme_speeds_run() {
 #[test]
 fn last_party_of_an_uneven_crowd_is_smaller() {
     play(
-        &format!("duration_s: 2, scenes: [Scene(name: \"a\", {SMALL})], cast: [
-            Crowd(kind: \"player\", count: 7, party_size: 5, clients: 1, behaviour: Wander(radius_m: 30))]"),
+        &format!("duration_s: 2, scenes: [Scene(name: \"a\", {SMALL})], crowds: [
+            Crowd(kind: \"player\", count: 7, party_size: 5, client_share: 1, behaviour: Wander(radius_m: 30))]"),
         "NoObjectOnBlockedTile, MirrorsEqual",
     );
 }
@@ -124,8 +124,8 @@ fn mass_churn_teleports_and_edits_pass() {
         ("(0, 0, 200, 200)", ""),
     ] {
         let report = play(
-            &format!("duration_s: 4, scenes: [Scene(name: \"a\", max_objects: 300, {SMALL})], cast: [
-                Crowd(tag: \"p\", kind: \"player\", count: 150, party_size: 5, clients: 1, churn_per_s: 1000, messages_per_s: 1000,
+            &format!("duration_s: 4, scenes: [Scene(name: \"a\", max_objects: 300, {SMALL})], crowds: [
+                Crowd(tag: \"p\", kind: \"player\", count: 150, party_size: 5, client_share: 1, churn_per_s: 1000, messages_per_s: 1000,
                     attributes_per_s: 100, behaviour: Wander(radius_m: 30)),
                 Crowd(tag: \"n\", kind: \"npc\", count: 100, behaviour: Gather(at: Rect(min_m: (0, 0), max_m: (3, 3))))], script: [
                 Every(t_s: 0.05, run: Teleport(tag: \"p\", to: Share((0, 0), (1, 1)))),
@@ -139,10 +139,10 @@ fn mass_churn_teleports_and_edits_pass() {
 #[test]
 fn full_or_closed_scene_refuses_with_an_error() {
     let report = play(
-        &format!("duration_s: 4, scenes: [Scene(name: \"a\", max_objects: 1, {SMALL}), Scene(name: \"b\", max_objects: 8, {SMALL})], cast: [
-            Crowd(tag: \"p\", kind: \"player\", scene: \"b\", count: 5, clients: 1, behaviour: Wander(radius_m: 10))], script: [
+        &format!("duration_s: 4, scenes: [Scene(name: \"a\", max_objects: 1, {SMALL}), Scene(name: \"b\", max_objects: 8, {SMALL})], crowds: [
+            Crowd(tag: \"p\", kind: \"player\", scene: \"b\", count: 5, client_share: 1, behaviour: Wander(radius_m: 10))], script: [
             At(t_s: 1, run: ChangeScene(tag: \"p\", to: \"a\")), At(t_s: 1.5, run: Spawn(kind: \"npc\", count: 5)),
-            At(t_s: 1.6, run: Spawn(kind: \"player\", count: 5, clients: 1)),
+            At(t_s: 1.6, run: Spawn(kind: \"player\", count: 5, client_share: 1)),
             At(t_s: 2, run: CloseScene(scene: \"a\")), At(t_s: 2.5, run: ChangeScene(tag: \"p\", to: \"a\")),
             At(t_s: 2.5, run: Spawn(kind: \"npc\")), At(t_s: 2.5, run: Block(rect_tiles: (1, 1, 2, 2))),
             At(t_s: 3, run: OpenScene(name: \"c\", {SMALL})), At(t_s: 3.5, run: Block(rect_tiles: (1, 1, 2, 2)))]"),
@@ -150,7 +150,7 @@ fn full_or_closed_scene_refuses_with_an_error() {
     );
     let told = |what: &str| {
         report
-            .script_faults
+            .script_errors
             .iter()
             .filter(|fault| fault.contains(what))
             .count()
@@ -159,23 +159,23 @@ fn full_or_closed_scene_refuses_with_an_error() {
         told("scene 0 is full: at most 1 objects"),
         3,
         "{:#?}",
-        report.script_faults
+        report.script_errors
     );
     // Also after another scene has opened: what names no scene means the scenario's first one.
     assert_eq!(
         told("scene `a` is not open"),
         4,
         "{:#?}",
-        report.script_faults
+        report.script_errors
     );
-    assert_eq!(report.script_faults.len(), 7, "{:#?}", report.script_faults);
+    assert_eq!(report.script_errors.len(), 7, "{:#?}", report.script_errors);
 }
 
 #[test]
 fn scenes_closed_with_players_inside_leave_no_state() {
     let report = play(
-        &format!("duration_s: 5, scenes: [Scene(name: \"a\", {SMALL}), Scene(name: \"b\", {SMALL})], cast: [
-            Crowd(tag: \"p\", kind: \"player\", count: 40, clients: 1, churn_per_s: 10, party_size: 5, behaviour: Wander(radius_m: 30)),
+        &format!("duration_s: 5, scenes: [Scene(name: \"a\", {SMALL}), Scene(name: \"b\", {SMALL})], crowds: [
+            Crowd(tag: \"p\", kind: \"player\", count: 40, client_share: 1, churn_per_s: 10, party_size: 5, behaviour: Wander(radius_m: 30)),
             Crowd(tag: \"n\", kind: \"npc\", count: 20, behaviour: Chase(kind: \"player\", sight_m: 50))], script: [
             At(t_s: 2, run: ChangeScene(tag: \"p\", to: \"b\")), At(t_s: 2, run: CloseScene(scene: \"b\")),
             At(t_s: 3, run: CloseScene(scene: \"a\")), At(t_s: 3, run: CloseScene(scene: \"a\"))]"),
@@ -189,19 +189,19 @@ fn scenes_closed_with_players_inside_leave_no_state() {
         ),
         (0, 0, 0)
     );
-    assert_eq!(report.script_faults.len(), 1, "{:#?}", report.script_faults);
+    assert_eq!(report.script_errors.len(), 1, "{:#?}", report.script_errors);
 }
 
 #[test]
 fn despawned_players_of_waiting_clients_do_not_block_the_end() {
     let report = play(
-        &format!("duration_s: 2, settings: (sync: (enters_per_tick_max: 1)), scenes: [Scene(name: \"a\", {SMALL}, view_cap: 40)], cast: [
-            Crowd(tag: \"p\", kind: \"player\", count: 60, clients: 1, behaviour: Wander(radius_m: 10)),
-            Crowd(tag: \"q\", kind: \"player\", count: 60, clients: 1, behaviour: Idle)], script: [
+        &format!("duration_s: 2, settings: (sync: (enters_per_tick_max: 1)), scenes: [Scene(name: \"a\", {SMALL}, view_cap: 40)], crowds: [
+            Crowd(tag: \"p\", kind: \"player\", count: 60, client_share: 1, behaviour: Wander(radius_m: 10)),
+            Crowd(tag: \"q\", kind: \"player\", count: 60, client_share: 1, behaviour: Idle)], script: [
             At(t_s: 0.5, run: Despawn(tag: \"p\")), At(t_s: 1.5, run: Despawn(tag: \"q\", count: 30))]"),
         "MirrorsEqual",
     );
-    assert_eq!(report.script_faults, Vec::<String>::new());
+    assert_eq!(report.script_errors, Vec::<String>::new());
     assert_eq!(report.objects.players, 30);
 }
 
@@ -209,15 +209,15 @@ fn despawned_players_of_waiting_clients_do_not_block_the_end() {
 fn spawning_too_many_players_is_a_script_error() {
     let report = play(
         &format!(
-            "duration_s: 0.5, scenes: [Scene(name: \"a\", {SMALL}, max_objects: 10)], cast: [Crowd(kind: \"player\", count: 2)], script: [
+            "duration_s: 0.5, scenes: [Scene(name: \"a\", {SMALL}, max_objects: 10)], crowds: [Crowd(kind: \"player\", count: 2)], script: [
             At(t_s: 0.1, run: Spawn(tag: \"p\", kind: \"player\", count: 1048576))]"
         ),
         "ViewsWithinCap",
     );
     assert!(
-        report.script_faults[0].contains("too many synthetic players"),
+        report.script_errors[0].contains("too many synthetic players"),
         "{:#?}",
-        report.script_faults
+        report.script_errors
     );
 }
 
@@ -228,9 +228,9 @@ fn endless_scene_opening_stops_at_the_cell_limit() {
             margin_m: 0, map: Generate(Random(width_tiles: 1500, height_tiles: 1500))))]",
         "",
     );
-    let faults = &report.script_faults;
+    let faults = &report.script_errors;
     assert_eq!(faults.len(), 1, "{faults:#?}");
     let told = "grid cells in all open scenes";
     assert!(faults[0].contains(told), "{faults:#?}");
-    assert!(report.script_fault_count > 5);
+    assert!(report.script_error_count > 5);
 }

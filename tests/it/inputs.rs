@@ -73,7 +73,7 @@ impl TestWorld {
         self.server.step(1);
         let new = self.messages::<LoggedIn>();
         assert_eq!(new.len(), 1);
-        let place = (Object::in_scene(self.scene), Position(at));
+        let place = (InScene(self.scene), Position(at));
         let own = (
             Player,
             new[0].player,

@@ -39,16 +39,16 @@ fn page_gets_wait_reasons_on_request_only() {
         .unwrap()
         .scene_entity();
     let at = Position(glam::vec2(5.0, 5.0));
-    let body = (Player, PlayerId(107), Object::in_scene(of), at);
+    let body = (Player, PlayerId(107), InScene(of), at);
     let body = world.spawn(body).id();
     server.step(1);
     let mut page = PageClient::open(address, "", None).unwrap();
     page.receive(&mut server, |message| {
         let text = message.to_text().unwrap_or_default();
-        assert!(!text.contains("waits"), "it did not ask: {text}");
+        assert!(!text.contains("wait_reasons"), "it did not ask: {text}");
         text.contains(r#""type":"state""#).then_some(())
     });
-    page.send(r#"{"waits":true}"#);
+    page.send(r#"{"wait_reasons":true}"#);
     let answered = page.receive(&mut server, |message| {
         let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
         let parties = told["parties"].as_array()?.clone();
@@ -69,10 +69,10 @@ fn page_gets_wait_reasons_on_request_only() {
     }
     // One that is not listed, since somebody looks at its player.
     let id = server.world().get::<Object>(body).unwrap().id().0;
-    page.send(&format!(r#"{{"picked":{id}}}"#));
+    page.send(&format!(r#"{{"selected":{id}}}"#));
     page.receive(&mut server, |message| {
         let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
-        let waits = &told["waits"];
+        let waits = &told["wait_reason"];
         let is_right = waits["party"] == "7" && waits["why"].as_str()?.contains("skill");
         is_right.then_some(())
     });
@@ -94,7 +94,7 @@ fn page_gets_heatmaps_and_the_state_hash_is_unchanged() {
         let goal = glam::vec2(99.5, 90.0);
         let at = Position(glam::vec2(3.0, 3.0));
         let walker = (Npc, Viewer::default(), Walker, PathRequest::to(goal));
-        world.spawn((walker, Object::in_scene(of), at));
+        world.spawn((walker, InScene(of), at));
     };
     let mut page = PageClient::open(address, "", None).unwrap();
     page.receive_section(&mut looked_at, "hello");
@@ -146,17 +146,17 @@ fn page_actions_need_permission_and_are_limited() {
     server.step(1);
     let mut page = PageClient::open(address.page.unwrap(), "", None).unwrap();
     let hello = page.receive_section(&mut server, "hello");
-    assert_eq!(hello["cues"][0]["name"], "close the gate", "{hello}");
+    assert_eq!(hello["actions"][0]["name"], "close the gate", "{hello}");
     for nth in 0..PAGE_ACTIONS_MAX + 1 {
-        page.send(&format!(r#"{{"cue":"{nth}"}}"#));
+        page.send(&format!(r#"{{"action":"{nth}"}}"#));
     }
     let cue_told = |message: Message| {
         let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
-        (told["type"] == "cue").then_some(told)
+        (told["type"] == "action").then_some(told)
     };
-    let more = |page: &mut PageClient, _: &mut Server| page.send(r#"{"cue":"more"}"#);
+    let more = |page: &mut PageClient, _: &mut Server| page.send(r#"{"action":"more"}"#);
     let refused = page.receive_while(&mut server, more, cue_told);
-    assert!(refused["fault"].is_string(), "{refused}");
+    assert!(refused["error"].is_string(), "{refused}");
     let mut inspector = server.world_mut().resource_mut::<Inspector>();
     for nth in 0..PAGE_ACTIONS_MAX {
         assert_eq!(inspector.next_action(), Some(nth.to_string()));
@@ -167,17 +167,17 @@ fn page_actions_need_permission_and_are_limited() {
     };
     page.receive_while(&mut server, tell, |message| {
         let told = cue_told(message).filter(|told| told["text"] == "0")?;
-        assert_eq!((&told["tick"], &told["fault"]), (&7.into(), &Value::Null));
+        assert_eq!((&told["tick"], &told["error"]), (&7.into(), &Value::Null));
         Some(())
     });
 
     let (mut server, address) = inspected_server();
     let mut page = PageClient::open(address, "", None).unwrap();
     assert_eq!(
-        page.receive_section(&mut server, "hello")["cues"],
+        page.receive_section(&mut server, "hello")["actions"],
         Value::Null
     );
-    page.send(r#"{"cue":"Drain"}"#);
+    page.send(r#"{"action":"Drain"}"#);
     wait_for(&mut server, |stats| stats.junk == 1);
     let mut inspector = server.world_mut().resource_mut::<Inspector>();
     assert_eq!(inspector.next_action(), None);
@@ -188,7 +188,7 @@ fn run_controlled_by_a_page_ends_with_the_same_hash() {
     let folder = TempFolder::new();
     let crowd = r#"Crowd(tag: "a", kind: "player", count: 20, behaviour: Wander(radius_m: 20))"#;
     let scenario = format!(
-        r#"Scenario(name: "few", duration_s: 2, scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 200, height_tiles: 200, fill: 0)))], cast: [{crowd}])"#
+        r#"Scenario(name: "few", duration_s: 2, scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 200, height_tiles: 200, fill: 0)))], crowds: [{crowd}])"#
     );
     let scenario = folder.write("few.ron", scenario);
     let [paced, free] = ["paced.txt", "free.txt"].map(|name| folder.path(name));
@@ -231,7 +231,7 @@ fn run_controlled_by_a_page_ends_with_the_same_hash() {
     page.send(r#"{"pace":{"speed":0}}"#);
     let told = page.receive_unrequested("pace").unwrap();
     assert_eq!(told["pace"]["speed_percent"], 0, "{told}");
-    page.send(r#"{"pace":"go"}"#);
+    page.send(r#"{"pace":"resume"}"#);
     let ended = run.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(0));
     let [paced, free] = [paced, free].map(|path| fs::read_to_string(path).unwrap());

@@ -42,7 +42,7 @@ fn log_in(server: &mut Server) -> BTreeMap<u64, ClientId> {
     for (&player, &client) in clients.iter().take(PLAYERS as usize / 2) {
         let at = Position(glam::vec2(20.0, 20.0));
         let body = (Player, PlayerId(player), ControlledBy::new(client));
-        let body = (body, Object::in_scene(scene), at);
+        let body = (body, InScene(scene), at);
         server.world_mut().spawn(body);
     }
     server.step(3);
@@ -146,10 +146,7 @@ fn search_finds_players_objects_sessions_and_kinds() {
     let clients = log_in(&mut server);
     let other = open_scene(server.world_mut(), SceneSpec::default(), ()).unwrap();
     let at = Position(glam::vec2(5.0, 5.0));
-    let far = server
-        .world_mut()
-        .spawn((Npc, Object::in_scene(other), at))
-        .id();
+    let far = server.world_mut().spawn((Npc, InScene(other), at)).id();
     server.step(1);
     let far = *server.world().get::<Object>(far).unwrap();
     let mut page = PageClient::open(address, "", None).unwrap();

@@ -59,7 +59,7 @@ fn inspected_server_with(objects: u32, token: Option<&str>) -> (Server, SocketAd
             10.0 + (nth % 80) as f32,
             90.0 - (nth % 70) as f32,
         ));
-        world.spawn((Npc, Object::in_scene(scene), at, TeamId(nth * 100)));
+        world.spawn((Npc, InScene(scene), at, TeamId(nth * 100)));
     }
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let settings = InspectSettings {
@@ -577,15 +577,15 @@ fn page_receives_all_objects_with_positions() {
     assert!(!state["ticks"].as_array().unwrap().is_empty());
     // Of one object, and why another is seen or not.
     let ids: Vec<u32> = expected.into_keys().collect();
-    page.send(&format!(r#"{{"picked":{},"other":{}}}"#, ids[0], ids[1]));
-    let picked = page.receive_section(&mut server, "picked");
+    page.send(&format!(r#"{{"selected":{},"other":{}}}"#, ids[0], ids[1]));
+    let picked = page.receive_section(&mut server, "selected");
     assert_eq!(
         (&picked["id"], &picked["kind"]),
         (&ids[0].into(), &"npc".into())
     );
     assert_eq!(picked["why"]["sees"][1], "it is not a viewer", "{picked}");
-    page.send(r#"{"picked":4000000000}"#);
-    while page.receive_section(&mut server, "picked")["gone"] != true {}
+    page.send(r#"{"selected":4000000000}"#);
+    while page.receive_section(&mut server, "selected")["gone"] != true {}
     let stats = server.world().resource::<Inspector>().stats();
     assert_eq!((stats.pages, stats.dropped, stats.junk), (1, 0, 0));
 }

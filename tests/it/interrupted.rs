@@ -13,7 +13,7 @@ use crate::harness::{ProgramOutput, TempFolder, program, send_signal};
 /// A run without an end.
 const ENDLESS_SCENARIO: &str = r#"Scenario(name: "endless", duration_s: 600000,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 20, fill: 0)))],
-    cast: [Crowd(count: 2)], expect: [NoObjectOnBlockedTile, MatchesAtLeast(1)])"#;
+    crowds: [Crowd(count: 2)], expect: [NoObjectOnBlockedTile, MatchesAtLeast(1)])"#;
 
 /// Plays until some hundred ticks are done, and sends a signal.
 fn run_and_signal(signal: &str, arguments: &[&str]) -> ProgramOutput {
@@ -98,8 +98,8 @@ fn interrupted_run_says_so_and_checks_nothing() {
     assert_eq!(expectations.len(), 2);
     for judged in expectations {
         assert_eq!(
-            (&judged["verdict"], &judged["holds"]),
-            (&Value::from("not_judged"), &Value::Null)
+            (&judged["verdict"], &judged["passed"]),
+            (&Value::from("not_checked"), &Value::Null)
         );
     }
 }
@@ -117,7 +117,7 @@ fn terminated_run_has_exit_code_143() {
     );
     assert!(
         told.out
-            .contains("not judged: nobody on a blocked tile: interrupted")
+            .contains("not checked: nobody on a blocked tile: interrupted")
     );
     let quiet = run_and_signal("-TERM", &["--quiet"]);
     assert_eq!((quiet.code, quiet.out.as_str()), (143, ""));

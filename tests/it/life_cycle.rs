@@ -18,7 +18,7 @@ fn meadow(session: &str, script: &str) -> ScenarioRun {
         r#"Scenario(name: "meadow", duration_s: 6, settings: (session: ({session})),
 scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0))),
     Scene(name: "b", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
-cast: [Crowd(tag: "people", kind: "player", count: 10, clients: 1, party_size: 5, behaviour: Wander(radius_m: 5)),
+crowds: [Crowd(tag: "people", kind: "player", count: 10, client_share: 1, party_size: 5, behaviour: Wander(radius_m: 5)),
     Crowd(tag: "rats", count: 5, behaviour: Wander(radius_m: 5))],
 script: [{script}],
 expect: [MirrorsEqual, ViewsStable, ViewsWithinCap])"#
@@ -71,7 +71,7 @@ fn lost_connection_resumes_in_time_or_gets_a_new_session() {
     assert_eq!((sessions(&mut run), objects), (10, [10, 0]));
     let report = finish(run);
     let found = report.sessions;
-    assert_eq!((found.links_lost, found.link_dead), (6, 0));
+    assert_eq!((found.connections_lost, found.awaiting_reconnect), (6, 0));
     assert_eq!((found.resumed, found.resumed_by_token), (4, 4));
     // Those whose time was over logged in anew, over another connection than the one that knew no session.
     assert_eq!((found.ended.resumed, found.ended.disconnected), (4, 4));
@@ -105,20 +105,20 @@ fn reconnecting_client_has_another_address() {
 fn duplicate_login_kick_and_ban_end_sessions_with_a_reason() {
     let run = meadow(
         "",
-        r#"At(t_s: 1, run: LoginAgain(tag: "people", count: 3)), At(t_s: 2, run: Kick(tag: "people", count: 2)),
+        r#"At(t_s: 1, run: DuplicateLogin(tag: "people", count: 3)), At(t_s: 2, run: Kick(tag: "people", count: 2)),
         At(t_s: 2, run: Ban(tag: "people", count: 4, only: [AtLeast(attribute: "health", value: 0)]))"#,
     );
     let report = finish(run);
     let SessionSummary {
         ended,
-        ends_told,
+        end_notices,
         addresses_banned,
         ..
     } = report.sessions;
     assert_eq!((ended.replaced, ended.kicked, addresses_banned), (3, 2, 4));
     // The banned ones try again every two seconds, and are turned away each time.
     assert_eq!((ended.banned, report.clients.refused), (8, 8));
-    assert_eq!(ends_told, 3 + 2 + 8);
+    assert_eq!(end_notices, 3 + 2 + 8);
     assert_eq!((report.clients.logins, report.objects.players), (15, 6));
 }
 
@@ -150,7 +150,7 @@ fn players_possess_and_release_objects_without_reconnecting() {
     assert_ne!(steered(&mut run).1, before.1, "their players walk them");
     let report = finish(run);
     let found = report.sessions;
-    assert_eq!((found.possessing, found.watching), (1, 0));
+    assert_eq!((found.possessing, found.spectating), (1, 0));
     assert_eq!((report.clients.logins, report.clients.logouts), (10, 0));
     assert_eq!((report.objects.players, report.objects.npcs), (10, 5));
 }
@@ -180,7 +180,7 @@ fn spectators_have_no_object_and_follow_their_target() {
     assert_eq!(controlled::<AttachedTo>(&mut run), [4, 6]);
     let report = finish(run);
     let found = report.sessions;
-    assert_eq!((found.watching, found.ended.idle), (1, 0));
+    assert_eq!((found.spectating, found.ended.idle), (1, 0));
     assert_eq!((report.clients.logins, report.clients.logouts), (10, 0));
     assert_eq!(report.tags["people"], 9);
 }
@@ -194,7 +194,7 @@ fn session_end_despawns_possessed_and_own_object() {
     // Ten wanted five; and rats have clients as long as they are steered.
     while run.step().unwrap() {}
     let report = run.finish().unwrap();
-    assert_eq!(report.script_fault_count, 1);
+    assert_eq!(report.script_error_count, 1);
     let kicked = report.sessions.ended.kicked;
     assert_eq!((kicked, report.objects.npcs), (5, 0));
     assert_eq!((report.clients.logins, report.objects.players), (15, 10));
@@ -204,7 +204,7 @@ fn session_end_despawns_possessed_and_own_object() {
 fn drained_server_empties_and_reopens_with_its_login_limit() {
     let mut run = meadow(
         "players_max: 8, reserved_slots: (0, 0, 0, 2), admitted_per_tick_max: 2",
-        r#"At(t_s: 0.5, run: Spawn(tag: "moderators", kind: "player", count: 2, clients: 1, admission: Staff)),
+        r#"At(t_s: 0.5, run: Spawn(tag: "moderators", kind: "player", count: 2, client_share: 1, admission_class: Staff)),
         At(t_s: 3, run: Drain), At(t_s: 3.5, run: Reopen)"#,
     );
     step(&mut run, 1);
@@ -220,11 +220,11 @@ fn drained_server_empties_and_reopens_with_its_login_limit() {
     assert_eq!(sessions(&mut run), 0);
     let report = finish(run);
     let found = report.sessions;
-    assert_eq!((found.max_admitted, found.in_line), (2, 4));
+    assert_eq!((found.max_admitted, found.login_queue), (2, 4));
     assert_eq!(report.objects.players, 8);
     assert_eq!(report.tags["moderators"], 2);
     assert!(
-        found.ended.server_stopping >= 12 && found.places_told >= 8,
+        found.ended.server_stopping >= 12 && found.queue_positions_sent >= 8,
         "{found:?}"
     );
 }
@@ -246,7 +246,7 @@ fn waiting_connection_is_not_replaced() {
 fn logout_in_the_tick_of_a_second_login_is_final() {
     let run = meadow(
         "",
-        r#"At(t_s: 1, run: LoginAgain(tag: "people", count: 4)), At(t_s: 1, run: Logout(tag: "people", count: 2)),
+        r#"At(t_s: 1, run: DuplicateLogin(tag: "people", count: 4)), At(t_s: 1, run: Logout(tag: "people", count: 2)),
         At(t_s: 1, run: Kick(tag: "people", count: 1, only: [AtLeast(attribute: "health", value: 0)]))"#,
     );
     let report = finish(run);
@@ -258,7 +258,7 @@ fn input_crowd_walks_like_a_move_crowd_and_after_reconnect() {
     let walked = |inputs: bool| {
         let text = format!(
             r#"Scenario(name: "walk", duration_s: 10, scenes: [Scene(name: "a", map: Generate(Town(width_tiles: 80, height_tiles: 80)))],
-            cast: [Crowd(tag: "p", kind: "player", count: 10, clients: 1, inputs: {inputs}, behaviour: Wander(radius_m: 9))],
+            crowds: [Crowd(tag: "p", kind: "player", count: 10, client_share: 1, sends_inputs: {inputs}, behaviour: Wander(radius_m: 9))],
             script: [At(t_s: 6, run: Disconnect(tag: "p", count: 5, for_s: 1))],
             expect: [MirrorsEqual, NoObjectOnBlockedTile])"#
         );
@@ -292,11 +292,11 @@ fn input_crowd_walks_like_a_move_crowd_and_after_reconnect() {
 fn silent_client_is_idle_and_returns_later() {
     let run = meadow(
         "idle_timeout_s: 1",
-        r#"At(t_s: 1, run: Spawn(tag: "sleepers", kind: "player", count: 2, clients: 1, messages_per_s: 0))"#,
+        r#"At(t_s: 1, run: Spawn(tag: "sleepers", kind: "player", count: 2, client_share: 1, messages_per_s: 0))"#,
     );
     let report = finish(run);
     let found = report.sessions;
-    assert_eq!((found.ended.idle, found.ends_told), (4, 4));
+    assert_eq!((found.ended.idle, found.end_notices), (4, 4));
 }
 
 /// What of the churn does not hold, played for so many seconds with fewer players and something changed.
@@ -304,7 +304,7 @@ fn failed_expectations(seconds: u64, change: impl FnOnce(&mut Scenario)) -> Vec<
     let mut loaded = scenario::load("churn").unwrap();
     let scenario = &mut loaded.scenario;
     let sailors = scenario
-        .cast
+        .crowds
         .iter_mut()
         .find(|crowd| crowd.tag == "sailors");
     sailors.unwrap().count = 200;
@@ -345,7 +345,7 @@ fn unexercised_session_counters_are_found() {
             ..SessionSettings::default()
         };
     });
-    let of_line = ["max_admitted", "in_line", "places_told"];
+    let of_line = ["max_admitted", "login_queue", "queue_positions_sent"];
     assert!(missing_names(&open, &of_line).is_empty(), "{open:?}");
     // Staff stands in line like anybody.
     let anybody = failed_expectations(3, |scenario| {
@@ -355,7 +355,7 @@ fn unexercised_session_counters_are_found() {
                 ..
             } = cue
             {
-                crowd.admission = Default::default();
+                crowd.admission_class = Default::default();
             }
         }
     });
@@ -366,11 +366,11 @@ fn unexercised_session_counters_are_found() {
         let session = &mut scenario.settings.session;
         (session.reconnect_grace_s, session.idle_timeout_s) = (0.0, 0.0);
         scenario.script.retain(|cue| {
-            use Action::{Ban, Kick, LoginAgain, Release};
+            use Action::{Ban, DuplicateLogin, Kick, Release};
             let run = cue.action();
             !matches!(
                 run,
-                Ban { .. } | Kick { .. } | LoginAgain { .. } | Release { .. }
+                Ban { .. } | Kick { .. } | DuplicateLogin { .. } | Release { .. }
             )
         });
     });
@@ -381,7 +381,7 @@ fn unexercised_session_counters_are_found() {
         "ended.kicked",
         "ended.banned",
         "ended.idle",
-        "ends_told",
+        "end_notices",
         "sessions.possessing at most 0",
         "sessions.watching at most 0",
     ];

@@ -10,11 +10,11 @@ use crate::harness::{TempFolder, run_throng};
 /// Parties with roles and lists of avoided players; some leave their matches, others join.
 const ARENA: &str = r#"Scenario(name: "arena", seed: 5, duration_s: 40,
     scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)))],
-    cast: [Crowd(tag: "guests", kind: "player", count: 24, party_size: 2, behaviour: Wander(radius_m: 9))],
-    queues: [Queue(mode: "arena", rules: Groups(group_size: 3, roles: (1, 0, 0, 0), limits_off_after_s: 1000, priority_after_s: 1000, skill_window_start: 3000),
+    crowds: [Crowd(tag: "guests", kind: "player", count: 24, party_size: 2, behaviour: Wander(radius_m: 9))],
+    queues: [Queue(mode: "arena", settings: Groups(group_size: 3, roles: (1, 0, 0, 0), limits_off_after_s: 1000, priority_after_s: 1000, skill_window_start: 3000),
         parties: 40, parties_per_s: 6, size_weights: (4, 1, 1, 0, 0), avoid_share: 0.5, role_weights: (1, 2, 1, 0, 0), cancels_per_s: 1,
-        crowd: "guests", battle_s: 8, rest_s: 1, leaves_per_s: 3, return_share: 0.5,
-        battle_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
+        crowd_tag: "guests", match_duration_s: 8, requeue_delay_s: 1, leaves_per_s: 3, requeue_share: 0.5,
+        match_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
     script: [Every(t_s: 2, from_s: 5, run: Logout(tag: "guests", count: 3)), Every(t_s: 2, from_s: 6, run: Login(tag: "guests"))],
 )"#;
 

@@ -11,12 +11,12 @@ use crate::harness::{RunConfig, hashes, scenario_of, start};
 /// A lobby of single players, couples and threes, two against two and three against three.
 const LOBBY: &str = r#"Scenario(name: "lobby", seed: 3, tick_hz: 20,
     scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 100, height_tiles: 100)))],
-    cast: [
-        Crowd(tag: "guests", kind: "player", count: 24, clients: 0.5, team: 7, behaviour: Wander(radius_m: 9)),
+    crowds: [
+        Crowd(tag: "guests", kind: "player", count: 24, client_share: 0.5, team: 7, behaviour: Wander(radius_m: 9)),
         Crowd(tag: "guests", kind: "player", count: 24, party_size: 3, behaviour: Wander(radius_m: 9)),
     ],
-    queues: [Queue(mode: "arena", rules: Groups(group_size: 3, rematch_cooldown_s: 1), crowd: "guests", FIELDS battle_s: 4,
-        battle_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
+    queues: [Queue(mode: "arena", settings: Groups(group_size: 3, rematch_cooldown_s: 1), crowd_tag: "guests", FIELDS match_duration_s: 4,
+        match_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
     script: [SCRIPT],
     expect: [TicketsConserved, MirrorsEqual, ViewsWithinCap, NoObjectOnBlockedTile],
 )"#;
@@ -36,7 +36,7 @@ fn lobby(script: &str, fields: &str) -> ScenarioRun {
     start(scenario_of(&text), play)
 }
 
-fn battles(run: &mut ScenarioRun) -> (ScenarioMatchStats, u64) {
+fn match_stats(run: &mut ScenarioRun) -> (ScenarioMatchStats, u64) {
     let world = run.server().world();
     let fighting = world.resource::<Instances>().inside_count();
     (world.resource::<ScenarioMatches>().stats(), fighting)
@@ -67,12 +67,12 @@ fn steps(run: &mut ScenarioRun, ticks: u64) {
 
 #[test]
 fn players_enter_their_match_return_and_queue_again() {
-    let mut run = lobby("", "rest_s: 1,");
+    let mut run = lobby("", "requeue_delay_s: 1,");
     let (mut most, mut least) = (0, usize::MAX);
     for tick in 0..590 {
         steps(&mut run, 1);
-        let (stats, fighting) = battles(&mut run);
-        assert_eq!(stats.moved, stats.returned + stats.lost + fighting);
+        let (stats, fighting) = match_stats(&mut run);
+        assert_eq!(stats.moved, stats.returned + stats.missing + fighting);
         let away = players_in(&mut run, "arena");
         assert_eq!(away as u64, fighting);
         if tick > 40 {
@@ -80,10 +80,10 @@ fn players_enter_their_match_return_and_queue_again() {
             (most, least) = (most.max(away), least.min(away));
         }
     }
-    assert!(most >= 24 && least < 24, "{most} and {least} in battles");
-    let (found, _) = battles(&mut run);
+    assert!(most >= 24 && least < 24, "{most} and {least} in matches");
+    let (found, _) = match_stats(&mut run);
     // Each battle and rest take five seconds of the thirty, and everybody fights more than once.
-    assert!(found.moved > 96 && found.lost == 0, "{found:?}");
+    assert!(found.moved > 96 && found.missing == 0, "{found:?}");
     assert_eq!(found.moved, 6 * found.opened);
     let stats = stats(&mut run);
     assert_eq!(stats.matches, found.opened);
@@ -94,9 +94,9 @@ fn players_enter_their_match_return_and_queue_again() {
 #[test]
 fn returned_players_have_their_old_team_and_behaviour() {
     // Fewer players than a match needs stay at home; no other party may queue after the first match.
-    let mut run = lobby("", "rest_s: 1000,");
+    let mut run = lobby("", "requeue_delay_s: 1000,");
     steps(&mut run, 300);
-    let (found, fighting) = battles(&mut run);
+    let (found, fighting) = match_stats(&mut run);
     assert!(found.returned > 0 && fighting == 0, "{found:?}");
     let world = run.server().world();
     let mut teams = [0; 2];
@@ -117,7 +117,7 @@ fn returned_players_have_their_old_team_and_behaviour() {
 fn logout_voids_the_ticket_of_the_party() {
     // No match forms: of twenty against twenty players there are but three.
     let script = r#"At(t_s: 5, run: Logout(tag: "guests", count: 4)), At(t_s: 10, run: Login(tag: "guests"))"#;
-    let text = text(script, "rest_s: 1,")
+    let text = text(script, "requeue_delay_s: 1,")
         .replace("group_size: 3", "group_size: 20")
         .replace("count: 24", "count: 3");
     let play = RunConfig {
@@ -153,16 +153,16 @@ fn logged_out_fighter_is_replaced_and_no_player_is_lost() {
     // Many more wait than fight, so that somebody can join.
     let mut run = lobby(
         r#"Every(t_s: 2, from_s: 4, run: Logout(tag: "guests", count: 6)), Every(t_s: 2, from_s: 5, run: Login(tag: "guests"))"#,
-        "rest_s: 1, parties_per_s: 6, leaves_per_s: 3, return_share: 0.5, size_weights: (4, 1, 1, 0, 0),",
+        "requeue_delay_s: 1, parties_per_s: 6, leaves_per_s: 3, requeue_share: 0.5, size_weights: (4, 1, 1, 0, 0),",
     );
     for _ in 0..590 {
         steps(&mut run, 1);
-        let (found, fighting) = battles(&mut run);
-        assert_eq!(found.moved, found.returned + found.lost + fighting);
+        let (found, fighting) = match_stats(&mut run);
+        assert_eq!(found.moved, found.returned + found.missing + fighting);
     }
-    let (found, _) = battles(&mut run);
+    let (found, _) = match_stats(&mut run);
     assert!(
-        found.lost > 0 && found.left > found.lost && found.joined > 0,
+        found.missing > 0 && found.left > found.missing && found.joined > 0,
         "{found:?}"
     );
     let world = run.server().world();
@@ -179,8 +179,8 @@ fn logged_out_fighter_is_replaced_and_no_player_is_lost() {
 fn parties_requeue_after_a_match_without_a_rematch() {
     let play = |fields: &str| {
         let text = format!(
-            r#"Scenario(name: "duels", queues: [Queue(mode: "duel", parties: 2, size_weights: (1, 0, 0, 0, 0), battle_s: 2,
-            rest_s: 1, {fields})])"#
+            r#"Scenario(name: "duels", queues: [Queue(mode: "duel", parties: 2, size_weights: (1, 0, 0, 0, 0), match_duration_s: 2,
+            requeue_delay_s: 1, {fields})])"#
         );
         let play = RunConfig {
             ticks: 400,
@@ -193,9 +193,9 @@ fn parties_requeue_after_a_match_without_a_rematch() {
         (stats.queued, stats.matches)
     };
     let skills = "skill_deviation: 0, power_deviation: 0";
-    let of = |rematch_cooldown_s: u32, return_share: u32| {
+    let of = |rematch_cooldown_s: u32, requeue_share: u32| {
         play(&format!(
-            "{skills}, rules: Groups(group_size: 1, rematch_cooldown_s: {rematch_cooldown_s}), return_share: {return_share}"
+            "{skills}, settings: Groups(group_size: 1, rematch_cooldown_s: {rematch_cooldown_s}), requeue_share: {requeue_share}"
         ))
     };
     assert_eq!(of(0, 0), (2, 1));
@@ -210,7 +210,10 @@ fn parties_requeue_after_a_match_without_a_rematch() {
 fn matches_are_equal_on_any_number_of_threads() {
     let play = |threads| {
         let script = r#"At(t_s: 3, run: Logout(tag: "guests", count: 5)), At(t_s: 4, run: Queue(mode: "arena", parties: 30))"#;
-        let text = text(script, "rest_s: 1, leaves_per_s: 3, return_share: 1,");
+        let text = text(
+            script,
+            "requeue_delay_s: 1, leaves_per_s: 3, requeue_share: 1,",
+        );
         let play = RunConfig {
             ticks: 250,
             threads,
@@ -230,7 +233,7 @@ fn arena_night_moves_its_players_and_fills_its_matches() {
     };
     let mut run = start(scenario::load("arena_night").expect("built in"), play);
     steps(&mut run, 1199);
-    let (found, _) = battles(&mut run);
+    let (found, _) = match_stats(&mut run);
     assert!(
         found.returned > 50 && found.joined > 20 && found.left > 50,
         "{found:?}"

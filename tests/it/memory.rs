@@ -6,7 +6,7 @@ const INN: &str = r#"// Players come and go.
 Scenario(
     name: "inn", seed: 4, duration_s: 3,
     scenes: [Scene(name: "inn", map: Generate(Rooms(width_tiles: 80, height_tiles: 80)))],
-    cast: [Crowd(tag: "guests", kind: "player", count: 60, clients: 0.5, churn_per_s: 10, attributes_per_s: 1, behaviour: Wander(radius_m: 10))],
+    crowds: [Crowd(tag: "guests", kind: "player", count: 60, client_share: 0.5, churn_per_s: 10, attributes_per_s: 1, behaviour: Wander(radius_m: 10))],
     expect: [ViewsWithinCap],
 )"#;
 

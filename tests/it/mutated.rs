@@ -25,22 +25,22 @@ const EVERYTHING: &str = r#"Scenario(
     kinds: [ObjectKind(name: "wolf", class: Npc, visibility: Far(2)), ObjectKind(name: "sign", class: Thing, visibility: Scene)],
     scenes: [
         Scene(name: "a", map: Generate(Town(width_tiles: 90, height_tiles: 90)), tile_m: 0.5, cell_m: 10, margin_m: 1, view_cap: 5,
-            npc_cap: 3, thing_cap: 2, sight: Directed, max_objects: 60),
+            npc_cap: 3, thing_cap: 2, view_link_mode: Directed, max_objects: 60),
         Scene(name: "halls", copies: 2, map: Generate(Random(width_tiles: 20, height_tiles: 20, fill: 0.1))),
         Scene(name: "b", map: Generate(Cave(width_tiles: 40, height_tiles: 30, fill: 0.4, smoothing_rounds: 2))),
     ],
-    cast: [
+    crowds: [
         Crowd(tag: "p", kind: "player", count: 12, scene: "a", at: Rect(min_m: (1, 1), max_m: (40, 40)), team: 1, guild: 2,
-            party_size: 3, inputs: true, admission: Preferred, behaviour: Wander(radius_m: 10), speed_m_s: 3, attributes_per_s: 5, clients: 0.5, messages_per_s: 10, churn_per_s: 5),
+            party_size: 3, sends_inputs: true, admission_class: Preferred, behaviour: Wander(radius_m: 10), speed_m_s: 3, attributes_per_s: 5, client_share: 0.5, messages_per_s: 10, churn_per_s: 5, view_range_m: 60),
         Crowd(tag: "n", count: 4, at: Ring(center_m: (20, 20), radius_m: 5, width_m: 3), behaviour: Chase(kind: "player", sight_m: 20)),
         Crowd(tag: "w", kind: "wolf", count: 3, at: Point(center_m: (3, 4)), behaviour: Flee(kind: "player", sight_m: 9)),
         Crowd(tag: "g", count: 2, behaviour: Patrol(points: [(1, 1), (9, 9)])),
         Crowd(tag: "c", count: 2, at: Share((0, 0), (0.5, 1)), behaviour: Commute(between: (Share((0, 0), (0.4, 1)), Share((0.6, 0), (1, 1))))),
     ],
-    queues: [Queue(mode: "q", rules: Groups(group_size: 3, expire_after_s: 1), parties: 9, parties_per_s: 20, size_weights: (5, 1, 0, 0, 0),
+    queues: [Queue(mode: "q", settings: Groups(group_size: 3, expire_after_s: 1), parties: 9, parties_per_s: 20, size_weights: (5, 1, 0, 0, 0),
         skill_mean: 10, skill_deviation: 3, power_per_player: 5, power_deviation: 2, cancels_per_s: 4,
-        levels: (1, 9), avoid_share: 0.3, role_weights: (3, 1, 0, 0, 1), regions: 2, crowd: "p", leaves_per_s: 5, return_share: 0.5, rest_s: 0.1,
-        battle_scene: Scene(name: "battle", map: Generate(Random(width_tiles: 20, height_tiles: 20, fill: 0.1))), battle_s: 0.1)],
+        levels: (1, 9), avoid_share: 0.3, role_weights: (3, 1, 0, 0, 1), regions: 2, crowd_tag: "p", leaves_per_s: 5, requeue_share: 0.5, requeue_delay_s: 0.1,
+        match_scene: Scene(name: "battle", map: Generate(Random(width_tiles: 20, height_tiles: 20, fill: 0.1))), match_duration_s: 0.1)],
     script: [
         At(t_s: 0, run: Spawn(tag: "s", kind: "sign", count: 2)),
         At(t_s: 0, run: Teleport(tag: "p", count: 3, to: Share((0, 0), (1, 1)))),
@@ -68,7 +68,7 @@ const EVERYTHING: &str = r#"Scenario(
         At(t_s: 0.05, run: Possess(tag: "p", count: 1, of: "g")),
         At(t_s: 0.05, run: Spectate(tag: "p", count: 2, pick: Random, follow: "n")),
         At(t_s: 0.05, run: Disconnect(tag: "p", count: 2, for_s: 0.05)),
-        At(t_s: 0.1, run: LoginAgain(tag: "p", count: 1, only: [AtLeast(attribute: "gold", value: -9)])),
+        At(t_s: 0.1, run: DuplicateLogin(tag: "p", count: 1, only: [AtLeast(attribute: "gold", value: -9)])),
         At(t_s: 0.1, run: Release(tag: "p", count: 1)),
         At(t_s: 0.1, run: Kick(tag: "p", count: 1)),
         At(t_s: 0.1, run: Ban(tag: "p", count: 1)),
@@ -196,11 +196,11 @@ fn is_small(scenario: &Scenario) -> bool {
     };
     let crowd = |crowd: &ScenarioCrowd| crowd.count < 300;
     scenario.scenes.iter().all(scene)
-        && scenario.cast.iter().all(crowd)
+        && scenario.crowds.iter().all(crowd)
         && scenario.queues.iter().all(|queue| {
             queue.parties < 1000
                 && queue.parties_per_s < 1e4
-                && queue.battle_scene.as_ref().is_none_or(scene)
+                && queue.match_scene.as_ref().is_none_or(scene)
         })
         && scenario.script.iter().all(|cue| match cue.action() {
             Action::Spawn(spawned) => crowd(spawned),

@@ -24,7 +24,7 @@ fn mirrors_are_equal_at_rest_under_any_network_conditions() {
     for built_in in BUILT_IN {
         for line in [CrowdNetworkConditions::default(), BAD_NETWORK] {
             let mut loaded = scenario::load(built_in.name).unwrap();
-            loaded.scenario.line = line;
+            loaded.scenario.network = line;
             loaded.scenario.expect = vec![Expectation::MirrorsEqual];
             let play = RunConfig {
                 ticks: 120,
@@ -48,10 +48,10 @@ const LOW_BANDWIDTH: &str = r#"Scenario(
     name: "narrow", seed: 9, duration_s: 20,
     settings: (outbox: (spill_client_bytes_max: 2500)),
     scenes: [Scene(name: "yard", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)), cell_m: 20, view_cap: 30)],
-    cast: [Crowd(tag: "people", kind: "player", count: 60, party_size: 3, clients: 1, attributes_per_s: 20,
+    crowds: [Crowd(tag: "people", kind: "player", count: 60, party_size: 3, client_share: 1, attributes_per_s: 20,
         behaviour: Wander(radius_m: 10))],
-    script: [At(t_s: 15, run: SetLine(share: 0))],
-    line: (bytes_per_s: 300, delay_ms: 60, jitter_ms: 40, share: 0.5),
+    script: [At(t_s: 15, run: SetNetwork(share: 0))],
+    network: (bytes_per_s: 300, delay_ms: 60, jitter_ms: 40, share: 0.5),
     expect: [ViewsWithinCap, MirrorsEqual, TicketsConserved],
 )"#;
 

@@ -11,7 +11,7 @@ use crate::harness::{TempFolder, run_throng};
 
 const SMALL: &str = r#"Scenario(name: "small", duration_s: 8,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0.05)))],
-    cast: [Crowd(kind: "player", count: 12, clients: 0.5, churn_per_s: 0.5, attributes_per_s: 2, behaviour: Wander(radius_m: 9)),
+    crowds: [Crowd(kind: "player", count: 12, client_share: 0.5, churn_per_s: 0.5, attributes_per_s: 2, behaviour: Wander(radius_m: 9)),
         Crowd(count: 5, behaviour: Chase(kind: "player", sight_m: 20))],
     expect: [MirrorsEqual])"#;
 
@@ -52,7 +52,7 @@ fn map_of_the_scenario_is_not_overwritten() {
 #[test]
 fn invalid_scenario_keeps_earlier_outputs() {
     let folder = TempFolder::new();
-    let scenario = folder.write("my.ron", SMALL.replace("count: 12", "clients: 2"));
+    let scenario = folder.write("my.ron", SMALL.replace("count: 12", "client_share: 2"));
     let events = folder.write("events.jsonl", "from yesterday");
     let told = run_throng(&["run", &scenario, "--events", &events]);
     assert_eq!(told.code, 2, "{}", told.err);
@@ -78,7 +78,7 @@ fn capture_holds_every_packet_as_it_was_sent() {
     let told = run_throng(&["run", &scenario, "--json", "--capture", &capture]);
     assert_eq!(told.code, 0, "{}", told.err);
     let report = told.json();
-    let holds = &report["expectations"][0]["holds"];
+    let holds = &report["expectations"][0]["passed"];
     assert_eq!(*holds, true, "mirrors get their packets all the same");
 
     let bytes = fs::read(&capture).unwrap();

@@ -21,7 +21,7 @@ use crate::harness::{TempFolder, program, run_throng, send_signal};
 /// A market whose players log in and out.
 const MARKET: &str = r#"Scenario(name: "market", duration_s: 600000,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
-    cast: [Crowd(kind: "player", count: 60, clients: 0.2, churn_per_s: 8, behaviour: Wander(radius_m: 10))])"#;
+    crowds: [Crowd(kind: "player", count: 60, client_share: 0.2, churn_per_s: 8, behaviour: Wander(radius_m: 10))])"#;
 
 /// Kills of a run without a switch.
 const KILLS: u64 = 6;
@@ -235,8 +235,8 @@ fn killed_server_loses_and_doubles_no_acknowledged_save() {
 /// Players whose objects go and who are given others, without leaving.
 const WATCHERS: &str = r#"Scenario(name: "watchers", duration_s: 60,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
-    cast: [
-        Crowd(tag: "people", kind: "player", count: 60, clients: 0.2, churn_per_s: 2, behaviour: Wander(radius_m: 10)),
+    crowds: [
+        Crowd(tag: "people", kind: "player", count: 60, client_share: 0.2, churn_per_s: 2, behaviour: Wander(radius_m: 10)),
         Crowd(tag: "dogs", kind: "npc", count: 5, behaviour: Wander(radius_m: 10)),
     ],
     script: [
@@ -361,7 +361,7 @@ fn players_persist_between_deterministic_runs() {
                 "--json",
             ]);
             assert_eq!(told.code, 0, "{}", told.err);
-            let kept = told.json()["directory"].clone();
+            let kept = told.json()["player_store"].clone();
             let counted = |name: &str| kept[name].as_u64().unwrap();
             assert!(counted("loads") >= 60 && counted("leases") > 0, "{kept}");
             assert!(counted("saves") >= counted("transactions"), "{kept}");

@@ -257,7 +257,7 @@ fn generated_map_is_equal_for_the_seed_in_every_format() {
 const CROWD: &str = r#"Scenario(
     name: "fair", seed: 3, duration_s: 1,
     scenes: [Scene(name: "yard", map: Generate(Rooms(width_tiles: 100, height_tiles: 100)))],
-    cast: [Crowd(tag: "people", kind: "player", count: 40), Crowd(tag: "rats", kind: "npc", count: 20)],
+    crowds: [Crowd(tag: "people", kind: "player", count: 40), Crowd(tag: "rats", kind: "npc", count: 20)],
 )"#;
 
 #[test]
@@ -297,7 +297,14 @@ fn animation_has_regular_frames_with_a_moving_crowd() {
     let plain = run_throng(&["run", &scenario, "--json", "--no-timing"]).json();
     // 20 ticks a second: a picture every second tick, or one for every 120th part of the run.
     for (ticks, pictures) in [(0, 1), (40, 21), (238, 120), (240, 81)] {
-        let asked = ["run", &scenario, "--json", "--no-timing", "--film", &image];
+        let asked = [
+            "run",
+            &scenario,
+            "--json",
+            "--no-timing",
+            "--animation",
+            &image,
+        ];
         let told = run_throng(&[&asked[..], &["--ticks", &ticks.to_string()]].concat());
         assert_eq!(told.code, 0, "{}", told.err);
         let film = Pixels::read_animation(&image);
@@ -324,7 +331,14 @@ fn animation_has_regular_frames_with_a_moving_crowd() {
     // The words below say when it is.
     let words = |picture: &Pixels| picture.colors[620 * 600..].to_vec();
     assert_ne!(words(&film[0]), words(&film[80]));
-    let told = run_throng(&["run", &scenario, "--json", "--no-timing", "--film", &image]);
+    let told = run_throng(&[
+        "run",
+        &scenario,
+        "--json",
+        "--no-timing",
+        "--animation",
+        &image,
+    ]);
     assert_eq!(told.json()["state_hash"], plain["state_hash"]);
 }
 
@@ -339,9 +353,12 @@ fn invalid_or_duplicate_picture_path_is_refused_before_the_run() {
             "expected an image file OUT.png, found fair.jpg",
         ),
         (vec!["--picture", &image, "--hashes", &image], "as well"),
-        (vec!["--film", &image, "--picture", &image], "as well"),
-        (vec!["--film", &scenario], "expected an image file OUT.png"),
-        (vec!["--film", &lost], "could not create"),
+        (vec!["--animation", &image, "--picture", &image], "as well"),
+        (
+            vec!["--animation", &scenario],
+            "expected an image file OUT.png",
+        ),
+        (vec!["--animation", &lost], "could not create"),
     ] {
         let told = run_throng(&[&["run", scenario.as_str()], arguments.as_slice()].concat());
         assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");

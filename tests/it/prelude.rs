@@ -25,7 +25,7 @@ mod program {
         };
         let mut server = Server::builder().plugins(game).build();
         let scene = open_scene(server.world_mut(), SceneSpec::default(), ()).unwrap();
-        let place = (Object::in_scene(scene), Position(Vec2::splat(5.0)));
+        let place = (InScene(scene), Position(Vec2::splat(5.0)));
         server.world_mut().spawn((Player, PlayerId(1), place));
         server.step(ticks);
         server.tick()

@@ -15,13 +15,13 @@ pub const SMALL: &str = r#"Scenario(
         Scene(name: "yard", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)), cell_m: 10, margin_m: 2, view_cap: 8),
         Scene(name: "cave", map: Generate(Cave(width_tiles: 60, height_tiles: 60)), cell_m: 10, margin_m: 2, view_cap: 8),
     ],
-    cast: [
-        Crowd(tag: "people", kind: "player", count: 40, party_size: 3, clients: 0.5, attributes_per_s: 2,
+    crowds: [
+        Crowd(tag: "people", kind: "player", count: 40, party_size: 3, client_share: 0.5, attributes_per_s: 2,
             churn_per_s: 4, behaviour: Wander(radius_m: 10)),
         Crowd(tag: "rats", kind: "npc", count: 20, behaviour: Flee(kind: "player", sight_m: 5)),
         Crowd(tag: "boss", kind: "boss", behaviour: Chase(kind: "player", sight_m: 20)),
     ],
-    queues: [Queue(mode: "arena", rules: Groups(group_size: 2), parties: 30, parties_per_s: 10, cancels_per_s: 5)],
+    queues: [Queue(mode: "arena", settings: Groups(group_size: 2), parties: 30, parties_per_s: 10, cancels_per_s: 5)],
     script: [
         Every(t_s: 0.5, run: Toggle(rect_tiles: (10, 10, 4, 4))),
         At(t_s: 0.7, run: ChangeScene(tag: "people", count: 10, to: "cave")),
@@ -39,7 +39,7 @@ const FIGURES: [(&str, &str); 12] = [
     ("clients", "now peak logins logouts refused"),
     (
         "sessions",
-        "in_line max_in_line max_admitted links_lost resumed possessing watching ends_told",
+        "login_queue max_login_queue max_admitted connections_lost resumed possessing spectating end_notices",
     ),
     (
         "paths",
@@ -48,18 +48,18 @@ const FIGURES: [(&str, &str); 12] = [
     ("builds", "adopted loaded waited waited_ms late late_ticks"),
     (
         "views",
-        "cap links enters leaves evictions refills refused max_list",
+        "cap links enters leaves evictions refills full_list_attempts longest_list",
     ),
     (
         "sync",
-        "attributes_dirty deltas snapshots despawns moves remotes announces packets bytes bytes_per_client_s",
+        "attributes_dirty deltas snapshots despawns moves unseen_updates announcements packets bytes bytes_per_client_s",
     ),
     (
         "matchmaking",
         "queued cancelled expired matches waiting mean_power_gap max_power_gap mean_spread p99_spread mean_wait_s max_wait_s",
     ),
     ("inbox", "received handled refused max_backlog max_lag_ms"),
-    ("outbox", "frames bytes"),
+    ("outbox", "packets bytes"),
     ("memory", "rss_bytes peak_rss_bytes"),
 ];
 
@@ -119,7 +119,7 @@ fn report_has_every_documented_counter() {
             expectation["text"].is_string() && expectation["found"].is_string(),
             "{expectation}"
         );
-        assert_eq!(expectation["holds"], Value::Bool(true), "{expectation}");
+        assert_eq!(expectation["passed"], Value::Bool(true), "{expectation}");
     }
     let hash = report["state_hash"].as_str().unwrap();
     assert!(
@@ -155,10 +155,10 @@ fn exit_code_separates_failed_expectations_from_bad_input() {
     let folder = TempFolder::new();
     let with = |expectation: &str| {
         let name = format!("{}.ron", expectation.len());
-        let cast = "scenes: [Scene(name: \"a\")], cast: [Crowd(kind: \"player\")], queues: [Queue(parties: 1)]";
+        let scenes_and_crowds = "scenes: [Scene(name: \"a\")], crowds: [Crowd(kind: \"player\")], queues: [Queue(parties: 1)]";
         folder.write(
             &name,
-            format!("Scenario(name: \"x\", duration_s: 1.1, {cast}, expect: [{expectation}])"),
+            format!("Scenario(name: \"x\", duration_s: 1.1, {scenes_and_crowds}, expect: [{expectation}])"),
         )
     };
     assert_eq!(run_throng(&["run", &with("TicketsConserved")]).code, 0);
@@ -167,10 +167,10 @@ fn exit_code_separates_failed_expectations_from_bad_input() {
     assert!(broken.out.contains("BROKEN"), "{}", broken.out);
     // Never true on any machine; shown all the same when it is not to be judged.
     let timed = with("TickP99UnderMs(0.0)");
-    assert_eq!(run_throng(&["run", &timed, "--judge-time"]).code, 1);
+    assert_eq!(run_throng(&["run", &timed, "--check-timing"]).code, 1);
     let unjudged = run_throng(&["run", &timed, "--no-timing", "--json"]);
     assert_eq!(
-        (unjudged.code, &unjudged.json()["expectations"][0]["holds"]),
+        (unjudged.code, &unjudged.json()["expectations"][0]["passed"]),
         (0, &Value::Null)
     );
     assert_eq!(run_throng(&["run", &with("Nothing")]).code, 2);
@@ -287,7 +287,7 @@ const FIELDS: [(&str, &str); 24] = [
     ("match", "id mode groups power spread quality"),
     ("login", "client player"),
     ("logout", "client player reason"),
-    ("link_lost", "client player"),
+    ("connection_lost", "client player"),
     ("resume", "client before player"),
     ("pos", "id x y"),
 ];
@@ -308,7 +308,7 @@ fn every_event_has_tick_scene_and_its_fields() {
         // No match forms in this queue of four.
         .replace(
             "queues: [",
-            "queues: [Queue(mode: \"late\", rules: Groups(group_size: 4, expire_after_s: 1), parties: 1, size_weights: (1, 0, 0, 0, 0)), ",
+            "queues: [Queue(mode: \"late\", settings: Groups(group_size: 4, expire_after_s: 1), parties: 1, size_weights: (1, 0, 0, 0, 0)), ",
         );
     let scenario = folder.write("small.ron", text);
     let told = run_throng(&[
@@ -390,7 +390,7 @@ fn map_option_replaces_the_map_of_the_first_scene() {
             .unwrap()
             .iter()
             .find(|e| e["text"] == "nobody on a blocked tile");
-        assert_eq!(on_blocked.unwrap()["holds"], Value::Bool(true));
+        assert_eq!(on_blocked.unwrap()["passed"], Value::Bool(true));
     }
 }
 

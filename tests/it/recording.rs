@@ -48,7 +48,7 @@ fn meadow() -> TestServer {
             };
             for &LoggedIn { client, player } in new.read() {
                 let at = Vec2::new((player.0 % 190) as f32, (player.0 / 190 % 190) as f32);
-                let place = (Object::in_scene(scene), Position(at + Vec2::splat(5.0)));
+                let place = (InScene(scene), Position(at + Vec2::splat(5.0)));
                 commands.spawn((
                     Player,
                     player,
@@ -125,7 +125,7 @@ impl Write for Written {
 /// Every packet of a run in which somebody is welcomed.
 fn packets(outside: bool) -> Vec<u8> {
     let written = Written::default();
-    let text = "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\", kind: \"player\", count: 3, clients: 1)])";
+    let text = "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], crowds: [Crowd(tag: \"t\", kind: \"player\", count: 3, client_share: 1)])";
     let options = RunOptions {
         ticks: Some(5),
         threads: 1,

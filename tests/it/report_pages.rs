@@ -7,7 +7,7 @@ use crate::harness::{TempFolder, run_throng};
 const SMALL: &str = r#"Scenario(
     name: "small", duration_s: 2,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
-    cast: [Crowd(kind: "player", count: 20, clients: 0.5, behaviour: Wander(radius_m: 9))],
+    crowds: [Crowd(kind: "player", count: 20, client_share: 0.5, behaviour: Wander(radius_m: 9))],
     expect: [ViewsWithinCap],
 )"#;
 
@@ -73,11 +73,18 @@ fn page_and_csv_do_not_change_the_run() {
 }
 
 #[test]
-fn picture_and_film_of_a_run_are_inside_its_page() {
+fn picture_and_animation_of_a_run_are_inside_its_page() {
     let folder = TempFolder::new();
     let scenario = folder.write("small.ron", SMALL);
     let [page, picture, film] = ["page.html", "last.png", "film.png"].map(|name| folder.path(name));
-    let files = ["--report", &page, "--picture", &picture, "--film", &film];
+    let files = [
+        "--report",
+        &page,
+        "--picture",
+        &picture,
+        "--animation",
+        &film,
+    ];
     let told = run_throng(&[&["run", &scenario][..], &files].concat());
     assert_eq!(told.code, 0, "{}", told.err);
     let written = fs::read_to_string(&page).unwrap();

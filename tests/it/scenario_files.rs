@@ -8,7 +8,7 @@ use crate::harness::{TempFolder, run_throng, run_throng_with_input, scenario_of}
 const BASE: &str = r#"Scenario(name: "base", seed: 9, duration_s: 2, tick_hz: 10,
     parameters: {"players": 20, "cap": 5, "speed": 1.5, "kind_of_crowd": "npc"},
     scenes: [Scene(name: "field", map: File("field.map"), view_cap: cap)],
-    cast: [Crowd(tag: "players", kind: kind_of_crowd, count: players, speed_m_s: speed,
+    crowds: [Crowd(tag: "players", kind: kind_of_crowd, count: players, speed_m_s: speed,
         behaviour: Wander(radius_m: speed))],
     expect: [ViewsWithinCap])"#;
 
@@ -26,7 +26,7 @@ fn base() -> (TempFolder, String) {
 fn parameters_replace_values_and_can_be_set() {
     let (_folder, base) = base();
     let plain = scenario::load(&base).unwrap();
-    let crowd = &plain.scenario.cast[0];
+    let crowd = &plain.scenario.crowds[0];
     assert_eq!(
         (crowd.count, crowd.kind.as_str(), crowd.speed_m_s),
         (20, "npc", 1.5)
@@ -37,7 +37,10 @@ fn parameters_replace_values_and_can_be_set() {
     let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let other = scenario::load_with(&base, &set).unwrap();
     assert_eq!(
-        (other.scenario.cast[0].count, &*other.scenario.cast[0].kind),
+        (
+            other.scenario.crowds[0].count,
+            &*other.scenario.crowds[0].kind
+        ),
         (7, "pet")
     );
     let shown: Vec<String> = other
@@ -74,12 +77,12 @@ fn unknown_or_mistyped_parameter_is_reported() {
         ("players=-7", "expected 0 or more for `count`, found `-7`"),
         (
             "players=9999999",
-            "expected cast[0].count from 0 to 1048576, found 9999999",
+            "expected crowds[0].count from 0 to 1048576, found 9999999",
         ),
         ("kind_of_crowd=wlof", "unknown kind `wlof`"),
         (
             "speed=-1",
-            "expected cast[0].behaviour.radius_m from 0 to 1000000, found -1",
+            "expected crowds[0].behaviour.radius_m from 0 to 1000000, found -1",
         ),
         ("players", "expected a name and a value, such as count=5000"),
     ] {
@@ -92,7 +95,7 @@ fn unknown_or_mistyped_parameter_is_reported() {
     // The place is that of the name in the file.
     let found = run_throng(&["check", &base, "--set", "players=9999999"]);
     assert!(
-        found.err.contains(&format!("--> {base}:4:62\n")),
+        found.err.contains(&format!("--> {base}:4:64\n")),
         "{}",
         found.err
     );
@@ -131,7 +134,7 @@ fn unknown_or_mistyped_parameter_is_reported() {
 #[test]
 fn errors_after_a_long_parameter_value_are_located() {
     let text = "Scenario(name: \"x\", parameters: {\"n\": 123456789}, seed: n, scenes: [Scene(name: \"a\")],\n\
-                cast: [Crowd(count: 1, behaviour: Wander(radius_m: n, wide: 4))])";
+                crowds: [Crowd(count: 1, behaviour: Wander(radius_m: n, wide: 4))])";
     let error = scenario_of(text)
         .check(&[], &scenario::Behaviours::default())
         .unwrap_err();
@@ -147,20 +150,20 @@ fn errors_after_a_long_parameter_value_are_located() {
 #[test]
 fn included_lists_come_first_and_own_fields_override() {
     let (folder, _) = base();
-    folder.write("more.ron", r#"Scenario(seed: 10, kinds: [ObjectKind(name: "wolf")], cast: [Crowd(tag: "wolves", kind: "wolf")])"#);
+    folder.write("more.ron", r#"Scenario(seed: 10, kinds: [ObjectKind(name: "wolf")], crowds: [Crowd(tag: "wolves", kind: "wolf")])"#);
     let whole = folder.write(
         "whole.ron",
         r#"Scenario(name: "whole", include: ["parts/base.ron", "more.ron"], parameters: {"players": 30},
-            cast: [Crowd(tag: "guests", count: players)], expect: [TicketsConserved])"#,
+            crowds: [Crowd(tag: "guests", count: players)], expect: [TicketsConserved])"#,
     );
     let loaded = scenario::load(&whole).unwrap();
     let whole_scenario = &loaded.scenario;
-    let cast: Vec<(&str, u32)> = whole_scenario
-        .cast
+    let crowds: Vec<(&str, u32)> = whole_scenario
+        .crowds
         .iter()
         .map(|crowd| (&*crowd.tag, crowd.count))
         .collect();
-    assert_eq!(cast, [("players", 30), ("wolves", 1), ("guests", 30)]);
+    assert_eq!(crowds, [("players", 30), ("wolves", 1), ("guests", 30)]);
     assert_eq!(
         (whole_scenario.name.as_str(), whole_scenario.seed),
         ("whole", 10)
@@ -181,7 +184,7 @@ fn included_lists_come_first_and_own_fields_override() {
     let set = [("players".to_owned(), "40".to_owned())];
     let set = scenario::load_with(&whole, &set).unwrap();
     assert_eq!(
-        (set.scenario.cast[0].count, set.scenario.cast[2].count),
+        (set.scenario.crowds[0].count, set.scenario.crowds[2].count),
         (40, 40)
     );
     let found = run_throng(&[
@@ -199,9 +202,9 @@ fn included_lists_come_first_and_own_fields_override() {
 #[test]
 fn errors_in_an_included_file_point_into_that_file() {
     let (folder, base) = base();
-    let first = "Scenario(cast: [Crowd(tag: \"a\"), Crowd(tag: \"b\",\n kind: \"wlof\")])";
+    let first = "Scenario(crowds: [Crowd(tag: \"a\"), Crowd(tag: \"b\",\n kind: \"wlof\")])";
     let first = folder.write("parts/first.ron", first);
-    let broken = folder.write("parts/broken.ron", "Scenario(\n cats: [])");
+    let broken = folder.write("parts/broken.ron", "Scenario(\n crwods: [])");
     for (includes, own, place, told) in [
         (
             "\"parts/base.ron\", \"parts/first.ron\"",
@@ -211,21 +214,21 @@ fn errors_in_an_included_file_point_into_that_file() {
         ),
         (
             "\"parts/base.ron\"",
-            "cast: [Crowd(kind: \"wlof\")]",
-            "WHOLE:2:21".into(),
+            "crowds: [Crowd(kind: \"wlof\")]",
+            "WHOLE:2:23".into(),
             "unknown kind `wlof`",
         ),
         (
             "\"parts/base.ron\"",
             "parameters: {\"players\": 2000000}",
-            format!("{base}:4:62"),
+            format!("{base}:4:64"),
             "found 2000000",
         ),
         (
             "\"parts/broken.ron\"",
             "",
             format!("{broken}:2:2"),
-            "did you mean `cast`?",
+            "did you mean `crowds`?",
         ),
         (
             "\"parts/none.ron\"",

@@ -21,7 +21,7 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
     },
     BadScenario {
         what: "an unknown variant",
-        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(behaviour: ^Wandr(radius_m: 1))])",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], crowds: [Crowd(behaviour: ^Wandr(radius_m: 1))])",
         expected: &["did you mean `Wander`?"],
     },
     BadScenario {
@@ -46,17 +46,17 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
     },
     BadScenario {
         what: "an attribute that does not exist",
-        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\")],\n script: [At(t_s: 1, run: SetAttribute(tag: \"t\", attribute: ^\"helth\", value: 1))])",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], crowds: [Crowd(tag: \"t\")],\n script: [At(t_s: 1, run: SetAttribute(tag: \"t\", attribute: ^\"helth\", value: 1))])",
         expected: &["unknown attribute `helth`, did you mean `health`?"],
     },
     BadScenario {
         what: "a negative count",
-        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(count: ^-5)])",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], crowds: [Crowd(count: ^-5)])",
         expected: &["-5"],
     },
     BadScenario {
         what: "a count beyond all numbers",
-        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(count: ^99999999999999999999)])",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], crowds: [Crowd(count: ^99999999999999999999)])",
         expected: &["out of range for `count`"],
     },
     BadScenario {
@@ -81,7 +81,7 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
     },
     BadScenario {
         what: "more objects than a scene holds",
-        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\", max_objects: 1)], cast: [Crowd(count: ^5)])",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\", max_objects: 1)], crowds: [Crowd(count: ^5)])",
         expected: &["at most 1 objects"],
     },
     BadScenario {

@@ -15,8 +15,8 @@ use crate::inspect_page::{PageClient, get};
 /// Crowds among which players come.
 const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
     scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 120, height_tiles: 120, fill: 0.02)), cell_m: 20, view_cap: 60)],
-    cast: [
-        Crowd(tag: "people", kind: "player", count: 10, clients: 1, speed_m_s: 3, attributes_per_s: 4, behaviour: Wander(radius_m: 10)),
+    crowds: [
+        Crowd(tag: "people", kind: "player", count: 10, client_share: 1, speed_m_s: 3, attributes_per_s: 4, behaviour: Wander(radius_m: 10)),
         Crowd(tag: "folk", kind: "npc", count: 20, attributes_per_s: 3, behaviour: Wander(radius_m: 10)),
     ])"#;
 
@@ -73,7 +73,7 @@ fn remote_players_on_bad_networks_mirror_the_server() {
     let listen = [
         "--listen",
         "127.0.0.1:0",
-        "--truth",
+        "--mirror-check",
         "127.0.0.1:0",
         "--key",
         &key,
@@ -95,7 +95,7 @@ fn remote_players_on_bad_networks_mirror_the_server() {
         "--restarts",
         "6",
     ];
-    let asking = ["--key", &key, "--truth", &truth];
+    let asking = ["--key", &key, "--mirror-check", &truth];
     let walked: ProgramOutput = run_throng(&[&walk[..], &link, &asking].concat());
     assert_eq!(walked.code, 0, "{} {}", walked.out, walked.err);
     let found = walked.json();
@@ -137,7 +137,7 @@ fn relay_simulates_a_bad_network() {
     // Tokens name the relay, so the server knows where it will be.
     let free = UdpSocket::bind(any).and_then(|socket| socket.local_addr());
     let relayed = free.expect("a port").to_string();
-    let listen = ["--listen", any, "--public", &relayed, "--truth", any];
+    let listen = ["--listen", any, "--public", &relayed, "--mirror-check", any];
     let mut server = ServerProcess::start(&[&listen[..], &[&yard, "--json"]].concat());
     let (address, truth) = (server.address(), server.address());
     let link = ["--loss", "20%", "--bursts-ms", "30", "--delay-ms", "20"];
@@ -153,7 +153,7 @@ fn relay_simulates_a_bad_network() {
         "--rebinds",
         "8",
     ];
-    let to = ["--connect", &relayed, "--truth", &truth];
+    let to = ["--connect", &relayed, "--mirror-check", &truth];
     let walked = run_throng(&[&walk[..], &to].concat());
     assert_eq!(walked.code, 0, "{} {}", walked.out, walked.err);
     let found = walked.json();
@@ -238,7 +238,7 @@ fn page_edits_need_permission_and_are_in_the_summary() {
     let folder = TempFolder::new();
     let yard = folder.write("yard.ron", YARD);
     let any = "127.0.0.1:0";
-    let looked_at = ["--listen", any, "--inspect", any, "--inspect-cues"];
+    let looked_at = ["--listen", any, "--inspect", any, "--inspect-actions"];
     let mut server = ServerProcess::start(&[&looked_at[..], &[&yard, "--json"]].concat());
     let (_, page) = (server.address(), server.address());
     let address = page.strip_prefix("http://").unwrap().trim_end_matches('/');
@@ -269,7 +269,7 @@ fn page_edits_need_permission_and_are_in_the_summary() {
     let state = page.receive_unrequested("state").expect("figures");
     assert!(state["objects"]["npcs"].as_u64() >= Some(70), "{state}");
     assert!(server.stop()["cues_from_pages"].as_u64() >= Some(2));
-    let told = run_throng(&["serve", "--inspect-cues", "--listen", any]);
+    let told = run_throng(&["serve", "--inspect-actions", "--listen", any]);
     assert!(
         told.code == 2 && told.err.contains("--inspect "),
         "{}",
@@ -321,7 +321,13 @@ fn public_test_key_is_for_loopback_only() {
     }
     let told = run_throng(&["token", "--player", "7", "--server", "127.0.0.1:7000"]);
     assert_eq!((told.code, told.out.trim().len()), (0, 4_096));
-    let told = run_throng(&["serve", "--truth", "0.0.0.0:0", "--listen", "127.0.0.1:0"]);
+    let told = run_throng(&[
+        "serve",
+        "--mirror-check",
+        "0.0.0.0:0",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
     assert!(
         told.code == 2 && told.err.contains("loopback"),
         "{}",

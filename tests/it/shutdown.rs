@@ -16,7 +16,7 @@ use crate::inspect_page::get;
 /// A yard to which players come.
 const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
     scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
-    cast: [Crowd(tag: "people", kind: "player", count: 2)])"#;
+    crowds: [Crowd(tag: "people", kind: "player", count: 2)])"#;
 
 /// How long a test waits for another process.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -258,7 +258,7 @@ fn secrets_come_from_files_and_the_environment() {
 #[test]
 fn run_whose_store_fails_exits_with_1() {
     let folder = TempFolder::new();
-    let scenario = YARD.replace("count: 2", "count: 2, clients: 1");
+    let scenario = YARD.replace("count: 2", "count: 2, client_share: 1");
     let (scenario, store) = (folder.write("a.ron", scenario), folder.path("a.db"));
     let run = [
         "run",

@@ -80,7 +80,7 @@ impl UdpTestServer {
         let mut new = world.resource_mut::<Messages<LoggedIn>>();
         let new: Vec<LoggedIn> = new.drain().collect();
         for LoggedIn { client, player } in new {
-            let place = (Object::in_scene(self.scene), Position(START));
+            let place = (InScene(self.scene), Position(START));
             let own = (
                 Player,
                 player,

@@ -8,8 +8,8 @@ use crate::harness::{TempFolder, run_throng};
 const CROWDED: &str = r#"Scenario(
     name: "crowded", duration_s: 1, parameters: {"people": 40, "parties": 3000},
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
-    cast: [Crowd(kind: "player", count: people, clients: 0.5, messages_per_s: 2, behaviour: Wander(radius_m: 9))],
-    queues: [Queue(mode: "arena", rules: Groups(group_size: 2), parties: parties)],
+    crowds: [Crowd(kind: "player", count: people, client_share: 0.5, messages_per_s: 2, behaviour: Wander(radius_m: 9))],
+    queues: [Queue(mode: "arena", settings: Groups(group_size: 2), parties: parties)],
     expect: [TicketsConserved],
 )"#;
 

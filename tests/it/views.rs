@@ -6,7 +6,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::harness::{TempFolder, run_throng};
+use crate::harness::{
+    RunConfig, TempFolder, assert_expectations, run_throng, run_to_end, scenario_of,
+};
 
 /// Scenes that open and close, logins and logouts, teleports, deaths and changes of scene, among few enough that no
 /// viewer ever waits in the queue for longer than its tick.
@@ -17,8 +19,8 @@ const RESTLESS: &str = r#"Scenario(
             view_cap: 9, npc_cap: 4, thing_cap: 1),
         Scene(name: "cave", map: Generate(Cave(width_tiles: 100, height_tiles: 100)), cell_m: 8, margin_m: 0, view_cap: 5, npc_cap: 50),
     ],
-    cast: [
-        Crowd(tag: "people", kind: "player", count: 90, party_size: 3, team: 1, clients: 0.2, churn_per_s: 15, speed_m_s: 6,
+    crowds: [
+        Crowd(tag: "people", kind: "player", count: 90, party_size: 3, team: 1, client_share: 0.2, churn_per_s: 15, speed_m_s: 6,
             behaviour: Wander(radius_m: 20)),
         Crowd(tag: "rats", kind: "npc", count: 60, team: 2, speed_m_s: 5, behaviour: Flee(kind: "player", sight_m: 8)),
         Crowd(tag: "doors", kind: "door", count: 10),
@@ -309,5 +311,35 @@ fn event_log_of_a_restless_scenario_has_exact_views() {
             "{event}"
         );
     }
-    assert_eq!(report["script_faults"], serde_json::json!([]));
+    assert_eq!(report["script_errors"], serde_json::json!([]));
+}
+
+/// Crowds that see less far than the cells, farther, and the whole scene.
+const RANGES: &str = r#"Scenario(name: "ranges", seed: 5, duration_s: 10,
+    scenes: [Scene(name: "field", map: Generate(Random(width_tiles: 600, height_tiles: 400, fill: 0.1)), cell_m: 20, margin_m: 2, view_cap: 30)],
+    cast: [
+        Crowd(tag: "near", kind: "player", count: 20, clients: 1, speed_m_s: 6, view_range_m: 12.5, behaviour: Wander(radius_m: 30)),
+        Crowd(tag: "scopes", kind: "player", count: 20, clients: 1, speed_m_s: 6, view_range_m: 80, behaviour: Wander(radius_m: 30)),
+        Crowd(tag: "masters", kind: "player", count: 3, clients: 1, view_range_m: 1000),
+        Crowd(tag: "people", kind: "player", count: 20, clients: 0.5, churn_per_s: 4, behaviour: Wander(radius_m: 30)),
+    ],
+    script: [Every(t_s: 2, run: Teleport(tag: "people", count: 5, to: Share((0, 0), (1, 1))))],
+    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual])"#;
+
+#[test]
+fn clients_with_a_view_range_have_equal_mirrors() {
+    let play = RunConfig {
+        ticks: 200,
+        threads: 2,
+        ..RunConfig::default()
+    };
+    let report = run_to_end(scenario_of(RANGES), play);
+    assert_expectations(&report);
+    assert!(report.views.enters > 500, "{:?}", report.views);
+    let plain = RANGES
+        .replace("view_range_m: 12.5, ", "")
+        .replace("view_range_m: 80, ", "")
+        .replace(", view_range_m: 1000", "");
+    let other = run_to_end(scenario_of(&plain), play);
+    assert_ne!(other.views.enters, report.views.enters);
 }

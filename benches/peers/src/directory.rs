@@ -102,7 +102,7 @@ fn hit_rate(skew: f64) -> Row {
     }
     let shares = hits.map(|hits| 100.0 * hits as f64 / LOOKS as f64);
     Row::beside(
-        "directory",
+        "store",
         format!("hits, Zipf {skew:.1}"),
         shares,
         "%",
@@ -134,5 +134,5 @@ fn hit() -> Row {
     }
     assert_eq!(throng.stats().hits, KNOWN * ROUNDS as u64, "all are known");
     let ns = least.map(|least| least.as_nanos() as f64 / KNOWN as f64);
-    Row::beside("directory", "hit".to_owned(), ns, "ns", "moka")
+    Row::beside("store", "hit".to_owned(), ns, "ns", "moka")
 }

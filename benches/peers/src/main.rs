@@ -156,7 +156,7 @@ impl Row {
 fn main() -> Result<(), Box<dyn Error>> {
     let chosen: Vec<String> = std::env::args().skip(1).collect();
     let is_chosen = |system: &str| chosen.is_empty() || chosen.iter().any(|name| name == system);
-    let mut systems = vec!["nav", "aoi", "directory", "pool"];
+    let mut systems = vec!["nav", "aoi", "store", "pool"];
     if cfg!(feature = "replicon") {
         systems.push("sync");
     }
@@ -173,7 +173,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if is_chosen("aoi") {
         rows.extend(aoi::measure());
     }
-    if is_chosen("directory") {
+    if is_chosen("store") {
         rows.extend(directory::measure());
     }
     if is_chosen("pool") {

@@ -73,7 +73,7 @@ impl Town {
         };
         let world = server.world_mut();
         let scene = open_scene(world, spec, map).unwrap();
-        let place = (Object::in_scene(scene), Position(Vec2::new(12.0, 20.0)));
+        let place = (InScene(scene), Position(Vec2::new(12.0, 20.0)));
         world.spawn((Npc, place, Gold(515)));
         let key = SecretKey::random().unwrap();
         let local = "127.0.0.1:0".parse().unwrap();
@@ -108,10 +108,7 @@ impl Town {
             let world = self.server.world_mut();
             let new: Vec<LoggedIn> = world.resource_mut::<Messages<LoggedIn>>().drain().collect();
             for LoggedIn { client, player } in new {
-                let place = (
-                    Object::in_scene(self.scene),
-                    Position(Vec2::new(10.0, 20.0)),
-                );
+                let place = (InScene(self.scene), Position(Vec2::new(10.0, 20.0)));
                 world.spawn((
                     Player,
                     player,

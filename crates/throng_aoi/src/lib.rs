@@ -22,7 +22,11 @@
 //! class, the nearer band of distance goes first; bands are right once every viewer had its turn
 //! ([`set_rerank_ticks`](SceneViews::set_rerank_ticks)).
 //!
-//! Each viewer has a row of bits, one bit for each slot of the nine cells around it. Cells run in parallel and each writes
+//! A viewer with a radius of its own, and every viewer of a scene with rules by distance, is an *exact viewer*: its links
+//! depend on exact distances, so it is examined again in every update in which an object near it moved (views/exact). The
+//! others do not pay for it.
+//!
+//! Each other viewer has a row of bits, one bit for each slot of the nine cells around it. Cells run in parallel and each writes
 //! its own rows only, so links, events and counters are the same for any number of threads.
 //!
 //! Cost: for each object that changed cell, a test of its bit in the rows around its old cell, its own row, and a comparison
@@ -51,11 +55,12 @@ pub mod workload;
 
 pub use grid::{CELLS_MAX, GridCell, GridError, SceneGrid, cell_m_for_screen};
 pub use priority::{
-    ATTACKER, BAND_COUNT, CLASS_MAX, DistanceBands, GUILD, OWN_OR_TARGET, PARTY, SCENERY, TEAM,
-    UNRELATED, ViewFilter, ViewPriority, ViewTraits, by_relationship,
+    ATTACKER, BAND_COUNT, CLASS_MAX, DISTANCE_RULES_MAX, DistanceBands, DistanceRules, GUILD,
+    OWN_OR_TARGET, PARTY, SCENERY, TEAM, UNRELATED, ViewFilter, ViewPriority, ViewTraits,
+    by_relationship, is_same_team,
 };
 pub use views::{
     IDS_MAX, LIST_COUNT, RERANK_TICKS, RemovalReason, SceneViews, UNCAPPED, ViewCaps, ViewCounters,
     ViewEvent, ViewException, ViewInsertError, ViewInvariantError, ViewLeaveReason, ViewLinkMode,
-    ViewProfile,
+    ViewProfile, ViewRadiusError,
 };

@@ -83,6 +83,88 @@ impl Default for ViewTraits {
 /// It must be pure: same traits, same result. It is called from several threads, for every compared pair.
 pub type ViewFilter = fn(&ViewTraits, &ViewTraits) -> bool;
 
+/// The maximum number of rules by distance of a scene.
+pub const DISTANCE_RULES_MAX: usize = 4;
+
+/// One rule by distance.
+#[derive(Clone, Copy, Debug)]
+struct DistanceRule {
+    beyond_m: f32,
+    allows: ViewFilter,
+}
+
+/// Rules for pairs that are farther apart than a distance, for example "beyond 20 m only my team". A viewer sees a target only
+/// if every rule whose distance is exceeded allows the pair. At exactly that distance a rule does not apply yet.
+///
+/// The distances are fixed, so that the views know which movements can change the result. They are compared exactly, in every
+/// update. See [`SceneViews::set_distance_rules`](crate::SceneViews::set_distance_rules) for the cost.
+///
+/// ```
+/// use throng_aoi::{DistanceRules, is_same_team};
+///
+/// const RULES: DistanceRules = DistanceRules::NONE
+///     .beyond(20.0, is_same_team)
+///     .beyond(60.0, |viewer, target| viewer.party != 0 && viewer.party == target.party);
+/// assert!(!RULES.is_empty());
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DistanceRules {
+    rules: [Option<DistanceRule>; DISTANCE_RULES_MAX],
+}
+
+impl DistanceRules {
+    /// No rules.
+    pub const NONE: Self = Self {
+        rules: [None; DISTANCE_RULES_MAX],
+    };
+
+    /// Adds a rule: beyond this distance in metres, a viewer sees a target only if `allows` returns true.
+    ///
+    /// # Panics
+    /// If the distance is negative or NaN, or if there are [`DISTANCE_RULES_MAX`] rules already.
+    #[must_use]
+    pub const fn beyond(mut self, distance_m: f32, allows: ViewFilter) -> Self {
+        assert!(
+            distance_m >= 0.0,
+            "expected a distance of at least 0 m for a view rule"
+        );
+        let mut nth = 0;
+        while nth < DISTANCE_RULES_MAX && self.rules[nth].is_some() {
+            nth += 1;
+        }
+        assert!(
+            nth < DISTANCE_RULES_MAX,
+            "expected at most four view rules by distance"
+        );
+        self.rules[nth] = Some(DistanceRule {
+            beyond_m: distance_m,
+            allows,
+        });
+        self
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rules[0].is_none()
+    }
+
+    /// Whether the rules allow a pair at this distance, given as its square. At an unknown distance (NaN) all rules apply.
+    #[must_use]
+    pub fn allow(&self, viewer: &ViewTraits, target: &ViewTraits, distance_m2: f64) -> bool {
+        self.rules.iter().flatten().all(|rule| {
+            let beyond_m = f64::from(rule.beyond_m);
+            distance_m2 <= beyond_m * beyond_m || (rule.allows)(viewer, target)
+        })
+    }
+}
+
+/// The filter for members of one team: both are in the same team.
+#[must_use]
+pub const fn is_same_team(viewer: &ViewTraits, target: &ViewTraits) -> bool {
+    viewer.team != 0 && viewer.team == target.team
+}
+
 /// The class of a pair, the viewer's traits first: a higher class is served first and evicts a lower one.
 /// Classes above [`CLASS_MAX`] count as that.
 ///

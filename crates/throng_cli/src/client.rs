@@ -57,9 +57,9 @@ pub(super) struct ClientCommand {
     /// Disconnect after this time without a packet from the server
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
     timeout: f64,
-    /// Address of the server's --truth: compare every client with it at the end
-    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
-    truth: Option<SocketAddr>,
+    /// Address of the server's --mirror-check: compare every client with it at the end
+    #[arg(long, alias = "truth", value_name = "HOST:PORT", value_parser = address)]
+    mirror_check: Option<SocketAddr>,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -268,9 +268,12 @@ impl ClientCommand {
             pacer.wait();
         }
         let mut figures = company.to_json();
-        let compared = self.truth.map(|truth| company.compare_mirrors(truth, step));
+        let compared = self
+            .mirror_check
+            .map(|truth| company.compare_mirrors(truth, step));
         let compared = compared.transpose();
-        let compared = compared.map_err(|error| CliError::new(format!("--truth: {error}")))?;
+        let compared =
+            compared.map_err(|error| CliError::new(format!("--mirror-check: {error}")))?;
         if let Some(found) = &compared {
             figures["mirrors"] = json!({
                 "same": found.same,

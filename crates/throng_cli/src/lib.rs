@@ -198,6 +198,13 @@ pub fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     install_log(arguments.output);
+    if !arguments.output.quiet {
+        let words = std::env::args_os().skip(1);
+        let words = words.map(|word| word.to_string_lossy().into_owned());
+        for warning in former_options(words) {
+            printer.warning(&CliError::new(warning));
+        }
+    }
     let outcome = match arguments.command {
         Some(Command::Run(run)) => run.run(arguments.output),
         Some(Command::Bench(bench)) => bench.run(arguments.output.quiet),
@@ -253,6 +260,30 @@ fn allow_negative_numbers(command: clap::Command) -> clap::Command {
         }
     });
     command.mut_subcommands(allow_negative_numbers)
+}
+
+/// Former names of options and of values, which are still accepted.
+const FORMER_NAMES: [(&str, &str); 6] = [
+    ("--judge-time", "--check-timing"),
+    ("--judge", "--check-targets"),
+    ("--film", "--animation"),
+    ("--truth", "--mirror-check"),
+    ("--inspect-cues", "--inspect-actions"),
+    ("directory", "store"),
+];
+
+/// A warning for each former name among the arguments.
+fn former_options(words: impl Iterator<Item = String>) -> Vec<String> {
+    let words: Vec<String> = words.take_while(|word| word != "--").collect();
+    let is_bench = words.iter().any(|word| word == "bench");
+    let warning = |word: &String| {
+        let name = word.split('=').next().unwrap_or_default();
+        let (former, current) = FORMER_NAMES.iter().find(|(former, _)| *former == name)?;
+        // The value is one of `bench` only.
+        let is_option = former.starts_with("--");
+        (is_option || is_bench).then(|| format!("`{former}` is now `{current}`"))
+    };
+    words.iter().filter_map(warning).collect()
 }
 
 /// Adds a tip to the error if a scenario was given in place of a subcommand.
@@ -333,6 +364,56 @@ mod tests {
         let words = hint.split_whitespace();
         let matches = command_line().try_get_matches_from(words).unwrap();
         assert_eq!(matches.subcommand_name(), Some("serve"));
+    }
+
+    #[test]
+    fn former_options_are_accepted_with_a_warning() {
+        let line = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (former, current) in [
+            (
+                "run town --judge-time --film a.png",
+                "run town --check-timing --animation a.png",
+            ),
+            ("bench store --judge", "bench store --check-targets"),
+            ("bench directory", "bench store"),
+            (
+                "serve --truth 127.0.0.1:1",
+                "serve --mirror-check 127.0.0.1:1",
+            ),
+            (
+                "serve --inspect 127.0.0.1:1 --inspect-cues",
+                "serve --inspect 127.0.0.1:1 --inspect-actions",
+            ),
+            (
+                "client --truth=127.0.0.1:1",
+                "client --mirror-check=127.0.0.1:1",
+            ),
+        ] {
+            let parsed = |text| {
+                let words = std::iter::once("throng".to_owned()).chain(line(text));
+                format!("{:?}", Arguments::try_parse_from(words).unwrap().command)
+            };
+            assert_eq!(parsed(former), parsed(current));
+            assert_eq!(former_options(line(current).into_iter()), [""; 0]);
+            let differing = line(former)
+                .iter()
+                .zip(line(current))
+                .filter(|(a, b)| *a != b)
+                .count();
+            assert_eq!(
+                former_options(line(former).into_iter()).len(),
+                differing,
+                "{former}"
+            );
+        }
+        assert_eq!(
+            former_options(line("run directory -- --film").into_iter()),
+            [""; 0]
+        );
+        assert_eq!(
+            former_options(line("run --film=a.png").into_iter()),
+            ["`--film` is now `--animation`"]
+        );
     }
 
     #[test]

@@ -68,22 +68,22 @@ fn by_size(memory: &MemorySummary) -> Vec<(&'static str, u64)> {
 pub(super) fn leak_lines(leaks: &LeakSummary) -> String {
     let mut text = format!(
         "\nstill allocated after all players left: {:.0} kB; the largest:",
-        leaks.held_bytes as f64 / 1e3
+        leaks.retained_bytes as f64 / 1e3
     );
-    write_sites(&mut text, &leaks.held, false);
+    write_sites(&mut text, &leaks.retained, false);
     text.push_str("\n\nallocated per player that left:");
-    write_sites(&mut text, &leaks.growing, true);
+    write_sites(&mut text, &leaks.per_player, true);
     let outlived = leaks.outlived_bytes as f64 / 1e3;
     let _ = write!(
         text,
         "\n\nnot freed at shutdown: {outlived:.0} kB; without Bevy:"
     );
     write_sites(&mut text, &leaks.leaked, true);
-    if leaks.lost_blocks > 0 {
+    if leaks.untracked_blocks > 0 {
         let _ = write!(
             text,
             "\n\n{} allocations not tracked: the table was full",
-            leaks.lost_blocks
+            leaks.untracked_blocks
         );
     }
     text

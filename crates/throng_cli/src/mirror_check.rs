@@ -52,8 +52,9 @@ pub(super) struct MirrorCheckServer {
 impl MirrorCheckServer {
     /// Answers requests at a loopback address from now on.
     pub fn listen(address: SocketAddr) -> Result<Self, CliError> {
-        let named =
-            |what: &dyn std::fmt::Display| CliError::new(format!("--truth {address}: {what}"));
+        let named = |what: &dyn std::fmt::Display| {
+            CliError::new(format!("--mirror-check {address}: {what}"))
+        };
         if !address.ip().is_loopback() {
             return Err(named(
                 &"expected a loopback address: the mirror check has no authentication",

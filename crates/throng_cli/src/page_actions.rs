@@ -14,9 +14,9 @@ const SPAWN_COUNT: u32 = 50;
 /// Maximum length of a preset's label, in characters.
 const NAME_MAX: usize = 60;
 
-/// The presets of a page: the cues of the script, and crowds like those of the cast.
+/// The presets of a page: the cues of the script, and crowds like those of the scenario.
 pub(super) fn action_presets(loaded: &LoadedScenario) -> Vec<ActionPreset> {
-    let Scenario { script, cast, .. } = &loaded.scenario;
+    let Scenario { script, crowds, .. } = &loaded.scenario;
     // In the format of scenarios, without optional brackets.
     let options = ron::Options::default()
         .with_default_extension(Extensions::UNWRAP_NEWTYPES)
@@ -27,7 +27,7 @@ pub(super) fn action_presets(loaded: &LoadedScenario) -> Vec<ActionPreset> {
         name: shortened(&text),
         text,
     });
-    let crowds = cast.iter().filter(|crowd| !crowd.tag.is_empty());
+    let crowds = crowds.iter().filter(|crowd| !crowd.tag.is_empty());
     let crowds = crowds.filter_map(|crowd| {
         let [tag, kind] = [&crowd.tag, &crowd.kind].map(ron::to_string);
         let behaviour = ron::to_string(&crowd.behaviour);

@@ -91,7 +91,7 @@ impl Town {
         let world = self.server.world_mut();
         let new: Vec<LoggedIn> = world.resource_mut::<Messages<LoggedIn>>().drain().collect();
         for LoggedIn { client, player } in new {
-            let place = (Object::in_scene(self.scene), Position(Vec2::splat(10.0)));
+            let place = (InScene(self.scene), Position(Vec2::splat(10.0)));
             let own = (Player, player, ControlledBy::new(client), MaxSpeed(SPEED));
             world.spawn((own, place));
         }

@@ -30,11 +30,11 @@ pub(super) struct PageQuery {
     /// The scene; without it, the first one.
     pub scene: Option<u32>,
     /// The number of the selected object.
-    pub picked: Option<u32>,
+    pub selected: Option<u32>,
     /// The number of another object, to explain why the selected one sees it or not.
     pub other: Option<u32>,
     /// Whether it shows the longest-waiting parties.
-    pub waits: bool,
+    pub wait_reasons: bool,
     /// Whether it shows matches, queues and parties.
     pub matches: bool,
     /// The list of sessions that it shows, if any.
@@ -88,7 +88,7 @@ pub(super) const SEARCH_CHARS_MAX: usize = 64;
 #[serde(deny_unknown_fields)]
 pub(super) struct PageAction {
     /// The action as written in a script.
-    pub cue: String,
+    pub action: String,
 }
 
 /// A pace request of a page.
@@ -98,7 +98,7 @@ pub enum PaceRequest {
     /// Pause.
     Pause,
     /// Resume at the former speed.
-    Go,
+    Resume,
     /// Do one tick, then pause.
     Step,
     /// Simulated time in per cent of real time; 0 is as fast as possible.

@@ -40,6 +40,18 @@ pub enum VisibilityReason {
         /// Maximum number of grid cells.
         cells_max: u16,
     },
+    /// It is beyond the viewer's own range.
+    BeyondRange {
+        /// Distance of the two, in metres.
+        distance_m: f32,
+        /// Range of the viewer, in metres.
+        range_m: f32,
+    },
+    /// A rule of the scene by distance does not allow it.
+    DistanceRule {
+        /// Distance of the two, in metres.
+        distance_m: f32,
+    },
     /// The view is full of objects of equal or higher rank.
     ViewCapReached {
         /// Number of objects of its class in the view.
@@ -108,11 +120,25 @@ pub fn explain_visibility(
         Some(ViewRange::Near) | None => (1, true),
     };
     let apart = |a: u16, b: u16| (a / scale).abs_diff(b / scale);
-    if apart(here.x, there.x).max(apart(here.y, there.y)) > 1 {
+    let is_apart = apart(here.x, there.x).max(apart(here.y, there.y)) > 1;
+    let distance_m2 = distance_m2(views, viewer, target);
+    let distance_m = distance_m2.sqrt() as f32;
+    if let Some(range_m) = views.radius(viewer) {
+        let is_within = distance_m2 <= f64::from(range_m).powi(2) || range_m == f32::INFINITY;
+        if !is_within {
+            return VisibilityReason::BeyondRange {
+                distance_m,
+                range_m,
+            };
+        }
+    } else if is_apart {
         return VisibilityReason::OutOfRange {
             cells: here.x.abs_diff(there.x).max(here.y.abs_diff(there.y)),
             cells_max: scale,
         };
+    }
+    if !views.is_allowed_by_distance(viewer, target) {
+        return VisibilityReason::DistanceRule { distance_m };
     }
     if !views.could_see(viewer, target) {
         return VisibilityReason::NotViewable;
@@ -124,6 +150,11 @@ pub fn explain_visibility(
         Some((found, cap)) => VisibilityReason::OtherCapReached { found, cap },
         None => VisibilityReason::ScanPending,
     }
+}
+
+fn distance_m2(views: &SceneViews, a: u32, b: u32) -> f64 {
+    let at = |id: u32| views.position(id).unwrap_or_default().as_dvec2();
+    at(a).distance_squared(at(b))
 }
 
 fn exception(views: &SceneViews, viewer: u32, target: u32) -> Option<ViewException> {
@@ -206,6 +237,13 @@ impl VisibilityReason {
             Self::OutOfRange { cells, cells_max } => {
                 format!("it is {cells} cells away; the view range of its kind is about {cells_max}")
             }
+            Self::BeyondRange {
+                distance_m,
+                range_m,
+            } => format!("it is {distance_m:.1} m away; the range of the viewer is {range_m} m"),
+            Self::DistanceRule { distance_m } => {
+                format!("the scene's view rules do not allow it at a distance of {distance_m:.1} m")
+            }
             Self::ViewCapReached { found, cap } => format!(
                 "view cap reached ({found} of {cap} {}), and no member has a lower priority",
                 category_plural(class)
@@ -240,7 +278,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use throng::aoi::{ViewCaps, ViewLinkMode, ViewProfile};
+    use throng::aoi::{DistanceRules, ViewCaps, ViewLinkMode, ViewProfile};
 
     /// An object of a scene.
     #[derive(Clone, Copy, Debug)]
@@ -501,5 +539,37 @@ mod tests {
                 prop_assert!(!waits, "{viewer} waits for {target}");
             }
         }
+    }
+
+    #[test]
+    fn range_and_rules_by_distance_are_reported_with_the_distance() {
+        let viewer = Seen {
+            cap: Some(5),
+            ..SEEN
+        };
+        let target = Seen { x: 18.0, ..SEEN };
+        let mut views = scene(ViewLinkMode::Directed, &[viewer, target], &[], None);
+        let reason = |views: &SceneViews| explain_visibility(views, PairRules::default(), 0, 1);
+        assert!(reason(&views).is_seen());
+        let rules = DistanceRules::NONE.beyond(10.0, |_, _| false);
+        views.set_distance_rules(rules);
+        views.update(9, &mut Vec::new());
+        let distance_m = 13.0;
+        assert_eq!(
+            reason(&views),
+            VisibilityReason::DistanceRule { distance_m }
+        );
+        views.set_radius(0, Some(12.5)).unwrap();
+        views.update(9, &mut Vec::new());
+        let range_m = 12.5;
+        let expected = VisibilityReason::BeyondRange {
+            distance_m,
+            range_m,
+        };
+        assert_eq!(reason(&views), expected);
+        assert_eq!(
+            expected.describe(ObjectCategory::Player),
+            "it is 13.0 m away; the range of the viewer is 12.5 m"
+        );
     }
 }

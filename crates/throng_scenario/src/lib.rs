@@ -10,13 +10,13 @@
 //! run:     cues ──▶ faults, each with its line ──┐
 //!          checks in every tick ─────────────────┴─▶ [`Report`]: figures, and a [`Verdict`] per expectation
 //! ```
-//! A scenario is a cast list and a script in RON: scenes, crowds, queues, cues at given times, and expectations that are judged
+//! A scenario is a script for crowds, in RON: scenes, crowds, queues, cues at given times, and expectations that are checked
 //! at the end. Everything but the name has a default, unknown fields are refused, and field names contain units. It may include
 //! other scenarios, and have parameters that get values at the start of a run.
 //!
 //! A passed run means that everything was checked. An expectation with nothing to judge (no client, no path, no match) is not
 //! exercised, which is no pass. A cue that could not do its action is a fault that fails the run, unless the scenario expects
-//! [`ScriptFaultsAllowed`](Expectation::ScriptFaultsAllowed). Wall time is judged only on request ([`TimingChecks`]), and never
+//! [`AllowScriptErrors`](Expectation::AllowScriptErrors). Wall time is checked only on request ([`TimingChecks`]), and never
 //! that of the first second. An interrupted run judges nothing and reports the interruption. Before a run,
 //! [`LoadedScenario::review`] lists all errors, and warns of text without effect.
 //!
@@ -24,12 +24,12 @@
 //! ```
 //! use throng_scenario::{LoadedScenario, RunOptions, ScenarioRun};
 //!
-//! let text = r#"Scenario(name: "walk", duration_s: 5, scenes: [Scene(name: "a")], cast: [
+//! let text = r#"Scenario(name: "walk", duration_s: 5, scenes: [Scene(name: "a")], crowds: [
 //!     Crowd(kind: "npc", count: 20, behaviour: Wander(radius_m: 10))], expect: [PathsExact])"#;
 //! let mut run = ScenarioRun::new(LoadedScenario::from_text("walk.ron", text)?, RunOptions::default())?;
 //! while run.step()? {}
 //! let report = run.finish()?;
-//! assert!(report.expectations.iter().all(|judged| !judged.verdict.fails()));
+//! assert!(report.expectations.iter().all(|result| !result.verdict.fails()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

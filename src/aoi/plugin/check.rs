@@ -11,8 +11,8 @@ use super::exceptions::ViewExceptions;
 use super::interest::SceneInterest;
 use crate::aoi::{ViewException, ViewInvariantError, ViewTraits};
 use crate::world::{
-    GuildId, Object, ObjectCategory, ObjectId, ObjectKinds, ObjectRef, PartyId, Position,
-    SceneObjects, TeamId,
+    GuildId, Object, ObjectCategory, ObjectId, ObjectKinds, ObjectRef, PartyId, Position, SceneIds,
+    TeamId,
 };
 
 /// Checks the views of a scene: that they contain every object with the state of its components, and no other object, and then
@@ -24,7 +24,7 @@ use crate::world::{
 pub fn validate_views(world: &World, scene: Entity) -> Result<(), ViewInvariantError> {
     let (Some(interest), Some(objects)) = (
         world.get::<SceneInterest>(scene),
-        world.get::<SceneObjects>(scene),
+        world.get::<SceneIds>(scene),
     ) else {
         return Ok(());
     };
@@ -45,7 +45,7 @@ pub fn validate_views(world: &World, scene: Entity) -> Result<(), ViewInvariantE
 fn check_object(
     world: &World,
     interest: &SceneInterest,
-    objects: &SceneObjects,
+    objects: &SceneIds,
     id: ObjectId,
     entity: Entity,
 ) -> Result<(), String> {
@@ -65,6 +65,9 @@ fn check_object(
     let viewer = world.get::<Viewer>(entity);
     if views.caps(id.0) != viewer.map(|viewer| viewer.caps) {
         return fault("cap");
+    }
+    if views.radius(id.0) != viewer.and_then(Viewer::valid_range_m) {
+        return fault("range");
     }
     let lives = |at: u32, tie: Option<ObjectRef>| match tie {
         Some(tie) if tie.scene == object.scene() => {

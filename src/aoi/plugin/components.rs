@@ -4,7 +4,7 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
-use crate::aoi::{ViewCaps, ViewFilter, ViewLinkMode, ViewPriority};
+use crate::aoi::{DistanceRules, ViewCaps, ViewFilter, ViewLinkMode, ViewPriority, is_same_team};
 use crate::sim::StateHasher;
 use crate::world::{ObjectRef, StateHashed};
 
@@ -35,6 +35,9 @@ pub struct SceneAoiSettings {
 /// more objects change at once than [`full_scans_per_tick_max`](super::AoiSettings::full_scans_per_tick_max). Range, caps,
 /// layers and hiding apply as well; [`show_to`](super::show_to) and [`hide_from`](super::hide_from) take precedence.
 ///
+/// Rules by distance are declared with their distance, see [`beyond`](Self::beyond) and [`team_beyond`](Self::team_beyond): such
+/// a rule applies in the tick in which two objects cross that distance, without a change of cell or tag.
+///
 /// Cost: without rules, one branch per pair; with rules, one call. New rules evaluate every pair of the scene again. With a
 /// custom `class`, full viewers compare all candidates, where by default they compare related objects only: expect a few times
 /// the work in a crowd.
@@ -47,6 +50,49 @@ pub struct ViewRules {
     /// The class of a pair, from 0 to [`CLASS_MAX`](crate::aoi::CLASS_MAX); a higher class has priority and evicts a lower one.
     /// `None` for [`by_relationship`](crate::aoi::by_relationship).
     pub class: Option<ViewPriority>,
+    /// What has to hold for pairs that are farther apart than a distance, in addition to `allows`.
+    ///
+    /// While there is any such rule, every viewer of the scene is examined as one with [`Viewer::range_m`] is: it tests the
+    /// objects around it in each tick in which it or one of them moved, up to
+    /// [`exact_scans_per_tick_max`](super::AoiSettings::exact_scans_per_tick_max) viewers a tick. In a scene with mutual links,
+    /// links are one-way meanwhile.
+    pub by_distance: DistanceRules,
+}
+
+impl ViewRules {
+    /// No rules: every pair may see each other, ranked by relationship. For constants.
+    pub const NONE: Self = Self {
+        allows: None,
+        class: None,
+        by_distance: DistanceRules::NONE,
+    };
+
+    /// Adds a rule: at more than this distance in metres, a viewer sees a target only if `allows` returns true. Several rules
+    /// apply together, for example the team beyond 20 m and only the party beyond 60 m.
+    ///
+    /// ```
+    /// use throng::prelude::*;
+    ///
+    /// /// Beyond 30 m, only objects that carry a light (a bit of their tag) are seen.
+    /// const NIGHT: ViewRules = ViewRules::NONE.beyond(30.0, |_, target| target.tag[0] & 1 != 0);
+    /// ```
+    ///
+    /// # Panics
+    /// If the distance is negative or NaN, or if there are four such rules already.
+    #[must_use]
+    pub const fn beyond(mut self, distance_m: f32, allows: ViewFilter) -> Self {
+        self.by_distance = self.by_distance.beyond(distance_m, allows);
+        self
+    }
+
+    /// The rule "beyond this distance in metres, only my team".
+    ///
+    /// # Panics
+    /// If the distance is negative or NaN.
+    #[must_use]
+    pub const fn team_beyond(distance_m: f32) -> Self {
+        Self::NONE.beyond(distance_m, is_same_team)
+    }
 }
 
 /// Two words of an object that only [`ViewRules`] read; 0 without this component. Inserting, replacing or removing it writes a
@@ -96,23 +142,43 @@ fn write_rerank_request(mut world: DeferredWorld, context: HookContext) {
 }
 
 /// An object that keeps a view list, with its caps.
-#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Viewer {
     /// The maximum number of objects that it sees, per class.
     pub caps: ViewCaps,
     /// A target is seen when its [`Viewable::layers`] and these share a bit.
     pub sees: u32,
+    /// A range of its own, in metres: a scope, a tower, a game master. `None`, the default, for the cells around it.
+    ///
+    /// With a range it sees exactly the objects whose distance is at most the range, instead of those in the cells around it and
+    /// those of kinds that are visible from afar. Caps, layers, hiding, rules and exceptions apply as without. It may be smaller or
+    /// larger than the cells, may change at any time, and applies in the same tick; [`f32::INFINITY`] is the whole scene. How
+    /// others see this object does not change. In a scene with mutual links, links from and to such a viewer are one-way.
+    ///
+    /// A negative range and NaN count as `None`; they are counted in [`AoiStats::invalid_ranges`](super::AoiStats), and a warning
+    /// names the first.
+    ///
+    /// Cost: in each tick in which it moved, or anything in the cells that the circle touches moved, it tests all objects in these
+    /// cells, within [`exact_scans_per_tick_max`](super::AoiSettings::exact_scans_per_tick_max). While a scene has any such viewer,
+    /// each tick compares the positions of all its objects with those of the last tick.
+    pub range_m: Option<f32>,
 }
 
 impl Viewer {
-    /// A viewer with these caps that sees all layers.
+    /// A viewer with these caps that sees all layers in the cells around it.
     #[must_use]
     pub const fn new(caps: ViewCaps) -> Self {
         Self {
             caps,
             sees: u32::MAX,
+            range_m: None,
         }
+    }
+
+    /// The range, if it has one that is valid.
+    pub(super) fn valid_range_m(&self) -> Option<f32> {
+        self.range_m.filter(|&range_m| range_m >= 0.0)
     }
 }
 
@@ -128,6 +194,9 @@ impl StateHashed for Viewer {
         let caps = self.caps.by_class();
         caps.iter().for_each(|&cap| hasher.write_u64(cap.into()));
         hasher.write_u64(self.sees.into());
+        if let Some(range_m) = self.range_m {
+            hasher.write_u64(range_m.to_bits().into());
+        }
     }
 }
 

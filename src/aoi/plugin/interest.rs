@@ -12,7 +12,7 @@ use super::settings::{AoiSettings, AoiStats, add_since};
 use crate::aoi::{GridError, SceneViews, ViewCounters, ViewEvent, ViewLeaveReason};
 use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::sim::{Overload, Workers};
-use crate::world::{Generation, ObjectId, ObjectRef, SceneId, SceneObjects, SceneOpened, SimScene};
+use crate::world::{Generation, ObjectId, ObjectRef, SceneId, SceneIds, SceneOpened, SimScene};
 
 /// The views of a scene; on the scene's entity from its first Locate on.
 #[derive(Component, Debug, MemoryUse)]
@@ -164,7 +164,7 @@ pub struct ViewLeft {
 pub(super) fn open_grids(
     mut opened: MessageReader<SceneOpened>,
     settings: Res<AoiSettings>,
-    scenes: Query<(&SimScene, &SceneObjects, Option<&SceneAoiSettings>)>,
+    scenes: Query<(&SimScene, &SceneIds, Option<&SceneAoiSettings>)>,
     mut commands: Commands,
 ) {
     for scene_entity in opened.read().map(|message| message.entity) {
@@ -221,11 +221,13 @@ pub(super) fn update_views(
     let mut by_size: Vec<_> = scenes.iter_mut().map(Mut::into_inner).collect();
     by_size.sort_unstable_by_key(|interest| Reverse(interest.views.link_count()));
     let sweeps_max = overload.deferrable_budget_u32(settings.full_scans_per_tick_max);
+    let exact_scans_max = overload.deferrable_budget_u32(settings.exact_scans_per_tick_max);
     let sight_tests_max = overload.deferrable_budget_u32(settings.scans_per_tick_max);
     workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
         clear_and_shrink(events);
         views.set_rerank_ticks(settings.rerank_ticks);
         views.set_full_scans_max(sweeps_max);
+        views.set_exact_scans_max(exact_scans_max);
         views.update_with(*workers, sight_tests_max, events);
     });
     (stats.links, stats.queued) = (0, 0);

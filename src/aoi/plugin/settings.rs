@@ -31,6 +31,10 @@ pub struct AoiSettings {
     /// Each viewer with a full list compares distances again every so many ticks; 0 for never. It costs as many scans per tick as
     /// there are such viewers, divided by this.
     pub rerank_ticks: u32,
+    /// How many viewers with a [`range_m`](super::Viewer::range_m), or under [`ViewRules::by_distance`](super::ViewRules), are
+    /// scanned in the same tick, per scene. If more are due, because they or objects near them moved, the others lose at once the
+    /// objects that they can no longer see, and see no new ones until their scan. Those that wait longest go first.
+    pub exact_scans_per_tick_max: u32,
     /// How many exceptions a viewer can have, including those for objects in other scenes; see [`show_to`](super::show_to). At this
     /// limit, another one is an error and changes nothing.
     pub exceptions_per_viewer_max: u32,
@@ -46,6 +50,7 @@ impl Default for AoiSettings {
             margin_m: 5.0,
             scans_per_tick_max: 1024,
             full_scans_per_tick_max: 4096,
+            exact_scans_per_tick_max: 1024,
             rerank_ticks: RERANK_TICKS,
             exceptions_per_viewer_max: 256,
             view_link_mode: ViewLinkMode::Directed,
@@ -65,6 +70,9 @@ pub struct AoiStats {
     /// Entities with [`Viewer`](super::Viewer) or [`Viewable`](super::Viewable) that were not an object of a scene when they got
     /// it. They see nothing and are not seen. A warning names the first.
     pub non_objects: u64,
+    /// Viewers with a negative [`range_m`](super::Viewer::range_m), or NaN, counted when they were spawned or changed. They see the
+    /// cells around them. A warning names the first.
+    pub invalid_ranges: u64,
     /// Positions that were set to a value outside of their scene, or to NaN. A warning names the first.
     pub outside_scene: u64,
 }
@@ -77,5 +85,7 @@ pub(super) fn add_since(total: &mut ViewCounters, now: ViewCounters, before: Vie
     total.refills += now.refills - before.refills;
     total.full_list_attempts += now.full_list_attempts - before.full_list_attempts;
     total.scans += now.scans - before.scans;
+    total.exact_scans += now.exact_scans - before.exact_scans;
+    total.exact_scans_deferred += now.exact_scans_deferred - before.exact_scans_deferred;
     total.longest_list = total.longest_list.max(now.longest_list);
 }

@@ -2,6 +2,7 @@
 
 mod by_entity;
 mod exceptions;
+mod ranges;
 
 use glam::Vec2;
 use rand::{RngExt, SeedableRng};
@@ -9,12 +10,13 @@ use rand_pcg::Pcg64Mcg;
 
 use super::*;
 use crate::aoi::{
-    OWN_OR_TARGET, UNRELATED, ViewCaps, ViewEvent, ViewException, ViewLeaveReason, ViewTraits,
+    DistanceRules, OWN_OR_TARGET, UNRELATED, ViewCaps, ViewEvent, ViewException, ViewLeaveReason,
+    ViewTraits, is_same_team,
 };
 use crate::sim::{StateHash, state_hash};
 use crate::world::{
-    GuildId, KindId, Object, ObjectRef, Position, SceneSpec, TeamId, change_scene, close_scene,
-    open_scene, spawn_object, teleport,
+    GuildId, InScene, KindId, Object, ObjectRef, Position, SceneSpec, TeamId, change_scene,
+    close_scene, open_scene, spawn_object, teleport,
 };
 
 const PLAYER: KindId = KindId(0);
@@ -304,6 +306,11 @@ fn view_inputs_are_in_the_state_hash() {
         "layers"
     );
     assert_ne!(ordinary, hash_with(Viewer { sees: 1, ..viewer }), "sees");
+    let range_m = Some(30.0);
+    let short = hash_with(Viewer { range_m, ..viewer });
+    assert_ne!(ordinary, short, "range");
+    let range_m = Some(31.0);
+    assert_ne!(short, hash_with(Viewer { range_m, ..viewer }), "range");
     assert_ne!(hash_with(ViewTag([1, 0])), hash_with(ViewTag([0, 1])));
 }
 
@@ -311,6 +318,7 @@ fn view_inputs_are_in_the_state_hash() {
 const BY_TAG: ViewRules = ViewRules {
     allows: Some(|a, b| b.tag[0] == 0 || a.tag[0] & b.tag[0] != 0),
     class: Some(|a, b| if a.tag[1] == b.tag[1] { 7 } else { 3 }),
+    by_distance: DistanceRules::NONE,
 };
 
 #[test]
@@ -345,7 +353,7 @@ fn object_can_be_hidden_from_or_shown_to_one_viewer() {
     let scene = scene(&mut app);
     let nobody = ViewRules {
         allows: Some(|_, b| b.tag[0] == 0),
-        class: None,
+        ..ViewRules::NONE
     };
     app.world_mut().entity_mut(scene).insert(nobody);
     let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
@@ -527,11 +535,23 @@ fn change_world(
         12 => {
             let caps = ViewCaps::all(word as u16);
             let (sees, layers, hidden) = (word, 3, false);
-            let bundle = (Viewer { caps, sees }, Viewable { layers, hidden });
+            let ranges = [None, Some(40.0), Some(f32::INFINITY), Some(-1.0)];
+            let range_m = ranges[random.random_range(0..ranges.len())];
+            let viewer = Viewer {
+                caps,
+                sees,
+                range_m,
+            };
+            let bundle = (viewer, Viewable { layers, hidden });
             world.entity_mut(entity).insert(bundle);
         }
         _ if word == 0 => drop(world.entity_mut(scene).remove::<ViewRules>()),
-        _ => drop(world.entity_mut(scene).insert(BY_TAG)),
+        _ if word == 1 => drop(world.entity_mut(scene).insert(BY_TAG)),
+        _ => drop(
+            world
+                .entity_mut(scene)
+                .insert(BY_TAG.beyond(60.0, is_same_team)),
+        ),
     }
 }
 
@@ -546,7 +566,7 @@ fn views_match_a_randomly_changing_world() {
         };
         let scenes = [(); 2].map(|()| open_scene(app.world_mut(), small.clone(), ()).unwrap());
         let (mut live, mut known) = (Vec::new(), Vec::new());
-        let mut excepted = 0;
+        let (mut excepted, mut ranged) = (0, 0);
         for tick in 0..150 {
             for _ in 0..random.random_range(1..6) {
                 change_world(&mut app, &mut random, scenes, &mut live, &mut known);
@@ -556,10 +576,16 @@ fn views_match_a_randomly_changing_world() {
                 let checked = validate_views(app.world(), scene);
                 assert_eq!(checked, Ok(()), "seed {seed}, tick {tick}");
             }
+            let mut ranges = app.world_mut().query::<&Viewer>();
+            ranged += ranges
+                .iter(app.world())
+                .filter(|viewer| viewer.range_m == Some(40.0))
+                .count();
             let mut all = app.world_mut().query::<&ViewExceptions>();
             let all = all.iter(app.world()).flat_map(ViewExceptions::iter);
             excepted += all.filter(|e| e.1 == ViewException::Hide).count();
         }
+        assert!(ranged > 0, "nobody had a range, so nothing was tested");
         assert!(excepted > 0, "nothing was excepted, so nothing was tested");
     }
 }

@@ -11,11 +11,11 @@ use super::components::{ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Vi
 use super::exceptions::{ExceptedBy, ViewExceptions};
 use super::interest::SceneInterest;
 use super::settings::AoiStats;
-use crate::aoi::{RemovalReason, ViewException, ViewProfile, ViewTraits};
+use crate::aoi::{RemovalReason, SceneViews, ViewException, ViewProfile, ViewTraits};
 use crate::world::{
     AffiliationChanged, GuildId, Object, ObjectCategory, ObjectChangedScene, ObjectDespawned,
-    ObjectId, ObjectKinds, ObjectRef, ObjectSpawned, ObjectTeleported, PartyId, Position,
-    SceneObjects, SimScene, SpawnRequest, TeamId,
+    ObjectId, ObjectKinds, ObjectRef, ObjectSpawned, ObjectTeleported, PartyId, Position, SceneIds,
+    SimScene, SpawnFailed, TeamId,
 };
 
 type ProfileRow = (
@@ -39,7 +39,7 @@ pub(super) struct Profiles<'w, 's> {
 }
 
 /// The traits of an object that rules may read.
-fn traits_of(profiled: &ProfileItem, kinds: &ObjectKinds, objects: &SceneObjects) -> ViewTraits {
+fn traits_of(profiled: &ProfileItem, kinds: &ObjectKinds, objects: &SceneIds) -> ViewTraits {
     let &(object, _, viewer, viewable, team, party, guild, ties, tag) = profiled;
     // A relation to an object that is despawned or in another scene does not count. Ids begin at 1, so 0 means "none".
     let id_of = |tie: Option<ObjectRef>| {
@@ -74,7 +74,7 @@ pub(super) fn count_non_objects(
         (
             Or<(Added<Viewer>, Added<Viewable>)>,
             Without<Object>,
-            Without<SpawnRequest>,
+            Without<SpawnFailed>,
         ),
     >,
     mut stats: ResMut<AoiStats>,
@@ -84,7 +84,7 @@ pub(super) fn count_non_objects(
             warn!(
                 %entity,
                 component = if sees { "Viewer" } else { "Viewable" },
-                "entity ignored by the views: it is not an object of a scene; add `Object::in_scene(…)` and a `Position`, \
+                "entity ignored by the views: it is not an object of a scene; add `InScene(…)` and a `Position`, \
                  or use `spawn_object` (first case; `AoiStats::unplaced` counts all)"
             );
         }
@@ -118,7 +118,8 @@ pub(super) fn remove_despawned(
 pub(super) fn insert_spawned(
     mut came: MessageReader<ObjectSpawned>,
     profiles: Profiles,
-    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+    mut scenes: Query<(&mut SceneInterest, &SceneIds)>,
+    mut stats: ResMut<AoiStats>,
 ) {
     for spawned in came.read() {
         let Ok(profiled) = profiles.objects.get(spawned.entity) else {
@@ -146,6 +147,8 @@ pub(super) fn insert_spawned(
         let caps = profiled.2.map(|viewer| viewer.caps);
         match interest.views.insert(id, profiled.1.0, profile, caps) {
             Ok(()) => {
+                let (views, named) = (&mut interest.views, (spawned.entity, id));
+                set_range(views, named, profiled.2, &mut stats);
                 let bearers = &mut interest.entities;
                 bearers.set(object.id(), spawned.entity, object.generation());
             }
@@ -157,6 +160,30 @@ pub(super) fn insert_spawned(
             ),
         }
     }
+}
+
+/// Applies the range of a viewer; one that is invalid is counted, and the first is named in a warning.
+fn set_range(
+    views: &mut SceneViews,
+    (entity, id): (Entity, u32),
+    viewer: Option<&Viewer>,
+    stats: &mut AoiStats,
+) {
+    let range_m = viewer.and_then(|viewer| viewer.range_m);
+    let Err(error) = views.set_radius(id, range_m) else {
+        return;
+    };
+    if stats.invalid_ranges == 0 {
+        warn!(
+            %entity,
+            object = id,
+            %error,
+            "range of a viewer ignored: it sees the cells around it (first case; `AoiStats::invalid_ranges` counts all)"
+        );
+    }
+    stats.invalid_ranges += 1;
+    // The error has the range that is refused; without one, there is nothing to refuse.
+    let _ = views.set_radius(id, None);
 }
 
 /// Applies teleports.
@@ -183,7 +210,8 @@ pub(super) fn update_traits(
     mut stopped_showing: RemovedComponents<Viewable>,
     altered: Query<Entity, Or<(Changed<Viewer>, Changed<Viewable>)>>,
     profiles: Profiles,
-    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+    mut scenes: Query<(&mut SceneInterest, &SceneIds)>,
+    mut stats: ResMut<AoiStats>,
 ) {
     let changed = affiliations.read().map(|message| message.entity);
     for entity in changed
@@ -205,6 +233,7 @@ pub(super) fn update_traits(
         if interest.views.caps(id) != caps {
             interest.views.set_caps(id, caps);
         }
+        set_range(&mut interest.views, (entity, id), profiled.2, &mut stats);
     }
 }
 
@@ -218,6 +247,7 @@ pub(super) fn update_rules(
         if let Ok((mut interest, rules)) = scenes.get_mut(entity) {
             let rules = rules.copied().unwrap_or_default();
             interest.views.set_rules(rules.allows, rules.class);
+            interest.views.set_distance_rules(rules.by_distance);
         }
     }
 }

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
 
 use super::interest::SceneInterest;
-use crate::world::{Object, ObjectId, SceneObjects};
+use crate::world::{Object, ObjectId, SceneIds};
 
 /// Which objects an entity sees and which see it, as of the last View, by entity.
 ///
@@ -34,7 +34,7 @@ use crate::world::{Object, ObjectId, SceneObjects};
 #[derive(SystemParam)]
 pub struct Views<'w, 's> {
     objects: Query<'w, 's, &'static Object>,
-    scenes: Query<'w, 's, (&'static SceneInterest, &'static SceneObjects)>,
+    scenes: Query<'w, 's, (&'static SceneInterest, &'static SceneIds)>,
 }
 
 /// An object and the views of its scene.
@@ -42,7 +42,7 @@ pub struct Views<'w, 's> {
 struct SceneViewRef<'a> {
     id: u32,
     interest: &'a SceneInterest,
-    objects: &'a SceneObjects,
+    objects: &'a SceneIds,
 }
 
 impl SceneViewRef<'_> {

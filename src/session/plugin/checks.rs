@@ -4,7 +4,7 @@
 use bevy_ecs::prelude::*;
 
 use crate::aoi::SceneInterest;
-use crate::world::{Generation, Object, ObjectId, SceneObjects};
+use crate::world::{Generation, Object, ObjectId, SceneIds};
 
 /// Why a message is refused.
 pub(super) type RefusalReason = &'static str;
@@ -20,7 +20,7 @@ pub(super) fn named_object(
     const UNSEEN: RefusalReason = "names an object that it neither sees nor controls";
     let object = world.get::<Object>(own).ok_or("controls no object")?;
     let scene = object.scene_entity();
-    let ids = world.get::<SceneObjects>(scene).ok_or(UNSEEN)?;
+    let ids = world.get::<SceneIds>(scene).ok_or(UNSEEN)?;
     let target = ids
         .resolve(ObjectId(id), Generation(generation))
         .ok_or(UNSEEN)?;

@@ -8,7 +8,7 @@ use tracing::debug;
 use super::messages::AwaitingReconnect;
 use crate::session::{SessionState, Sessions};
 use crate::wire::ClientId;
-use crate::world::{Object, SpawnPending};
+use crate::world::{Object, is_spawn_pending};
 
 /// The client that controls this object. Spawned with or inserted on an object, it gives the client control of it, in place of
 /// its previous object. It is removed again if the session or the object does not exist. [`control`] does the same and returns
@@ -53,7 +53,7 @@ fn control_gained(mut world: DeferredWorld, context: HookContext) {
     if replace_client_id(&mut world, entity, client) {
         return;
     }
-    if world.get::<SpawnPending>(entity).is_none() {
+    if !is_spawn_pending(&world, entity) {
         assign_control(&mut world, entity, client);
     }
 }
@@ -70,16 +70,15 @@ fn replace_client_id(world: &mut DeferredWorld, entity: Entity, client: ClientId
 }
 
 /// Gives the client control of an object that was spawned with [`ControlledBy`], once the spawn is complete.
-pub(super) fn control_on_spawn(placed: On<Remove<SpawnPending>>, mut world: DeferredWorld) {
-    let entity = placed.entity;
+pub(super) fn control_on_spawn(spawned: On<Add<Object>>, mut world: DeferredWorld) {
+    let entity = spawned.entity;
     let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
         return;
     };
     if replace_client_id(&mut world, entity, client) {
         return;
     }
-    if world.get::<Object>(entity).is_some()
-        && !assign_control(&mut world, entity, client)
+    if !assign_control(&mut world, entity, client)
         && let Some(mut uncontrolled) = world.get_resource_mut::<UncontrolledObjects>()
     {
         uncontrolled.0.push(entity);

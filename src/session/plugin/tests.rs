@@ -19,8 +19,8 @@ use crate::session::{LogoutReason, Sessions, TransportHandle};
 use crate::sim::SimSystems;
 use crate::wire::{ClientId, ClientMessage};
 use crate::world::{
-    KindId, MoveInput, Player, PlayerId, PlayerMotion, Players, Position, SceneSpec, open_scene,
-    spawn_object,
+    InScene, KindId, MoveInput, Player, PlayerId, PlayerMotion, Players, Position, SceneSpec,
+    open_scene, spawn_object,
 };
 
 fn app() -> App {
@@ -106,7 +106,7 @@ fn app_with_characters() -> (App, Entity) {
     let scene = open_scene(app.world_mut(), spec, ()).unwrap();
     let welcome = move |mut new: MessageReader<LoggedIn>, mut commands: Commands| {
         for &LoggedIn { client, player } in new.read() {
-            let place = (Object::in_scene(scene), Position(Vec2::ONE));
+            let place = (InScene(scene), Position(Vec2::ONE));
             commands.spawn((Player, player, ControlledBy::new(client), place));
         }
     };
@@ -151,7 +151,7 @@ fn refused_spawn_takes_neither_control_nor_player_id() {
             .and_then(|session| session.controlled_entity)
     };
     let first = controls(&app).unwrap();
-    let outside = (Object::in_scene(scene), Position(Vec2::splat(-5.0)));
+    let outside = (InScene(scene), Position(Vec2::splat(-5.0)));
     let again = (Player, PlayerId(7), ControlledBy::new(client));
     let refused = app.world_mut().spawn((again, outside)).id();
     app.update();
@@ -162,7 +162,7 @@ fn refused_spawn_takes_neither_control_nor_player_id() {
     assert!(app.world().get::<ControlledBy>(first).is_some());
 
     // An object whose spawn succeeds takes both.
-    let inside = (Object::in_scene(scene), Position(Vec2::ONE));
+    let inside = (InScene(scene), Position(Vec2::ONE));
     let second = app.world_mut().spawn((again, inside)).id();
     app.update();
     assert_eq!(controls(&app), Some(second));

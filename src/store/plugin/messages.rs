@@ -117,14 +117,14 @@ pub struct AtomicSaveRequest {
 /// // Somebody plays elsewhere, and goes.
 /// let disk = MemoryDisk::default();
 /// let mut other = game("town-1", &disk);
-/// let scene = open_scene(other.world_mut(), SceneSpec::default(), ())?;
+/// let scene = other.world_mut().spawn(SceneSpec::default()).id();
 /// let client = connect(other.world_mut(), ConnectionInfo::player(7).without_loading())?;
 /// let transport = other.world().resource::<TransportHandle>().clone();
 /// transport.receive(client, &ClientMessage::login(7).to_bytes())?;
 /// other.step(2);
 /// let gear = vec![3, 1, 4];
 /// let zoe = Character { name: "Zoë".to_owned(), level: 12, power: 3_400, guild: 5, gear };
-/// let place = (Object::in_scene(scene), Position::default());
+/// let place = (InScene(scene), Position::default());
 /// other.world_mut().spawn((Player, PlayerId(7), ControlledBy::new(client), zoe, place));
 /// other.step(1);
 /// assert!(close_player_store(other.world_mut(), Duration::from_secs(10)));

@@ -23,7 +23,7 @@ use crate::store::{
 };
 use crate::sync::{AttributeSpec, Audience, ReplicateAppExt, SyncSettings};
 use crate::wire::{ClientId, ClientMessage, Encoding};
-use crate::world::{Object, Player, PlayerId, Players, Position, SceneSpec, open_scene};
+use crate::world::{InScene, Player, PlayerId, Players, Position, SceneSpec, open_scene};
 
 #[derive(Component)]
 struct Purse(u32);
@@ -63,7 +63,7 @@ fn game_with(source: impl StoreFactory + 'static, settings: PlayerStoreSettings)
                         mut commands: Commands| {
         for PlayerLoaded { client, record } in loaded.read() {
             let purse = record.count(PURSE, Encoding::Varint).unwrap_or(100) as u32;
-            let place = (Object::in_scene(scene), Position(Vec2::ONE));
+            let place = (InScene(scene), Position(Vec2::ONE));
             let control = ControlledBy::new(*client);
             let mut object = commands.spawn((Player, record.player, control, place));
             if forgetful.is_none() {

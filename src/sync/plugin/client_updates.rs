@@ -23,7 +23,7 @@ use crate::sync::scene_messages::{AudienceVariant, SceneMessages};
 use crate::sync::send_budget::SendBudget;
 use crate::sync::sent_log::SentLog;
 use crate::wire::{Hello, tick_millihertz};
-use crate::world::{Object, ObjectId, SceneId, SceneObjects, SimScene};
+use crate::world::{Object, ObjectId, SceneId, SceneIds, SimScene};
 
 /// The prefetch distance, in clients: of a client's objects, and twice as far ahead of the location of these.
 const PREFETCH_DISTANCE: usize = 2;
@@ -43,7 +43,7 @@ pub(super) fn write_client_updates(
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     pool: Res<Workers>,
     sizes: Query<&'static SimScene>,
-    ids: Query<&'static SceneObjects>,
+    ids: Query<&'static SceneIds>,
     values: Query<&'static SentValues>,
 ) {
     let Replicator {
@@ -181,7 +181,7 @@ struct UpdateContext<'a, 'w, 's> {
     hello: Hello,
     attributes: &'a Attributes,
     sizes: &'a Query<'w, 's, &'static SimScene>,
-    ids: &'a Query<'w, 's, &'static SceneObjects>,
+    ids: &'a Query<'w, 's, &'static SceneIds>,
     values: &'a Query<'w, 's, &'static SentValues>,
 }
 
@@ -189,7 +189,7 @@ struct UpdateContext<'a, 'w, 's> {
 struct SceneContext<'a> {
     records: &'a SceneMessages,
     size_m: Vec2,
-    ids: &'a SceneObjects,
+    ids: &'a SceneIds,
 }
 
 impl<'a> UpdateContext<'a, '_, '_> {

@@ -18,7 +18,7 @@ use crate::sync::unseen::unseen_object_id;
 use crate::sync::{AttributeValues, Mirror};
 use crate::wire::{ClientId, UnseenObjectId};
 use crate::world::{
-    Floor, GuildId, Heading, Object, ObjectId, PartyId, Position, SceneObjects, Scenes, SimScene,
+    Floor, GuildId, Heading, Object, ObjectId, PartyId, Position, SceneIds, Scenes, SimScene,
     TeamId, Velocity,
 };
 
@@ -87,7 +87,7 @@ fn compare(world: &World, client: ClientId, mirror: &Mirror, exact: bool) -> Res
         exact,
     };
     claims.compare_unseen(object, &expected, mirror)?;
-    let ids = world.get::<SceneObjects>(object.scene_entity());
+    let ids = world.get::<SceneIds>(object.scene_entity());
     for id in expected {
         let entity = ids.and_then(|ids| ids.entity(ObjectId(id)));
         let entity = entity.and_then(|entity| world.get_entity(entity).ok());
@@ -227,8 +227,8 @@ impl MirrorCheck<'_> {
         let mut expected: Vec<(UnseenObjectId, EntityRef)> = Vec::new();
         for (scene, scene_entity) in self.world.resource::<Scenes>().iter() {
             let is_here = scene == own.scene();
-            let entities = self.world.get::<SceneObjects>(scene_entity).into_iter();
-            let entities = entities.flat_map(SceneObjects::iter);
+            let entities = self.world.get::<SceneIds>(scene_entity).into_iter();
+            let entities = entities.flat_map(SceneIds::iter);
             for entity in std::iter::once(scene_entity).chain(entities.map(|(_, entity)| entity)) {
                 let Ok(entity) = self.world.get_entity(entity) else {
                     continue;

@@ -11,7 +11,7 @@ use super::sent_values::SentValues;
 use crate::outbox::Outbox;
 use crate::sim::Workers;
 use crate::sync::scene_messages::SceneMessages;
-use crate::world::{Object, ObjectId, SceneId, SceneObjects, Scenes, SimScene};
+use crate::world::{Object, ObjectId, SceneId, SceneIds, Scenes, SimScene};
 
 /// An object or a scene, and the values that clients have of it.
 type SnapshotRow = (
@@ -29,7 +29,7 @@ pub(super) fn encode_snapshots(
     mut outbox: ResMut<Outbox>,
     attributes: Res<Attributes>,
     scenes: Res<Scenes>,
-    ids: Query<&'static SceneObjects>,
+    ids: Query<&'static SceneIds>,
     bearers: Query<SnapshotRow>,
     pool: Res<Workers>,
 ) {
@@ -72,7 +72,7 @@ struct SnapshotContext<'a, 'w, 's> {
     records: &'a BTreeMap<SceneId, SceneMessages>,
     attributes: &'a Attributes,
     scenes: &'a Scenes,
-    ids: &'a Query<'w, 's, &'static SceneObjects>,
+    ids: &'a Query<'w, 's, &'static SceneIds>,
     rows: &'a Query<'w, 's, SnapshotRow>,
 }
 

@@ -28,8 +28,8 @@ use crate::wire::{
     AttributeValue, Channel, ClientId, Encoding, PacketHeader, SessionNotice, WireReader,
 };
 use crate::world::{
-    KindId, ObjectRef, PartyId, Position, SceneSpec, TeamId, Velocity, change_scene, close_scene,
-    open_scene, spawn_object, teleport,
+    InScene, KindId, ObjectRef, PartyId, Position, SceneSpec, TeamId, Velocity, change_scene,
+    close_scene, open_scene, spawn_object, teleport,
 };
 
 #[derive(Component, Clone, Copy, Replicate)]

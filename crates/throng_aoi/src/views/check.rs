@@ -29,6 +29,7 @@ impl SceneViews {
     /// - a link joins two objects that can see each other now, and its target has a slot; a mutual pair sees each other;
     /// - the counts of a list are right: members, whether it may have refused a target, lowest class;
     /// - no list is over its cap;
+    /// - the list of a viewer with exact distances is complete up to its cap, in both modes, unless it waits for its scan;
     /// - directed mode: unless a viewer waits for its scan, an object that it could see and does not see never has a higher
     ///   class than a member of that list, and the list has no free slot while such an object exists. Mutual mode: for a pair
     ///   that could be linked, this holds for one of the ends, unless one is queued.
@@ -62,15 +63,25 @@ impl SceneViews {
         let (Some(a), Some(b)) = (self.object(viewer), self.object(target)) else {
             return false;
         };
+        let in_range = match self.exact.get(viewer).and_then(|viewer| viewer.radius_m) {
+            Some(radius_m) => {
+                let (here, there) = (self.shared.position(viewer), self.shared.position(target));
+                let (here, there) = (here.as_dvec2(), there.as_dvec2());
+                let radius_m = f64::from(radius_m);
+                radius_m.is_infinite() || here.distance_squared(there) <= radius_m * radius_m
+            }
+            None => self.shared.grid.in_range(
+                usize::from(b.layer),
+                self.shared.grid.cell(viewer),
+                self.shared.grid.cell(target),
+            ),
+        };
         viewer != target
             && a.viewer
             && b.viewable
             && self.shared.allows(a, b)
-            && self.shared.grid.in_range(
-                usize::from(b.layer),
-                self.shared.grid.cell(viewer),
-                self.shared.grid.cell(target),
-            )
+            && in_range
+            && (!a.exact || self.is_allowed_by_distance(viewer, target))
     }
 
     fn validate_location(&self, id: u32, object: &TrackedObject) -> Result<(), ViewInvariantError> {
@@ -95,8 +106,15 @@ impl SceneViews {
         }
         let viewers = &self.viewers[place.cell as usize];
         let in_row = viewers.relations.ids().get(place.row as usize);
-        if object.viewer != (place.row != NONE) || object.viewer && in_row != Some(&id) {
+        let has_row = object.has_row();
+        if has_row != (place.row != NONE) || has_row && in_row != Some(&id) {
             return fault(format!("{id} does not stand in its row"));
+        }
+        let is_listed = self.exact.get(id).is_some();
+        if object.exact != is_listed || object.exact && !object.viewer {
+            return fault(format!(
+                "{id} is an exact viewer without lists, or has lists and is none"
+            ));
         }
         Ok(())
     }
@@ -148,7 +166,7 @@ impl SceneViews {
         let objects = self.shared.objects.iter().filter(|object| object.alive);
         let expected = objects.fold((0, 0), |(targets, viewers), object| {
             let target = usize::from(object.viewable && !object.uncapped);
-            (targets + target, viewers + usize::from(object.viewer))
+            (targets + target, viewers + usize::from(object.has_row()))
         });
         if found != expected {
             return fault(format!(
@@ -178,6 +196,10 @@ impl SceneViews {
             return fault(format!("{viewer} sees somebody twice in list {list}"));
         }
         if !object.viewer {
+            return Ok(members.len());
+        }
+        if object.exact {
+            self.validate_exact_list(viewer, list, &members)?;
             return Ok(members.len());
         }
         self.validate_counts(viewer, list, &members)?;
@@ -210,6 +232,37 @@ impl SceneViews {
             }
         }
         Ok(members.len())
+    }
+
+    /// Checks a list of an exact viewer.
+    fn validate_exact_list(
+        &self,
+        viewer: u32,
+        list: usize,
+        members: &[u32],
+    ) -> Result<(), ViewInvariantError> {
+        let fault = |text| Err(ViewInvariantError(text));
+        let object = &self.shared.objects[viewer as usize];
+        let cap = object.caps.get(list);
+        let cap = cap.map_or(usize::MAX, |&cap| usize::from(cap));
+        if members.len() > cap {
+            let len = members.len();
+            return fault(format!(
+                "{viewer} sees {len} in list {list}, its cap is {cap}"
+            ));
+        }
+        let lowest = self.lowest_class(viewer, list);
+        for (target, other) in (0..).zip(&self.shared.objects) {
+            let is_missing = other.list() == list
+                && members.binary_search(&target).is_err()
+                && self.could_see(viewer, target)
+                && !self.exact.waiting().any(|waiting| waiting == viewer);
+            let class = self.shared.ranking.class(object, other);
+            if is_missing && (members.len() < cap || lowest.is_some_and(|lowest| class > lowest)) {
+                return fault(format!("{viewer} does not see {target}, of class {class}"));
+            }
+        }
+        Ok(())
     }
 
     /// Checks the counts of a list.

@@ -6,8 +6,8 @@ use super::state::object::UNCAPPED;
 use throng_core::kinds::ObjectCategory;
 
 /// One change of an update. Events of one pair always alternate, an enter first. In one update a pair has at
-/// most one event, unless an id was reused, an object began or ceased to be a viewer, or one of the events is an
-/// eviction (a scan may find that the target came nearer meanwhile).
+/// most one event, unless an id was reused, an object began or ceased to be a viewer, a viewer's radius or the rules by distance
+/// ended, or one of the events is an eviction (a scan may find that the target came nearer meanwhile).
 ///
 /// Events of one viewer are in the order in which they happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ const _: () = assert!(size_of::<ViewEvent>() == 12);
 /// Why a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ViewLeaveReason {
-    /// One of the two moved out of range.
+    /// One of the two moved out of range, or the viewer's radius shrank.
     Range,
     /// The viewer's list was full and a target of a higher class came, or of the same class and nearer, or its
     /// cap was lowered.
@@ -85,6 +85,11 @@ pub struct ViewCounters {
     pub full_list_attempts: u64,
     /// Scans of viewers from the queue.
     pub scans: u64,
+    /// Scans of viewers whose links depend on exact distances.
+    pub exact_scans: u64,
+    /// Updates in which such a viewer was due for a scan and was deferred by
+    /// [`set_exact_scans_max`](super::SceneViews::set_exact_scans_max), summed over viewers.
+    pub exact_scans_deferred: u64,
     /// The longest list so far (one of the lists of one viewer).
     pub longest_list: usize,
 }
@@ -101,6 +106,8 @@ impl ViewCounters {
             refills: self.refills + other.refills,
             full_list_attempts: self.full_list_attempts + other.full_list_attempts,
             scans: self.scans + other.scans,
+            exact_scans: self.exact_scans + other.exact_scans,
+            exact_scans_deferred: self.exact_scans_deferred + other.exact_scans_deferred,
             longest_list: if longer {
                 self.longest_list
             } else {

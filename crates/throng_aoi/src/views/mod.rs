@@ -14,12 +14,14 @@
 //! | `update/` | the View step, from changes to links; targets that leave |
 //! | `choose/` | targets that enter: related ones first, unrelated ones in free slots, nearer ones for farther ones |
 //! | `pairs/` | mutual mode: pairs that both ends must accept |
+//! | `exact/` | viewers whose links depend on exact distances: a radius of their own, rules by distance |
 //! | `check` | the brute-force check of all promises |
 //! | `model/` | the same as a model over random scripts, for tests |
 
 mod check;
 mod choose;
 mod events;
+mod exact;
 #[cfg(test)]
 mod model;
 mod pairs;
@@ -31,6 +33,7 @@ mod update;
 
 pub use check::ViewInvariantError;
 pub use events::{ViewCounters, ViewEvent, ViewLeaveReason};
+pub use exact::ViewRadiusError;
 pub use scene_views::{
     RERANK_TICKS, RemovalReason, SceneViews, ViewCaps, ViewInsertError, ViewProfile,
 };

@@ -9,7 +9,7 @@ use super::scene_views::{SceneViews, ViewCaps};
 use super::state::bits::ones;
 use super::state::cells::{TargetCell, ViewerCell};
 use super::state::exceptions::ViewException;
-use super::state::object::{CellLocation, NONE, UNCAPPED};
+use super::state::object::{CellLocation, NONE, TrackedObject, UNCAPPED};
 use super::state::rows::NEIGHBOURHOOD_CELLS;
 use super::state::scene_state::SceneState;
 use crate::grid::{GridCell, SceneGrid};
@@ -114,19 +114,26 @@ impl SceneViews {
         seen.filter(move |&(target, _)| self.shared.object(target).list() == list)
     }
 
-    /// The targets of a viewer: (target, class), in a fixed order: cell by cell, by slot, then those outside caps.
+    /// The targets of a viewer: (target, class), in a fixed order: cell by cell, by slot, then those outside caps. For a viewer
+    /// whose links depend on exact distances: list by list, by id.
     pub fn seen_by(&self, viewer: u32) -> impl Iterator<Item = (u32, u8)> + '_ {
         let seen = self
             .seen_near(viewer)
-            .chain(self.seen_far(viewer).iter().copied());
+            .chain(self.seen_far(viewer).iter().copied())
+            .chain(self.exact.seen_by(viewer));
         seen.map(move |target| self.with_class(viewer, target))
     }
 
-    /// The viewers of a target, cell by cell, by row. O(viewers in the nine cells around it); for a far target, O(viewers in
-    /// range of it).
+    /// The viewers of a target, cell by cell, by row, then those whose links depend on exact distances. O(viewers in the nine
+    /// cells around it); for a far target, O(viewers in range of it). Plus a search in the list of each viewer of the scene whose
+    /// links depend on exact distances.
     pub fn watchers(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
         let near = self.watchers_near(target);
-        near.chain(self.watchers_far(target))
+        let list = self.object(target).map(TrackedObject::list);
+        let exact = list
+            .into_iter()
+            .flat_map(move |list| self.exact.watchers(list, target));
+        near.chain(self.watchers_far(target)).chain(exact)
     }
 
     fn watchers_near(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
@@ -170,9 +177,11 @@ impl SceneViews {
     /// Whether a viewer sees a target. O(1), in a crowd O(log seen); O(log far targets) for one outside caps.
     #[must_use]
     pub fn visible(&self, viewer: u32, target: u32) -> bool {
-        let (Some((cell, viewers, row)), Some(object)) = (self.row_of(viewer), self.object(target))
-        else {
+        let Some(object) = self.object(target) else {
             return false;
+        };
+        let Some((cell, viewers, row)) = self.row_of(viewer) else {
+            return self.exact.sees(viewer, object.list(), target);
         };
         if object.uncapped {
             return viewers.far(row).binary_search(&target).is_ok();
@@ -184,16 +193,16 @@ impl SceneViews {
     /// The number of targets of a viewer in the list of a category, without those outside caps.
     #[must_use]
     pub fn list_len(&self, viewer: u32, class: ObjectCategory) -> usize {
-        let row = self.row_of(viewer);
-        row.map_or(0, |(_, viewers, row)| {
-            usize::from(viewers.states[row].count[class.index()])
-        })
+        match self.row_of(viewer) {
+            Some((_, viewers, row)) => usize::from(viewers.states[row].count[class.index()]),
+            None => self.exact.list_len(viewer, class.index()),
+        }
     }
 
     /// The number of targets of a viewer outside caps.
     #[must_use]
     pub fn uncapped_len(&self, viewer: u32) -> usize {
-        self.seen_far(viewer).len()
+        self.seen_far(viewer).len() + self.exact.list_len(viewer, UNCAPPED)
     }
 
     /// The number of links; "A sees B" is one.
@@ -211,15 +220,16 @@ impl SceneViews {
         })
     }
 
-    /// The viewers that wait for a scan, in the order in which they are served.
+    /// The viewers that wait for a scan, in the order in which they are served; then those whose links depend on exact distances,
+    /// in their order.
     pub fn queued(&self) -> impl Iterator<Item = u32> + '_ {
-        self.queue.iter()
+        self.queue.iter().chain(self.exact.waiting())
     }
 
     /// The number of viewers that wait for a scan.
     #[must_use]
-    pub const fn queue_len(&self) -> usize {
-        self.queue.len()
+    pub fn queue_len(&self) -> usize {
+        self.queue.len() + self.exact.waiting().len()
     }
 
     /// The counters since the scene opened.
@@ -359,6 +369,7 @@ impl SceneViews {
                 .filter(|_| !is_ranked);
             fold(u64::from(is_ranked) << 8 | class.map_or(0xff, u64::from));
         }
+        self.exact.hash_state(fold);
         fold(u64::from(self.update_count));
         fold(self.queue.len() as u64);
         self.queue.iter().for_each(|id| fold(u64::from(id)));

@@ -13,6 +13,7 @@ impl SceneViews {
         if !self.shared.objects[id as usize].viewer {
             return;
         }
+        self.remove_exact_viewer(id, reason);
         let seen: Vec<u32> = self.seen_near(id).collect();
         for target in seen {
             self.unlink(id, target, reason);
@@ -33,6 +34,7 @@ impl SceneViews {
         let is_mutual = self.shared.ranking.mutual;
         let object = &mut self.shared.objects[id as usize];
         object.viewer = false;
+        object.exact = false;
         object.pending.viewer = false;
         object.pending.caps = false;
         // Its partners may see it one-way from now on.
@@ -57,7 +59,10 @@ impl SceneViews {
         let object = self.shared.objects[id as usize];
         let watchers: Vec<u32> = self.watchers(id).collect();
         for watcher in watchers {
-            if object.uncapped {
+            if self.shared.objects[watcher as usize].exact {
+                self.exact.forget(watcher, object.list(), id);
+                self.record_removed_link(watcher, id, reason, object.list());
+            } else if object.uncapped {
                 let CellLocation { cell, row, .. } = self.shared.location(watcher);
                 let far = self.viewers[cell as usize].far_mut(row as usize);
                 far.retain(|&target| target != id);
@@ -103,7 +108,7 @@ impl SceneViews {
         self.record_removed_link(viewer, target, reason, list);
     }
 
-    fn record_removed_link(
+    pub(super) fn record_removed_link(
         &mut self,
         viewer: u32,
         target: u32,

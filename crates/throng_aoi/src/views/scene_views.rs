@@ -38,6 +38,7 @@ use throng_core::memory::MemoryUse;
 
 use super::choose::refill_queue::RefillQueue;
 use super::events::{ViewCounters, ViewEvent, ViewLeaveReason};
+use super::exact::ExactViews;
 use super::pairs::proposal::MutualProposal;
 use super::state::cells::ViewerCell;
 use super::state::exceptions::{ExceptionIndex, ViewException};
@@ -49,7 +50,9 @@ use super::state::scene_state::{SceneState, UnrelatedRank};
 use super::state::slot_positions::SlotPositions;
 use super::update::cell_pass::CellScratch;
 use crate::grid::{GridError, SceneGrid};
-use crate::priority::{DistanceBands, SCENERY, ViewFilter, ViewPriority, ViewTraits};
+use crate::priority::{
+    DistanceBands, DistanceRules, SCENERY, ViewFilter, ViewPriority, ViewTraits,
+};
 
 /// How an object takes part in the views of others.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -144,6 +147,8 @@ pub struct SceneViews {
     #[memory(each)]
     pub(super) viewers: Vec<ViewerCell>,
     pub(super) queue: RefillQueue,
+    /// The viewers without a row, whose links depend on exact distances.
+    pub(super) exact: ExactViews,
     /// Each viewer is re-ranked once in this many updates; 0 for never.
     pub(super) rerank_ticks: u32,
     /// The number of viewers that came or changed their cell and scan in one update.
@@ -193,6 +198,7 @@ impl SceneViews {
                 positions: Vec::new(),
                 locations: Vec::new(),
                 ranking,
+                distance_rules: DistanceRules::NONE,
                 exceptions: ExceptionIndex::default(),
                 cells: Vec::new(),
                 cell_index: Vec::new(),
@@ -207,6 +213,7 @@ impl SceneViews {
             },
             viewers: Vec::new(),
             queue: RefillQueue::default(),
+            exact: ExactViews::default(),
             rerank_ticks: RERANK_TICKS,
             full_scans_max: u32::MAX,
             update_count: 0,
@@ -491,6 +498,7 @@ impl SceneViews {
         object.viewer = true;
         object.caps = caps.by_class();
         object.pending.viewer = true;
+        self.exact.note_new_viewer(id, &self.shared.distance_rules);
         self.update_unrelated_rank(id);
         self.unlink_one_way_viewers(id);
     }
@@ -545,7 +553,7 @@ impl SceneViews {
         self.mark_changed(id);
     }
 
-    fn mark_changed(&mut self, id: u32) {
+    pub(super) fn mark_changed(&mut self, id: u32) {
         self.changed.insert(id as usize);
     }
 

@@ -74,7 +74,7 @@ pub(super) fn rows(rows: &[BenchRow]) -> Vec<BenchRow> {
             case: format!("growth of {}", growth.case),
             value: growth.exponent,
             unit: "exponent".into(),
-            about,
+            description: about,
             ..BenchRow::default()
         }
     };
@@ -147,7 +147,11 @@ mod tests {
             ["growth of square", "growth of line"],
             "of times alone"
         );
-        assert!(rows[0].about.contains("from 1000 to 8000, by 4 sizes"));
+        assert!(
+            rows[0]
+                .description
+                .contains("from 1000 to 8000, by 4 sizes")
+        );
         assert!(describe(2.0).contains("square") && describe(1.04).contains("in proportion"));
     }
 

@@ -229,8 +229,8 @@ mod tests {
                 .iter()
                 .all(|row| !row.has_failed())
         );
-        assert_eq!(messages(2).agrees, Some(true));
+        assert_eq!(messages(2).results_agree, Some(true));
         let rows = moves(2).unwrap();
-        assert!(rows.iter().all(|row| row.agrees == Some(true)));
+        assert!(rows.iter().all(|row| row.results_agree == Some(true)));
     }
 }

@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn every_format_restores_the_map() {
         let rows = rows(128, 1, 1_000).unwrap();
-        let agree = rows.iter().filter_map(|row| row.agrees);
+        let agree = rows.iter().filter_map(|row| row.results_agree);
         assert!(agree.clone().all(|agrees| agrees));
         assert_eq!(agree.count(), 3 + MapFormat::ALL.len());
     }

@@ -17,7 +17,7 @@
 //! A row is one piece of work, done by throng and, if there is one, by a reference, alternating or each separately as the file
 //! states, in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times
 //! differ from run to run. Results that differ are always an error; targets belong to the machine on which they were set, and are
-//! judged on request.
+//! checked on request.
 
 mod aoi;
 mod baseline;
@@ -79,8 +79,8 @@ pub(super) struct Bench {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Vec<u16>,
     /// Check the targets: exit code 1 if one is missed
-    #[arg(long)]
-    judge: bool,
+    #[arg(long, alias = "judge")]
+    check_targets: bool,
     /// Print one JSON object instead of tables: the machine, and `rows`
     #[arg(long)]
     json: bool,
@@ -165,7 +165,8 @@ enum BenchTarget {
     /// Dirty masks, compared with flags and sets; a walking crowd
     Sync,
     /// Players saved to a file and loaded
-    Directory,
+    #[value(alias = "directory")]
+    Store,
     /// Memory of a player by module, and cost of the allocator
     Memory,
     /// Loading a map file and preparing it for search
@@ -183,8 +184,8 @@ pub(super) struct BenchReport {
     /// Where it was interrupted, if it was.
     pub interrupted: Option<Interruption>,
     /// Why the figures may be worse than the machine allows.
-    #[serde(default)]
-    pub busy: Vec<String>,
+    #[serde(default, alias = "busy")]
+    pub busy_reasons: Vec<String>,
     /// Reasons why the figures are not comparable with the baseline.
     #[serde(default)]
     baseline_warnings: Vec<String>,
@@ -194,7 +195,7 @@ pub(super) struct BenchReport {
 /// An interrupted bench.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Interruption {
-    /// The interrupted bench, whose rows may be incomplete; none is judged.
+    /// The interrupted bench, whose rows may be incomplete; none is checked.
     system: String,
     /// Number of benches finished before.
     systems_done: usize,
@@ -213,7 +214,7 @@ impl Interruption {
     fn line(&self) -> String {
         let plural = if self.systems == 1 { "" } else { "s" };
         format!(
-            "interrupted after {} of {} system{plural}: nothing of `{}` was judged",
+            "interrupted after {} of {} system{plural}: targets of `{}` not checked",
             self.systems_done, self.systems, self.system
         )
     }
@@ -232,7 +233,7 @@ impl BenchTarget {
 }
 
 impl Bench {
-    /// Measures, prints, and returns whether all results agree and, if they are judged, all targets are met.
+    /// Measures, prints, and returns whether all results agree and, with `--check-targets`, all targets are met.
     pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let systems = self.systems();
         self.check_flags(&systems)?;
@@ -263,7 +264,7 @@ impl Bench {
         } = self.measure(&systems, threads, baseline.as_ref(), quiet)?;
         let findings = BenchReport {
             interrupted: stopped,
-            busy: calibration.busy_reasons(machine.load_average),
+            busy_reasons: calibration.busy_reasons(machine.load_average),
             baseline_warnings: baseline.map_or_else(Vec::new, |baseline| {
                 baseline.warnings(&machine, self.quick, &rows)
             }),
@@ -387,7 +388,7 @@ impl Bench {
     ) -> Result<Measured, CliError> {
         let shows_tables = !self.json && !quiet;
         let finish = |row: BenchRow| {
-            let row = if self.judge {
+            let row = if self.check_targets {
                 row
             } else {
                 row.without_target()
@@ -464,7 +465,7 @@ impl Bench {
             BenchTarget::Net => net::measure(self.quick),
             BenchTarget::Session => session::measure(self.quick),
             BenchTarget::Sync => sync::measure(self.quick),
-            BenchTarget::Directory => store::measure(self.quick),
+            BenchTarget::Store => store::measure(self.quick),
             BenchTarget::Memory => memory::measure(self.quick, threads),
             BenchTarget::Load => load::measure(self.quick),
             BenchTarget::Tick => self.measure_ticks(threads, quiet),
@@ -478,7 +479,7 @@ impl Bench {
             quick: self.quick,
             quiet,
             tables: !self.json && !quiet,
-            judge: self.judge,
+            check_targets: self.check_targets,
         };
         let mut counts: Vec<usize> = self.threads.iter().copied().map(usize::from).collect();
         counts.sort_unstable();
@@ -532,7 +533,7 @@ impl BenchReport {
                 "This build is not optimised: its figures say nothing. Use --release.".to_owned(),
             );
         }
-        let busy = self.busy.iter();
+        let busy = self.busy_reasons.iter();
         notes.extend(busy.map(|reason| {
             format!("The machine is busy: {reason}; figures may be worse than it is.")
         }));
@@ -540,7 +541,7 @@ impl BenchReport {
         notes.extend(warnings.map(|warning| format!("Beside the baseline: {warning}.")));
         let mut broken = self.rows.iter().filter(|row| row.has_failed());
         notes.extend(broken.by_ref().take(FAILURES_SHOWN_MAX).map(|row| {
-            let (word, what) = if row.agrees == Some(false) {
+            let (word, what) = if row.results_agree == Some(false) {
                 ("Differs", &row.compared)
             } else {
                 ("Misses its target", &row.target)

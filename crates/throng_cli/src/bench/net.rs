@@ -168,8 +168,8 @@ mod tests {
         let model = NetworkConditioner::with_loss(LossModel::Independent(0.1));
         let figures = simulate_town(EndpointSettings::default(), model, 300, SEED);
         let rows = latencies("10 % lost", &figures);
-        assert!(rows.iter().all(|row| row.agrees != Some(false)));
+        assert!(rows.iter().all(|row| row.results_agree != Some(false)));
         let rows = costs("10 % lost", 20, Some(10), 10);
-        assert!(rows.iter().all(|row| row.agrees != Some(false)));
+        assert!(rows.iter().all(|row| row.results_agree != Some(false)));
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn page(findings: &BenchReport, peers: &[BenchRow]) -> String {
         body += &format!(
             "<ul class=\"tiles\"><li><span>holds on this machine</span><strong>{}<small> players</small></strong><em>{}</em></li></ul>\n",
             figure(row.value),
-            text(&row.about)
+            text(&row.description)
         );
     }
     body += &comparison_bars("beside", "Beside references", &findings.rows);
@@ -118,7 +118,7 @@ fn comparison_bars(id: &str, heading: &str, rows: &[BenchRow]) -> String {
                 "<b>{}</b> {}<small>{}</small>{}",
                 text(&row.system),
                 text(&row.case),
-                text(&row.about),
+                text(&row.description),
                 verdicts(row)
             ),
             format!(
@@ -269,7 +269,10 @@ fn all_rows(rows: &[BenchRow]) -> String {
 /// The compared results and the target, and whether they hold.
 fn verdicts(row: &BenchRow) -> String {
     let mut words = String::new();
-    for (told, holds) in [(&row.compared, row.agrees), (&row.target, row.meets)] {
+    for (told, holds) in [
+        (&row.compared, row.results_agree),
+        (&row.target, row.meets_target),
+    ] {
         if let (Some(told), Some(holds)) = (told, holds) {
             let (class, word) = if holds {
                 ("good", "holds")
@@ -293,7 +296,7 @@ fn row_cells(row: &BenchRow) -> Vec<String> {
     let name = format!(
         "{}<small>{}</small>{}",
         text(&row.case),
-        text(&row.about),
+        text(&row.description),
         verdicts(row)
     );
     vec![
@@ -333,7 +336,7 @@ mod tests {
             machine: Machine::current(1),
             is_quick: true,
             interrupted: None,
-            busy: vec!["load > 1".to_owned()],
+            busy_reasons: vec!["load > 1".to_owned()],
             baseline_warnings: Vec::new(),
             rows,
         };

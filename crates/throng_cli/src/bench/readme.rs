@@ -79,7 +79,7 @@ const PEERS: [(&str, &str, &str, &str); 16] = [
         "bevy_replicon",
         "the same positions, throng by dead reckoning",
     ),
-    ("directory", "hit", "moka", "a player found in the cache"),
+    ("store", "hit", "moka", "a player found in the cache"),
     (
         "net",
         "10 % lost: p99, renet 2.0",
@@ -302,7 +302,7 @@ mod tests {
             },
             is_quick: false,
             interrupted: None,
-            busy: Vec::new(),
+            busy_reasons: Vec::new(),
             baseline_warnings: Vec::new(),
             rows: rows.collect(),
         }

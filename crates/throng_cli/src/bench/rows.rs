@@ -2,18 +2,20 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One piece of work, compared with the reference's if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct BenchRow {
     /// The system's name on the command line.
+    #[serde(deserialize_with = "current_system")]
     pub system: Cow<'static, str>,
     /// The work and its size; unique within a system.
     pub case: String,
     /// The meaning of the figure and of its comparison, in a plain sentence.
-    pub about: String,
+    #[serde(alias = "about")]
+    pub description: String,
     /// The value, in `unit`: the median if the work was repeated.
     pub value: f64,
     pub unit: Cow<'static, str>,
@@ -31,10 +33,12 @@ pub(crate) struct BenchRow {
     /// The part of the results that was compared.
     pub compared: Option<String>,
     /// Whether the results agree; if not, the figures are meaningless.
-    pub agrees: Option<bool>,
-    /// The target; only if targets are judged.
+    #[serde(alias = "agrees")]
+    pub results_agree: Option<bool>,
+    /// The target; only if targets are checked.
     pub target: Option<String>,
-    pub meets: Option<bool>,
+    #[serde(alias = "meets")]
+    pub meets_target: Option<bool>,
     /// The value of the same row in the baseline.
     pub baseline_value: Option<f64>,
     /// The spread of the baseline's repetitions.
@@ -45,6 +49,17 @@ pub(crate) struct BenchRow {
     pub baseline_best_ratio: Option<f64>,
     /// Whether the change since the baseline is within the spread of one of the two.
     pub is_within_spread: Option<bool>,
+}
+
+/// Reads the name of a system, which may be a former one.
+fn current_system<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Cow<'static, str>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    Ok(match &*name {
+        "directory" => "store".into(),
+        _ => name.into(),
+    })
 }
 
 /// The spread of repetitions of the same work.
@@ -121,7 +136,10 @@ impl BenchRow {
     /// With a sentence that explains the figure.
     pub(super) fn about(self, about: impl Into<String>) -> Self {
         let about = about.into();
-        Self { about, ..self }
+        Self {
+            description: about,
+            ..self
+        }
     }
 
     /// With a reference; for both, less is better.
@@ -149,7 +167,7 @@ impl BenchRow {
     pub(super) fn with_comparison(self, compared: impl Into<String>, agrees: bool) -> Self {
         Self {
             compared: Some(compared.into()),
-            agrees: Some(agrees),
+            results_agree: Some(agrees),
             ..self
         }
     }
@@ -176,7 +194,7 @@ impl BenchRow {
     pub(super) fn with_target(self, target: impl Into<String>, meets: bool) -> Self {
         Self {
             target: Some(target.into()),
-            meets: Some(meets),
+            meets_target: Some(meets),
             ..self
         }
     }
@@ -185,7 +203,7 @@ impl BenchRow {
     pub(super) fn without_target(self) -> Self {
         Self {
             target: None,
-            meets: None,
+            meets_target: None,
             ..self
         }
     }
@@ -221,7 +239,7 @@ impl BenchRow {
 
     /// Whether results differ or a target is missed.
     pub(super) fn has_failed(&self) -> bool {
-        self.agrees == Some(false) || self.meets == Some(false)
+        self.results_agree == Some(false) || self.meets_target == Some(false)
     }
 }
 
@@ -233,7 +251,7 @@ mod tests {
     fn twice_as_slow_reference_has_a_ratio_of_two() {
         let row = BenchRow::new("nav", "town", 5.0, "us").with_reference("astar", 10.0);
         assert_eq!(row.ratio, Some(2.0));
-        assert!(row.clone().with_target_ratio(2.0).meets == Some(true));
+        assert!(row.clone().with_target_ratio(2.0).meets_target == Some(true));
         assert!(row.with_target_ratio(2.1).has_failed());
         let nothing = BenchRow::new("nav", "town", 0.0, "us").with_reference("astar", 10.0);
         assert_eq!(nothing.ratio, None);
@@ -277,7 +295,18 @@ mod tests {
     }
 
     #[test]
-    fn differing_results_fail_also_without_judge() {
+    fn stored_row_is_read_by_its_former_names() {
+        let former = r#"{"system": "directory", "case": "hit", "about": "a", "agrees": true, "meets": false}"#;
+        let row: BenchRow = serde_json::from_str(former).unwrap();
+        assert_eq!((&*row.system, &*row.description), ("store", "a"));
+        assert_eq!(
+            (row.results_agree, row.meets_target),
+            (Some(true), Some(false))
+        );
+    }
+
+    #[test]
+    fn differing_results_fail_also_without_target_check() {
         let row = BenchRow::new("nav", "town", 5.0, "us").with_target_below(4.0, "us");
         assert!(row.has_failed() && !row.clone().without_target().has_failed());
         assert!(

@@ -19,7 +19,7 @@ use throng::sim::clock::{Stopwatch, one_tick_per_update};
 use throng::sim::{SimSystems, single_threaded};
 use throng::sync::{CLIENT_STATE_BYTES, Mirror, SyncPlugin};
 use throng::wire::{ClientId, ClientInput, ClientMessage, InputMotion, ResumeToken, SessionNotice};
-use throng::world::{Object, Player, PlayerId, Position, SceneSpec, open_scene};
+use throng::world::{InScene, Player, PlayerId, Position, SceneSpec, open_scene};
 
 const SYSTEM: &str = "session";
 
@@ -62,7 +62,7 @@ impl LoginRig {
             for &LoggedIn { client, player } in new.read() {
                 let nth = player.0 as f32;
                 let at = Vec2::new(nth * 7.3 % 2_000.0, nth * 3.1 % 2_000.0);
-                let place = (Object::in_scene(plaza.0), Position(at));
+                let place = (InScene(plaza.0), Position(at));
                 let sight = (Viewer::new(ViewCaps::all(50)), Viewable::default());
                 commands.spawn((Player, player, ControlledBy::new(client), place, sight));
             }
@@ -254,7 +254,7 @@ fn log_in_clients(app: &mut App, players: u32) -> Vec<ClientId> {
         let transport = app.world().resource::<TransportHandle>();
         let login = ClientMessage::login(player).to_bytes();
         transport.receive(client, &login).ok()?;
-        let place = (Player, Object::in_scene(scene), Position(Vec2::ONE));
+        let place = (Player, InScene(scene), Position(Vec2::ONE));
         app.world_mut().spawn((ControlledBy::new(client), place));
         Some(client)
     });
@@ -287,9 +287,9 @@ mod tests {
 
     #[test]
     fn all_clients_log_in_and_resume() {
-        assert_eq!(burst(50, 1).agrees, Some(true));
-        assert_eq!(mass_resume(20, 1).agrees, Some(true));
-        assert_eq!(dispatch(2).agrees, Some(true));
+        assert_eq!(burst(50, 1).results_agree, Some(true));
+        assert_eq!(mass_resume(20, 1).results_agree, Some(true));
+        assert_eq!(dispatch(2).results_agree, Some(true));
         assert!(!size().has_failed());
     }
 }

@@ -23,7 +23,7 @@ use throng::store::{
 use throng::wire::{AttributeValue, Encoding};
 use throng::world::PlayerId;
 
-const SYSTEM: &str = "directory";
+const SYSTEM: &str = "store";
 
 /// Players saved by a tick.
 const SAVES_PER_TICK: u64 = 2_000;
@@ -408,10 +408,13 @@ mod tests {
     fn store_rows_are_complete() {
         let mut bench = BenchStore::new().unwrap();
         let rows = saves(&mut bench, 50, 2).unwrap();
-        assert!(rows.iter().all(|row| row.agrees == Some(true)));
+        assert!(rows.iter().all(|row| row.results_agree == Some(true)));
         assert!(hit_rate(1.0, 4_000, 20_000).value > 30.0);
-        assert_eq!(ages(20_000).agrees, Some(true));
-        assert_eq!(hits(2).agrees, Some(true));
-        assert_eq!(loads(&mut bench, 50, 20, 2).unwrap().agrees, Some(true));
+        assert_eq!(ages(20_000).results_agree, Some(true));
+        assert_eq!(hits(2).results_agree, Some(true));
+        assert_eq!(
+            loads(&mut bench, 50, 20, 2).unwrap().results_agree,
+            Some(true)
+        );
     }
 }

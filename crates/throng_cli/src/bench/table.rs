@@ -26,7 +26,7 @@ pub(super) fn table(rows: &[BenchRow], mark: impl Fn(&str) -> String) -> String 
             lines.push(format!("{system:<28}{}", &heading()[28..]));
         }
         lines.extend(figures(row));
-        lines.extend(wrapped(&row.about));
+        lines.extend(wrapped(&row.description));
         lines.extend(wrapped(&comparison(row)));
         lines.extend(verdicts(row).into_iter().map(
             |(line, is_broken)| {
@@ -122,11 +122,11 @@ fn change(now: f64, then: f64) -> String {
 fn verdicts(row: &BenchRow) -> Vec<(String, bool)> {
     let line = |word: &str, what: &str| format!("    {word:<8}{what}");
     let mut lines = Vec::new();
-    if let (Some(compared), Some(agrees)) = (&row.compared, row.agrees) {
+    if let (Some(compared), Some(agrees)) = (&row.compared, row.results_agree) {
         let word = if agrees { "same" } else { "DIFFERS" };
         lines.push((line(word, compared), !agrees));
     }
-    if let (Some(target), Some(meets)) = (&row.target, row.meets) {
+    if let (Some(target), Some(meets)) = (&row.target, row.meets_target) {
         let word = if meets { "ok" } else { "MISSED" };
         lines.push((line(word, target), !meets));
     }

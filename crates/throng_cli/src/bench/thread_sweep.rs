@@ -87,10 +87,10 @@ mod tests {
             panic!("expected the time alone, found {two:?}")
         };
         assert_eq!(row.case, "2 threads: tick mean/20");
-        assert_eq!((row.ratio, row.agrees), (Some(2.0), Some(true)));
+        assert_eq!((row.ratio, row.results_agree), (Some(2.0), Some(true)));
         assert_eq!(row.reference.as_deref(), Some("1 thread"));
         assert_eq!(speed_ups(&two).len(), 1);
         let other = merge_rows(Some((1, &first)), 2, run(4.0, 401.0));
-        assert_eq!(other[0].agrees, Some(false));
+        assert_eq!(other[0].results_agree, Some(false));
     }
 }

@@ -52,7 +52,7 @@ pub(super) struct TickBench {
     /// Print a table for each crowd.
     pub tables: bool,
     /// Report whether the target is met.
-    pub judge: bool,
+    pub check_targets: bool,
 }
 
 /// A crowd, and the duration of its run.
@@ -247,8 +247,8 @@ impl TickBench {
 
     fn print(&self, measured: &MeasuredTicks) -> Result<(), CliError> {
         if self.tables {
-            // An incomplete run is not judged.
-            print(&measured.table(self.threads, self.judge && !is_interrupted()))
+            // The targets of an incomplete run are not checked.
+            print(&measured.table(self.threads, self.check_targets && !is_interrupted()))
         } else {
             Ok(())
         }
@@ -472,7 +472,7 @@ impl MeasuredTicks {
         rows
     }
 
-    fn table(&self, thread_count: usize, judge: bool) -> String {
+    fn table(&self, thread_count: usize, check_targets: bool) -> String {
         let mut text = String::new();
         // Writing into a string does not fail.
         let _ = self.write_table(&mut text, thread_count);
@@ -484,7 +484,7 @@ impl MeasuredTicks {
             },
             self.meets_target(),
         );
-        if judge && self.layout == LoadLayout::Spread {
+        if check_targets && self.layout == LoadLayout::Spread {
             let line = format!("{word}  {TARGET}");
             text.push_str(&if held { line } else { failure_text(&line) });
         }
@@ -572,7 +572,7 @@ mod tests {
             quick: true,
             quiet: true,
             tables: false,
-            judge: true,
+            check_targets: true,
         };
         let Ok(Some(measured)) = bench.run(
             CrowdRun {
@@ -599,9 +599,12 @@ mod tests {
                 .all(|line| line.chars().count() <= 80)
         );
         let rows = measured.rows();
-        assert_eq!(rows.iter().filter(|row| row.meets.is_some()).count(), 1);
+        assert_eq!(
+            rows.iter().filter(|row| row.meets_target.is_some()).count(),
+            1
+        );
         assert!(rows.iter().all(|row| row.value.is_finite()));
-        assert!(rows.iter().all(|row| !row.about.is_empty()));
+        assert!(rows.iter().all(|row| !row.description.is_empty()));
         let p99 = rows.iter().find(|row| row.case == "tick p99/20").unwrap();
         assert_eq!(p99.spread.map(|spread| spread.repeats), Some(3));
         assert!(!measured.table(1, false).contains(TARGET));
@@ -629,19 +632,19 @@ mod tests {
             (2_400.0, 5, 2_400.0, 2_500.0)
         );
         assert!(
-            row.about.contains("of 3 tries; 2500 players"),
+            row.description.contains("of 3 tries; 2500 players"),
             "{}",
-            row.about
+            row.description
         );
         // An upper end that was not found is not reported.
         let open = largest_crowd(range(None));
-        assert!(open.spread.is_none() && open.about.contains("no larger crowd missed it"));
+        assert!(open.spread.is_none() && open.description.contains("no larger crowd missed it"));
         let nobody = largest_crowd(CrowdRange {
             max_passed: 0,
             passed_tries: 0,
             ..range(Some(10))
         });
-        assert!(nobody.has_failed() && nobody.about.starts_with("No crowd had"));
+        assert!(nobody.has_failed() && nobody.description.starts_with("No crowd had"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Images inside a page: a picture or a film that the same command wrote, so that the page stays one file.
+//! Images inside a page: a picture or an animation that the same command wrote, so that the page stays one file.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `chart.rs` | plots: axes, areas, lines, bars |
 //! | `contents.rs` | the table of contents |
-//! | `embed.rs` | pictures and films inside a page |
+//! | `embed.rs` | pictures and animations inside a page |
 //! | `explain.rs` | why a tick was slow |
 //! | `numbers.rs` | formatted numbers |
 //! | `scene_maps.rs` | maps: heat map of the crowd, and tracks |

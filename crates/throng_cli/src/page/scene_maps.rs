@@ -32,7 +32,7 @@ pub(super) fn figures(ground: &SceneRecord, nth: usize) -> String {
         figure(f64::from(ground.width_m)),
         figure(f64::from(ground.height_m))
     );
-    let looks = count(ground.looks, "look");
+    let looks = count(ground.samples, "look");
     let heat = format!(
         "<figure class=\"ground\"><figcaption><b>Where the crowd stood</b> <span class=\"says\">{name}, {size}. How many \
          objects were in a square of {} m at a time, on average over {looks}, one about every half second, or every tick where that is longer. Walls are grey.</span></figcaption>{}{legend}</figure>",
@@ -149,7 +149,7 @@ fn walls(ground: &SceneRecord) -> String {
 
 /// The crowd by its density, and what the shades say.
 fn heat(ground: &SceneRecord) -> (String, String) {
-    let looks = ground.looks.max(1) as f64;
+    let looks = ground.samples.max(1) as f64;
     let most = ground.heat.iter().copied().max().unwrap_or(0);
     let cells = u64::from(ground.columns) * u64::from(ground.rows);
     if most == 0 || cells != ground.heat.len() as u64 {
@@ -222,7 +222,7 @@ mod tests {
             scene: "a <keep>".to_owned(),
             width_m: 30.0,
             height_m: 20.0,
-            looks: 2,
+            samples: 2,
             columns: 3,
             rows: 2,
             heat: vec![0, 2, 2, 1000, 0, 0],

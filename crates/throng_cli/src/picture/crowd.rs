@@ -14,7 +14,7 @@ use crate::CliError;
 use crate::image::Color;
 use throng::map::SceneMap;
 use throng::world::{
-    KindId, Object, ObjectCategory, ObjectKinds, Position, SceneObjects, Scenes, TeamId, ViewRange,
+    KindId, Object, ObjectCategory, ObjectKinds, Position, SceneIds, Scenes, TeamId, ViewRange,
 };
 
 /// Colours of kinds or teams; when there are more of them, they come round again.
@@ -77,8 +77,8 @@ pub(crate) fn draw_crowd(world: &World, title: &str, output: &Path) -> Result<()
 /// The open scene that has the most objects, the first of those with as many.
 pub(super) fn largest_scene(world: &World) -> Option<Entity> {
     let count = |scene: Entity| {
-        let objects = world.get::<SceneObjects>(scene);
-        objects.map_or(0, SceneObjects::len)
+        let objects = world.get::<SceneIds>(scene);
+        objects.map_or(0, SceneIds::len)
     };
     let scenes = world.resource::<Scenes>().iter().map(|(_, scene)| scene);
     scenes.min_by_key(|scene| Reverse(count(*scene)))
@@ -86,7 +86,7 @@ pub(super) fn largest_scene(world: &World) -> Option<Entity> {
 
 /// Everybody in a scene, by their ids.
 pub(super) fn drawn_objects(world: &World, scene: Entity) -> Vec<DrawnObject> {
-    let objects = world.get::<SceneObjects>(scene).into_iter();
+    let objects = world.get::<SceneIds>(scene).into_iter();
     let figure = |(_, entity)| {
         Some(DrawnObject {
             at_m: world.get::<Position>(entity)?.0,
@@ -95,7 +95,7 @@ pub(super) fn drawn_objects(world: &World, scene: Entity) -> Vec<DrawnObject> {
         })
     };
     objects
-        .flat_map(SceneObjects::iter)
+        .flat_map(SceneIds::iter)
         .filter_map(figure)
         .collect()
 }

@@ -254,7 +254,7 @@ fn bench_notes([a, b]: [&BenchReport; 2]) -> Vec<String> {
         if bench.interrupted.is_some() {
             notes.push(format!("{letter} was stopped: rows may be missing."));
         }
-        let busy = bench.busy.iter();
+        let busy = bench.busy_reasons.iter();
         notes.extend(busy.map(|reason| format!("The machine of {letter} was busy: {reason}.")));
     }
     notes
@@ -346,8 +346,8 @@ fn verdict_changes(runs: [&PageRun; 2]) -> Vec<VerdictChange> {
     let [before, now] = runs.map(|run| {
         let all = run.report["expectations"].as_array().into_iter().flatten();
         let word =
-            |judged: &Value, name: &str| judged[name].as_str().unwrap_or_default().to_owned();
-        all.map(|judged| (word(judged, "text"), word(judged, "verdict")))
+            |result: &Value, name: &str| result[name].as_str().unwrap_or_default().to_owned();
+        all.map(|result| (word(result, "text"), word(result, "verdict")))
             .collect::<BTreeMap<_, _>>()
     });
     let all: BTreeSet<&String> = before.keys().chain(now.keys()).collect();

@@ -154,7 +154,7 @@ fn verdict_section(changed: &[VerdictChange]) -> String {
     };
     let rows: Vec<Vec<String>> = changed.iter().map(row).collect();
     let body = format!(
-        "<div class=\"judged\">{}</div>",
+        "<div class=\"expectations\">{}</div>",
         html_table(&["expected", "A → B"], &rows)
     );
     let about = "What the scenario expects, where the verdict is another in B.";

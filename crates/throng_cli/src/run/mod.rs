@@ -99,11 +99,11 @@ pub(super) struct Run {
     /// Write the values of every tick, one line per tick
     #[arg(long, value_name = "FILE.csv")]
     csv: Option<PathBuf>,
-    /// Fail the run on missed tick times, too
+    /// Check expectations on tick times, too
     ///
     /// Without it, of the expectations on wall time only `TicksUnderMs` is checked.
-    #[arg(long, conflicts_with = "no_timing")]
-    judge_time: bool,
+    #[arg(long, alias = "judge-time", conflicts_with = "no_timing")]
+    check_timing: bool,
     /// Draw the crowd on its map after the last tick
     #[arg(long, value_name = "FILE.png")]
     picture: Option<PathBuf>,
@@ -111,8 +111,8 @@ pub(super) struct Run {
     ///
     /// Shows the scene that has most objects at the start; if it closes, another
     /// one. At most 120 pictures, ten per second, up to 640 pixels wide.
-    #[arg(long, value_name = "FILE.png")]
-    film: Option<PathBuf>,
+    #[arg(long, alias = "film", value_name = "FILE.png")]
+    animation: Option<PathBuf>,
     /// Trace every set and system in the first 1,000 ticks
     ///
     /// Open it in Perfetto, <https://ui.perfetto.dev>, or Chrome's about:tracing.
@@ -145,7 +145,7 @@ const EXAMPLES: &str = "Examples:
   throng run my.ron --duration 5m --events events.jsonl
   throng run my.ron --report my.html
   throng run my.ron --inspect 127.0.0.1:7777
-  throng run my.ron --quiet --strict --judge-time
+  throng run my.ron --quiet --strict --check-timing
   throng run town --store players.db
 
 Exit codes: 0 all expectations hold; 1 an expectation failed or had nothing to
@@ -175,7 +175,7 @@ impl Run {
         }
     }
 
-    /// Runs, prints and judges.
+    /// Runs the scenario, checks its expectations and prints the report.
     pub(super) fn run(self, output: Output) -> Result<CliStatus, CliError> {
         let quiet = output.quiet;
         let printer = Printer::for_stderr();
@@ -195,8 +195,8 @@ impl Run {
         self.add_expectations(&mut loaded.scenario)?;
         let mut files = Vec::new();
         let mut options = self.options(&mut files)?;
-        let film = self.film.as_deref().map(open).transpose()?;
-        let film = film.map(|(file, to)| {
+        let animation = self.animation.as_deref().map(open).transpose()?;
+        let animation = animation.map(|(file, to)| {
             files.push(file);
             to
         });
@@ -220,15 +220,15 @@ impl Run {
         listen_for_interrupt();
         let all_ticks = playing.ticks();
         let machine = Machine::current(playing.threads());
-        let mut film = self.film.as_deref().zip(film).map(|(path, to)| {
+        let mut animation = self.animation.as_deref().zip(animation).map(|(path, to)| {
             let (name, ticks) = (playing.name().to_owned(), playing.ticks());
             let world = playing.server().world();
             Animation::start(to, path, world, name, (ticks, tick_hz))
         });
-        let watching = (film.as_mut(), trace.as_mut());
+        let watching = (animation.as_mut(), trace.as_mut());
         let played = run_ticks(&mut playing, watching, pace.as_mut(), quiet);
         // Errors of an animation, trace or picture are reported after the report of the run.
-        let filmed = film.map_or(Ok(()), Animation::finish);
+        let animated = animation.map_or(Ok(()), Animation::finish);
         let traced = trace.as_mut().map_or(Ok(()), RunTrace::finish);
         let drawn = self.picture.as_ref().map_or(Ok(()), |file| {
             let title = format!("{}, tick {}", playing.name(), playing.tick());
@@ -239,7 +239,7 @@ impl Run {
         let report = played.and(report).map_err(|error| write_error(&error))?;
         let printed = RunOutput::new(&report, machine);
         self.print(&report, &printed, all_ticks, quiet)?;
-        drawn.and(filmed).and(traced)?;
+        drawn.and(animated).and(traced)?;
         if let Some(file) = &self.report {
             page::write_run(file, &printed.json()?, &self.images()?)?;
         }
@@ -248,8 +248,8 @@ impl Run {
                 "--store: not all players could be saved; what is on disk is whole, and older";
             return Err(CliError::new(message));
         }
-        let directory = report.directory.as_ref();
-        let store_failures = directory.map_or(0, |directory| directory.store_failures);
+        let store = report.player_store.as_ref();
+        let store_failures = store.map_or(0, |store| store.store_failures);
         Ok(match report.interrupted {
             Some(_) => interrupted_status(),
             None if report.is_ok() && store_failures == 0 => CliStatus::Done,
@@ -257,10 +257,10 @@ impl Run {
         })
     }
 
-    /// The film and the picture that this command has written, for its page.
+    /// The animation and the picture that this command has written, for its page.
     fn images(&self) -> Result<Vec<PageImage>, CliError> {
         let images = [
-            (&self.film, "The crowd over the whole run"),
+            (&self.animation, "The crowd over the whole run"),
             (&self.picture, "The crowd after the last tick"),
         ];
         let written = images
@@ -284,9 +284,9 @@ impl Run {
         let (pace, page) =
             PageControlledPace::open(playing.server().world_mut(), address, tick_hz)?;
         if !quiet {
-            // A closed stdout is no error.
-            let told = format!("inspect page: http://{page}/, paused");
-            let _ = writeln!(io::stderr(), "{told}");
+            // A closed stderr is not an error.
+            let line = format!("inspect page: http://{page}/, paused");
+            let _ = writeln!(io::stderr(), "{line}");
         }
         Ok(Some(pace))
     }
@@ -323,8 +323,9 @@ impl Run {
     /// Expectations added by flags.
     fn add_expectations(&self, scenario: &mut Scenario) -> Result<(), CliError> {
         let Scenario { script, expect, .. } = scenario;
-        if self.strict && !script.is_empty() && !expect.contains(&Expectation::NoIdleCues) {
-            expect.push(Expectation::NoIdleCues);
+        if self.strict && !script.is_empty() && !expect.contains(&Expectation::NoCuesWithoutEffect)
+        {
+            expect.push(Expectation::NoCuesWithoutEffect);
         }
         if self.leaks && !cfg!(feature = "leak-track") {
             return Err(CliError::new(
@@ -372,7 +373,7 @@ impl Run {
             ("--capture", &self.capture),
             ("--csv", &self.csv),
             ("--picture", &self.picture),
-            ("--film", &self.film),
+            ("--animation", &self.animation),
             ("--trace", &self.trace),
             ("--report", &self.report),
             ("--acknowledged", &self.store.acknowledged),
@@ -380,7 +381,7 @@ impl Run {
         .into_iter()
         .filter_map(|(name, path)| Some(named(name, path.as_deref()?)))
         .collect();
-        let mut images = [&self.picture, &self.film].into_iter().flatten();
+        let mut images = [&self.picture, &self.animation].into_iter().flatten();
         images.try_for_each(|path| image::check_name(path))?;
         let made_at_the_end = [&self.picture, &self.report].into_iter().flatten();
         check_outputs(&inputs, &outputs)?;
@@ -417,7 +418,7 @@ impl Run {
             capture: output(&self.capture)?.map(|file| Box::new(file) as _),
             record: self.report.is_some(),
             csv: output(&self.csv)?.map(|file| Box::new(file) as _),
-            timing_checks: match (self.judge_time, self.no_timing) {
+            timing_checks: match (self.check_timing, self.no_timing) {
                 (true, _) => TimingChecks::Always,
                 (false, true) => TimingChecks::Never,
                 (false, false) => TimingChecks::AsWritten,

@@ -101,7 +101,7 @@ impl PageControlledPace {
     fn apply(&mut self, wish: PaceRequest) {
         match wish {
             PaceRequest::Pause => self.pace.is_paused = true,
-            PaceRequest::Go => self.pace.is_paused = false,
+            PaceRequest::Resume => self.pace.is_paused = false,
             PaceRequest::Step => {
                 self.pace.is_paused = true;
                 self.steps = (self.steps + 1).min(STEPS_MAX);
@@ -159,7 +159,7 @@ mod tests {
         // Four times as fast as real time: a tick every 12.5 ms, the first at once.
         pace.apply(PaceRequest::Speed(400));
         assert_eq!(pace.wait(0.0), None);
-        pace.apply(PaceRequest::Go);
+        pace.apply(PaceRequest::Resume);
         let due_ms = |pace: &mut PageControlledPace, elapsed_ms: u32| {
             let wait = pace.wait(f64::from(elapsed_ms) / 1e3).unwrap();
             wait.as_micros()
@@ -180,7 +180,7 @@ mod tests {
         }
         assert_eq!((pace.steps, pace.pace.is_paused), (STEPS_MAX, true));
         // Resuming drops pending steps.
-        pace.apply(PaceRequest::Go);
+        pace.apply(PaceRequest::Resume);
         pace.apply(PaceRequest::Pause);
         assert_eq!(pace.wait(0.0), None);
     }

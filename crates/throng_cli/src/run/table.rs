@@ -70,15 +70,15 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         clients.now, clients.mirrors, clients.logins, clients.logouts, clients.refused
     )?;
     write_sessions(to, &report.sessions)?;
-    if let Some(directory) = &report.directory {
-        write_player_store(to, directory)?;
+    if let Some(store) = &report.player_store {
+        write_player_store(to, store)?;
     }
     write_paths(to, &report.paths, &report.builds)?;
     let views = &report.views;
     writeln!(
         to,
         "views       {} links, {} enters, {} evictions; longest view list {} (cap {})",
-        views.links, views.enters, views.evictions, views.max_list, views.cap
+        views.links, views.enters, views.evictions, views.longest_list, views.cap
     )?;
     write_systems(to, report)?;
     writeln!(to, "state hash  {}", report.state_hash)?;
@@ -127,10 +127,10 @@ fn write_paths(to: &mut impl Write, paths: &PathSummary, builds: &BuildSummary) 
 fn write_sessions(to: &mut impl Write, sessions: &SessionSummary) -> io::Result<()> {
     let ended = &sessions.ended;
     let events = [
-        sessions.links_lost,
+        sessions.connections_lost,
         ended.kicked + ended.banned + ended.replaced,
         ended.idle + ended.server_stopping,
-        sessions.max_in_line,
+        sessions.max_login_queue,
     ];
     if events == [0; 4] {
         return Ok(());
@@ -138,40 +138,36 @@ fn write_sessions(to: &mut impl Write, sessions: &SessionSummary) -> io::Result<
     writeln!(
         to,
         "sessions    {} disconnected, {} resumed; {} kicked, {} banned, {} replaced",
-        sessions.links_lost, sessions.resumed, ended.kicked, ended.banned, ended.replaced
+        sessions.connections_lost, sessions.resumed, ended.kicked, ended.banned, ended.replaced
     )?;
     writeln!(
         to,
         "            {} idle, {} shut down; login queue peak {}, at most {} logins per tick",
-        ended.idle, ended.server_stopping, sessions.max_in_line, sessions.max_admitted
+        ended.idle, ended.server_stopping, sessions.max_login_queue, sessions.max_admitted
     )
 }
 
 /// What became of players that are kept.
-fn write_player_store(to: &mut impl Write, directory: &PlayerStoreSummary) -> io::Result<()> {
+fn write_player_store(to: &mut impl Write, store: &PlayerStoreSummary) -> io::Result<()> {
     writeln!(
         to,
         "store       {} players saved in {} transactions; {} unsaved (peak {})",
-        directory.saves, directory.transactions, directory.unsaved, directory.max_unsaved
+        store.saves, store.transactions, store.unsaved, store.max_unsaved
     )?;
     writeln!(
         to,
         "            {} loaded; leases: {} held, {} lost, {} expired; {} logins refused",
-        directory.loads,
-        directory.leases,
-        directory.leases_lost,
-        directory.leases_expired,
-        directory.logins_refused
+        store.loads, store.leases, store.leases_lost, store.leases_expired, store.logins_refused
     )?;
-    if directory.look_ups > 0 {
+    if store.lookups > 0 {
         writeln!(
             to,
             "            {} lookups on other servers, {} cache hits, {} failed",
-            directory.look_ups, directory.look_up_hits, directory.look_up_failures
+            store.lookups, store.lookup_hits, store.lookup_failures
         )?;
     }
-    if directory.store_failures > 0 {
-        writeln!(to, "            {} store errors", directory.store_failures)?;
+    if store.store_failures > 0 {
+        writeln!(to, "            {} store errors", store.store_failures)?;
     }
     Ok(())
 }
@@ -194,7 +190,7 @@ fn write_systems(to: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(
         to,
         "            {} updates of unseen objects, {} announcements",
-        sync.remotes, sync.announces
+        sync.unseen_updates, sync.announcements
     )?;
     if sync.attributes_clamped > 0 {
         writeln!(
@@ -267,9 +263,9 @@ fn write_verdict(to: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     if !report.expectations.is_empty() {
         writeln!(to)?;
-        report.expectations.iter().try_for_each(|judged| {
-            let lines = wrapped(&result_line(judged), VERDICT_INDENT);
-            writeln!(to, "{}", colored(judged, &lines))
+        report.expectations.iter().try_for_each(|result| {
+            let lines = wrapped(&result_line(result), VERDICT_INDENT);
+            writeln!(to, "{}", colored(result, &lines))
         })?;
     }
     Ok(())
@@ -282,24 +278,24 @@ fn row(to: &mut impl Write, name: &str, [mean, p50, p99, max]: [f64; 4]) -> io::
     )
 }
 
-fn result_line(judged: &ExpectationResult) -> String {
-    let mark = match judged.verdict {
+fn result_line(result: &ExpectationResult) -> String {
+    let mark = match result.verdict {
         Verdict::Passed => "ok",
         Verdict::Failed => "BROKEN",
         Verdict::NotExercised => "not exercised:",
-        Verdict::NotJudged => "not judged:",
-        Verdict::SlowHere => "slow here:",
+        Verdict::NotChecked => "not checked:",
+        Verdict::SlowMachine => "slow machine:",
     };
     format!(
         "{mark:<7} {}: {}",
-        escaped(&judged.text),
-        escaped(&judged.found)
+        escaped(&result.text),
+        escaped(&result.found)
     )
 }
 
 /// In colour when it is broken.
-fn colored(judged: &ExpectationResult, line: &str) -> String {
-    if judged.verdict.fails() {
+fn colored(result: &ExpectationResult, line: &str) -> String {
+    if result.verdict.fails() {
         failure_text(line)
     } else {
         line.to_owned()
@@ -308,16 +304,16 @@ fn colored(judged: &ExpectationResult, line: &str) -> String {
 
 /// What the script could not do; the first few of it.
 fn script_error_lines(report: &Report) -> Vec<String> {
-    let faults = report.script_faults.iter();
+    let faults = report.script_errors.iter();
     faults
-        .map(|fault| format!("script fault  {}", escaped(fault)))
+        .map(|fault| format!("script error        {}", escaped(fault)))
         .collect()
 }
 
 /// Cues that did nothing, which is probably not what was meant.
 fn cue_without_effect_lines(report: &Report) -> Vec<String> {
-    let idle = report.script_idle_cues.iter();
-    idle.map(|cue| format!("idle cue      {}", escaped(cue)))
+    let idle = report.cues_without_effect.iter();
+    idle.map(|cue| format!("cue without effect  {}", escaped(cue)))
         .collect()
 }
 
@@ -330,10 +326,10 @@ pub(super) fn failure_lines(report: &Report, all_ticks: u64) -> Vec<String> {
     if let Some(tick) = report.interrupted {
         return vec![interrupted_line(tick, all_ticks)];
     }
-    let fails = |judged: &&ExpectationResult| judged.verdict.fails();
+    let fails = |result: &&ExpectationResult| result.verdict.fails();
     let broken = report.expectations.iter().filter(fails);
     let lines: Vec<String> = broken
-        .map(|judged| colored(judged, &result_line(judged)))
+        .map(|result| colored(result, &result_line(result)))
         .collect();
     let faults = if lines.is_empty() {
         Vec::new()

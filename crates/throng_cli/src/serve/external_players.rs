@@ -207,7 +207,7 @@ mod tests {
             ClientMessage::login(player).encode(&mut login);
             transport.receive(client, &login).unwrap();
             server.step(1);
-            let place = (Object::in_scene(scene), Position(Vec2::splat(9.0)));
+            let place = (InScene(scene), Position(Vec2::splat(9.0)));
             let body = (Player, PlayerId(player), ControlledBy::new(client), place);
             let entity = server.world_mut().spawn(body).id();
             (client, entity)

@@ -109,8 +109,8 @@ pub(super) struct Serve {
     ///
     /// Everyone who can open the page may do so. A run with such actions cannot be
     /// reproduced from its scenario and seed.
-    #[arg(long, requires = "inspect")]
-    inspect_cues: bool,
+    #[arg(long, alias = "inspect-cues", requires = "inspect")]
+    inspect_actions: bool,
     /// Address of Prometheus metrics, /healthz and /readyz [default: off]
     ///
     /// They need no token: keep the address private.
@@ -142,9 +142,9 @@ pub(super) struct Serve {
     /// Threads of the simulation [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// For tests: publish the server's state here, for `throng client --truth`
-    #[arg(long, value_name = "ADDR:PORT")]
-    truth: Option<SocketAddr>,
+    /// For tests: publish the server's state here, for `throng client --mirror-check`
+    #[arg(long, alias = "truth", value_name = "ADDR:PORT")]
+    mirror_check: Option<SocketAddr>,
     /// Print one JSON object at the end instead of text
     #[arg(long)]
     json: bool,
@@ -222,15 +222,16 @@ impl Serve {
         let world = playing.server().world_mut();
         let mut visitors = ExternalPlayers::new(world)?;
         let mut listening = self.listen(world, addresses, key, visitors.spec.speed_m_s)?;
-        let truth = self.truth.map(MirrorCheckServer::listen).transpose()?;
+        let mirror_check = self.mirror_check.map(MirrorCheckServer::listen);
+        let mirror_check = mirror_check.transpose()?;
         let looks = open_inspector(world, looked_at.clone())
             .map_err(|error| CliError::new(error.to_string()))?;
         listening.admin = self.admin.open(world)?;
         listen_for_interrupt();
         if !quiet {
             listening.print()?;
-            if let Some(truth) = &truth {
-                print(&format!("mirror check: {}", truth.address))?;
+            if let Some(check) = &mirror_check {
+                print(&format!("mirror check: {}", check.address))?;
             }
             if let Some(address) = looks.page {
                 let token = looked_at.token.as_deref().unwrap_or_default();
@@ -241,7 +242,7 @@ impl Serve {
                 print(&format!("metrics: http://{address}/metrics"))?;
             }
         }
-        let served = self.serve(&mut playing, &mut visitors, truth.as_ref());
+        let served = self.serve(&mut playing, &mut visitors, mirror_check.as_ref());
         let stats = close(&mut playing);
         let (ticks, tick_ms) = tick_times(playing.server().world());
         let cues = playing.external_action_count();
@@ -341,7 +342,7 @@ impl Serve {
         &self,
         playing: &mut ScenarioRun,
         visitors: &mut ExternalPlayers,
-        truth: Option<&MirrorCheckServer>,
+        mirror_check: Option<&MirrorCheckServer>,
     ) -> std::io::Result<()> {
         let times = [self.drain_lead, self.drain].map(Duration::from_secs_f64);
         let mut ending = Shutdown::new(times[0], times[1]);
@@ -368,7 +369,7 @@ impl Serve {
             visitors.send_map_edits(world);
             page_actions::run_page_actions(playing);
             let world = playing.server().world_mut();
-            if truth.is_some_and(|truth| truth.handle_requests(world)) && !rests {
+            if mirror_check.is_some_and(|check| check.handle_requests(world)) && !rests {
                 rests = true;
                 playing.stop_script();
             }
@@ -402,7 +403,7 @@ impl Serve {
             page: self.inspect,
             token,
             action_presets: self
-                .inspect_cues
+                .inspect_actions
                 .then(|| page_actions::action_presets(loaded)),
             pace: None,
         })

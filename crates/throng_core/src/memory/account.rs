@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
 
 use fixedbitset::FixedBitSet;
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use smallvec::{Array, SmallVec};
 
 /// Reports its heap memory.
@@ -194,6 +194,13 @@ impl<K, S> MemoryUse for HashSet<K, S> {
 impl<K, V, S> MemoryUse for IndexMap<K, V, S> {
     fn heap_bytes(&self) -> usize {
         let entries = self.capacity() * size_of::<(u64, K, V)>();
+        entries + hash_table_bytes(self.capacity(), size_of::<usize>())
+    }
+}
+
+impl<T, S> MemoryUse for IndexSet<T, S> {
+    fn heap_bytes(&self) -> usize {
+        let entries = self.capacity() * size_of::<(u64, T)>();
         entries + hash_table_bytes(self.capacity(), size_of::<usize>())
     }
 }

@@ -11,7 +11,7 @@ use crate::protocol::HeatOf;
 use throng::aoi::{AoiSettings, SceneAoiSettings, SceneInterest};
 use throng::map::SceneMap;
 use throng::nav::PathFound;
-use throng::world::{ObjectCategory, Position, SceneId, SceneObjects, Scenes, SimScene};
+use throng::world::{ObjectCategory, Position, SceneId, SceneIds, Scenes, SimScene};
 
 /// The factor that is kept of the nodes from one frame to the next: nodes of ten frames ago count a third.
 const NODES_DECAY: f32 = 0.9;
@@ -60,7 +60,7 @@ impl HeatmapRecorder {
         }
         let views = world.get::<SceneInterest>(entity)?.views();
         let mut links = empty_grid(world, entity);
-        for (id, object) in world.get::<SceneObjects>(entity)?.iter() {
+        for (id, object) in world.get::<SceneIds>(entity)?.iter() {
             let Some(at) = world.get::<Position>(object) else {
                 continue;
             };

@@ -117,7 +117,7 @@ impl Inspector {
 
     /// Sends the outcome of a requested action to all pages: the tick after which it ran, and the error if it failed.
     pub fn send_action_result(&self, text: &str, tick: u64, fault: Option<&str>) {
-        let told = json!({ "type": "cue", "text": text, "tick": tick, "fault": fault });
+        let told = json!({ "type": "action", "text": text, "tick": tick, "error": fault });
         let told = PageUpdate::Text(told.to_string());
         self.send(InspectReply::Pages(self.pages.ids(), told));
     }

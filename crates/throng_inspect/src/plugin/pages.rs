@@ -190,7 +190,7 @@ impl OpenPages {
         if is_due(SELECTED_PER_S) {
             for (&page, shown) in &self.open {
                 let scene = shown.query.scene.or(first);
-                if let (Some(scene), Some(id)) = (scene, shown.query.picked) {
+                if let (Some(scene), Some(id)) = (scene, shown.query.selected) {
                     let (who, waits) = ((SceneId(scene), id), (&self.waits, tick));
                     let text = selected_json(world, who, shown.query.other, waits);
                     mail.push((vec![page], PageUpdate::Text(text)));
@@ -257,14 +257,15 @@ impl OpenPages {
 
     /// Sends the longest-waiting parties to the pages that show them, and the wait reason of each selected party.
     fn add_waits(&mut self, world: &World, first: Option<u32>, tick: u64, mail: &mut PageMessages) {
-        let picked = self.open.values().filter_map(|page| {
+        let selected = self.open.values().filter_map(|page| {
             let scene = SceneId(page.query.scene.or(first)?);
-            waiting_party(world, scene, page.query.picked?)
+            waiting_party(world, scene, page.query.selected?)
         });
-        let picked = picked.collect();
-        let showing = self.open.iter().filter(|(_, page)| page.query.waits);
+        let selected = selected.collect();
+        let showing = self.open.iter().filter(|(_, page)| page.query.wait_reasons);
         let showing: Vec<u64> = showing.map(|(&page, _)| page).collect();
-        self.waits.update(world, tick, picked, !showing.is_empty());
+        self.waits
+            .update(world, tick, selected, !showing.is_empty());
         if !showing.is_empty() {
             let text = self.waits.list_json(world, tick);
             mail.push((showing, PageUpdate::Text(text)));

@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 
 use throng::session::Sessions;
 use throng::wire::ClientId;
-use throng::world::{
-    Object, ObjectId, ObjectKinds, PlayerId, Players, SceneId, SceneObjects, Scenes,
-};
+use throng::world::{Object, ObjectId, ObjectKinds, PlayerId, Players, SceneId, SceneIds, Scenes};
 
 /// Maximum number of results.
 const FOUND_MAX: usize = 12;
@@ -115,7 +113,7 @@ fn find_objects(world: &World, id: ObjectId, shown: Option<u32>) -> Vec<Value> {
     let others = scenes.iter().filter(|(scene, _)| Some(scene.0) != shown);
     let all = first.into_iter().chain(others);
     let found = all.filter_map(|(_, scene)| {
-        let entity = world.get::<SceneObjects>(scene)?.entity(id)?;
+        let entity = world.get::<SceneIds>(scene)?.entity(id)?;
         world.get::<Object>(entity)
     });
     found
@@ -153,8 +151,8 @@ fn find_kind(world: &World, name: &str, shown: Option<u32>) -> Vec<Value> {
     }
     let objects = scenes
         .entity(SceneId(scene))
-        .and_then(|scene| world.get::<SceneObjects>(scene));
-    let objects = objects.into_iter().flat_map(SceneObjects::iter);
+        .and_then(|scene| world.get::<SceneIds>(scene));
+    let objects = objects.into_iter().flat_map(SceneIds::iter);
     let objects = objects.filter_map(|(_, entity)| world.get::<Object>(entity));
     let of_kind = objects.filter(|object| {
         let fits = fits.get(usize::from(object.kind().0));

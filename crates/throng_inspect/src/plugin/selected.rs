@@ -15,7 +15,7 @@ use throng::sync::Attributes;
 use throng::wire::AttributeValue;
 use throng::world::{
     GuildId, Object, ObjectCategory, ObjectId, ObjectKinds, PartyId, PlayerId, Position, SceneId,
-    SceneObjects, Scenes, TeamId, Velocity,
+    SceneIds, Scenes, TeamId, Velocity,
 };
 
 /// Maximum number of objects in a list, and of points of a path.
@@ -30,11 +30,11 @@ pub(super) fn selected_json(
 ) -> String {
     let found = find_object(world, scene, id).map(|(entity, of)| {
         let mut told = object_json(world, entity, of, other);
-        told["waits"] = waits.party_json(world, entity, tick);
+        told["wait_reason"] = waits.party_json(world, entity, tick);
         told
     });
     let mut told = found.unwrap_or_else(|| json!({ "gone": true }));
-    told["type"] = "picked".into();
+    told["type"] = "selected".into();
     told["scene"] = scene.0.into();
     told["id"] = id.into();
     told.to_string()
@@ -49,7 +49,7 @@ pub(super) fn waiting_party(world: &World, scene: SceneId, id: u32) -> Option<Ti
 /// An object of a scene, and the scene's entity.
 fn find_object(world: &World, scene: SceneId, id: u32) -> Option<(EntityRef<'_>, Entity)> {
     let of = world.get_resource::<Scenes>()?.entity(scene)?;
-    let entity = world.get::<SceneObjects>(of)?.entity(ObjectId(id))?;
+    let entity = world.get::<SceneIds>(of)?.entity(ObjectId(id))?;
     Some((world.get_entity(entity).ok()?, of))
 }
 

@@ -21,7 +21,7 @@ use throng::session::{SessionStats, Sessions};
 use throng::sim::{Overload, SimSystems, SimTick};
 use throng::store::PlayerStore;
 use throng::sync::SyncStats;
-use throng::world::{ObjectKinds, Parties, SceneObjects, Scenes, SimScene};
+use throng::world::{ObjectKinds, Parties, SceneIds, Scenes, SimScene};
 
 /// Maximum number of scenes and modes listed.
 const LISTED_MAX: usize = 64;
@@ -54,7 +54,7 @@ pub(super) fn hello_json(
         "scenes": scenes_json(world),
         "ticks": known.map(tick_json).collect::<Vec<_>>(),
         "slow": slow.map(slow_tick_json).collect::<Vec<_>>(),
-        "cues": proposals,
+        "actions": proposals,
         "pace": pace,
         "walk_port": walk_port,
     });
@@ -171,7 +171,7 @@ fn scenes_json(world: &World) -> Vec<Value> {
             "size_m": [size_m.x, size_m.y],
             "cell_m": cell_m,
             "tile_m": world.get::<SceneMap>(entity).map(SceneMap::tile_m),
-            "objects": world.get::<SceneObjects>(entity).map_or(0, SceneObjects::len),
+            "objects": world.get::<SceneIds>(entity).map_or(0, SceneIds::len),
         }))
     });
     listed.collect()

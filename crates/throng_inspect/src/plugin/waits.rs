@@ -28,13 +28,19 @@ struct WaitAnswer {
 }
 
 impl WaitReasons {
-    /// Computes the wait reason of one party: one without a reason, or the one with the oldest. Parties that are `picked` come
+    /// Computes the wait reason of one party: one without a reason, or the one with the oldest. Parties that are `selected` come
     /// first; then the longest-waiting ones if the list is shown. O(parties in its mode), and a bounded search.
-    pub fn update(&mut self, world: &World, tick: u64, picked: Vec<TicketParty>, is_listed: bool) {
+    pub fn update(
+        &mut self,
+        world: &World,
+        tick: u64,
+        selected: Vec<TicketParty>,
+        is_listed: bool,
+    ) {
         let Some(matchmaker) = world.get_resource::<Matchmaker>() else {
             return;
         };
-        let mut watched = picked;
+        let mut watched = selected;
         watched.retain(|party| matchmaker.ticket(*party).is_some());
         if is_listed {
             watched.extend(
@@ -72,7 +78,7 @@ impl WaitReasons {
                 .map(|ticket| self.ticket_json(world, matchmaker, ticket, tick))
                 .collect()
         });
-        json!({ "type": "waits", "parties": parties }).to_string()
+        json!({ "type": "wait_reasons", "parties": parties }).to_string()
     }
 
     /// The party with which an object waits, as JSON; nothing if it does not wait.

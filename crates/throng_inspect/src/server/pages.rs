@@ -227,7 +227,7 @@ fn parse_request(page: u64, text: &str, takes: PagePermissions) -> Option<Inspec
         return is_short.then_some(InspectRequest::Search(page, search.find));
     }
     if let (true, Ok(asked)) = (takes.actions, serde_json::from_str::<PageAction>(text)) {
-        return Some(InspectRequest::Action(asked.cue));
+        return Some(InspectRequest::Action(asked.action));
     }
     let asked = serde_json::from_str::<PagePaceRequest>(text);
     asked

@@ -221,7 +221,8 @@ impl PartyFlow {
 
     /// Ticks from the start of a match until its parties may queue again.
     fn away_ticks(&self, tick_mhz: u64) -> u64 {
-        to_ticks(self.spec.battle_s, tick_mhz) + to_ticks(self.spec.rest_s, tick_mhz)
+        to_ticks(self.spec.match_duration_s, tick_mhz)
+            + to_ticks(self.spec.requeue_delay_s, tick_mhz)
     }
 
     /// Takes the next party whose rest is over.
@@ -285,7 +286,7 @@ pub fn queue_synthetic_parties(
         if let TicketParty::Real(party) = ticket.party {
             // Only parties that queue by themselves are on the list.
             rested_at.entry(party).and_modify(|rested| *rested = back);
-        } else if draw_share(rng, flow.spec.return_share) && flow.returning.len() < RETURNING_MAX {
+        } else if draw_share(rng, flow.spec.requeue_share) && flow.returning.len() < RETURNING_MAX {
             flow.returning.push_back((back, ticket.clone()));
         }
     }

@@ -53,9 +53,11 @@ pub struct CrowdSpec {
     /// Whether its players send moves as numbered inputs and receive their position with each.
     pub sends_inputs: bool,
     /// The admission class of its players on a full server, by the [`CrowdAuthenticator`](super::CrowdAuthenticator).
-    pub admission: AdmissionClass,
+    pub admission_class: AdmissionClass,
     /// View caps of its players.
     pub caps: ViewCaps,
+    /// The range at which its players see, in metres; `None` for the cells around them.
+    pub view_range_m: Option<f32>,
 }
 
 impl CrowdSpec {
@@ -84,12 +86,13 @@ impl CrowdSpec {
             messages_per_s: 10.0,
             churn_per_s: 0.0,
             sends_inputs: false,
-            admission: AdmissionClass::Standard,
+            admission_class: AdmissionClass::Standard,
             caps: ViewCaps {
                 players: 100,
                 npcs: 50,
                 things: 50,
             },
+            view_range_m: None,
         }
     }
 }
@@ -160,7 +163,7 @@ impl CrowdSpec {
             team.map_or(u64::MAX, u64::from),
             guild.map_or(u64::MAX, u64::from),
             u64::from(self.party_size),
-            (self.admission as u64) << 1 | u64::from(self.sends_inputs),
+            (self.admission_class as u64) << 1 | u64::from(self.sends_inputs),
             u64::from(self.caps.players),
             u64::from(self.caps.npcs),
             u64::from(self.caps.things),
@@ -175,6 +178,9 @@ impl CrowdSpec {
             self.churn_per_s,
         ] {
             hasher.write_f32(float);
+        }
+        if let Some(range_m) = self.view_range_m {
+            hasher.write_f32(range_m);
         }
         self.at.hash(hasher);
         self.behaviour.hash(hasher);

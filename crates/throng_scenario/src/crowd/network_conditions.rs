@@ -20,7 +20,7 @@ pub const DELAY_MS_MAX: u32 = 10_000;
 
 /// The simulated network conditions of a client.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename = "LineSpec", default, deny_unknown_fields)]
+#[serde(rename = "NetworkConditions", default, deny_unknown_fields)]
 pub struct CrowdNetworkConditions {
     /// The share of unreliable packets that are lost, 0 to 1.
     pub loss: f32,

@@ -3,7 +3,7 @@
 //! ```text
 //! at home, rested ──▶ [queue_up] ──▶ QueueRequest ──▶ match ──▶ moved to the match ───▶ moved home ─┐
 //!        ▲                                 └── a member logs out: the ticket is void                │
-//!        └──────────────────────────────── rest_s ◀─────────────────────────────────────────────────┘
+//!        └──────────────────────────────── requeue_delay_s ◀─────────────────────────────────────────────────┘
 //! ```
 //! A party is a [`Parties`] entry; a player without one gets its own, because ticket ids are party ids. A party queues as a
 //! whole: when each of its members has an object in its crowd's home scene and waits in no queue. The code that opens the match
@@ -34,11 +34,11 @@ pub(super) fn queue_crowd_parties(world: &mut World) {
     let flows = &world.resource::<PartyArrivals>().flows;
     let specs: Vec<ScenarioMatchMode> = flows
         .iter()
-        .filter(|flow| flow.spec.crowd.is_some())
+        .filter(|flow| flow.spec.crowd_tag.is_some())
         .map(|flow| flow.spec.clone())
         .collect();
     for spec in specs {
-        let tag = spec.crowd.as_deref().unwrap_or_default();
+        let tag = spec.crowd_tag.as_deref().unwrap_or_default();
         let crowds: Vec<CrowdId> = world.resource::<Crowds>().with_tag(tag).collect();
         for crowd in crowds {
             queue_crowd(world, &spec, crowd);
@@ -60,7 +60,7 @@ fn queue_crowd(world: &mut World, spec: &ScenarioMatchMode, crowd: CrowdId) {
         };
         // If the ticket is refused or cancelled, the party retries after a rest.
         let rest = to_ticks(
-            spec.rest_s,
+            spec.requeue_delay_s,
             tick_rate_millihertz(world.resource::<Time<Fixed>>()),
         );
         let rested = tick + rest.max(1);

@@ -57,7 +57,7 @@ pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldErr
         });
     }
     let id = CrowdId(crowds as u32);
-    let (count, party_size, admission) = (spec.count, spec.party_size, spec.admission);
+    let (count, party_size, admission) = (spec.count, spec.party_size, spec.admission_class);
     let receiving =
         (f64::from(spec.client_share.clamp(0.0, 1.0)) * f64::from(count)).round() as u32;
     world.resource_mut::<Crowds>().crowds.push(CrowdState {
@@ -172,7 +172,10 @@ pub fn spawn_individual(
     custom_attributes::insert_default_values(world, entity);
     let mut individual = world.entity_mut(entity);
     if class == Some(ObjectCategory::Player) {
-        individual.insert(Viewer::new(spec.caps));
+        individual.insert(Viewer {
+            range_m: spec.view_range_m,
+            ..Viewer::new(spec.caps)
+        });
     }
     if let Some(team) = spec.team {
         individual.insert(team);

@@ -79,9 +79,9 @@ impl ExpectationCheck {
         };
         let LeakSummary {
             leaked,
-            growing,
-            lost_blocks,
-            knows_inlined,
+            per_player: growing,
+            untracked_blocks: lost_blocks,
+            has_line_tables: knows_inlined,
             ..
         } = found;
         let Some(first) = leaked.iter().chain(growing).next() else {
@@ -189,15 +189,15 @@ pub(super) fn check_expectations(
         }
     };
     let expect = || scenario.expect.iter();
-    let allows = expect().any(|e| matches!(e, Expectation::ScriptFaultsAllowed));
+    let allows = expect().any(|e| matches!(e, Expectation::AllowScriptErrors));
     let says = expect().any(|e| matches!(e, Expectation::NoScriptErrors));
-    let has_script = report.script_cues_run > 0 || report.script_fault_count > 0;
+    let has_script = report.script_cues_run > 0 || report.script_error_count > 0;
     let written = expect()
         .enumerate()
-        .filter(|(_, expectation)| !matches!(expectation, Expectation::ScriptFaultsAllowed));
+        .filter(|(_, expectation)| !matches!(expectation, Expectation::AllowScriptErrors));
     let mut all: Vec<ExpectationResult> = written.map(judge_one).collect();
     if has_script && !allows && !says {
-        let finding = no_script_faults(report);
+        let finding = no_script_errors(report);
         all.push(expectation_result(
             &Expectation::NoScriptErrors,
             finding,
@@ -209,17 +209,17 @@ pub(super) fn check_expectations(
 
 /// The results of the expectations of an interrupted run.
 pub(super) fn unchecked_expectations(scenario: &Scenario) -> Vec<ExpectationResult> {
-    let not_judged = |expectation: &Expectation| ExpectationResult {
+    let not_checked = |expectation: &Expectation| ExpectationResult {
         text: expectation.to_string(),
-        holds: None,
-        verdict: Verdict::NotJudged,
+        passed: None,
+        verdict: Verdict::NotChecked,
         found: "interrupted".to_owned(),
         margin: None,
     };
-    scenario.expect.iter().map(not_judged).collect()
+    scenario.expect.iter().map(not_checked).collect()
 }
 
-/// The result, unless it is about wall time and time is not judged.
+/// The result, unless it is about wall time, which is then not checked.
 fn expectation_result(
     expectation: &Expectation,
     finding: ExpectationCheck,
@@ -239,15 +239,15 @@ fn expectation_result(
     };
     let verdict = match finding.verdict {
         verdict if is_judged => verdict,
-        Verdict::Failed => Verdict::SlowHere,
-        _ => Verdict::NotJudged,
+        Verdict::Failed => Verdict::SlowMachine,
+        _ => Verdict::NotChecked,
     };
     ExpectationResult {
         text: expectation.to_string(),
-        holds: match verdict {
+        passed: match verdict {
             Verdict::Passed => Some(true),
             Verdict::Failed => Some(false),
-            Verdict::NotExercised | Verdict::NotJudged | Verdict::SlowHere => None,
+            Verdict::NotExercised | Verdict::NotChecked | Verdict::SlowMachine => None,
         },
         verdict,
         found: finding.found,
@@ -264,7 +264,7 @@ fn check_expectation(
     let report = evidence.report;
     match expectation {
         Expectation::ViewsWithinCap => never_happened(watched, "nobody saw anybody", || {
-            format!("longest view list {}", report.views.max_list)
+            format!("longest view list {}", report.views.longest_list)
         }),
         Expectation::NoObjectOnBlockedTile => {
             never_happened(watched, "nobody was there", || "nobody".to_owned())
@@ -323,10 +323,10 @@ fn check_expectation(
             at_least,
             at_most,
         } => counter_between(figures.value(name), *at_least, *at_most),
-        Expectation::NoScriptErrors => no_script_faults(report),
-        Expectation::NoIdleCues => no_idle_cues(report),
+        Expectation::NoScriptErrors => no_script_errors(report),
+        Expectation::NoCuesWithoutEffect => no_cues_without_effect(report),
         // Left out above, and refused by validation within a window.
-        Expectation::ScriptFaultsAllowed
+        Expectation::AllowScriptErrors
         | Expectation::After { .. }
         | Expectation::Between { .. } => ExpectationCheck::not_exercised("nothing to judge"),
     }
@@ -445,22 +445,22 @@ fn ticks_under(limit: Option<TickLimit>, watched: Option<&WatchedExpectation>) -
     )
 }
 
-fn no_script_faults(report: &Report) -> ExpectationCheck {
-    let faults = report.script_fault_count;
+fn no_script_errors(report: &Report) -> ExpectationCheck {
+    let errors = report.script_error_count;
     let ran = match report.script_cues_run {
-        0 if faults == 0 => return ExpectationCheck::not_exercised("no cue ran"),
+        0 if errors == 0 => return ExpectationCheck::not_exercised("no cue ran"),
         1 => "a cue ran once".to_owned(),
         ran => format!("cues ran {ran} times"),
     };
-    match faults {
+    match errors {
         0 => ExpectationCheck::new(true, ran),
-        1 => ExpectationCheck::new(false, format!("1 fault, {ran}")),
-        _ => ExpectationCheck::new(false, format!("{faults} faults, {ran}")),
+        1 => ExpectationCheck::new(false, format!("1 error, {ran}")),
+        _ => ExpectationCheck::new(false, format!("{errors} errors, {ran}")),
     }
 }
 
-fn no_idle_cues(report: &Report) -> ExpectationCheck {
-    match &report.script_idle_cues[..] {
+fn no_cues_without_effect(report: &Report) -> ExpectationCheck {
+    match &report.cues_without_effect[..] {
         [] if report.script_cues_run == 0 => ExpectationCheck::not_exercised("no cue ran"),
         [] => ExpectationCheck::new(true, "all did something".to_owned()),
         [first, ..] => ExpectationCheck::new(false, first.clone()),

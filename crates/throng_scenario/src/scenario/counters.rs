@@ -28,7 +28,7 @@ const MODE_GROUP: CounterGroup = (
 const GROUPS: [CounterGroup; 18] = [
     (
         "",
-        "ticks sim_seconds wall_seconds script_cues_run script_fault_count",
+        "ticks sim_seconds wall_seconds script_cues_run script_error_count",
         "",
     ),
     ("tick_ms.", "", "mean p50 p99 max"),
@@ -41,8 +41,8 @@ const GROUPS: [CounterGroup; 18] = [
     ),
     (
         "sessions.",
-        "places_told links_lost resumed resumed_by_token ends_told bad_messages late_inputs",
-        "in_line max_in_line max_admitted link_dead possessing watching addresses_banned",
+        "queue_positions_sent connections_lost resumed resumed_by_token end_notices bad_messages late_inputs",
+        "login_queue max_login_queue max_admitted awaiting_reconnect possessing spectating addresses_banned",
     ),
     (
         "sessions.ended.",
@@ -61,17 +61,17 @@ const GROUPS: [CounterGroup; 18] = [
     ),
     (
         "views.",
-        "enters leaves evictions refills refused",
-        "cap links max_list",
+        "enters leaves evictions refills full_list_attempts",
+        "cap links longest_list",
     ),
     (
         "sync.",
-        "attributes_dirty attributes_clamped deltas snapshots despawns moves remotes announces postponed bases packets bytes",
-        "links bytes_per_client_s",
+        "attributes_dirty attributes_clamped deltas snapshots despawns moves unseen_updates announcements postponed motions_encoded packets bytes",
+        "client_objects bytes_per_client_s",
     ),
     (
         "sync.message_bytes.",
-        "snapshots despawns deltas moves remotes announces",
+        "snapshots despawns deltas moves unseen_updates announcements",
         "",
     ),
     (
@@ -80,8 +80,8 @@ const GROUPS: [CounterGroup; 18] = [
         "waiting mean_power_gap max_power_gap mean_spread p99_spread mean_wait_s max_wait_s waiting_for_s",
     ),
     (
-        "battles.",
-        "opened unseen moved returned lost left joined",
+        "match_scenes.",
+        "opened without_scene moved returned missing left joined",
         "",
     ),
     (
@@ -89,16 +89,16 @@ const GROUPS: [CounterGroup; 18] = [
         "received handled refused",
         "max_backlog max_lag_ms",
     ),
-    ("outbox.", "frames bytes stalls dropped", ""),
+    ("outbox.", "packets bytes stalls dropped", ""),
     (
         "overload.",
-        "rises falls stretched_ticks deferred_ticks refused_ticks dilated_ticks",
-        "level max_level load time_percent in_line paths_waiting",
+        "rises falls reduced_update_ticks deferred_work_ticks queued_login_ticks dilated_ticks",
+        "level max_level load time_percent login_queue paths_waiting",
     ),
     // Only in a run with a store.
     (
-        "directory.",
-        "loads leases_lost leases_expired logins_refused transactions saves saves_refused transfers_refused store_failures look_ups look_up_hits look_up_loads look_up_failures",
+        "player_store.",
+        "loads leases_lost leases_expired logins_refused transactions saves saves_refused transfers_refused store_failures lookups lookup_hits lookup_loads lookup_failures",
         "leases unsaved max_unsaved",
     ),
 ];
@@ -162,8 +162,8 @@ pub fn is_wall_time(name: &str) -> bool {
         || ["wall_seconds", "paths.mean_us", "paths.p99_us"].contains(&name)
 }
 
-/// Former names of counters, which scenario files may still use.
-const FORMER_NAMES: [(&str, &str); 5] = [
+/// Former names of counters, which scenario files and stored reports may still use.
+pub(super) const FORMER_NAMES: [(&str, &str); 49] = [
     ("memory.by_module.directory", "memory.by_module.store"),
     ("sessions.ended.behind", "sessions.ended.slow_consumer"),
     ("sessions.ended.drained", "sessions.ended.server_stopping"),
@@ -172,6 +172,59 @@ const FORMER_NAMES: [(&str, &str); 5] = [
         "sessions.ended.unproved",
         "sessions.ended.authentication_failed",
     ),
+    ("script_fault_count", "script_error_count"),
+    ("sessions.in_line", "sessions.login_queue"),
+    ("sessions.max_in_line", "sessions.max_login_queue"),
+    ("sessions.places_told", "sessions.queue_positions_sent"),
+    ("sessions.links_lost", "sessions.connections_lost"),
+    ("sessions.link_dead", "sessions.awaiting_reconnect"),
+    ("sessions.watching", "sessions.spectating"),
+    ("sessions.ends_told", "sessions.end_notices"),
+    ("views.refused", "views.full_list_attempts"),
+    ("views.max_list", "views.longest_list"),
+    ("sync.remotes", "sync.unseen_updates"),
+    ("sync.announces", "sync.announcements"),
+    ("sync.links", "sync.client_objects"),
+    ("sync.bases", "sync.motions_encoded"),
+    (
+        "sync.message_bytes.remotes",
+        "sync.message_bytes.unseen_updates",
+    ),
+    (
+        "sync.message_bytes.announces",
+        "sync.message_bytes.announcements",
+    ),
+    ("outbox.frames", "outbox.packets"),
+    ("overload.in_line", "overload.login_queue"),
+    ("overload.stretched_ticks", "overload.reduced_update_ticks"),
+    ("overload.deferred_ticks", "overload.deferred_work_ticks"),
+    ("overload.refused_ticks", "overload.queued_login_ticks"),
+    ("battles.opened", "match_scenes.opened"),
+    ("battles.unseen", "match_scenes.without_scene"),
+    ("battles.moved", "match_scenes.moved"),
+    ("battles.returned", "match_scenes.returned"),
+    ("battles.lost", "match_scenes.missing"),
+    ("battles.left", "match_scenes.left"),
+    ("battles.joined", "match_scenes.joined"),
+    ("directory.loads", "player_store.loads"),
+    ("directory.leases_lost", "player_store.leases_lost"),
+    ("directory.leases_expired", "player_store.leases_expired"),
+    ("directory.logins_refused", "player_store.logins_refused"),
+    ("directory.transactions", "player_store.transactions"),
+    ("directory.saves", "player_store.saves"),
+    ("directory.saves_refused", "player_store.saves_refused"),
+    (
+        "directory.transfers_refused",
+        "player_store.transfers_refused",
+    ),
+    ("directory.store_failures", "player_store.store_failures"),
+    ("directory.look_ups", "player_store.lookups"),
+    ("directory.look_up_hits", "player_store.lookup_hits"),
+    ("directory.look_up_loads", "player_store.lookup_loads"),
+    ("directory.look_up_failures", "player_store.lookup_failures"),
+    ("directory.leases", "player_store.leases"),
+    ("directory.unsaved", "player_store.unsaved"),
+    ("directory.max_unsaved", "player_store.max_unsaved"),
 ];
 
 /// The name that a counter has now.
@@ -209,7 +262,7 @@ mod tests {
 
     /// The report of a run of 1.5 s with one mode of matchmaking and a store.
     fn report() -> Value {
-        let text = r#"Scenario(name: "x", scenes: [Scene(name: "a")], queues: [Queue(mode: "q.r")], cast: [Crowd(tag: "t.u", count: 3)])"#;
+        let text = r#"Scenario(name: "x", scenes: [Scene(name: "a")], queues: [Queue(mode: "q.r")], crowds: [Crowd(tag: "t.u", count: 3)])"#;
         let loaded = LoadedScenario::from_text("x.ron", text).unwrap();
         let options = RunOptions {
             ticks: Some(30),

@@ -1,10 +1,10 @@
 //! Leak check: after the last tick all players and NPCs leave, all scenes close, and the server is dropped.
 //!
 //! ```text
-//! start-up over ─▶ allocations are kept ─▶ the run ─▶ judged ─▶ all leave, scenes close ─▶ held ─▶ the server goes ─▶ leaked
+//! start-up over ─▶ allocations are recorded ─▶ the run ─▶ expectations ─▶ all leave, scenes close ─▶ retained ─▶ the server goes ─▶ leaked
 //! ```
-//! Most memory that is *held* while the server still exists is capacity kept for later use; state kept per leaver appears as many
-//! blocks of one function. *Leaked* memory outlives the server.
+//! Most memory that is *retained* while the server still exists is capacity for later use; state retained per player that left
+//! appears as many blocks of one function. *Leaked* memory outlives the server.
 
 use serde::Serialize;
 
@@ -28,23 +28,23 @@ pub struct LeakedAllocations {
 /// Unfreed allocations, each list largest first; only of functions of this crate and the game.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LeakSummary {
-    /// Bytes held after everybody had left, of all crates.
-    pub held_bytes: usize,
+    /// Bytes that were still allocated after all players had left, of all crates.
+    pub retained_bytes: usize,
     /// The largest of them.
-    pub held: Vec<LeakedAllocations>,
-    /// Suspected per-leaver state.
-    pub growing: Vec<LeakedAllocations>,
+    pub retained: Vec<LeakedAllocations>,
+    /// Probable state of players that left.
+    pub per_player: Vec<LeakedAllocations>,
     /// Bytes that outlived the server, of all crates.
     pub outlived_bytes: usize,
     /// The part of them that belongs to this crate or the game.
     pub leaked: Vec<LeakedAllocations>,
     /// Blocks that were not tracked, because there were too many larger ones at once.
-    pub lost_blocks: u64,
+    pub untracked_blocks: u64,
     /// Whether inlined functions are known; if not, their allocations may be attributed to their callers, and so to Bevy.
-    pub knows_inlined: bool,
+    pub has_line_tables: bool,
 }
 
-/// Number of blocks of one function from which on they count as per-leaver state instead of capacity.
+/// Number of blocks of one function from which on they count as state of players that left, instead of capacity.
 #[cfg(feature = "leak-track")]
 const GROWING_BLOCKS: usize = 64;
 
@@ -73,7 +73,7 @@ pub(super) fn find_leaks(mut server: Server, quiet_ticks: u64) -> LeakSummary {
         without_leak_tracking,
     };
 
-    let told = |site: &AllocationSite| LeakedAllocations {
+    let leaked = |site: &AllocationSite| LeakedAllocations {
         blocks: site.blocks,
         bytes: site.bytes,
         thread: site.thread,
@@ -85,7 +85,7 @@ pub(super) fn find_leaks(mut server: Server, quiet_ticks: u64) -> LeakSummary {
     // The clients that the run itself played are removed as well.
     let mut clients = server.world_mut().resource_mut::<SyntheticClients>();
     clients.clear_mirrors();
-    let held = without_leak_tracking(allocation_sites);
+    let retained = without_leak_tracking(allocation_sites);
     drop(server);
     without_leak_tracking(|| {
         let left = allocation_sites();
@@ -94,26 +94,26 @@ pub(super) fn find_leaks(mut server: Server, quiet_ticks: u64) -> LeakSummary {
             let ours = sites.iter().filter(|site| site.is_own_code());
             ours.cloned().collect()
         };
-        let of_held = ours(&held.sites);
+        let own_retained = ours(&retained.sites);
         // Several threads, and several callers, may leave blocks of one function.
         let mut by_function: BTreeMap<Option<&str>, usize> = BTreeMap::new();
-        for site in &of_held {
+        for site in &own_retained {
             *by_function.entry(site.function()).or_default() += site.blocks;
         }
         let is_growing = |site: &&AllocationSite| by_function[&site.function()] >= GROWING_BLOCKS;
-        let growing = of_held.iter().filter(is_growing);
+        let growing = own_retained.iter().filter(is_growing);
         LeakSummary {
-            held_bytes: held.sites.iter().map(|site| site.bytes).sum(),
-            held: of_held.iter().take(SITES_SHOWN).map(told).collect(),
-            growing: growing.take(SITES_SHOWN).map(told).collect(),
+            retained_bytes: retained.sites.iter().map(|site| site.bytes).sum(),
+            retained: own_retained.iter().take(SITES_SHOWN).map(leaked).collect(),
+            per_player: growing.take(SITES_SHOWN).map(leaked).collect(),
             outlived_bytes: left.sites.iter().map(|site| site.bytes).sum(),
             leaked: ours(&left.sites)
                 .iter()
                 .take(SITES_SHOWN)
-                .map(told)
+                .map(leaked)
                 .collect(),
-            lost_blocks: held.dropped,
-            knows_inlined: has_line_tables(),
+            untracked_blocks: retained.dropped,
+            has_line_tables: has_line_tables(),
         }
     })
 }

@@ -87,13 +87,13 @@ pub struct ScenarioMatchStats {
     /// Matches with a scene of their own.
     pub opened: u64,
     /// Matches without a scene, because of the limit.
-    pub unseen: u64,
+    pub without_scene: u64,
     /// Players of crowds moved to a match.
     pub moved: u64,
     /// Players of crowds moved home after it.
     pub returned: u64,
     /// Players of crowds no longer in their match at its end: logged out, or removed by a script.
-    pub lost: u64,
+    pub missing: u64,
     /// Players who left their match.
     pub left: u64,
     /// Players who joined a running match.
@@ -148,7 +148,7 @@ impl InstanceHost for MatchHost {
         if nobody_is_moved && running >= MATCH_SCENES_MAX {
             return Err(InstanceError::Declined);
         }
-        let scene = self.queue.battle_scene.as_ref();
+        let scene = self.queue.match_scene.as_ref();
         let scene = scene.ok_or(InstanceError::Declined)?;
         scenario_world::open_single(world, scene, Vec2::ONE)
             .map_err(|error| InstanceError::Host(error.to_string()))
@@ -182,11 +182,11 @@ impl InstanceHost for MatchHost {
 pub(super) fn host_matches(world: &mut World) {
     let queues = world.resource::<ScenarioWorld>().scenario.queues.clone();
     for queue in queues {
-        if queue.battle_scene.is_none() {
+        if queue.match_scene.is_none() {
             continue;
         }
         let rules = InstanceRules {
-            duration_s: f64::from(queue.battle_s),
+            duration_s: f64::from(queue.match_duration_s),
             seat_reserved_s: 0.0,
             backfill_attempts_max: 1,
             ends_when_empty: false,
@@ -202,7 +202,7 @@ pub(super) fn run_matches(world: &mut World) {
     // Spawning and despawning runs observers, which may read the statistics, so these stay in the world.
     let mut resource = world.resource_mut::<ScenarioMatches>();
     let stats = resource.stats;
-    let mut battles = std::mem::replace(
+    let mut matches = std::mem::replace(
         &mut *resource,
         ScenarioMatches {
             stats,
@@ -210,10 +210,10 @@ pub(super) fn run_matches(world: &mut World) {
         },
     );
     let tick = world.resource::<SimTick>().0;
-    let mut faults = collect_refusals(world, &mut battles);
-    restore_returned_players(world, &mut battles, tick);
-    faults.extend(start_fighting(world, &mut battles, tick));
-    leave_matches(world, &mut battles);
+    let mut faults = collect_refusals(world, &mut matches);
+    restore_returned_players(world, &mut matches, tick);
+    faults.extend(start_fighting(world, &mut matches, tick));
+    leave_matches(world, &mut matches);
     let InstanceStats {
         opened,
         entered,
@@ -223,16 +223,16 @@ pub(super) fn run_matches(world: &mut World) {
         joined,
         ..
     } = *world.resource::<InstanceStats>();
-    battles.stats = ScenarioMatchStats {
+    matches.stats = ScenarioMatchStats {
         opened,
-        unseen: battles.without_scene,
+        without_scene: matches.without_scene,
         moved: entered,
         returned,
-        lost,
+        missing: lost,
         left,
         joined,
     };
-    *world.resource_mut::<ScenarioMatches>() = battles;
+    *world.resource_mut::<ScenarioMatches>() = matches;
     if let Some(mut script) = world.get_resource_mut::<ScenarioScript>() {
         let told = faults.into_iter();
         told.for_each(|what| script.add_error(tick, what));
@@ -245,15 +245,15 @@ fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> V
 }
 
 /// Counts matches without a scene, and records faults.
-fn collect_refusals(world: &World, battles: &mut ScenarioMatches) -> Vec<String> {
+fn collect_refusals(world: &World, matches: &mut ScenarioMatches) -> Vec<String> {
     let mut faults = Vec::new();
-    for refused in unread(world, &mut battles.cursors.refused) {
+    for refused in unread(world, &mut matches.cursors.refused) {
         match refused.error {
-            InstanceError::TooMany { .. } | InstanceError::Declined => battles.without_scene += 1,
+            InstanceError::TooMany { .. } | InstanceError::Declined => matches.without_scene += 1,
             error => faults.push(format!("match {}: {error}", refused.match_id)),
         }
     }
-    for fault in unread(world, &mut battles.cursors.move_failed) {
+    for fault in unread(world, &mut matches.cursors.move_failed) {
         let (player, what) = (fault.player.0, fault.error);
         faults.push(match fault.is_returning {
             true => format!("player {player} was not moved back: {what}"),
@@ -264,16 +264,16 @@ fn collect_refusals(world: &World, battles: &mut ScenarioMatches) -> Vec<String>
 }
 
 /// Restores players who are home again, and drops the state of players that are gone.
-fn restore_returned_players(world: &mut World, battles: &mut ScenarioMatches, tick: u64) {
-    let left = unread(world, &mut battles.cursors.left);
-    let ended = unread(world, &mut battles.cursors.ended);
+fn restore_returned_players(world: &mut World, matches: &mut ScenarioMatches, tick: u64) {
+    let left = unread(world, &mut matches.cursors.left);
+    let ended = unread(world, &mut matches.cursors.ended);
     for InstancePlayerReturned { player, entity, .. } in
-        unread(world, &mut battles.cursors.returned)
+        unread(world, &mut matches.cursors.returned)
     {
         if let Some(scene) = scenario_world::scene_of(world, entity) {
             scenario_world::set_view_caps(world, scene, &[entity]);
         }
-        let Some((team, behaviour)) = battles.saved_states.remove(&player) else {
+        let Some((team, behaviour)) = matches.saved_states.remove(&player) else {
             continue;
         };
         if let Some(behaviour) = behaviour {
@@ -283,39 +283,39 @@ fn restore_returned_players(world: &mut World, battles: &mut ScenarioMatches, ti
     }
     for ended in &ended {
         // Their objects went with the scene.
-        battles.characters.remove(&ended.instance);
+        matches.characters.remove(&ended.instance);
     }
     if !(left.is_empty() && ended.is_empty()) {
         // There is no message for every player that is gone: one that loses its object in the tick in which its match ends is
         // only counted, and one that could not be moved home is in a fault.
         let seats = world.resource::<Instances>();
-        battles
+        matches
             .saved_states
             .retain(|&player, _| seats.instance_of(player).is_some());
     }
 }
 
 /// Players who entered a match fight: those of crowds with their own object, synthetic players with a character made for it.
-fn start_fighting(world: &mut World, battles: &mut ScenarioMatches, tick: u64) -> Vec<String> {
+fn start_fighting(world: &mut World, matches: &mut ScenarioMatches, tick: u64) -> Vec<String> {
     let mut faults = Vec::new();
-    for InstanceOpened { instance, .. } in unread(world, &mut battles.cursors.opened) {
+    for InstanceOpened { instance, .. } in unread(world, &mut matches.cursors.opened) {
         let running = world.resource::<Instances>().get(instance);
         let sides = running.map(|running| running.lineup().sides().clone());
         for (side, tickets) in sides.into_iter().flatten().enumerate() {
             for ticket in &tickets {
-                faults.extend(spawn_characters(world, battles, instance, side, ticket));
+                faults.extend(spawn_characters(world, matches, instance, side, ticket));
             }
         }
     }
-    for joined in unread(world, &mut battles.cursors.joined) {
+    for joined in unread(world, &mut matches.cursors.joined) {
         let InstancePartyJoined {
             instance,
             side,
             ticket,
         } = joined;
-        faults.extend(spawn_characters(world, battles, instance, side, &ticket));
+        faults.extend(spawn_characters(world, matches, instance, side, &ticket));
     }
-    for entered in unread(world, &mut battles.cursors.entered) {
+    for entered in unread(world, &mut matches.cursors.entered) {
         let InstancePlayerEntered {
             player,
             entity,
@@ -326,7 +326,7 @@ fn start_fighting(world: &mut World, battles: &mut ScenarioMatches, tick: u64) -
             world.get::<TeamId>(entity).copied(),
             world.get::<Behaviour>(entity).cloned(),
         );
-        battles.saved_states.insert(player, before);
+        matches.saved_states.insert(player, before);
         if let Some(scene) = scenario_world::scene_of(world, entity) {
             scenario_world::set_view_caps(world, scene, &[entity]);
         }
@@ -351,7 +351,7 @@ fn chase_behaviour(world: &World) -> Behaviour {
 /// Spawns characters for the synthetic players of a ticket in the scene of their match. Returns the first error, if any.
 fn spawn_characters(
     world: &mut World,
-    battles: &mut ScenarioMatches,
+    matches: &mut ScenarioMatches,
     instance: InstanceId,
     side: usize,
     ticket: &Ticket,
@@ -377,7 +377,7 @@ fn spawn_characters(
             continue;
         };
         match spawn_individual(world, &body, number, Walker) {
-            Ok(entity) => battles
+            Ok(entity) => matches
                 .characters
                 .entry(instance)
                 .or_default()
@@ -391,7 +391,7 @@ fn spawn_characters(
 }
 
 /// Parties without a home leave their matches at each queue's rate.
-fn leave_matches(world: &mut World, battles: &mut ScenarioMatches) {
+fn leave_matches(world: &mut World, matches: &mut ScenarioMatches) {
     let scenario = &world.resource::<ScenarioWorld>().scenario;
     let hz = scenario.tick_hz;
     let rates: Vec<(String, f64)> = scenario
@@ -399,23 +399,23 @@ fn leave_matches(world: &mut World, battles: &mut ScenarioMatches) {
         .iter()
         .map(|queue| (queue.mode.clone(), f64::from(queue.leaves_per_s)))
         .collect();
-    battles.pending_leaves.resize(rates.len(), 0.0);
+    matches.pending_leaves.resize(rates.len(), 0.0);
     for (nth, (mode, per_s)) in rates.into_iter().enumerate() {
-        battles.pending_leaves[nth] += per_s / hz;
+        matches.pending_leaves[nth] += per_s / hz;
         let Some(mode) = world.resource::<Matchmaker>().mode_by_name(&mode) else {
             continue;
         };
-        while battles.pending_leaves[nth] >= 1.0 {
-            battles.pending_leaves[nth] -= 1.0;
-            if !leave_one_match(world, battles, mode) {
-                battles.pending_leaves[nth] %= 1.0;
+        while matches.pending_leaves[nth] >= 1.0 {
+            matches.pending_leaves[nth] -= 1.0;
+            if !leave_one_match(world, matches, mode) {
+                matches.pending_leaves[nth] %= 1.0;
             }
         }
     }
 }
 
 /// A random synthetic party of a mode leaves its match; returns whether there is one.
-fn leave_one_match(world: &mut World, battles: &mut ScenarioMatches, mode: ModeId) -> bool {
+fn leave_one_match(world: &mut World, matches: &mut ScenarioMatches, mode: ModeId) -> bool {
     let draw = world
         .resource_mut::<RandomStreams>()
         .stream("battles")
@@ -441,7 +441,7 @@ fn leave_one_match(world: &mut World, battles: &mut ScenarioMatches, mode: ModeI
         .filter(|ticket| ticket.party == party)
         .flat_map(|ticket| ticket.members.clone())
         .collect();
-    if let Some(bodies) = battles.characters.get_mut(&id) {
+    if let Some(bodies) = matches.characters.get_mut(&id) {
         for (_, body) in bodies.extract_if(.., |(player, _)| gone.contains(player)) {
             // The character is gone when a script has closed its scene.
             let _ = despawn_object(world, body);
@@ -469,9 +469,9 @@ mod tests {
     /// Half of the players log out in any tick, so that some do so when their matches end, and return at once.
     const CHURN: &str = r#"Scenario(name: "churn", seed: 3,
         scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)))],
-        cast: [Crowd(tag: "guests", kind: "player", count: 24, behaviour: Wander(radius_m: 9))],
-        queues: [Queue(mode: "duel", rules: Groups(group_size: 1), crowd: "guests", battle_s: 0.2, rest_s: 0,
-            battle_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
+        crowds: [Crowd(tag: "guests", kind: "player", count: 24, behaviour: Wander(radius_m: 9))],
+        queues: [Queue(mode: "duel", settings: Groups(group_size: 1), crowd_tag: "guests", match_duration_s: 0.2, requeue_delay_s: 0,
+            match_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
         script: [Every(t_s: 0.05, from_s: 1, run: Logout(tag: "guests", count: 2)),
             Every(t_s: 0.05, from_s: 1, run: Login(tag: "guests", count: 2))],
     )"#;
@@ -505,9 +505,9 @@ mod tests {
 
     #[test]
     fn match_states_are_in_the_state_hash() {
-        let hash = |battles: &ScenarioMatches| {
+        let hash = |matches: &ScenarioMatches| {
             let mut hasher = StateHasher::default();
-            battles.hash(&mut hasher);
+            matches.hash(&mut hasher);
             hasher.finish()
         };
         let fighters = [

@@ -25,6 +25,7 @@
 //! | `schema/` | the types of a scenario file |
 //! | `script.rs` | cues, run at their time |
 //! | `sources.rs` | the files of a scenario, and their parameters |
+//! | `stored_report.rs` | former keys of stored reports |
 //! | `scenario_world.rs` | setting up scenes, crowds and queues on a server |
 //! | `text/` | from text to values, and from a wrong value back to its text |
 //! | `timed_cue.rs` | when cues run |
@@ -56,6 +57,7 @@ mod script;
 mod script_errors;
 mod selection;
 mod sources;
+mod stored_report;
 mod text;
 mod tick_checks;
 mod timed_cue;
@@ -89,6 +91,7 @@ pub use schema::{
 pub use script::ScenarioScript;
 pub use script_errors::ScriptError;
 pub use sources::{Parameter, Sources};
+pub use stored_report::rename_former_keys;
 pub use text::{
     PathStep, ScenarioError, SourceError, ValidationError, ValuePath, closest, list_names,
 };

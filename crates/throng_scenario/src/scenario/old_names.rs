@@ -1,23 +1,93 @@
 //! Old names of fields and variants of scenarios. They are still accepted, with a warning.
 //!
-//! Each row of [`RENAMED`] belongs to a `#[serde(alias = "…")]`, which reads the old name. Serde lists it among the expected
-//! names; errors and the JSON Schema use this table to omit it.
+//! In a file an old name is replaced by the new one before the file is parsed. Each row of [`RENAMED`], except those of types,
+//! also belongs to a `#[serde(alias = "…")]`, for scenarios in JSON and for single actions. Serde lists old names among the
+//! expected ones; errors and the JSON Schema use this table to omit them.
 
 use super::text::{Outline, TextSpan};
 
-/// A type with renamed fields or variants.
+/// An old name in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OldName {
+    /// Its place.
+    pub span: TextSpan,
+    /// The current name.
+    pub new_name: &'static str,
+    /// A warning that contains both.
+    pub message: String,
+}
+
+/// A type with renamed fields or variants, or with a new name of its own.
 struct RenamedType {
     /// Its name in serde.
     name: &'static str,
     /// The word for a field or variant of it in warnings.
     noun: &'static str,
-    /// The enclosing fields in a scenario, innermost last.
+    /// The enclosing fields in a scenario by their current names, innermost last; none for the fields of the scenario itself.
     within: &'static [&'static str],
     /// Old names and new ones.
     names: &'static [(&'static str, &'static str)],
 }
 
+/// The noun of a renamed type.
+const TYPE: &str = "type";
+
 const RENAMED: &[RenamedType] = &[
+    RenamedType {
+        name: "Scenario",
+        noun: "field",
+        within: &[],
+        names: &[("cast", "crowds"), ("line", "network")],
+    },
+    RenamedType {
+        name: "Scene",
+        noun: "field",
+        within: &["scenes"],
+        names: SCENE_NAMES,
+    },
+    RenamedType {
+        name: "Scene",
+        noun: "field",
+        within: &["match_scene"],
+        names: SCENE_NAMES,
+    },
+    RenamedType {
+        name: "Scene",
+        noun: "field",
+        within: &["run"],
+        names: SCENE_NAMES,
+    },
+    RenamedType {
+        name: "Crowd",
+        noun: "field",
+        within: &["crowds"],
+        names: CROWD_NAMES,
+    },
+    RenamedType {
+        name: "Crowd",
+        noun: "field",
+        within: &["run"],
+        names: CROWD_NAMES,
+    },
+    RenamedType {
+        name: "Queue",
+        noun: "field",
+        within: &["queues"],
+        names: &[
+            ("rules", "settings"),
+            ("crowd", "crowd_tag"),
+            ("battle_scene", "match_scene"),
+            ("battle_s", "match_duration_s"),
+            ("return_share", "requeue_share"),
+            ("rest_s", "requeue_delay_s"),
+        ],
+    },
+    RenamedType {
+        name: "NetworkConditions",
+        noun: TYPE,
+        within: &["network"],
+        names: &[("LineSpec", "NetworkConditions")],
+    },
     RenamedType {
         name: "AoiSettings",
         noun: "field",
@@ -135,14 +205,18 @@ const RENAMED: &[RenamedType] = &[
     RenamedType {
         name: "AdmissionClass",
         noun: "admission class",
-        within: &["admission"],
+        within: &["admission_class"],
         names: &[("Anybody", "Standard")],
     },
     RenamedType {
         name: "Action",
         noun: "action",
         within: &["run"],
-        names: &[("LoseLink", "Disconnect")],
+        names: &[
+            ("LoseLink", "Disconnect"),
+            ("LoginAgain", "DuplicateLogin"),
+            ("SetLine", "SetNetwork"),
+        ],
     },
     RenamedType {
         name: "Expectation",
@@ -152,8 +226,18 @@ const RENAMED: &[RenamedType] = &[
             ("NobodyOnBlocked", "NoObjectOnBlockedTile"),
             ("Conserved", "TicketsConserved"),
             ("NoScriptFaults", "NoScriptErrors"),
+            ("ScriptFaultsAllowed", "AllowScriptErrors"),
+            ("NoIdleCues", "NoCuesWithoutEffect"),
         ],
     },
+];
+
+const SCENE_NAMES: &[(&str, &str)] = &[("sight", "view_link_mode")];
+
+const CROWD_NAMES: &[(&str, &str)] = &[
+    ("clients", "client_share"),
+    ("inputs", "sends_inputs"),
+    ("admission", "admission_class"),
 ];
 
 const MODE_NAMES: &[(&str, &str)] = &[
@@ -173,8 +257,8 @@ pub(super) fn is_old_name(type_name: &str, name: &str) -> bool {
         .any(|(old, _)| *old == name)
 }
 
-/// The old names in a text, each with its place and a message that contains the new name.
-pub(super) fn old_names(outline: &Outline<'_>) -> Vec<(TextSpan, String)> {
+/// The old names in a text, in its order.
+pub(super) fn old_names(outline: &Outline<'_>) -> Vec<OldName> {
     let is_old = |name: &str| {
         let mut names = RENAMED.iter().flat_map(|renamed| renamed.names);
         names.any(|(old, _)| *old == name)
@@ -182,16 +266,37 @@ pub(super) fn old_names(outline: &Outline<'_>) -> Vec<(TextSpan, String)> {
     let names = outline.names(is_old).into_iter();
     let found = names.filter_map(|(span, fields)| {
         let name = outline.text_at(&span);
-        let mut types = RENAMED.iter().filter(|it| fields.ends_with(it.within));
-        types.find_map(|renamed| {
-            let (_, new) = renamed.names.iter().find(|(old, _)| *old == name)?;
-            Some((
-                span.clone(),
-                format!("{} `{name}` is now `{new}`", renamed.noun),
-            ))
+        let (noun, new_name) = current_name(name, &current_fields(&fields))?;
+        Some(OldName {
+            span,
+            new_name,
+            message: format!("{noun} `{name}` is now `{new_name}`"),
         })
     });
     found.collect()
+}
+
+/// The noun and the current name of an old name within these fields.
+fn current_name(name: &str, fields: &[&str]) -> Option<(&'static str, &'static str)> {
+    RENAMED.iter().find_map(|renamed| {
+        let is_there = if renamed.within.is_empty() {
+            fields.is_empty()
+        } else {
+            fields.ends_with(renamed.within)
+        };
+        let mut names = renamed.names.iter().filter(|_| is_there);
+        let (_, new_name) = names.find(|(old, _)| *old == name)?;
+        Some((renamed.noun, *new_name))
+    })
+}
+
+/// Enclosing fields by their current names.
+fn current_fields<'a>(fields: &[&'a str]) -> Vec<&'a str> {
+    let mut current = Vec::with_capacity(fields.len());
+    for field in fields {
+        current.push(current_name(field, &current).map_or(*field, |(_, new_name)| new_name));
+    }
+    current
 }
 
 #[cfg(test)]
@@ -277,7 +382,8 @@ mod tests {
         // Types that no scenario contains are not in the table.
         let schema = json_schema();
         found.retain(|(owner, ..)| schema["$defs"].get(owner).is_some());
-        let rows = RENAMED.iter().flat_map(|renamed| {
+        let fields = RENAMED.iter().filter(|renamed| renamed.noun != TYPE);
+        let rows = fields.flat_map(|renamed| {
             let row = |(old, new): &(&str, &str)| {
                 (
                     renamed.name.to_owned(),
@@ -311,7 +417,7 @@ Scenario(name: "idle_s_max: LoseLink",
         matchmaking: (modes: [Groups(name: "a", open_after_s: 9), Rooms(rematch_after_s: 1)])),
     scenes: [Scene(name: "a", sight: Directed)],
     cast: [Crowd(tag: "Conserved", kind: "player", admission: Anybody)],
-    script: [At(t_s: 1, run: LoseLink(tag: "Conserved"))],
+    script: [At(t_s: 1, run: LoseLink(tag: "Conserved")), At(t_s: 1, run: Spawn(kind: "player", clients: 1)), At(t_s: 2, run: SetLine(loss: 0.1, share: 1))], line: LineSpec(share: 0),
     expect: [Conserved, After(t_s: 2, expect: NobodyOnBlocked), ViewsWithinCap],
 )"#;
         let expected = [
@@ -321,12 +427,37 @@ Scenario(name: "idle_s_max: LoseLink",
             "t.ron:5: offences_max: field `offences_max` is now `violations_max`",
             "t.ron:6: open_after_s: field `open_after_s` is now `limits_off_after_s`",
             "t.ron:6: rematch_after_s: field `rematch_after_s` is now `rematch_cooldown_s`",
+            "t.ron:7: sight: field `sight` is now `view_link_mode`",
+            "t.ron:8: cast: field `cast` is now `crowds`",
+            "t.ron:8: admission: field `admission` is now `admission_class`",
             "t.ron:8: Anybody: admission class `Anybody` is now `Standard`",
             "t.ron:9: LoseLink: action `LoseLink` is now `Disconnect`",
+            "t.ron:9: clients: field `clients` is now `client_share`",
+            "t.ron:9: SetLine: action `SetLine` is now `SetNetwork`",
+            "t.ron:9: line: field `line` is now `network`",
+            "t.ron:9: LineSpec: type `LineSpec` is now `NetworkConditions`",
             "t.ron:10: Conserved: expectation `Conserved` is now `TicketsConserved`",
             "t.ron:10: NobodyOnBlocked: expectation `NobodyOnBlocked` is now `NoObjectOnBlockedTile`",
         ];
         assert_eq!(warnings(text), expected);
+    }
+
+    #[test]
+    fn value_under_an_old_name_is_read_and_an_error_points_at_it() {
+        let text = r#"Scenario(name: "t", parameters: {"line": 0.25}, scenes: [Scene(name: "a")],
+    cast: [Crowd(kind: "player", clients: line), Crowd(kind: "player", clients: 1.5)])"#;
+        let loaded = LoadedScenario::from_text("t.ron", text).unwrap();
+        assert_eq!(loaded.scenario.crowds[0].client_share, 0.25);
+        let error = loaded.check(&[], &Behaviours::default()).unwrap_err();
+        let error = error.source_error().unwrap();
+        let span = error.span.offset()..error.span.offset() + error.span.len();
+        assert_eq!((error.line, &error.text.inner()[span]), (2, "1.5"));
+    }
+
+    #[test]
+    fn content_of_a_game_action_is_left_as_it_is() {
+        let text = r#"(script: [(run: Game(SetLine(clients: 3)))], behaviour: Idle(cast: 1))"#;
+        assert_eq!(old_names(&Outline::new(text)), []);
     }
 
     #[test]
@@ -345,7 +476,7 @@ Scenario(name: "idle_s_max: LoseLink",
                 let found = old_names(&Outline::new(&text));
                 let message = format!("{} `{old}` is now `{new}`", renamed.noun);
                 assert_eq!(found.len(), 1, "{text}");
-                assert_eq!(found[0].1, message);
+                assert_eq!((&found[0].message, found[0].new_name), (&message, *new));
             }
         }
     }

@@ -33,13 +33,13 @@ pub struct PlayerStoreSummary {
     /// Attempts that failed in the store.
     pub store_failures: u64,
     /// Lookups of players on other nodes.
-    pub look_ups: u64,
+    pub lookups: u64,
     /// Lookups answered at once.
-    pub look_up_hits: u64,
+    pub lookup_hits: u64,
     /// Players requested from the store.
-    pub look_up_loads: u64,
+    pub lookup_loads: u64,
     /// Lookups that timed out or were refused.
-    pub look_up_failures: u64,
+    pub lookup_failures: u64,
 }
 
 /// The current statistics; `None` without a store.
@@ -70,10 +70,10 @@ pub(super) fn player_store_summary(world: &World) -> Option<PlayerStoreSummary> 
 fn with_lookups(figures: PlayerStoreSummary, directory: &PlayerStore) -> PlayerStoreSummary {
     let cache = directory.cache_stats().unwrap_or_default();
     PlayerStoreSummary {
-        look_ups: cache.lookups,
-        look_up_hits: cache.hits,
-        look_up_loads: cache.players_requested,
-        look_up_failures: cache.failed,
+        lookups: cache.lookups,
+        lookup_hits: cache.hits,
+        lookup_loads: cache.players_requested,
+        lookup_failures: cache.failed,
         ..figures
     }
 }

@@ -38,7 +38,7 @@ pub struct Report {
     pub parameters: BTreeMap<String, String>,
     pub threads: usize,
     pub ticks: u64,
-    /// The tick after which the run was interrupted from outside, if it was; nothing was judged then.
+    /// The tick after which the run was interrupted, if it was; expectations were not checked then.
     pub interrupted: Option<u64>,
     pub sim_seconds: f64,
     pub wall_seconds: f64,
@@ -58,13 +58,13 @@ pub struct Report {
     pub views: ViewSummary,
     pub sync: SyncSummary,
     pub matchmaking: MatchmakingSummary,
-    pub battles: ScenarioMatchStats,
+    pub match_scenes: ScenarioMatchStats,
     pub inbox: InboxSummary,
     pub outbox: OutboxSummary,
     pub overload: OverloadSummary,
     /// Only in a run with a player store.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub directory: Option<PlayerStoreSummary>,
+    pub player_store: Option<PlayerStoreSummary>,
     pub memory: MemorySummary,
     /// The leak check, if `NoLeaks` is expected.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,12 +77,12 @@ pub struct Report {
     pub script_cues_run: u64,
     /// How often external actions ran. If any did, another run of the scenario and seed is not the same.
     #[serde(skip_serializing_if = "is_zero")]
-    pub script_cues_from_outside: u64,
-    pub script_fault_count: u64,
+    pub external_actions: u64,
+    pub script_error_count: u64,
     /// Cues that could not do their action: their location, and the reason of the first failure.
-    pub script_faults: Vec<String>,
+    pub script_errors: Vec<String>,
     /// Cues that never ran, or never affected an object, with their location. After an interrupted run only the latter.
-    pub script_idle_cues: Vec<String>,
+    pub cues_without_effect: Vec<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -148,16 +148,16 @@ pub struct ClientSummary {
 #[expect(missing_docs, reason = "the names say it")]
 pub struct SessionSummary {
     /// Players in the login queue.
-    pub in_line: u64,
+    pub login_queue: u64,
     /// The maximum length of the login queue after a tick.
-    pub max_in_line: u64,
+    pub max_login_queue: u64,
     /// Queue positions sent to clients.
-    pub places_told: u64,
+    pub queue_positions_sent: u64,
     /// Maximum number of players admitted within a tick.
     pub max_admitted: u64,
-    pub links_lost: u64,
+    pub connections_lost: u64,
     /// Players whose connection is lost and whose object is kept.
-    pub link_dead: u64,
+    pub awaiting_reconnect: u64,
     /// Sessions resumed over another connection.
     pub resumed: u64,
     /// The part of them by token, by clients with a mirror that received the confirmation.
@@ -165,9 +165,9 @@ pub struct SessionSummary {
     /// Players that control an object other than a player's own.
     pub possessing: u64,
     /// Spectators.
-    pub watching: u64,
+    pub spectating: u64,
     /// Session ends for which clients with a mirror got the close reason, once per end.
-    pub ends_told: u64,
+    pub end_notices: u64,
     pub addresses_banned: u64,
     pub bad_messages: u64,
     pub late_inputs: u64,
@@ -223,8 +223,8 @@ pub struct ViewSummary {
     pub leaves: u64,
     pub evictions: u64,
     pub refills: u64,
-    pub refused: u64,
-    pub max_list: usize,
+    pub full_list_attempts: u64,
+    pub longest_list: usize,
 }
 
 /// Messages sent to clients.
@@ -239,14 +239,14 @@ pub struct SyncSummary {
     pub despawns: u64,
     pub moves: u64,
     /// Messages about objects that may be out of view: parties, the scene.
-    pub remotes: u64,
-    pub announces: u64,
+    pub unseen_updates: u64,
+    pub announcements: u64,
     /// Motions delayed by the byte budget, counted once per tick of delay.
     pub postponed: u64,
     /// Pairs of a client and an object that it knows, at the end.
-    pub links: u64,
+    pub client_objects: u64,
     /// Motions encoded for all clients together: new ones, and repetitions.
-    pub bases: u64,
+    pub motions_encoded: u64,
     pub packets: u64,
     /// Of all packets, headers included.
     pub bytes: u64,
@@ -262,8 +262,8 @@ pub struct MessageBytes {
     pub despawns: u64,
     pub deltas: u64,
     pub moves: u64,
-    pub remotes: u64,
-    pub announces: u64,
+    pub unseen_updates: u64,
+    pub announcements: u64,
 }
 
 /// Parties, of all modes and by mode.
@@ -316,7 +316,7 @@ pub struct InboxSummary {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct OutboxSummary {
-    pub frames: u64,
+    pub packets: u64,
     pub bytes: u64,
     pub stalls: u64,
     pub dropped: u64,
@@ -335,12 +335,12 @@ pub struct OverloadSummary {
     pub time_percent: u64,
     pub rises: u64,
     pub falls: u64,
-    pub stretched_ticks: u64,
-    pub deferred_ticks: u64,
-    pub refused_ticks: u64,
+    pub reduced_update_ticks: u64,
+    pub deferred_work_ticks: u64,
+    pub queued_login_ticks: u64,
     pub dilated_ticks: u64,
     /// Players in the login queue.
-    pub in_line: u64,
+    pub login_queue: u64,
     /// Pending path requests.
     pub paths_waiting: u64,
 }
@@ -350,9 +350,9 @@ pub struct OverloadSummary {
 pub struct ExpectationResult {
     /// The expectation as text.
     pub text: String,
-    /// Whether it holds; `None` when nothing was judged, for which `verdict` has the reason.
-    pub holds: Option<bool>,
-    /// The verdict.
+    /// Whether it passed; `None` if it was not checked: `verdict` has the reason.
+    pub passed: Option<bool>,
+    /// The result.
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
@@ -361,20 +361,20 @@ pub struct ExpectationResult {
     pub margin: Option<Margin>,
 }
 
-/// The verdict on an expectation.
+/// The result of an expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It holds.
+    /// It passed.
     Passed,
-    /// It does not.
+    /// It failed.
     Failed,
-    /// There was nothing to judge, which is no pass.
+    /// Nothing in the run could fail it, which does not count as passed.
     NotExercised,
-    /// It was not judged: it is about wall time, or the run was interrupted.
-    NotJudged,
-    /// It is about wall time, was not judged, and would fail.
-    SlowHere,
+    /// It was not checked: it is about wall time, or the run was interrupted.
+    NotChecked,
+    /// It is about wall time, was not checked, and would fail on this machine.
+    SlowMachine,
 }
 
 impl Verdict {
@@ -386,13 +386,13 @@ impl Verdict {
 }
 
 impl Report {
-    /// Whether no expectation failed or was not exercised, and the run was not interrupted.
+    /// Whether all expectations that were checked passed, and the run was not interrupted.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         let fails = self
             .expectations
             .iter()
-            .any(|judged| judged.verdict.fails());
+            .any(|result| result.verdict.fails());
         self.interrupted.is_none() && !fails
     }
 }
@@ -475,24 +475,24 @@ pub(super) fn sessions(world: &World) -> SessionSummary {
         .filter_map(|(_, session)| session.controlled_entity)
         .collect();
     others.retain(|&entity| world.get::<PlayerId>(entity).is_none());
-    let is_watching = |entity: &&Entity| world.get::<AttachedTo>(**entity).is_some();
-    let watching = others.iter().filter(is_watching).count();
-    let link_dead = sessions
+    let is_spectating = |entity: &&Entity| world.get::<AttachedTo>(**entity).is_some();
+    let spectating = others.iter().filter(is_spectating).count();
+    let awaiting_reconnect = sessions
         .iter()
         .filter(|(_, session)| session.state == SessionState::AwaitingReconnect);
-    let told = world.resource::<SyntheticClients>().stats();
+    let client_stats = world.resource::<SyntheticClients>().stats();
     SessionSummary {
-        in_line: sessions.queue_len() as u64,
-        max_in_line: stats.queue_peak as u64,
-        places_told: stats.queue_notices,
+        login_queue: sessions.queue_len() as u64,
+        max_login_queue: stats.queue_peak as u64,
+        queue_positions_sent: stats.queue_notices,
         max_admitted: stats.admitted_per_tick_peak as u64,
-        links_lost: stats.connections_lost,
-        link_dead: link_dead.count() as u64,
+        connections_lost: stats.connections_lost,
+        awaiting_reconnect: awaiting_reconnect.count() as u64,
         resumed: stats.resumed,
-        resumed_by_token: told.resumed,
-        possessing: (others.len() - watching) as u64,
-        watching: watching as u64,
-        ends_told: told.end_notices,
+        resumed_by_token: client_stats.resumed,
+        possessing: (others.len() - spectating) as u64,
+        spectating: spectating as u64,
+        end_notices: client_stats.end_notices,
         addresses_banned: world.resource::<CrowdAuthenticator>().banned_count() as u64,
         bad_messages: stats.bad_messages,
         late_inputs: stats.late_inputs,
@@ -543,8 +543,8 @@ pub(super) fn views(world: &World, cap: u16) -> ViewSummary {
         leaves: counters.leaves,
         evictions: counters.evictions,
         refills: counters.refills,
-        refused: counters.full_list_attempts,
-        max_list: counters.longest_list,
+        full_list_attempts: counters.full_list_attempts,
+        longest_list: counters.longest_list,
     }
 }
 
@@ -555,14 +555,10 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> SyncSummary {
         attributes_clamped,
         sent,
         links,
-        motions_encoded: bases,
+        motions_encoded,
         ..
     } = *world.resource::<SyncStats>();
-    let OutboxStats {
-        packets: frames,
-        bytes,
-        ..
-    } = *world.resource::<OutboxStats>();
+    let OutboxStats { packets, bytes, .. } = *world.resource::<OutboxStats>();
     SyncSummary {
         attributes_dirty,
         attributes_clamped,
@@ -570,20 +566,20 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> SyncSummary {
         snapshots: sent.snapshots.messages,
         despawns: sent.despawns.messages,
         moves: sent.motions.messages,
-        remotes: sent.unseen.messages,
-        announces: sent.announcements.messages,
+        unseen_updates: sent.unseen.messages,
+        announcements: sent.announcements.messages,
         postponed: sent.deferred,
-        links,
-        bases,
-        packets: frames,
+        client_objects: links,
+        motions_encoded,
+        packets,
         bytes,
         message_bytes: MessageBytes {
             snapshots: sent.snapshots.bytes,
             despawns: sent.despawns.bytes,
             deltas: sent.deltas.bytes,
             moves: sent.motions.bytes,
-            remotes: sent.unseen.bytes,
-            announces: sent.announcements.bytes,
+            unseen_updates: sent.unseen.bytes,
+            announcements: sent.announcements.bytes,
         },
         bytes_per_client_s: if client_seconds > 0.0 {
             bytes as f64 / client_seconds
@@ -651,9 +647,9 @@ pub(super) fn overload(world: &World) -> OverloadSummary {
     let stats = world.resource::<OverloadStats>();
     let [
         _,
-        stretched_ticks,
-        deferred_ticks,
-        refused_ticks,
+        reduced_update_ticks,
+        deferred_work_ticks,
+        queued_login_ticks,
         dilated_ticks,
     ] = stats.ticks;
     OverloadSummary {
@@ -663,25 +659,25 @@ pub(super) fn overload(world: &World) -> OverloadSummary {
         time_percent: u64::from(overload.time_percent()),
         rises: stats.rises,
         falls: stats.falls,
-        stretched_ticks,
-        deferred_ticks,
-        refused_ticks,
+        reduced_update_ticks,
+        deferred_work_ticks,
+        queued_login_ticks,
         dilated_ticks,
-        in_line: world.resource::<Sessions>().queue_len() as u64,
+        login_queue: world.resource::<Sessions>().queue_len() as u64,
         paths_waiting: world.resource::<NavStats>().waiting,
     }
 }
 
 pub(super) fn outbox(world: &World) -> OutboxSummary {
     let OutboxStats {
-        packets: frames,
+        packets,
         bytes,
         stalls,
         dropped,
         ..
     } = *world.resource::<OutboxStats>();
     OutboxSummary {
-        frames,
+        packets,
         bytes,
         stalls,
         dropped,

@@ -265,7 +265,7 @@ impl ScenarioRun {
         let objects: u64 = world
             .resource::<Scenes>()
             .iter()
-            .filter_map(|(_, scene)| world.get::<throng::world::SceneObjects>(scene))
+            .filter_map(|(_, scene)| world.get::<throng::world::SceneIds>(scene))
             .map(|objects| u64::from(objects.len()))
             .sum();
         self.peak_objects = self.peak_objects.max(objects);
@@ -415,12 +415,12 @@ impl ScenarioRun {
         let ticks = self.tick();
         let process = self.memory.and_then(|read| read());
         let memory = memory_summary(self.server.world(), &self.memory_before, process);
-        let from_outside = self.external_action_count();
+        let external_actions = self.external_action_count();
         let scenario = &self.loaded.scenario;
         let hz = scenario.tick_hz;
         let mirror_seconds = self.client_ticks as f64 / hz;
-        let script_faults = self.script_errors();
-        let script_idle_cues = self.cues_without_effect();
+        let script_errors = self.script_errors();
+        let cues_without_effect = self.cues_without_effect();
         let parameters = self.loaded.sources.parameters().iter();
         let parameters = parameters
             .map(|own| (own.name.clone(), own.value.clone()))
@@ -434,7 +434,7 @@ impl ScenarioRun {
         let tags = tags.collect();
         let (tick_ms, systems) = report::tick_times(world.resource::<TickTimings>());
         let script = world.resource::<ScenarioScript>();
-        let (cues_run, (_, fault_count)) = (script.cues_run(), script.errors());
+        let (cues_run, (_, script_error_count)) = (script.cues_run(), script.errors());
         Report {
             scenario: scenario.name.clone(),
             seed: self.seed,
@@ -463,20 +463,20 @@ impl ScenarioRun {
             ),
             sync: report::sync(world, mirror_seconds),
             matchmaking: report::matchmaking(world, hz),
-            battles: world.resource::<ScenarioMatches>().stats(),
+            match_scenes: world.resource::<ScenarioMatches>().stats(),
             inbox: report::inbox(world, hz),
             outbox: report::outbox(world),
             overload: report::overload(world),
-            directory: player_store_summary(world),
+            player_store: player_store_summary(world),
             memory,
             leaks: None,
             record: None,
             expectations: Vec::new(),
             script_cues_run: cues_run,
-            script_cues_from_outside: from_outside,
-            script_fault_count: fault_count,
-            script_faults,
-            script_idle_cues,
+            external_actions,
+            script_error_count,
+            script_errors,
+            cues_without_effect,
         }
     }
 
@@ -616,8 +616,8 @@ fn add_script(app: &mut App) {
         InstanceSystems.run_if(resource_exists::<ScenarioScript>),
     );
     app.hash_part("battles", |world, hasher| {
-        if let Some(battles) = world.get_resource::<ScenarioMatches>() {
-            battles.hash(hasher);
+        if let Some(matches) = world.get_resource::<ScenarioMatches>() {
+            matches.hash(hasher);
         }
     });
     app.hash_part("script", |world, hasher| {

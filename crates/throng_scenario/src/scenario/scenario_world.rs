@@ -332,7 +332,7 @@ pub(super) fn set_up(
         heartbeat_ticks,
         tick_hz,
         queues,
-        line,
+        network: line,
         ..
     } = &loaded.scenario;
     world.insert_resource(SimSettings {
@@ -386,8 +386,8 @@ pub(super) fn set_up(
         let scale = if nth == 0 { stand_in.scale } else { Vec2::ONE };
         open_copies(world, scene, scale).map_err(|error| error_at(loaded, place, &error))?;
     }
-    for (nth, crowd) in scenario.cast.iter().enumerate() {
-        let place = ValuePath::root().field("cast").item(nth);
+    for (nth, crowd) in scenario.crowds.iter().enumerate() {
+        let place = ValuePath::root().field("crowds").item(nth);
         spawn_crowd(world, crowd).map_err(|error| error_at(loaded, place, &error))?;
     }
     Ok(stand_in)
@@ -467,7 +467,7 @@ fn open_copy(
     let interest = SceneAoiSettings {
         cell_m: scene.cell_m,
         margin_m: scene.margin_m(),
-        view_link_mode: scene.sight,
+        view_link_mode: scene.view_link_mode,
     };
     let place = ValuePath::root();
     let cells = check_grid(scene, &place, map.tiles().rect())?;
@@ -553,12 +553,13 @@ fn crowd_spec(
         behaviour: stage.resolve_behaviour(world, scene, &crowd.behaviour)?,
         speed_m_s: crowd.speed_m_s,
         attributes_per_s: crowd.attributes_per_s,
-        client_share: crowd.clients,
+        client_share: crowd.client_share,
         messages_per_s: crowd.messages_per_s,
         churn_per_s: crowd.churn_per_s,
-        sends_inputs: crowd.inputs,
-        admission: crowd.admission,
+        sends_inputs: crowd.sends_inputs,
+        admission_class: crowd.admission_class,
         caps,
+        view_range_m: crowd.view_range_m,
         ..CrowdSpec::new(
             crowd.tag.clone(),
             kind_id(world, &crowd.kind),

@@ -173,7 +173,7 @@ fn apply_action(world: &mut World, action: &Action, about: &[Entity]) -> Result<
         Action::OpenScene(scene) => {
             scenario_world::open_copies(world, scene, Vec2::ONE).map_err(|e| text(&e))?;
         }
-        Action::SetLine(line) => world.insert_resource(*line),
+        Action::SetNetwork(line) => world.insert_resource(*line),
         Action::Drain => world.resource_mut::<Sessions>().drain(),
         Action::Reopen => world.resource_mut::<Sessions>().reopen(),
         Action::Release { tag, count } => {
@@ -196,7 +196,7 @@ fn apply_action(world: &mut World, action: &Action, about: &[Entity]) -> Result<
         | Action::Announce { .. }
         | Action::ChangeScene { .. } => apply_to_objects(world, action, about)?,
         Action::Disconnect { .. }
-        | Action::LoginAgain { .. }
+        | Action::DuplicateLogin { .. }
         | Action::Kick { .. }
         | Action::Ban { .. }
         | Action::Possess { .. }
@@ -241,7 +241,7 @@ fn apply_to_players(world: &mut World, action: &Action, all: &[Entity]) -> Resul
             let tick_s = world.resource::<Time<Fixed>>().timestep().as_secs_f64();
             crowd::disconnect_some(world, all, (for_s / tick_s).round() as u64)
         }
-        Action::LoginAgain { .. } => crowd::duplicate_login_some(world, all),
+        Action::DuplicateLogin { .. } => crowd::duplicate_login_some(world, all),
         Action::Kick { .. } => crowd::kick_some(world, all),
         Action::Ban { .. } => crowd::ban_some(world, all),
         Action::Possess { of, .. } => {

@@ -12,7 +12,7 @@ use crate::crowd::{self, CrowdArea, SyntheticClients};
 use throng::map::SceneMap;
 use throng::matchmaking::Matchmaker;
 use throng::session::{ControlledBy, Sessions};
-use throng::world::{Object, PartyId, Position, SceneObjects, SimScene};
+use throng::world::{Object, PartyId, Position, SceneIds, SimScene};
 
 /// Maximum number of faults kept with text.
 const SCRIPT_ERRORS_MAX: usize = 20;
@@ -221,7 +221,7 @@ fn already_done(world: &World, action: &Action) -> Option<String> {
 fn no_room(world: &World, crowd: &ScenarioCrowd) -> Option<String> {
     let stage = world.resource::<ScenarioWorld>();
     let scene = stage.scene(world, crowd.scene.as_deref()).ok()?;
-    let objects = world.get::<SceneObjects>(scene)?;
+    let objects = world.get::<SceneIds>(scene)?;
     let (max, there) = (objects.max_objects(), objects.len());
     let room = max.saturating_sub(there);
     (crowd.count > room).then(|| {

@@ -11,7 +11,7 @@ use super::schema::{ObjectCondition, ObjectSelector, SelectionOrder};
 use crate::crowd::{self, CrowdArea};
 use throng::aoi::SceneInterest;
 use throng::sim::{RandomStreams, SimTick};
-use throng::world::{Object, ObjectId, Position, SceneObjects};
+use throng::world::{Object, ObjectId, Position, SceneIds};
 
 /// The name of the random stream of cues.
 pub(super) const SCRIPT_STREAM: &str = "script";
@@ -194,7 +194,7 @@ fn seen_by_tag(world: &World, tag: &str) -> BTreeSet<Entity> {
         let scene = object.scene_entity();
         let here = world
             .get::<SceneInterest>(scene)
-            .zip(world.get::<SceneObjects>(scene));
+            .zip(world.get::<SceneIds>(scene));
         if let Some((interest, objects)) = here {
             let seen = interest.views().seen_by(object.id().0);
             found.extend(seen.filter_map(|(target, _)| objects.entity(ObjectId(target))));

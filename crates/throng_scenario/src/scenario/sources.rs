@@ -1,7 +1,7 @@
 //! The files of a scenario: included files, and their parameters.
 //!
 //! ```text
-//! file ─▶ parameters are replaced by their values ───────▶ read ─▶ Scenario ┐
+//! file ─▶ parameters and old names are replaced ─────────▶ read ─▶ Scenario ┐
 //!  └ include ─▶ each file in the same way ────────────────────▶ Scenario ───┴─▶ lists one behind the other
 //! ```
 //! Each file is parsed separately, so that its errors contain its own line; [`Sources`] knows which item of which list came from
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::builtin::built_in;
-use super::old_names::old_names;
+use super::old_names::{OldName, old_names};
 use super::read::{SCENARIO_BYTES_MAX, read_text};
 use super::schema::{Cue, MapSource, Scenario};
 use super::text::{
@@ -47,14 +47,15 @@ struct SourceFile {
     /// Its path; `None` for a built-in and for standard input.
     path: Option<PathBuf>,
     text: String,
-    /// The text with the values of parameters in the place of their names.
+    /// The text with parameters replaced by their values, and old names by the new ones.
     expanded: String,
     replacements: Vec<Replacement>,
+    old_names: Vec<OldName>,
     /// The number of its items in each of the [`LIST_COUNT`] lists.
     items: [usize; LISTS.len()],
 }
 
-/// A parameter's name in a text, and its value in the parsed text.
+/// A parameter's name or an old name in a text, and its value or the new name in the parsed text.
 #[derive(Clone, Debug)]
 struct Replacement {
     name: TextSpan,
@@ -66,7 +67,7 @@ const LISTS: [&str; 7] = [
     "kinds",
     "attributes",
     "scenes",
-    "cast",
+    "crowds",
     "queues",
     "script",
     "expect",
@@ -152,9 +153,11 @@ impl Sources {
         for (nth, file) in self.files.iter().enumerate() {
             let is_again = |other: &SourceFile| other.name == file.name && other.text == file.text;
             if !self.files[..nth].iter().any(is_again) {
-                let names = old_names(&Outline::new(&file.expanded)).into_iter();
-                let warning = |(span, message)| file.source_error(span, (message, None));
-                found.extend(names.map(warning));
+                let warning = |old: &OldName| {
+                    let problem = (old.message.clone(), None);
+                    SourceError::new(&file.name, &file.text, old.span.clone(), problem)
+                };
+                found.extend(file.old_names.iter().map(warning));
             }
         }
         found
@@ -262,7 +265,7 @@ impl SourceReader<'_> {
             own.kinds.len(),
             own.attributes.len(),
             own.scenes.len(),
-            own.cast.len(),
+            own.crowds.len(),
             own.queues.len(),
             own.script.len(),
             own.expect.len(),
@@ -338,7 +341,8 @@ impl SourceReader<'_> {
         Ok(source)
     }
 
-    /// Puts the values of parameters into a text. `values` are those given from outside, and get this file's own.
+    /// Replaces parameters in a text by their values, and old names by the new ones. `values` are those given from outside, and
+    /// get this file's own.
     fn replace_parameters(
         &mut self,
         file: &str,
@@ -378,12 +382,15 @@ impl SourceReader<'_> {
             expanded: String::with_capacity(text.len()),
             text: String::new(),
             replacements: Vec::new(),
+            old_names: old_names(&outline),
             items: [0; LISTS.len()],
         };
         let mut copied = 0;
-        for name in parameter_names(&outline, declared.as_ref()) {
+        for name in replaced_names(&outline, declared.as_ref(), &this.old_names) {
             let words = outline.text_at(&name);
-            let Some(value) = values.get(words) else {
+            let renamed = this.old_names.iter().find(|old| old.span == name);
+            let value = renamed.map(|old| old.new_name);
+            let Some(value) = value.or_else(|| values.get(words).map(String::as_str)) else {
                 if declared.is_none() {
                     // Without parameters it is for the reader to say what is wrong.
                     continue;
@@ -446,6 +453,19 @@ fn parameter_names(outline: &Outline<'_>, declared: Option<&TextSpan>) -> Vec<Te
     names
 }
 
+/// The old names, and the possible names of parameters, in the order of the text.
+fn replaced_names(
+    outline: &Outline<'_>,
+    declared: Option<&TextSpan>,
+    old_names: &[OldName],
+) -> Vec<TextSpan> {
+    let mut names = parameter_names(outline, declared);
+    names.extend(old_names.iter().map(|old| old.span.clone()));
+    names.sort_unstable_by_key(|span| span.start);
+    names.dedup();
+    names
+}
+
 /// Whether a parameter can be called so: in lower case, unlike every variant of RON.
 fn is_name(words: &str) -> bool {
     words.starts_with(|first: char| first.is_ascii_lowercase())
@@ -487,10 +507,10 @@ fn resolve_map_paths(scenario: &mut Scenario, path: Option<&Path>) {
     let Some(folder) = path.and_then(Path::parent) else {
         return;
     };
-    let battles = scenario.queues.iter_mut();
-    let battles = battles.filter_map(|queue| queue.battle_scene.as_mut());
+    let match_scenes = scenario.queues.iter_mut();
+    let match_scenes = match_scenes.filter_map(|queue| queue.match_scene.as_mut());
     let opened = scenario.script.iter_mut().filter_map(Cue::opened_scene_mut);
-    for scene in scenario.scenes.iter_mut().chain(battles).chain(opened) {
+    for scene in scenario.scenes.iter_mut().chain(match_scenes).chain(opened) {
         if let MapSource::File(named) = &mut scene.map {
             let beside = folder.join(&*named);
             if beside.is_file() {
@@ -527,9 +547,9 @@ fn merge(first: Scenario, second: Scenario, says: &BTreeSet<String>) -> Scenario
         kinds: append(first.kinds, second.kinds),
         attributes: append(first.attributes, second.attributes),
         scenes: append(first.scenes, second.scenes),
-        cast: append(first.cast, second.cast),
+        crowds: append(first.crowds, second.crowds),
         queues: append(first.queues, second.queues),
-        line: said!(line),
+        network: said!(network),
         script: append(first.script, second.script),
         expect: append(first.expect, second.expect),
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bevy_ecs::system::RunSystemOnce;
 
 use super::*;
-use crate::world::{Npc, Player, SceneObjects};
+use crate::world::{InScene, Npc, Player, SceneIds};
 
 /// The events that observers received: enters and leaves.
 #[derive(Resource, Default)]
@@ -135,7 +135,7 @@ fn views_by_entity_match_views_by_id() {
     };
     let found = app.world_mut().run_system_once(links).unwrap();
     let interest = app.world().get::<SceneInterest>(here).unwrap();
-    let objects = app.world().get::<SceneObjects>(here).unwrap();
+    let objects = app.world().get::<SceneIds>(here).unwrap();
     let entity = |id: u32| objects.entity(crate::world::ObjectId(id));
     let by_id = interest.views().links();
     let by_id = by_id.filter_map(|(a, b, _)| Some((entity(a)?, entity(b)?)));
@@ -155,8 +155,8 @@ fn player_and_npc_bundles_need_no_further_components_to_be_seen() {
     let scene = scene(&mut app);
     let at = Position(Vec2::splat(500.0));
     let world = app.world_mut();
-    let player = world.spawn((Player, Object::in_scene(scene), at)).id();
-    let npc = world.spawn((Npc, Object::in_scene(scene), at)).id();
+    let player = world.spawn((Player, InScene(scene), at)).id();
+    let npc = world.spawn((Npc, InScene(scene), at)).id();
     app.update();
     let seen = move |views: Views| {
         let of = |entity| views.seen_by(entity).collect::<Vec<_>>();
@@ -176,7 +176,7 @@ fn viewer_without_object_is_counted_unless_spawn_is_pending() {
     app.world_mut().spawn(Viewable::default());
     app.update();
     assert_eq!(unplaced(&app), 2);
-    let refused = (Player, Object::in_scene(scene));
+    let refused = (Player, InScene(scene));
     app.world_mut().spawn(refused);
     player(&mut app, scene, 100.0);
     (0..3).for_each(|_| app.update());

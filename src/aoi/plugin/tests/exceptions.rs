@@ -9,7 +9,7 @@ use crate::sim::logged_warnings;
 /// No pair is allowed, so that only exceptions show an object.
 const NOBODY: ViewRules = ViewRules {
     allows: Some(|_, _| false),
-    class: None,
+    ..ViewRules::NONE
 };
 
 fn sees(app: &App, viewer: Entity, target: Entity) -> bool {
@@ -213,7 +213,7 @@ fn removed_object_component_ends_exceptions_in_both_directions() {
     app.world_mut().flush();
     app.world_mut()
         .entity_mut(target)
-        .insert(Object::in_scene(here).of_kind(PLAYER));
+        .insert((InScene(here), PLAYER));
     app.update();
     assert!(sees(&app, viewer, target) && sees(&app, target, viewer));
 }

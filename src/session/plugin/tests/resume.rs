@@ -45,7 +45,7 @@ fn object_for_a_former_client_id_goes_to_the_resumed_client() {
     assert_eq!(by.client(), second);
     // Also if the id is spawned with the object.
     let scene = app.world().get::<Object>(entity).unwrap().scene_entity();
-    let place = (Object::in_scene(scene), Position(Vec2::ONE));
+    let place = (InScene(scene), Position(Vec2::ONE));
     let own = (Player, PlayerId(7), ControlledBy::new(first));
     let next = app.world_mut().spawn((own, place)).id();
     app.update();

@@ -147,7 +147,7 @@ impl Comeback {
                         Viewable::default(),
                         Health(9),
                     );
-                    let place = (Object::in_scene(scene), Position(Vec2::splat(30.0)));
+                    let place = (InScene(scene), Position(Vec2::splat(30.0)));
                     commands.spawn((
                         Player,
                         PlayerId(PLAYER),

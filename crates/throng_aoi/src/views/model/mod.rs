@@ -13,9 +13,10 @@ use super::{
 };
 use crate::grid::GridCell;
 use crate::priority::{
-    BAND_COUNT, CLASS_MAX, DistanceBands, ViewFilter, ViewPriority, ViewTraits, by_relationship,
+    BAND_COUNT, CLASS_MAX, DistanceBands, DistanceRules, ViewFilter, ViewPriority, ViewTraits,
+    by_relationship,
 };
-use script::{Op, change, insert, op, place, sight};
+use script::{Op, change, exact_change, insert, op, place, sight};
 
 const IDS: u32 = 24;
 const CELL_M: f32 = 10.0;
@@ -32,7 +33,12 @@ struct ModelObject {
     traits: ViewTraits,
     viewable: bool,
     caps: Option<[u16; 3]>,
+    /// Its own radius in half metres, if it has one; [`WHOLE_SCENE`] for an infinite one.
+    radius: Option<i64>,
 }
+
+/// An infinite radius.
+const WHOLE_SCENE: i64 = i64::MAX;
 
 /// The expected state: objects with their sticky cells, and the links according to the events.
 #[derive(Default)]
@@ -46,10 +52,14 @@ struct Model {
     /// The rules of the scene.
     filter: Option<ViewFilter>,
     priority: Option<ViewPriority>,
+    /// The rules by distance: beyond how many half metres, and what has to hold there.
+    distance_rules: Vec<(i64, ViewFilter)>,
     exceptions: BTreeMap<(u32, u32), ViewException>,
     /// Whether the objects that the script marks so are scenery.
     has_scenery: bool,
-    /// Objects that began or ceased to be viewers since the last tick.
+    /// The number of exact viewers that may scan in a tick.
+    exact_scans_max: u32,
+    /// Objects that began or ceased to be viewers, or whose radius or rules by distance changed, since the last tick.
     roles: BTreeSet<u32>,
 }
 
@@ -76,8 +86,25 @@ fn sticky_cell(cell: (i64, i64), p: Vec2) -> (i64, i64) {
 }
 
 impl Model {
+    /// Whether two objects are at most this many half metres apart, by integers.
+    fn is_within(&self, a: u32, b: u32, half_metres: i64) -> bool {
+        let axis = |a: f32, b: f32| (a * 2.0) as i64 - (b * 2.0) as i64;
+        let (a, b) = (self.objects[&a].position, self.objects[&b].position);
+        let (dx, dy) = (axis(a.x, b.x), axis(a.y, b.y));
+        half_metres == WHOLE_SCENE || dx * dx + dy * dy <= half_metres * half_metres
+    }
+
+    /// Whether the links of a viewer depend on exact distances.
+    fn is_exact(&self, viewer: u32) -> bool {
+        let object = &self.objects[&viewer];
+        object.caps.is_some() && (object.radius.is_some() || !self.distance_rules.is_empty())
+    }
+
     fn in_range(&self, viewer: u32, target: u32) -> bool {
         let (a, b) = (&self.objects[&viewer], &self.objects[&target]);
+        if let Some(radius) = a.radius {
+            return self.is_within(viewer, target, radius);
+        }
         let scale = match b.visibility {
             ViewRange::Near => 1,
             ViewRange::Far(cells) => i64::from(cells.max(1)),
@@ -95,6 +122,8 @@ impl Model {
         self.sight == ViewLinkMode::Mutual
             && is_peer(&self.objects[&a])
             && is_peer(&self.objects[&b])
+            && !self.is_exact(a)
+            && !self.is_exact(b)
     }
 
     fn could_see(&self, viewer: u32, target: u32) -> bool {
@@ -111,6 +140,15 @@ impl Model {
             && shows(&a.traits, &b.traits)
             && (!self.is_pair(viewer, target) || shows(&b.traits, &a.traits))
             && self.in_range(viewer, target)
+            && self.is_allowed_by_distance(viewer, target)
+    }
+
+    fn is_allowed_by_distance(&self, viewer: u32, target: u32) -> bool {
+        let (a, b) = (&self.objects[&viewer].traits, &self.objects[&target].traits);
+        let is_shown = self.exceptions.get(&(viewer, target)) == Some(&ViewException::Show);
+        let mut rules = self.distance_rules.iter();
+        is_shown
+            || rules.all(|&(beyond, allows)| self.is_within(viewer, target, beyond) || allows(a, b))
     }
 
     fn class(&self, viewer: u32, target: u32) -> u8 {
@@ -122,9 +160,11 @@ impl Model {
 
     fn tick(&mut self, views: &mut SceneViews, looks: u32) {
         let mut events = Vec::new();
-        let looked = views.counters().scans;
+        let before = views.counters();
         views.update(looks, &mut events);
-        assert!(views.counters().scans - looked <= u64::from(looks));
+        let after = views.counters();
+        assert!(after.scans - before.scans <= u64::from(looks));
+        assert!(after.exact_scans - before.exact_scans <= u64::from(self.exact_scans_max));
         self.replay(&events);
         self.check(views);
         assert_eq!(views.validate(), Ok(()));
@@ -184,7 +224,9 @@ impl Model {
                             .any(|id| self.removed.get(id) == Some(&removal))
                     };
                     let holds = match reason {
-                        ViewLeaveReason::Range => !self.in_range(viewer, target),
+                        ViewLeaveReason::Range => {
+                            !self.in_range(viewer, target) || self.roles.contains(&viewer)
+                        }
                         ViewLeaveReason::Hidden => {
                             self.in_range(viewer, target) && !self.could_see(viewer, target)
                         }
@@ -326,7 +368,6 @@ impl Model {
 
     /// No target of a class stays unseen in a nearer band than a member of that class, hysteresis apart.
     fn check_bands(&self) {
-        let bands = DistanceBands::new(CELL_M);
         let distance = |a: u32, b: u32| {
             self.objects[&a]
                 .position
@@ -334,13 +375,20 @@ impl Model {
         };
         let keeps_farther = |viewer: u32, target: u32| {
             let (me, other) = (&self.objects[&viewer], &self.objects[&target]);
+            let scene_m = COLUMNS.max(ROWS) as f32 * CELL_M;
+            let cell_m = match me.radius {
+                None => CELL_M,
+                Some(WHOLE_SCENE) => scene_m / 2.0,
+                Some(half_metres) => (half_metres as f32 / 2.0).min(scene_m) / 2.0,
+            };
+            let bands = DistanceBands::new(cell_m);
             let nearness = bands.nearness(me.position, other.position);
             let end_cells = 0.5 * f32::from(BAND_COUNT - nearness) + DistanceBands::HYSTERESIS;
             let class = self.class(viewer, target);
             nearness > 0
                 && self.members(viewer, other.class).any(|member| {
                     self.class(viewer, member) == class
-                        && distance(viewer, member) > end_cells * CELL_M + 1e-3
+                        && distance(viewer, member) > end_cells * cell_m + 1e-3
                 })
         };
         for &viewer in self.objects.keys() {
@@ -359,8 +407,14 @@ impl Model {
         }
     }
 
+    fn set_exact_scans_max(&mut self, views: &mut SceneViews, scans: u32) {
+        self.exact_scans_max = scans;
+        views.set_exact_scans_max(scans);
+    }
+
     /// At rest the queue is empty after the promised number of ticks, and nothing is left to gain.
     fn check_at_rest(&mut self, views: &mut SceneViews, looks: u32, rerank_ticks: u32) {
+        self.set_exact_scans_max(views, looks);
         self.tick(views, 0);
         // Directed mode evicts no link of another viewer, so no other viewer is queued.
         let mut rounds = 0;
@@ -418,6 +472,7 @@ fn scene(sight: ViewLinkMode) -> (Model, SceneViews) {
     views.set_rerank_ticks(0);
     let model = Model {
         sight,
+        exact_scans_max: u32::MAX,
         ..Model::default()
     };
     (model, views)
@@ -453,11 +508,37 @@ proptest! {
         model.check_at_rest(&mut views, looks, rerank_ticks);
     }
 
+    /// The same with viewers that have a radius, and rules by distance.
+    #[test]
+    fn exact_viewers_are_exact_on_every_tick(
+        cast in prop::collection::vec(insert(), 10..40),
+        radii in prop::collection::vec(exact_change(), 1..12),
+        script in prop::collection::vec(prop_oneof![4 => op(), 1 => exact_change()], 0..160),
+        looks in 1u32..4,
+        sight in sight(),
+        rerank_ticks in 0u32..5,
+        sweeps_max in prop_oneof![Just(u32::MAX), 0u32..4],
+        exact_scans_max in prop_oneof![Just(u32::MAX), 0u32..4],
+    ) {
+        let (mut model, mut views) = scene(sight);
+        model.set_exact_scans_max(&mut views, exact_scans_max);
+        views.set_full_scans_max(sweeps_max);
+        views.set_rerank_ticks(rerank_ticks);
+        for op in cast.iter().chain(&radii).chain(&script) {
+            model.apply(&mut views, op);
+        }
+        views.set_rerank_ticks(0);
+        model.check_at_rest(&mut views, looks, rerank_ticks);
+    }
+
     /// Everything but a removal is noted by id, so the order of the calls does not matter.
     #[test]
     fn call_order_within_a_tick_does_not_matter(
         cast in prop::collection::vec(insert(), 10..40),
-        ticks in prop::collection::vec(prop::collection::vec(change(), 0..12), 1..8),
+        ticks in prop::collection::vec(
+            prop::collection::vec(prop_oneof![4 => change(), 1 => exact_change()], 0..12),
+            1..8,
+        ),
         looks in 0u32..4,
         sight in sight(),
     ) {
@@ -477,7 +558,7 @@ proptest! {
             reordered.sort_by_key(|op| match op {
                 Op::Walk { id, .. } | Op::Teleport { id, .. } | Op::Join { id, .. } => u32::MAX - id,
                 Op::Layers { id, .. } | Op::Hide { id, .. } | Op::Caps { id, .. } | Op::Aim { id, .. } => u32::MAX - id,
-                Op::Tag { id, .. } | Op::Except { id, .. } => u32::MAX - id,
+                Op::Tag { id, .. } | Op::Except { id, .. } | Op::Radius { id, .. } => u32::MAX - id,
                 _ => 0,
             });
             reordered.iter().for_each(|op| backward.0.apply(&mut backward.1, op));
@@ -492,7 +573,7 @@ proptest! {
     #[test]
     fn worker_count_does_not_change_views(
         cast in prop::collection::vec(insert(), 10..40),
-        script in prop::collection::vec(op(), 0..120),
+        script in prop::collection::vec(prop_oneof![6 => op(), 1 => exact_change()], 0..120),
         sight in sight(),
         rerank_ticks in 0u32..5,
         sweeps_max in prop_oneof![Just(u32::MAX), 0u32..4],
@@ -501,6 +582,7 @@ proptest! {
         for (_, (_, views)) in &mut sides {
             views.set_rerank_ticks(rerank_ticks);
             views.set_full_scans_max(sweeps_max);
+            views.set_exact_scans_max(sweeps_max);
         }
         for op in cast.iter().chain(&script) {
             let Op::Tick { looks } = *op else {
@@ -550,4 +632,5 @@ proptest! {
 mod cases;
 mod crowds;
 mod dense;
+mod exact;
 mod script;

@@ -63,6 +63,14 @@ pub(super) enum Op {
         id: u32,
         caps: Option<[u16; 3]>,
     },
+    /// In half metres.
+    Radius {
+        id: u32,
+        radius: Option<i64>,
+    },
+    DistanceRules {
+        rules: Vec<(i64, ViewFilter)>,
+    },
     Tick {
         looks: u32,
     },
@@ -117,6 +125,7 @@ impl Model {
                         self.roles.insert(id);
                     }
                     object.caps = caps;
+                    object.radius = object.radius.filter(|_| caps.is_some());
                 }
                 views.set_caps(id, caps.map(view_caps));
             }
@@ -132,6 +141,17 @@ impl Model {
                 target,
                 exception,
             } => self.except(views, (id, target), exception),
+            Op::Radius { id, radius } => self.set_radius(views, id, radius),
+            Op::DistanceRules { ref rules } => {
+                // A viewer that gets its row back may lose and see an object in the same tick.
+                self.roles.extend(self.objects.keys());
+                self.distance_rules.clone_from(rules);
+                let none = DistanceRules::NONE;
+                let rules = rules.iter().fold(none, |rules, &(beyond, allows)| {
+                    rules.beyond(beyond as f32 / 2.0, allows)
+                });
+                views.set_distance_rules(rules);
+            }
             Op::Tick { looks } => self.tick(views, looks),
         }
     }
@@ -184,9 +204,28 @@ impl Model {
                     traits,
                     viewable,
                     caps,
+                    radius: None,
                 });
             }
         }
+    }
+
+    fn set_radius(&mut self, views: &mut SceneViews, id: u32, radius: Option<i64>) {
+        let object = self.objects.get_mut(&id);
+        if let Some(object) = object.filter(|object| object.caps.is_some()) {
+            object.radius = radius;
+            self.roles.insert(id);
+        }
+        let radius_m = radius.map(|radius| match radius {
+            WHOLE_SCENE => f32::INFINITY,
+            half_metres => half_metres as f32 / 2.0,
+        });
+        assert_eq!(views.set_radius(id, radius_m), Ok(()));
+        let known = self
+            .objects
+            .get(&id)
+            .is_some_and(|object| object.radius.is_some());
+        assert_eq!(views.radius(id).is_some(), known);
     }
 
     fn remove(&mut self, views: &mut SceneViews, id: u32, removal: RemovalReason) {
@@ -260,6 +299,30 @@ pub(super) fn change() -> impl Strategy<Value = Op> {
         2 => (id(), id(), exception())
             .prop_map(|(id, target, exception)| Op::Except { id, target, exception }),
         1 => rules(),
+    ]
+}
+
+/// A change of a radius, or of the rules by distance. Many distances of a lattice of half metres are whole: 5, 10, 13 and 25.
+pub(super) fn exact_change() -> impl Strategy<Value = Op> {
+    let radius = prop_oneof![
+        2 => Just(None),
+        4 => prop::sample::select(vec![0, 5, 10, 13, 20, 25, 26, 50]).prop_map(Some),
+        2 => (0i64..90).prop_map(Some),
+        1 => Just(Some(WHOLE_SCENE)),
+    ];
+    let filters: [ViewFilter; 4] = [
+        crate::priority::is_same_team,
+        |a, b| a.party == b.party,
+        |_, _| false,
+        |a, b| a.id < b.id,
+    ];
+    let rule = (
+        prop::sample::select(vec![0, 5, 10, 20, 25]),
+        prop::sample::select(filters.to_vec()),
+    );
+    prop_oneof![
+        5 => (0..IDS, radius).prop_map(|(id, radius)| Op::Radius { id, radius }),
+        1 => prop::collection::vec(rule, 0..3).prop_map(|rules| Op::DistanceRules { rules }),
     ]
 }
 

@@ -17,7 +17,8 @@ pub enum ViewLinkMode {
     Directed,
     /// Between two objects that are both viewers and viewable, of kinds that are seen near, A sees B when B sees A: a pair
     /// is linked only if both may see each other and both ends accept, and its class is the higher of the
-    /// two. Links with all other objects are as in `Directed`.
+    /// two. Links with all other objects are as in `Directed`. So are the links from and to a viewer whose links depend on
+    /// exact distances: one with a radius of its own, and every viewer of a scene with rules by distance.
     ///
     /// Side effect: in a crowd of full equals an arrival sees nothing until another object leaves (closed
     /// cliques), which is why this is not the default.
@@ -68,6 +69,8 @@ pub(crate) struct TrackedObject {
     pub(crate) viewer: bool,
     /// Whether any target is shown to it or hidden from it against the rules.
     pub(crate) has_exceptions: bool,
+    /// Whether it is a viewer whose links depend on exact distances, so that it has no row.
+    pub(crate) exact: bool,
     /// The changes since the last update.
     pub(crate) pending: PendingChanges,
 }
@@ -106,6 +109,7 @@ impl TrackedObject {
         viewable: false,
         viewer: false,
         has_exceptions: false,
+        exact: false,
         pending: PendingChanges {
             target: false,
             viewer: false,
@@ -130,7 +134,12 @@ impl TrackedObject {
 
     /// Whether it takes part in mutual pairs, in mutual mode.
     pub(crate) const fn is_peer(&self) -> bool {
-        self.viewer && self.viewable && !self.uncapped
+        self.has_row() && self.viewable && !self.uncapped
+    }
+
+    /// Whether it is a viewer with a row in its cell.
+    pub(crate) const fn has_row(&self) -> bool {
+        self.viewer && !self.exact
     }
 }
 

@@ -10,7 +10,7 @@ use super::object::{CellLocation, NONE, Ranking, TrackedObject, UNCAPPED};
 use super::rows::NEIGHBOURHOOD_CELLS;
 use super::slot_positions::SlotPositions;
 use crate::grid::{GridCell, SceneGrid};
-use crate::priority::{SCENERY, UNRELATED};
+use crate::priority::{DistanceRules, SCENERY, UNRELATED};
 
 /// A viewer that changed its cell: its old cell, and where its old row is stored.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,7 @@ pub(crate) struct SceneState {
     pub(crate) positions: Vec<Vec2>,
     pub(crate) locations: Vec<CellLocation>,
     pub(crate) ranking: Ranking,
+    pub(crate) distance_rules: DistanceRules,
     pub(crate) exceptions: ExceptionIndex,
     /// The cells in use.
     #[memory(each)]
@@ -89,6 +90,12 @@ impl SceneState {
             Some(ViewException::Hide) => false,
             None => a.can_see(b) && self.ranking.filter.is_none_or(|allows| allows(a, b)),
         }
+    }
+
+    /// Whether layers and rules do not apply to a pair, because the target is shown to the viewer.
+    pub(crate) fn is_shown(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
+        let exception = || self.exceptions.get(viewer.traits.id, target.traits.id);
+        viewer.has_exceptions && exception() == Some(ViewException::Show)
     }
 
     /// Whether a viewer of the ordinary layer sees every target there that is not hidden, exceptions apart, so that no filter

@@ -6,6 +6,7 @@
 //! cells    in parallel: cell_pass.rs
 //! pairs    in mutual mode: pairs/mod.rs
 //! finish   vacated slots are freed, events are emitted cell by cell, unused memory is freed: cell_storage.rs
+//! exact    viewers whose links depend on exact distances: exact/
 //! ```
 //! Changes are applied sequentially in the order of ids; cells write only to themselves. So links and events are the same for
 //! any number of threads. Cells grow before any row is stored, since a row is read by the layout of its cell.
@@ -69,6 +70,7 @@ impl SceneViews {
         sight_tests_max: u32,
         events: &mut Vec<ViewEvent>,
     ) {
+        self.apply_radii();
         self.emit_pending_leaves(events);
         // Write to the caller's buffer, so that no events stay here between updates.
         std::mem::swap(events, &mut self.scratch[0].events);
@@ -87,6 +89,7 @@ impl SceneViews {
         }
         std::mem::swap(events, &mut self.scratch[0].events);
         self.end_update();
+        self.update_exact_viewers(spread, events);
     }
 
     /// Updates the rows of all cells in parallel.
@@ -211,6 +214,7 @@ impl SceneViews {
             target.departures.sort_unstable_by_key(|leave| leave.slot);
             target.relations.refresh_index();
         }
+        self.exact.note_changed(&changed);
         changed.clear();
         self.applying = changed;
     }
@@ -230,7 +234,7 @@ impl SceneViews {
         } else if object.viewable {
             self.update_slot(&object, cell, moved.then_some(from));
         }
-        if object.viewer {
+        if object.has_row() {
             self.update_row(&object, cell, moved.then_some(from), looks_left);
         }
         self.shared.locations[id as usize].cell = cell;
@@ -266,7 +270,7 @@ impl SceneViews {
             from: from.unwrap_or(to),
             is_new_everywhere: everywhere,
             is_revised: pending.traits && !pending.target,
-            is_viewer: object.viewer,
+            is_viewer: object.has_row(),
         });
         if let Some(slot) = left {
             let left = &mut cells[place.cell as usize];

@@ -275,7 +275,7 @@ mod tests {
         let rows = reference_workload(3).unwrap();
         assert_eq!(rows.len(), 3 * (Algorithm::ALL.len() + 1));
         assert!(rows.iter().all(|row| !row.has_failed()), "{rows:?}");
-        let compared = rows.iter().filter(|row| row.agrees == Some(true));
+        let compared = rows.iter().filter(|row| row.results_agree == Some(true));
         assert_eq!(compared.count(), Algorithm::ALL.len());
         let spread = rows[0].spread.expect("several rounds");
         assert_eq!(spread.repeats, ROUNDS);

@@ -12,7 +12,7 @@ use throng_scenario::{Margin, MarginSide};
 pub(super) fn verdict(run: &PageRun) -> (String, &'static str) {
     if let Some(tick) = run.report["interrupted"].as_u64() {
         return (
-            format!("Interrupted after tick {tick}: nothing was judged"),
+            format!("Interrupted after tick {tick}: expectations not checked"),
             "open",
         );
     }
@@ -23,7 +23,7 @@ pub(super) fn verdict(run: &PageRun) -> (String, &'static str) {
         (0, 0) if expected.is_empty() => ("Nothing was expected of it".to_owned(), "open"),
         (0, 0) if holds == 0 => {
             let all = count(expected.len() as u64, "expectation");
-            (format!("{all} not judged"), "open")
+            (format!("{all} not checked"), "open")
         }
         (0, 0) => (format!("{} held", count(holds, "expectation")), "good"),
         (0, unused) => (
@@ -48,13 +48,13 @@ pub(super) fn section(run: &PageRun) -> String {
         "<p class=\"none\">The scenario expects nothing.</p>".to_owned()
     } else {
         format!(
-            "<div class=\"judged\">{}</div>",
+            "<div class=\"expectations\">{}</div>",
             table(&["expected", "verdict", "found", "room"], &rows)
         )
     };
     for (name, word) in [
-        ("script_faults", "Script fault"),
-        ("script_idle_cues", "Idle cue"),
+        ("script_errors", "Script error"),
+        ("cues_without_effect", "Cue without effect"),
     ] {
         let told = run.report[name].as_array().into_iter().flatten();
         for line in told.filter_map(Value::as_str) {
@@ -66,16 +66,16 @@ pub(super) fn section(run: &PageRun) -> String {
     html::section("expected", "Expectations", about, &body)
 }
 
-fn row(judged: &Value) -> Vec<String> {
-    let word = |name: &str| judged[name].as_str().unwrap_or_default();
+fn row(result: &Value) -> Vec<String> {
+    let word = |name: &str| result[name].as_str().unwrap_or_default();
     let (mark, class) = match word("verdict") {
         "passed" => ("passed", "good"),
         "failed" => ("failed", "bad"),
         "not_exercised" => ("not exercised", "bad"),
-        "slow_here" => ("slow here", "open"),
-        _ => ("not judged", "open"),
+        "slow_machine" => ("slow machine", "open"),
+        _ => ("not checked", "open"),
     };
-    let margin: Option<Margin> = serde_json::from_value(judged["margin"].clone()).ok();
+    let margin: Option<Margin> = serde_json::from_value(result["margin"].clone()).ok();
     vec![
         text(word("text")),
         format!("<span class=\"chip {class}\">{mark}</span>"),

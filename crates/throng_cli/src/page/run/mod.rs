@@ -21,7 +21,7 @@ use super::embed::{self, PageImage};
 use super::html::{document, section, table, text};
 use super::numbers::{bytes, figure, fixed};
 use crate::machine::Machine;
-use throng_scenario::RunRecord;
+use throng_scenario::{RunRecord, rename_former_keys};
 
 /// The output of `--json` of a run.
 #[derive(Clone, Debug)]
@@ -51,6 +51,7 @@ impl PageRun {
     /// What is missing, in words.
     pub fn from_json(mut report: Value) -> Result<Self, String> {
         let expected = "expected what `throng run --json` prints";
+        rename_former_keys(&mut report);
         let fields = report
             .as_object_mut()
             .ok_or_else(|| format!("{expected}, an object"))?;
@@ -176,7 +177,7 @@ fn tiles(run: &PageRun) -> String {
             format!(
                 "{} enters, longest list {}",
                 whole("views.enters"),
-                whole("views.max_list")
+                whole("views.longest_list")
             ),
         ),
         (
@@ -199,10 +200,10 @@ fn tiles(run: &PageRun) -> String {
 
 fn grounds(record: &RunRecord) -> String {
     let drawn: String = record
-        .grounds
+        .scenes
         .iter()
         .enumerate()
-        .filter(|(_, ground)| ground.looks > 0)
+        .filter(|(_, ground)| ground.samples > 0)
         .map(|(nth, ground)| super::scene_maps::figures(ground, nth))
         .collect();
     if drawn.is_empty() {
@@ -224,8 +225,8 @@ fn kinds(run: &PageRun) -> String {
         ("deltas", "changed attributes"),
         ("snapshots", "what came into sight"),
         ("despawns", "what went out of sight"),
-        ("remotes", "parties and scenes, seen or not"),
-        ("announces", "announcements"),
+        ("unseen_updates", "parties and scenes, seen or not"),
+        ("announcements", "chat, shouts, effects"),
     ];
     let mut rows: Vec<(&str, &str, f64)> = names
         .iter()
@@ -269,9 +270,9 @@ mod tests {
     const HOSTILE: &str = r#"Scenario(
         name: "</title><script>alert(1)</script>&'", duration_s: 3, heartbeat_ticks: 5,
         scenes: [Scene(name: "<b>\"keep", map: Generate(Random(width_tiles: 60, height_tiles: 40, fill: 0.1)))],
-        cast: [
+        crowds: [
             Crowd(tag: "<i>", kind: "npc", count: 30, behaviour: Wander(radius_m: 9)),
-            Crowd(kind: "player", count: 6, clients: 0.5, behaviour: Wander(radius_m: 9)),
+            Crowd(kind: "player", count: 6, client_share: 0.5, behaviour: Wander(radius_m: 9)),
         ],
         script: [Every(t_s: 1, run: Announce(tag: "<i>", scope: Viewers, text: "</code>&<x>"))],
         expect: [TicksUnderMs(ms: 100000, share: 1), Counter(name: "paths.found", at_least: 1)],
@@ -353,14 +354,14 @@ mod tests {
         assert_eq!(last("objects"), Some(36.0));
         let ticks: u64 = record.tick_times.iter().map(|bin| bin.ticks).sum();
         assert_eq!(ticks, 40, "without those of the start");
-        let slowest = record.slowest[0].figures["tick_ms"];
+        let slowest = record.slowest[0].values["tick_ms"];
         assert!((slowest - with["tick_ms"]["max"].as_f64().unwrap()).abs() < 1e-3);
-        let ground = &record.grounds[0];
+        let ground = &record.scenes[0];
         assert_eq!(
             ground.heat.iter().sum::<u32>() as u64,
-            30 + 36 * (ground.looks - 1)
+            30 + 36 * (ground.samples - 1)
         );
-        assert_eq!((ground.looks, ground.tracks.len()), (7, 12));
+        assert_eq!((ground.samples, ground.tracks.len()), (7, 12));
         assert_eq!((ground.map.len(), ground.map[0].len()), (40, 60));
     }
 

@@ -238,10 +238,10 @@ fn lanes(course: &Timeline) -> String {
             "ran",
             cue.buckets.iter().map(|(nth, _)| course.places.start(*nth)),
         );
-        let about = cue.about.map_or_else(String::new, |about| {
+        let about = cue.object_count.map_or_else(String::new, |about| {
             format!(", about {}", count(about, "object"))
         });
-        let times = match cue.ran {
+        let times = match cue.run_count {
             0 => "never ran".to_owned(),
             1 => format!("ran once{about}"),
             ran => format!("ran {} times{about}", figure(ran as f64)),
@@ -253,7 +253,7 @@ fn lanes(course: &Timeline) -> String {
             nth + 1,
             text(&cue.text),
             short(&cue.text, 110),
-            text(&cue.place),
+            text(&cue.location),
             nth + 1,
         )
     };
@@ -261,7 +261,7 @@ fn lanes(course: &Timeline) -> String {
     if lanes.is_empty() {
         return "<p class=\"none\">The scenario has no script.</p>".to_owned();
     }
-    let more = match record.more_cues {
+    let more = match record.unlisted_cues {
         0 => String::new(),
         more => format!(
             "<p class=\"none\">{} more are not shown.</p>",
@@ -387,7 +387,7 @@ fn queues(course: &Timeline) -> Option<Plot> {
         gauge_series("messages_waiting", "c1", "messages of clients"),
         gauge_series("paths_waiting", "c3", "path requests"),
         gauge_series("parties_waiting", "c5", "parties for a match"),
-        gauge_series("players_in_line", "c4", "players for a place"),
+        gauge_series("login_queue", "c4", "players in the login queue"),
     ];
     course.lines(plot, &all)
 }
@@ -411,8 +411,8 @@ fn sent(course: &Timeline) -> Option<Plot> {
         ("delta_bytes", "k-deltas", "deltas"),
         ("snapshot_bytes", "k-snapshots", "snapshots"),
         ("despawn_bytes", "k-despawns", "despawns"),
-        ("remote_bytes", "k-remotes", "unseen"),
-        ("announce_bytes", "k-announces", "announcements"),
+        ("unseen_update_bytes", "k-unseen_updates", "unseen"),
+        ("announcement_bytes", "k-announcements", "announcements"),
     ];
     let hz = course.hz();
     let all = course.values("sent_bytes", hz);

@@ -150,13 +150,13 @@ fn slowest(run: &PageRun, record: &RunRecord) -> String {
             format!("<b>cue {}</b> ran{words}", nth.saturating_add(1))
         });
         let mut told: Vec<String> = cues.take(3).collect();
-        told.extend(reasons(&slow.figures, &record.means, p50));
+        told.extend(reasons(&slow.values, &record.means, p50));
         format!(
             "<li><div class=\"when\"><strong>{} ms</strong> <span>tick {}, {} s</span></div>{}<p>{}.</p></li>\n",
             fixed(tick_ms(slow), 2),
             figure(slow.tick as f64),
             figure(slow.tick as f64 / record.tick_hz.max(1e-9)),
-            parts(&slow.figures, longest),
+            parts(&slow.values, longest),
             told.join("; "),
         )
     };
@@ -168,7 +168,7 @@ fn slowest(run: &PageRun, record: &RunRecord) -> String {
 }
 
 fn tick_ms(slow: &SlowestTick) -> f64 {
-    slow.figures.get("tick_ms").copied().unwrap_or(0.0)
+    slow.values.get("tick_ms").copied().unwrap_or(0.0)
 }
 
 /// A bar of the sets of a tick.

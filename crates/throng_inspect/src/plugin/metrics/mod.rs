@@ -280,6 +280,17 @@ fn add_view_metrics(world: &World, families: &mut Families) {
         )
         .value(counters.evictions as f64),
         counter("throng_view_scans_total", "Scans of queued viewers.").value(counters.scans as f64),
+        counter(
+            "throng_view_exact_scans_total",
+            "Scans of viewers with a range of their own, or under rules by distance.",
+        )
+        .by_label(
+            "result",
+            to_f64([
+                ("done", counters.exact_scans),
+                ("deferred", counters.exact_scans_deferred),
+            ]),
+        ),
     ]);
 }
 

@@ -14,7 +14,7 @@ use throng::aoi::SceneInterest;
 use throng::map::SceneMap;
 use throng::nav::{NavPath, PathRequest, SearchBudgetClass};
 use throng::sim::{ColumnRows, RandomStreams, SimTick, TableColumn, Workers, chunks};
-use throng::world::{Object, ObjectId, Position, SceneObjects};
+use throng::world::{Object, ObjectId, Position, SceneIds};
 
 /// Rows per chunk of a thread: small, because individuals with a target take longer and are mostly stored side by side.
 const CHUNK_ROWS: usize = 256;
@@ -48,7 +48,7 @@ pub(in crate::crowd) struct ThinkParams<'w, 's> {
         (
             &'static SceneMap,
             Option<&'static SceneInterest>,
-            &'static SceneObjects,
+            &'static SceneIds,
         ),
     >,
 }

@@ -144,7 +144,7 @@ pub(super) enum Event<'a> {
         player: u64,
         reason: &'static str,
     },
-    LinkLost {
+    ConnectionLost {
         client: u32,
         player: u64,
     },

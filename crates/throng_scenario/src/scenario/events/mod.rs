@@ -180,7 +180,7 @@ pub(in crate::scenario) fn log_sessions(
     let tick = tick.0;
     for lost in links.0.read() {
         let (client, player) = (lost.client.0, lost.player.0);
-        log.write(tick, None, Event::LinkLost { client, player });
+        log.write(tick, None, Event::ConnectionLost { client, player });
     }
     for resumed in links.1.read() {
         let SessionResumed {

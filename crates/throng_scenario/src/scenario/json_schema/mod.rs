@@ -86,7 +86,7 @@ fn defaults() -> [(&'static str, Value); 7] {
         default_of::<ScenarioMatchMode>("Queue"),
         default_of::<ScenarioAttribute>("Attribute"),
         default_of::<ScenarioSettings>("Settings"),
-        default_of::<CrowdNetworkConditions>("LineSpec"),
+        default_of::<CrowdNetworkConditions>("NetworkConditions"),
     ]
 }
 
@@ -202,7 +202,7 @@ mod tests {
             "Attribute",
             "Settings",
             "Packets",
-            "LineSpec",
+            "NetworkConditions",
         ] {
             let definition = &root["$defs"][name];
             assert!(definition.get("description").is_some(), "{name}");

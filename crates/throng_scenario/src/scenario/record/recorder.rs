@@ -45,24 +45,29 @@ pub struct RunRecord {
     /// The cues of the script, in their order.
     pub cues: Vec<CueRecord>,
     /// Number of cues beyond those.
-    pub more_cues: u64,
+    #[serde(alias = "more_cues")]
+    pub unlisted_cues: u64,
     /// The slowest ticks, slowest first, without those of the start.
     pub slowest: Vec<SlowestTick>,
     /// The first scenes of the run.
-    pub grounds: Vec<SceneRecord>,
+    #[serde(alias = "grounds")]
+    pub scenes: Vec<SceneRecord>,
 }
 
 /// A cue, and when it ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CueRecord {
     /// Its location: file, line and column.
-    pub place: String,
+    #[serde(alias = "place")]
+    pub location: String,
     /// Its text there.
     pub text: String,
     /// How often it ran.
-    pub ran: u64,
+    #[serde(alias = "ran")]
+    pub run_count: u64,
     /// The number of affected objects in all; `None` for a cue that affects no objects.
-    pub about: Option<u64>,
+    #[serde(alias = "about")]
+    pub object_count: Option<u64>,
     /// The buckets in which it ran, and how often in each.
     pub buckets: Vec<(usize, u32)>,
 }
@@ -73,7 +78,8 @@ pub struct SlowestTick {
     /// Its number.
     pub tick: u64,
     /// Its figures by the names of their columns.
-    pub figures: BTreeMap<String, f64>,
+    #[serde(alias = "figures")]
+    pub values: BTreeMap<String, f64>,
     /// The cues that ran, by their indices in the record.
     pub cues: Vec<usize>,
 }
@@ -224,7 +230,7 @@ impl Recorder {
         } = self.since_start;
         let slow_tick = |sample: TickSample| SlowestTick {
             tick: sample.tick,
-            figures: by_column(sample.values.iter().copied()),
+            values: by_column(sample.values.iter().copied()),
             cues: sample.cues,
         };
         Ok(RunRecord {
@@ -246,9 +252,9 @@ impl Recorder {
             tick_times: times.bins(),
             means: by_column(sums.iter().map(|sum| sum / counted as f64)),
             cues,
-            more_cues: (self.cue_runs.len() as u64).saturating_sub(CUES_MAX as u64),
+            unlisted_cues: (self.cue_runs.len() as u64).saturating_sub(CUES_MAX as u64),
             slowest: slowest.into_iter().map(slow_tick).collect(),
-            grounds: self.scenes.finish(world),
+            scenes: self.scenes.finish(world),
         })
     }
 }
@@ -257,10 +263,10 @@ fn cue_record(nth: usize, text: CueText, deeds: &CueCounts, buckets: &TickBucket
     let ran = |(place, count): (usize, u32)| (count > 0).then_some((place, count));
     let counts = buckets.buckets().iter().map(|bucket| bucket.cues[nth]);
     CueRecord {
-        place: text.location,
+        location: text.location,
         text: text.text,
-        ran: deeds.run_count,
-        about: deeds.object_count,
+        run_count: deeds.run_count,
+        object_count: deeds.object_count,
         buckets: counts.enumerate().filter_map(ran).collect(),
     }
 }

@@ -13,7 +13,7 @@ use throng::outbox::OutboxStats;
 use throng::session::{SessionStats, Sessions};
 use throng::sim::{Overload, SimSystems, TickTimings};
 use throng::sync::SyncStats;
-use throng::world::{SceneObjects, Scenes};
+use throng::world::{SceneIds, Scenes};
 
 /// The sort of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub const SAMPLE_COLUMNS: [SampleColumn; COLUMNS] = [
     time("send_ms"),
     gauge("objects"),
     gauge("clients"),
-    gauge("players_in_line"),
+    gauge("login_queue"),
     gauge("links"),
     gauge("messages_waiting"),
     gauge("paths_waiting"),
@@ -90,8 +90,8 @@ pub const SAMPLE_COLUMNS: [SampleColumn; COLUMNS] = [
     count("despawn_bytes"),
     count("delta_bytes"),
     count("move_bytes"),
-    count("remote_bytes"),
-    count("announce_bytes"),
+    count("unseen_update_bytes"),
+    count("announcement_bytes"),
     count("cues_run"),
 ];
 
@@ -169,7 +169,7 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
     let objects: u64 = world
         .resource::<Scenes>()
         .iter()
-        .filter_map(|(_, scene)| world.get::<SceneObjects>(scene))
+        .filter_map(|(_, scene)| world.get::<SceneIds>(scene))
         .map(|objects| u64::from(objects.len()))
         .sum();
     let sessions = world.resource::<Sessions>();

@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use throng::map::{SceneMap, TileMap};
 use throng::movement::MaxSpeed;
-use throng::world::{
-    Object, ObjectCategory, ObjectKinds, Position, SceneObjects, Scenes, SimScene,
-};
+use throng::world::{Object, ObjectCategory, ObjectKinds, Position, SceneIds, Scenes, SimScene};
 
 /// Number of recorded scenes: the first of a run.
 const SCENES_MAX: usize = 4;
@@ -38,7 +36,8 @@ pub struct SceneRecord {
     /// Its height, metres.
     pub height_m: f32,
     /// Number of samples of the crowd.
-    pub looks: u64,
+    #[serde(alias = "looks")]
+    pub samples: u64,
     /// Cells of the heat map in a row.
     pub columns: u32,
     /// Rows of the heat map.
@@ -132,7 +131,7 @@ impl SceneRecorder {
             }
         }
         for (scene, ground) in &mut self.scenes {
-            if let Some(objects) = world.get::<SceneObjects>(*scene) {
+            if let Some(objects) = world.get::<SceneIds>(*scene) {
                 ground.sample(world, *scene, objects);
             }
             if let Some(map) = world.get::<SceneMap>(*scene)
@@ -167,7 +166,7 @@ impl WatchedScene {
                 scene: scene.name().to_owned(),
                 width_m: size.x,
                 height_m: size.y,
-                looks: 0,
+                samples: 0,
                 columns,
                 rows,
                 heat: vec![0; (columns * rows) as usize],
@@ -178,7 +177,7 @@ impl WatchedScene {
         }
     }
 
-    fn sample(&mut self, world: &World, scene: Entity, objects: &SceneObjects) {
+    fn sample(&mut self, world: &World, scene: Entity, objects: &SceneIds) {
         let SceneRecord {
             columns,
             rows,
@@ -186,7 +185,7 @@ impl WatchedScene {
             height_m,
             ..
         } = self.record;
-        self.record.looks += 1;
+        self.record.samples += 1;
         for (_, entity) in objects.iter() {
             let Some(Position(at)) = world.get::<Position>(entity) else {
                 continue;
@@ -211,7 +210,7 @@ impl WatchedScene {
     }
 
     /// Selects objects that can walk, evenly over their ids: NPCs, or any objects if there are none.
-    fn track_more(&mut self, world: &World, objects: &SceneObjects) {
+    fn track_more(&mut self, world: &World, objects: &SceneIds) {
         let kinds = world.resource::<ObjectKinds>();
         let walkers = objects.iter().filter(|(_, entity)| {
             let is_known = self.tracked.iter().any(|one| one.entity == *entity);

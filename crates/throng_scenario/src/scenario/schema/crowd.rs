@@ -34,17 +34,23 @@ pub struct ScenarioCrowd {
     /// Attribute changes per second and object.
     pub attributes_per_s: f32,
     /// The share of its objects that are clients with a mirror, 0 to 1; only for kinds of class `Player`.
-    pub clients: f32,
+    #[serde(alias = "clients")]
+    pub client_share: f32,
     /// Messages per second and player; only for kinds of class `Player`.
     pub messages_per_s: f32,
     /// Logouts per second of the whole crowd, each followed by a login; only for kinds of class `Player`.
     pub churn_per_s: f32,
     /// Whether its players send their moves as numbered inputs, and receive their exact position with each packet; only for kinds of class
     /// `Player`.
-    pub inputs: bool,
+    #[serde(alias = "inputs")]
+    pub sends_inputs: bool,
     /// The admission class of its players in the login queue: `Standard`, `Party`, `Preferred` or `Staff`. A player with a party member
     /// inside is in class `Party` automatically.
-    pub admission: AdmissionClass,
+    #[serde(alias = "admission")]
+    pub admission_class: AdmissionClass,
+    /// The range at which its players see, metres, in place of the cells around them; only for kinds of class `Player`. The cells when
+    /// absent.
+    pub view_range_m: Option<f32>,
 }
 
 impl Default for ScenarioCrowd {
@@ -61,11 +67,12 @@ impl Default for ScenarioCrowd {
             behaviour: BehaviourSpec::default(),
             speed_m_s: 1.5,
             attributes_per_s: 0.0,
-            clients: 0.0,
+            client_share: 0.0,
             messages_per_s: 10.0,
             churn_per_s: 0.0,
-            inputs: false,
-            admission: AdmissionClass::Standard,
+            sends_inputs: false,
+            admission_class: AdmissionClass::Standard,
+            view_range_m: None,
         }
     }
 }

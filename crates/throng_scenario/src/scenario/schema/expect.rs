@@ -19,7 +19,7 @@ const P99: f64 = 0.99;
 ///
 /// An expectation without anything to check (no client, no path, no match) is *not exercised*, and the run does not pass.
 /// [`NoScriptErrors`](Self::NoScriptErrors) applies to every run whose script has run a cue;
-/// [`ScriptFaultsAllowed`](Self::ScriptFaultsAllowed) turns it off.
+/// [`AllowScriptErrors`](Self::AllowScriptErrors) turns it off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub enum Expectation {
@@ -48,18 +48,20 @@ pub enum Expectation {
     /// Every party that queued was matched, cancelled, expired or still waits, exactly one of these.
     #[serde(alias = "Conserved")]
     TicketsConserved,
-    /// Every cue succeeded. Applies without being written down; see [`ScriptFaultsAllowed`](Self::ScriptFaultsAllowed).
+    /// Every cue succeeded. Applies without being written down; see [`AllowScriptErrors`](Self::AllowScriptErrors).
     #[serde(alias = "NoScriptFaults")]
     NoScriptErrors,
     /// Expects nothing: script errors are listed, and do not fail the run.
-    ScriptFaultsAllowed,
+    #[serde(alias = "ScriptFaultsAllowed")]
+    AllowScriptErrors,
     /// Every cue ran, and every cue that selects objects found at least one: a `When` that never became true, or an area that was always
     /// empty, fails it. Cues without effect are listed in any case, and `--strict` fails on them.
-    NoIdleCues,
+    #[serde(alias = "NoIdleCues")]
+    NoCuesWithoutEffect,
     /// 99 of 100 ticks took less wall time than this, milliseconds; the first second is left out. Checked with
-    /// `--judge-time` only, since a busy machine is slow.
+    /// `--check-timing` only, since a busy machine is slow.
     TickP99UnderMs(f64),
-    /// In 99 of 100 ticks a set took less wall time than this, milliseconds; the first second is left out. Checked with `--judge-time` only.
+    /// In 99 of 100 ticks a set took less wall time than this, milliseconds; the first second is left out. Checked with `--check-timing` only.
     SetP99UnderMs(SimSystems, f64),
     /// A share of the ticks took less wall time than this. Checked in every run without `--no-timing`: use it for a known machine.
     TicksUnderMs {
@@ -132,7 +134,7 @@ pub struct TickLimit {
     pub share: f64,
     /// Simulated seconds at the start that are left out.
     pub warm_up_s: f64,
-    /// Whether it is checked without `--judge-time`.
+    /// Whether it is checked without `--check-timing`.
     pub is_always_checked: bool,
 }
 
@@ -196,8 +198,8 @@ const NAMES: &[&str] = &[
     "WaitUnderS",
     "TicketsConserved",
     "NoScriptErrors",
-    "ScriptFaultsAllowed",
-    "NoIdleCues",
+    "AllowScriptErrors",
+    "NoCuesWithoutEffect",
     "TickP99UnderMs",
     "SetP99UnderMs",
     "TicksUnderMs",
@@ -250,9 +252,9 @@ impl fmt::Display for Expectation {
             Self::MatchesAtLeast(count) => write!(f, "at least {count} matches"),
             Self::WaitUnderS(seconds) => write!(f, "waits under {seconds} s"),
             Self::TicketsConserved => f.write_str("parties conserved"),
-            Self::NoScriptErrors => f.write_str("no script faults"),
-            Self::ScriptFaultsAllowed => f.write_str("script faults allowed"),
-            Self::NoIdleCues => f.write_str("no idle cues"),
+            Self::NoScriptErrors => f.write_str("no script errors"),
+            Self::AllowScriptErrors => f.write_str("script errors allowed"),
+            Self::NoCuesWithoutEffect => f.write_str("no cues without effect"),
             Self::TickP99UnderMs(ms) => write!(f, "tick p99 under {ms} ms"),
             Self::SetP99UnderMs(set, ms) => write!(f, "{} p99 under {ms} ms", set.name()),
             Self::TicksUnderMs { ms, share, set, .. } => {

@@ -68,7 +68,7 @@ pub struct Scenario {
     pub heartbeat_ticks: u32,
     /// The length of the run, simulated seconds.
     pub duration_s: f64,
-    /// Other scenarios that this one includes: files beside this one, or names of built-in ones. Their lists (kinds, scenes, cast,
+    /// Other scenarios that this one includes: files beside this one, or names of built-in ones. Their lists (kinds, scenes, crowds,
     /// script and so on) come first, in this order, followed by those of this file. Other fields that this file leaves out are taken
     /// from the last included scenario that has them.
     pub include: Vec<String>,
@@ -85,11 +85,13 @@ pub struct Scenario {
     /// Scenes that are open from the start. The first one is for crowds that name no scene.
     pub scenes: Vec<ScenarioScene>,
     /// Crowds that are spawned at the start, in this order.
-    pub cast: Vec<ScenarioCrowd>,
+    #[serde(alias = "cast")]
+    pub crowds: Vec<ScenarioCrowd>,
     /// Modes of matchmaking, with the parties that queue.
     pub queues: Vec<ScenarioMatchMode>,
     /// The network conditions of some of the clients.
-    pub line: CrowdNetworkConditions,
+    #[serde(alias = "line")]
+    pub network: CrowdNetworkConditions,
     /// What happens at which time. Cues of the same tick run in this order.
     pub script: Vec<Cue>,
     /// What must hold during the run or at its end.
@@ -110,9 +112,9 @@ impl Default for Scenario {
             kinds: Vec::new(),
             attributes: Vec::new(),
             scenes: Vec::new(),
-            cast: Vec::new(),
+            crowds: Vec::new(),
             queues: Vec::new(),
-            line: CrowdNetworkConditions::default(),
+            network: CrowdNetworkConditions::default(),
             script: Vec::new(),
             expect: Vec::new(),
         }
@@ -139,7 +141,7 @@ impl Scenario {
             _ => None,
         });
         let tags = self
-            .cast
+            .crowds
             .iter()
             .chain(spawned)
             .map(|crowd| crowd.tag.as_str());
@@ -151,7 +153,7 @@ impl Scenario {
     #[must_use]
     pub fn census(&self) -> (u64, u64) {
         let scenes = self.scenes.iter().map(|scene| u64::from(scene.copies));
-        let crowds = self.cast.iter();
+        let crowds = self.crowds.iter();
         let objects = crowds.map(|crowd| u64::from(crowd.count) * u64::from(self.copies_of(crowd)));
         (scenes.sum(), objects.sum())
     }
@@ -228,7 +230,8 @@ pub struct ScenarioScene {
     /// The largest number of things in a view.
     pub thing_cap: u16,
     /// How views are chosen.
-    pub sight: ViewLinkMode,
+    #[serde(alias = "sight")]
+    pub view_link_mode: ViewLinkMode,
     /// The largest number of objects.
     pub max_objects: u32,
 }
@@ -245,7 +248,7 @@ impl Default for ScenarioScene {
             view_cap: 100,
             npc_cap: 50,
             thing_cap: 50,
-            sight: ViewLinkMode::Directed,
+            view_link_mode: ViewLinkMode::Directed,
             max_objects: 4096,
         }
     }

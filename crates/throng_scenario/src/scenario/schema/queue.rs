@@ -16,7 +16,8 @@ pub struct ScenarioMatchMode {
     /// The name of the mode for cues and reports; unique.
     pub mode: String,
     /// How matches are made. Its `name` is `mode` and can be left out.
-    pub rules: MatchModeSettings,
+    #[serde(alias = "rules")]
+    pub settings: MatchModeSettings,
     /// Parties that queue in the first tick.
     pub parties: u32,
     /// Parties per second, at most a million, to the millionth. Negative values and NaN count as 0.
@@ -40,26 +41,31 @@ pub struct ScenarioMatchMode {
     /// The number of regions, at most 32. A party accepts one region or two neighbouring ones. 0 means no regions.
     pub regions: u8,
     /// The tag of the crowds whose players queue here with their parties, when all members are in their home scene.
-    pub crowd: Option<String>,
+    #[serde(alias = "crowd")]
+    pub crowd_tag: Option<String>,
     /// Cancellations per second in the whole queue, the longest-waiting parties first; limits as in `parties_per_s`.
     pub cancels_per_s: f32,
     /// The scene that is opened for each match; none when absent.
-    pub battle_scene: Option<ScenarioScene>,
+    #[serde(alias = "battle_scene")]
+    pub match_scene: Option<ScenarioScene>,
     /// The duration of a match and its scene, seconds.
-    pub battle_s: f32,
+    #[serde(alias = "battle_s")]
+    pub match_duration_s: f32,
     /// Synthetic parties per second that leave their match, in the whole queue. They are backfilled, like players that log out.
     pub leaves_per_s: f32,
     /// The share of synthetic parties that queue again after their match, 0 to 1.
-    pub return_share: f32,
+    #[serde(alias = "return_share")]
+    pub requeue_share: f32,
     /// The pause between a match and the next queueing, seconds.
-    pub rest_s: f32,
+    #[serde(alias = "rest_s")]
+    pub requeue_delay_s: f32,
 }
 
 impl Default for ScenarioMatchMode {
     fn default() -> Self {
         Self {
             mode: "arena".to_owned(),
-            rules: MatchModeSettings::Groups(GroupModeSettings::default()),
+            settings: MatchModeSettings::Groups(GroupModeSettings::default()),
             parties: 0,
             parties_per_s: 0.0,
             size_weights: [60, 20, 8, 4, 8],
@@ -71,13 +77,13 @@ impl Default for ScenarioMatchMode {
             avoid_share: 0.0,
             role_weights: [1, 0, 0, 0, 0],
             regions: 0,
-            crowd: None,
+            crowd_tag: None,
             cancels_per_s: 0.0,
-            battle_scene: None,
-            battle_s: 20.0,
+            match_scene: None,
+            match_duration_s: 20.0,
             leaves_per_s: 0.0,
-            return_share: 0.0,
-            rest_s: 5.0,
+            requeue_share: 0.0,
+            requeue_delay_s: 5.0,
         }
     }
 }
@@ -86,7 +92,7 @@ impl ScenarioMatchMode {
     /// The settings of the mode, under its name.
     #[must_use]
     pub fn mode_settings(&self) -> MatchModeSettings {
-        let mut rules = self.rules.clone();
+        let mut rules = self.settings.clone();
         rules.set_name(&self.mode);
         rules
     }

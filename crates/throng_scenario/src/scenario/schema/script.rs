@@ -381,7 +381,8 @@ pub enum Action {
         for_s: f64,
     },
     /// Players log in a second time, from another address. The first session ends, and its client gets the reason.
-    LoginAgain {
+    #[serde(alias = "LoginAgain")]
+    DuplicateLogin {
         /// The tag of the crowds.
         tag: String,
         /// The number of objects; all when absent. Fewer are a script error, unless `only` has conditions.
@@ -461,7 +462,8 @@ pub enum Action {
         count: Option<u32>,
     },
     /// The network conditions of the clients change.
-    SetLine(CrowdNetworkConditions),
+    #[serde(alias = "SetLine")]
+    SetNetwork(CrowdNetworkConditions),
     /// A scene opens.
     OpenScene(ScenarioScene),
     /// A scene closes, and its objects are despawned.
@@ -579,7 +581,7 @@ impl Action {
         matches!(
             self,
             Self::Disconnect { .. }
-                | Self::LoginAgain { .. }
+                | Self::DuplicateLogin { .. }
                 | Self::Kick { .. }
                 | Self::Ban { .. }
                 | Self::Possess { .. }
@@ -605,7 +607,7 @@ impl Action {
         }
         who_of!(
             Despawn Teleport SetTeam SetAttribute AddAttribute ScaleAttribute Hide Announce ChangeScene
-            Disconnect LoginAgain Kick Ban Possess Spectate
+            Disconnect DuplicateLogin Kick Ban Possess Spectate
         )
     }
 

@@ -5,7 +5,7 @@
 //! | `error.rs` | errors, with their place in the text |
 //! | `outline.rs` | the tokens of a RON text, and the place of each field and list item |
 //! | `parameters.rs` | a value whose type depends on the name in front of it |
-//! | `value_path.rs` | the path to a value, such as `cast[2].kind`, and errors there |
+//! | `value_path.rs` | the path to a value, such as `crowds[2].kind`, and errors there |
 //! | `suggest.rs` | the known name that is closest to an unknown one |
 //! | `syntax.rs` | from text to a scenario; errors of the RON parser as plain text |
 

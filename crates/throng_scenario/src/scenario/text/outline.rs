@@ -13,6 +13,9 @@ use super::value_path::{PathStep, ValuePath};
 /// What some editors put in front of a text.
 pub const BYTE_ORDER_MARK: char = '\u{feff}';
 
+/// The action whose content is a game's own.
+const GAME_ACTION: &str = "Game";
+
 /// Bytes of the text, from the first to the one after the last.
 pub type TextSpan = Range<usize>;
 
@@ -118,8 +121,9 @@ impl<'a> Outline<'a> {
             .collect()
     }
 
-    /// The names of fields and variants that `is_wanted` takes: where each stands, and the fields around it, the innermost
-    /// last. Words in texts and comments are no names.
+    /// The names of fields and variants for which `is_wanted` is true: the span of each, and the enclosing fields, innermost
+    /// last. Words in texts and comments are not names. An enclosing `Game(…)`, whose content belongs to the game, counts as a
+    /// field of that name.
     pub fn names(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<(TextSpan, Vec<&'a str>)> {
         let mut names = Vec::new();
         for (at, value) in self.values.iter().enumerate() {
@@ -138,12 +142,17 @@ impl<'a> Outline<'a> {
         names
     }
 
-    /// The fields in which a value stands, the innermost last.
+    /// The fields that enclose a value, innermost last; see [`names`](Self::names).
     fn fields_of(&self, value: Option<usize>) -> Vec<&'a str> {
         let parent = |&at: &usize| (at > 0).then(|| self.values[at].parent);
         let around = std::iter::successors(value, parent);
-        let keys = around.filter_map(|at| self.values[at].key.as_ref());
-        let mut fields: Vec<&str> = keys.map(|key| self.text_at(key)).collect();
+        let names = around.flat_map(|at| {
+            let OutlineValue { key, head, .. } = &self.values[at];
+            let head = head.as_ref().map(|head| self.text_at(head));
+            let key = key.as_ref().map(|key| self.text_at(key));
+            [head.filter(|head| *head == GAME_ACTION), key]
+        });
+        let mut fields: Vec<&str> = names.flatten().collect();
         fields.reverse();
         fields
     }
@@ -424,7 +433,7 @@ mod tests {
 Scenario(
     name: "a \" b", /* nested /* ( */ */ seed: 7,
     scenes: [Scene(name: r#"x"y"#, map: Generate(Town(width_tiles: 5))), (name: "z")],
-    queues: [(battle_scene: Some(Scene(tile_m: -0.5)))],
+    queues: [(match_scene: Some(Scene(tile_m: -0.5)))],
 )"##;
 
     fn shown(place: &ValuePath) -> &'static str {
@@ -449,7 +458,7 @@ Scenario(
         let tile = root
             .field("queues")
             .item(0)
-            .field("battle_scene")
+            .field("match_scene")
             .field("tile_m");
         assert_eq!(shown(&tile), "-0.5");
     }
@@ -459,7 +468,10 @@ Scenario(
         let scene = ValuePath::root().field("scenes").item(0);
         assert_eq!(shown(&scene.field("cell_m")), "Scene");
         assert_eq!(shown(&ValuePath::root().field("scenes").item(9)), "[");
-        assert_eq!(shown(&ValuePath::root().field("cast").item(0)), "Scenario");
+        assert_eq!(
+            shown(&ValuePath::root().field("crowds").item(0)),
+            "Scenario"
+        );
     }
 
     #[test]

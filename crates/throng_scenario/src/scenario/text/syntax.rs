@@ -373,13 +373,17 @@ mod tests {
 Scenario(
     name: "siege", seed: 20, tick_hz: 20, duration_s: 60,
     scenes: [ Scene(name: "keep", map: Generate(Town(width_tiles: 1000, height_tiles: 1000)), tile_m: 0.5, cell_m: 50, view_cap: 100) ],
-    cast: [ Crowd(tag: "attackers", kind: "npc", count: 800, at: Ring(center_m: (250, 250), radius_m: 180), behaviour: Gather(at: Point(center_m: (250, 250)))) ],
+    crowds: [ Crowd(tag: "attackers", kind: "npc", count: 800, at: Ring(center_m: (250, 250), radius_m: 180), behaviour: Gather(at: Point(center_m: (250, 250)))) ],
     script: [ At(t_s: 5, run: Free(rect_tiles: (490, 300, 20, 4))), Every(t_s: 10, run: Toggle(rect_tiles: (490, 300, 20, 4))) ],
     expect: [ ViewsWithinCap, PathsExact, NoObjectOnBlockedTile, TickP99UnderMs(50), SetP99UnderMs(View, 10), HashIs("00") ],
 )"#;
         let scenario = parse("siege.ron", text).unwrap();
         assert_eq!(
-            (scenario.seed, scenario.cast[0].count, scenario.expect.len()),
+            (
+                scenario.seed,
+                scenario.crowds[0].count,
+                scenario.expect.len()
+            ),
             (20, 800, 6)
         );
         assert_eq!(scenario.script.len(), 2);
@@ -393,8 +397,8 @@ Scenario(
             "view_capp",
         );
         check(
-            "Scenario(cast: [Crwod(count: 1)])",
-            "1:17: expected `Crowd(`, found `Crwod`",
+            "Scenario(crowds: [Crwod(count: 1)])",
+            "1:19: expected `Crowd(`, found `Crwod`",
             "Crwod",
         );
         check(
@@ -413,28 +417,28 @@ Scenario(
     #[test]
     fn wrong_values_are_underlined_and_named_with_their_field() {
         check(
-            "Scenario(cast: [Crowd(count: -5)])",
-            "1:30: expected 0 or more for `count`, found `-5`",
+            "Scenario(crowds: [Crowd(count: -5)])",
+            "1:32: expected 0 or more for `count`, found `-5`",
             "-5",
         );
         check(
-            "Scenario(cast: [Crowd(count: \"five\")])",
-            "1:30: expected a whole number for `count`, found `\"five\"`",
+            "Scenario(crowds: [Crowd(count: \"five\")])",
+            "1:32: expected a whole number for `count`, found `\"five\"`",
             "\"five\"",
         );
         check(
-            "Scenario(cast: [Crowd(count: 1.5)])",
-            "1:30: expected a whole number for `count`, found `1.5`",
+            "Scenario(crowds: [Crowd(count: 1.5)])",
+            "1:32: expected a whole number for `count`, found `1.5`",
             "1.5",
         );
         check(
-            "Scenario(cast: [Crowd(count: five)])",
-            "1:30: expected a whole number for `count`, found `five`",
+            "Scenario(crowds: [Crowd(count: five)])",
+            "1:32: expected a whole number for `count`, found `five`",
             "five",
         );
         check(
-            "Scenario(cast: [Crowd(count: 5000000000)])",
-            "1:30: `5000000000` is out of range for `count`",
+            "Scenario(crowds: [Crowd(count: 5000000000)])",
+            "1:32: `5000000000` is out of range for `count`",
             "5000000000",
         );
         check(
@@ -448,13 +452,13 @@ Scenario(
             "fast",
         );
         check(
-            "Scenario(cast: (Crowd()))",
-            "1:16: expected `[` for `cast`, found `(`",
+            "Scenario(crowds: (Crowd()))",
+            "1:18: expected `[` for `crowds`, found `(`",
             "(",
         );
         check(
-            "Scenario(cast: [Crowd(at: Point(center_m: 4))])",
-            "1:43: expected `(x, y)` for `center_m`, found `4`",
+            "Scenario(crowds: [Crowd(at: Point(center_m: 4))])",
+            "1:45: expected `(x, y)` for `center_m`, found `4`",
             "4",
         );
         check(
@@ -501,8 +505,8 @@ Scenario(
             "\"a\"",
         );
         check(
-            "Scenario(cast: [Crowd(count: 1",
-            "1:17: expected a closing bracket for `Crowd`, found the end of the file",
+            "Scenario(crowds: [Crowd(count: 1",
+            "1:19: expected a closing bracket for `Crowd`, found the end of the file",
             "Crowd",
         );
         check(
@@ -519,9 +523,12 @@ Scenario(
 
     #[test]
     fn deep_nesting_is_refused_and_does_not_overflow_the_stack() {
-        let deep = "Scenario(cast: ".to_owned() + &"[".repeat(1 << 18);
+        let deep = "Scenario(crowds: ".to_owned() + &"[".repeat(1 << 18);
         assert!(parse("t.ron", &deep).is_err());
-        let some = format!("Scenario(cast: [Crowd(team: {})])", "Some(".repeat(1 << 18));
+        let some = format!(
+            "Scenario(crowds: [Crowd(team: {})])",
+            "Some(".repeat(1 << 18)
+        );
         assert!(parse("t.ron", &some).is_err());
     }
 

@@ -12,7 +12,7 @@ pub enum PathStep {
     Item(usize),
 }
 
-/// The path from the scenario to one of its values, such as `cast[2].kind`.
+/// The path from the scenario to one of its values, such as `crowds[2].kind`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValuePath(Vec<PathStep>);
 
@@ -107,11 +107,11 @@ mod tests {
     fn value_path_is_displayed_with_dots_and_indices() {
         assert_eq!(
             ValuePath::root()
-                .field("cast")
+                .field("crowds")
                 .item(2)
                 .field("kind")
                 .to_string(),
-            "cast[2].kind"
+            "crowds[2].kind"
         );
         assert_eq!(ValuePath::root().to_string(), "scenario");
     }

@@ -33,14 +33,14 @@ pub(in crate::scenario) fn areas_outside_map(
     let first = scenario.scenes.first().map(|scene| scene.name.as_str());
     let is_here = |crowd: &ScenarioCrowd| crowd.scene.as_deref().or(first) == Some(&scene.name);
     let root = ValuePath::root();
-    for (index, crowd) in scenario.cast.iter().enumerate() {
+    for (index, crowd) in scenario.crowds.iter().enumerate() {
         if is_here(crowd) {
-            reach.crowd(&root.field("cast").item(index), crowd);
+            reach.crowd(&root.field("crowds").item(index), crowd);
         }
     }
     // The tags of crowds that are elsewhere from the start, or at some time.
     let mut elsewhere: BTreeSet<&str> = BTreeSet::new();
-    let away = scenario.cast.iter().filter(|crowd| !is_here(crowd));
+    let away = scenario.crowds.iter().filter(|crowd| !is_here(crowd));
     elsewhere.extend(away.map(|crowd| crowd.tag.as_str()));
     elsewhere.extend(scenario.script.iter().filter_map(|cue| match cue.action() {
         Action::Spawn(crowd) => (!is_here(crowd)).then_some(crowd.tag.as_str()),
@@ -181,32 +181,32 @@ mod tests {
 
     #[test]
     fn areas_outside_the_map_give_a_warning() {
-        let of_crowd = |fields: &str| format!("cast: [Crowd(tag: \"t\", {fields})]");
+        let of_crowd = |fields: &str| format!("crowds: [Crowd(tag: \"t\", {fields})]");
         let of_cue = |action: &str| {
-            format!("cast: [Crowd(tag: \"t\")], script: [At(t_s: 1, run: {action})]")
+            format!("crowds: [Crowd(tag: \"t\")], script: [At(t_s: 1, run: {action})]")
         };
         for (fields, place) in [
             (
                 of_crowd("at: Rect(min_m: (0, 0), max_m: (100, 51))"),
-                "cast[0].at",
+                "crowds[0].at",
             ),
             (
                 of_crowd("at: Ring(center_m: (10, 20), radius_m: 11)"),
-                "cast[0].at",
+                "crowds[0].at",
             ),
             (
                 of_crowd("behaviour: Gather(at: Point(center_m: (1, 60)))"),
-                "cast[0].behaviour",
+                "crowds[0].behaviour",
             ),
             (
                 of_crowd("behaviour: Patrol(points: [(1, 1), (101, 1)])"),
-                "cast[0].behaviour",
+                "crowds[0].behaviour",
             ),
             (
                 of_crowd(
                     "behaviour: Commute(between: (Share((0, 0), (1, 1)), Point(center_m: (-3, 0))))",
                 ),
-                "cast[0].behaviour",
+                "crowds[0].behaviour",
             ),
             (
                 of_cue("Teleport(tag: \"t\", to: Point(center_m: (200, 1)))"),
@@ -241,11 +241,11 @@ mod tests {
     #[test]
     fn areas_on_the_map_or_of_other_scenes_give_no_warning() {
         for fields in [
-            "cast: [Crowd(at: Rect(min_m: (0, 0), max_m: (100, 50))), Crowd(at: Ring(center_m: (50, 25), radius_m: 20, width_m: 5))]",
-            "cast: [Crowd(tag: \"t\")], script: [At(t_s: 1, run: Despawn(tag: \"t\", only: [
+            "crowds: [Crowd(at: Rect(min_m: (0, 0), max_m: (100, 50))), Crowd(at: Ring(center_m: (50, 25), radius_m: 20, width_m: 5))]",
+            "crowds: [Crowd(tag: \"t\")], script: [At(t_s: 1, run: Despawn(tag: \"t\", only: [
                 Within(Ring(center_m: (200, 1), radius_m: 101)), Outside(Ring(center_m: (200, 1), radius_m: 9))]))]",
-            "cast: [Crowd(scene: \"b\", at: Point(center_m: (200, 1)))]",
-            "cast: [Crowd(tag: \"t\")], script: [At(t_s: 1, run: ChangeScene(tag: \"t\", to: \"b\")),
+            "crowds: [Crowd(scene: \"b\", at: Point(center_m: (200, 1)))]",
+            "crowds: [Crowd(tag: \"t\")], script: [At(t_s: 1, run: ChangeScene(tag: \"t\", to: \"b\")),
                 At(t_s: 2, run: Teleport(tag: \"t\", to: Point(center_m: (200, 1))))]",
         ] {
             assert_eq!(told(fields), Vec::<String>::new(), "{fields}");

@@ -7,8 +7,8 @@ use glam::Vec2;
 use super::areas::check_area;
 use super::bounds::{check_at_most, check_known, check_range};
 use super::limits::{
-    CROWD_RATE_MAX, CROWDS_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX, PARTY_SIZE_MAX,
-    SPEED_M_S_MAX,
+    CROWD_RATE_MAX, CROWDS_MAX, METRES_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX,
+    PARTY_SIZE_MAX, SPEED_M_S_MAX,
 };
 use super::names::Names;
 use super::problems::ValidationErrors;
@@ -17,18 +17,18 @@ use crate::scenario::schema::{BehaviourSpec, Scenario, ScenarioCrowd};
 use crate::scenario::text::{ValidationError, ValuePath};
 
 pub(super) fn check_crowds(scenario: &Scenario, names: &Names, problems: &mut ValidationErrors) {
-    let place = ValuePath::root().field("cast");
+    let place = ValuePath::root().field("crowds");
     if !problems.check(check_at_most(
         &place,
         "items",
-        scenario.cast.len(),
+        scenario.crowds.len(),
         CROWDS_MAX,
     )) {
         return;
     }
     let mut total = 0_u64;
     let mut in_scenes = vec![0_u64; scenario.scenes.len()];
-    for (index, crowd) in scenario.cast.iter().enumerate() {
+    for (index, crowd) in scenario.crowds.iter().enumerate() {
         let place = place.item(index);
         if scenario.scenes.is_empty() {
             let message = "expected a scene for this crowd, found none in `scenes`";
@@ -44,7 +44,7 @@ pub(super) fn check_crowds(scenario: &Scenario, names: &Names, problems: &mut Va
     }
 }
 
-/// Counts the objects of one more crowd, in the whole cast and in its scene.
+/// Counts the objects of one more crowd, in all crowds and in its scene.
 fn count_objects(
     place: &ValuePath,
     crowd: &ScenarioCrowd,
@@ -60,7 +60,7 @@ fn count_objects(
     *total += u64::from(crowd.count) * u64::from(scenario.copies_of(crowd));
     if *total > u64::from(OBJECTS_MAX) {
         let message = format!(
-            "expected at most {OBJECTS_MAX} objects in the whole cast, found {total} up to here"
+            "expected at most {OBJECTS_MAX} objects in all crowds, found {total} up to here"
         );
         return Err(ValidationError::new(place.field("count"), message));
     }
@@ -129,11 +129,15 @@ fn crowd_problems(
     for (field, found, limit) in [
         ("speed_m_s", crowd.speed_m_s, SPEED_M_S_MAX),
         ("attributes_per_s", crowd.attributes_per_s, OBJECT_RATE_MAX),
-        ("clients", crowd.clients, 1.0),
+        ("client_share", crowd.client_share, 1.0),
         ("messages_per_s", crowd.messages_per_s, OBJECT_RATE_MAX),
         ("churn_per_s", crowd.churn_per_s, CROWD_RATE_MAX),
     ] {
         problems.check(check_range(&place.field(field), found, 0.0..=limit));
+    }
+    if let Some(range_m) = crowd.view_range_m {
+        let field = place.field("view_range_m");
+        problems.check(check_range(&field, range_m, 0.0..=METRES_MAX));
     }
 }
 

@@ -67,8 +67,8 @@ pub(super) fn check_expectation(
         | Expectation::MatchesAtLeast(_)
         | Expectation::TicketsConserved
         | Expectation::NoScriptErrors
-        | Expectation::NoIdleCues
-        | Expectation::ScriptFaultsAllowed => Ok(()),
+        | Expectation::NoCuesWithoutEffect
+        | Expectation::AllowScriptErrors => Ok(()),
     }
 }
 
@@ -182,8 +182,8 @@ fn check_watched(
         | Expectation::HashIs(_) => "which is only checked at the end of a run",
         Expectation::WaitUnderS(_) => "which is only known of the whole run",
         Expectation::NoScriptErrors
-        | Expectation::NoIdleCues
-        | Expectation::ScriptFaultsAllowed => "which is about the whole script",
+        | Expectation::NoCuesWithoutEffect
+        | Expectation::AllowScriptErrors => "which is about the whole script",
         Expectation::After { .. } | Expectation::Between { .. } => {
             "which already has a time window"
         }

@@ -8,13 +8,13 @@ pub const HEARTBEAT_TICKS_MAX: u32 = 10_000;
 pub const DURATION_S_MAX: f64 = 7.0 * 24.0 * 3600.0;
 /// Kinds of objects that a scenario adds.
 pub const KINDS_MAX: usize = 1024;
-/// Scenes that a scenario describes: open from the start, for battles, and opened by the script.
+/// Scenes that a scenario describes: open from the start, for matches, and opened by the script.
 pub const SCENES_MAX: usize = 1024;
 /// Cells of the interest grids of all scenes that are open at a time.
 pub const GRID_CELLS_MAX: u64 = 1 << 22;
-/// Crowds in the cast.
+/// Crowds of a scenario.
 pub const CROWDS_MAX: usize = 4096;
-/// Objects of a crowd, of the whole cast, and of a scene.
+/// Objects of a crowd, of all crowds, and of a scene.
 pub const OBJECTS_MAX: u32 = 1 << 20;
 /// Queues of a scenario, and likewise the modes of its settings in which only embedders queue.
 pub const QUEUES_MAX: usize = 64;

@@ -11,7 +11,7 @@ use crate::scenario::text::{ValidationError, ValuePath};
 use throng::aoi::SceneGrid;
 use throng::map::{MapRecipe, TILES_MAX, TileRect};
 
-/// Every scene that a scenario describes, with its place: those open from the start, those of battles, and those that
+/// Every scene that a scenario describes, with its place: those open from the start, those of matches, and those that
 /// the script opens.
 pub(in crate::scenario) fn scenes_with_paths(
     scenario: &Scenario,
@@ -22,13 +22,13 @@ pub(in crate::scenario) fn scenes_with_paths(
         .iter()
         .enumerate()
         .map(|(index, scene)| (root.field("scenes").item(index), scene));
-    let battles = scenario
+    let match_scenes = scenario
         .queues
         .iter()
         .enumerate()
         .filter_map(|(index, queue)| {
-            let place = root.field("queues").item(index).field("battle_scene");
-            queue.battle_scene.as_ref().map(|scene| (place, scene))
+            let place = root.field("queues").item(index).field("match_scene");
+            queue.match_scene.as_ref().map(|scene| (place, scene))
         });
     let opened = scenario
         .script
@@ -40,7 +40,7 @@ pub(in crate::scenario) fn scenes_with_paths(
             }
             _ => None,
         });
-    first.chain(battles).chain(opened).collect()
+    first.chain(match_scenes).chain(opened).collect()
 }
 
 /// Checks that the script's edits of a scene lie within its map, whose tiles are `map`; the first that does not.

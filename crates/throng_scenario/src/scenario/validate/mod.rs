@@ -9,7 +9,7 @@
 //! | `attributes.rs` | custom attributes, and values of attributes |
 //! | `bounds.rs` | the basic checks: ranges, lengths, names |
 //! | `selection.rs` | the selection of a cue's objects |
-//! | `crowds.rs` | the cast: numbers, places, behaviours |
+//! | `crowds.rs` | crowds: numbers, places, behaviours |
 //! | `unused.rs` | text without effect |
 //! | `expect.rs` | expectations |
 //! | `map_sizes.rs` | whether maps, grids and edits fit each other |
@@ -99,7 +99,7 @@ pub fn validate_all(
     check_queues(scenario, &names, &mut problems);
     check_modes(scenario, &mut problems);
     let root = ValuePath::root();
-    problems.check(check_network(&root.field("line"), scenario.line));
+    problems.check(check_network(&root.field("network"), scenario.network));
     let place = root.field("script");
     if problems.check(check_at_most(
         &place,
@@ -220,13 +220,13 @@ mod tests {
 
     fn with_crowd(fields: &str) -> String {
         told(&format!(
-            "scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\", {fields})]"
+            "scenes: [Scene(name: \"a\")], crowds: [Crowd(tag: \"t\", {fields})]"
         ))
     }
 
     fn with_action(action: &str) -> String {
         told(&format!(
-            "scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\")], queues: [Queue(mode: \"q\")], \
+            "scenes: [Scene(name: \"a\")], crowds: [Crowd(tag: \"t\")], queues: [Queue(mode: \"q\")], \
              script: [At(t_s: 1, run: {action})]"
         ))
     }
@@ -290,13 +290,13 @@ mod tests {
                 "settings.matchmaking.modes[0].name",
             ),
             (
-                "queues: [Queue(rules: Groups(group_size: 51))]",
-                "queues[0].rules.group_size: queue `arena`",
+                "queues: [Queue(settings: Groups(group_size: 51))]",
+                "queues[0].settings.group_size: queue `arena`",
             ),
             ("queues: [Queue(skill_mean: -1)]", "queues[0].skill_mean"),
             (
-                "queues: [Queue(battle_scene: Scene(name: \"b\", tile_m: -1))]",
-                "queues[0].battle_scene.tile_m",
+                "queues: [Queue(match_scene: Scene(name: \"b\", tile_m: -1))]",
+                "queues[0].match_scene.tile_m",
             ),
             ("expect: [TickP99UnderMs(-1)]", "expect[0][0]"),
             ("expect: [SetP99UnderMs(View, inf)]", "expect[0][1]"),
@@ -313,9 +313,10 @@ mod tests {
             ("party_size: 6", "party_size"),
             ("speed_m_s: -0.1", "speed_m_s"),
             ("attributes_per_s: 1e9", "attributes_per_s"),
-            ("clients: 1.1", "clients"),
+            ("client_share: 1.1", "client_share"),
             ("messages_per_s: NaN", "messages_per_s"),
             ("churn_per_s: -1", "churn_per_s"),
+            ("view_range_m: -1", "view_range_m"),
             ("at: Share((0, 0), (0.5, 1.5))", "at[1][1]"),
             ("at: Share((0.6, 0), (0.5, 1))", "at[1]"),
             ("at: Rect(min_m: (5, 5), max_m: (6, 4))", "at.max_m"),
@@ -334,7 +335,7 @@ mod tests {
         ] {
             let told = with_crowd(fields);
             assert!(
-                told.starts_with(&format!("cast[0].{field}: expected ")),
+                told.starts_with(&format!("crowds[0].{field}: expected ")),
                 "{fields}: {told}"
             );
         }
@@ -342,7 +343,7 @@ mod tests {
 
     #[test]
     fn all_errors_are_reported_in_field_order() {
-        let text = "Scenario(name: \"\", tick_hz: 0, scenes: [Scene(name: \"a\", tile_m: 0)], cast: [
+        let text = "Scenario(name: \"\", tick_hz: 0, scenes: [Scene(name: \"a\", tile_m: 0)], crowds: [
             Crowd(kind: \"nobody\", party_size: 9), Crowd(speed_m_s: -1)], queues: [Queue(regions: 99)],
             script: [At(t_s: -1, run: Despawn(tag: \"x\"))], expect: [TickP99UnderMs(-1), WaitUnderS(-1)])";
         let scenario = parse("t.ron", text).unwrap();
@@ -352,9 +353,9 @@ mod tests {
             "name",
             "tick_hz",
             "scenes[0].tile_m",
-            "cast[0].kind",
-            "cast[0].party_size",
-            "cast[1].speed_m_s",
+            "crowds[0].kind",
+            "crowds[0].party_size",
+            "crowds[1].speed_m_s",
             "queues[0].regions",
             "script[0].t_s",
             "expect[0][0]",
@@ -426,11 +427,11 @@ mod tests {
     fn unknown_names_are_refused() {
         assert_eq!(
             with_crowd("kind: \"playr\""),
-            "cast[0].kind: unknown kind `playr`, did you mean `player`?"
+            "crowds[0].kind: unknown kind `playr`, did you mean `player`?"
         );
         assert_eq!(
             with_crowd("scene: \"z9\""),
-            "cast[0].scene: unknown scene `z9`"
+            "crowds[0].scene: unknown scene `z9`"
         );
         let of_action = |action: &str| with_action(action).replace("script[0].run.", "");
         assert_eq!(of_action("Despawn(tag: \"u_u\")"), "tag: unknown tag `u_u`");
@@ -502,10 +503,10 @@ mod tests {
 
     #[test]
     fn crowd_needs_a_scene_with_room_for_it() {
-        assert!(told("cast: [Crowd()]").starts_with("cast[0]: expected a scene"));
-        let fields = "scenes: [Scene(name: \"a\", max_objects: 10)], cast: [Crowd(count: 6), Crowd(count: 5)]";
+        assert!(told("crowds: [Crowd()]").starts_with("crowds[0]: expected a scene"));
+        let fields = "scenes: [Scene(name: \"a\", max_objects: 10)], crowds: [Crowd(count: 6), Crowd(count: 5)]";
         assert!(
-            told(fields).starts_with("cast[1].count: expected at most 10 objects in scene `a`")
+            told(fields).starts_with("crowds[1].count: expected at most 10 objects in scene `a`")
         );
     }
 }

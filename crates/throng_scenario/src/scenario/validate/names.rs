@@ -41,7 +41,7 @@ impl<'a> Names<'a> {
         // A kind of the scenario replaces the built-in one of its name.
         let kinds = object_kinds.iter().chain(&scenario.kinds);
         let classes: BTreeMap<_, _> = kinds.map(|kind| (kind.name.as_str(), kind.class)).collect();
-        let mut crowds: Vec<&ScenarioCrowd> = scenario.cast.iter().collect();
+        let mut crowds: Vec<&ScenarioCrowd> = scenario.crowds.iter().collect();
         for cue in &scenario.script {
             match cue.action() {
                 Action::Spawn(crowd) => crowds.push(crowd),

@@ -32,24 +32,26 @@ pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Va
     problems.check(check_distinct(&place, "queue", "mode", modes));
     let mut crowds = BTreeSet::new();
     for (index, queue) in scenario.queues.iter().enumerate() {
-        let Some(tag) = &queue.crowd else { continue };
+        let Some(tag) = &queue.crowd_tag else {
+            continue;
+        };
         if !crowds.insert(tag) {
             let message = format!("expected one queue per crowd, found `{tag}` in two");
             problems.add(ValidationError::new(
-                place.item(index).field("crowd"),
+                place.item(index).field("crowd_tag"),
                 message,
             ));
             continue;
         }
-        let size_max = queue.rules.party_size_max();
-        let of_tag = scenario.cast.iter().filter(|crowd| crowd.tag == *tag);
+        let size_max = queue.settings.party_size_max();
+        let of_tag = scenario.crowds.iter().filter(|crowd| crowd.tag == *tag);
         let largest = of_tag.map(|crowd| crowd.party_size).max().unwrap_or(0);
         if largest > size_max {
             let message = format!(
                 "expected a crowd of parties of at most {size_max} in this mode, found `{tag}` with parties of {largest}"
             );
             problems.add(ValidationError::new(
-                place.item(index).field("crowd"),
+                place.item(index).field("crowd_tag"),
                 message,
             ));
         }
@@ -111,19 +113,19 @@ fn queue_problems(
     problems: &mut ValidationErrors,
 ) {
     problems.check(check_name_text(&place.field("mode"), "queue", &queue.mode));
-    let rules = place.field("rules");
-    let named = queue.rules.name();
-    if named != queue.rules.default_name() && named != queue.mode {
+    let rules = place.field("settings");
+    let named = queue.settings.name();
+    if named != queue.settings.default_name() && named != queue.mode {
         let message = format!(
             "expected the queue's own name `{}` or none, found `{named}`",
             queue.mode
         );
         problems.add(ValidationError::new(rules.field("name"), message));
     }
-    problems.check(check_rules(&rules, &queue.rules, tick_hz));
+    problems.check(check_rules(&rules, &queue.settings, tick_hz));
     party_problems(place, queue, problems);
-    if let Some(tag) = &queue.crowd {
-        let place = place.field("crowd");
+    if let Some(tag) = &queue.crowd_tag {
+        let place = place.field("crowd_tag");
         let is_known = problems.check(check_known(&place, "tag", tag, &names.tags));
         if is_known && !names.player_tags.contains(tag.as_str()) {
             let message = format!("expected a crowd of players, but `{tag}` has none");
@@ -133,11 +135,14 @@ fn queue_problems(
     for (field, found, limit) in [
         ("cancels_per_s", queue.cancels_per_s, CROWD_RATE_MAX),
         ("leaves_per_s", queue.leaves_per_s, CROWD_RATE_MAX),
-        ("return_share", queue.return_share, 1.0),
+        ("requeue_share", queue.requeue_share, 1.0),
     ] {
         problems.check(check_range(&place.field(field), found, 0.0..=limit));
     }
-    for (field, found) in [("battle_s", queue.battle_s), ("rest_s", queue.rest_s)] {
+    for (field, found) in [
+        ("match_duration_s", queue.match_duration_s),
+        ("requeue_delay_s", queue.requeue_delay_s),
+    ] {
         let found = f64::from(found);
         problems.check(check_range(
             &place.field(field),
@@ -145,8 +150,8 @@ fn queue_problems(
             0.0..=DURATION_S_MAX,
         ));
     }
-    if let Some(scene) = &queue.battle_scene {
-        let place = place.field("battle_scene");
+    if let Some(scene) = &queue.match_scene {
+        let place = place.field("match_scene");
         problems.check(check_scene(&place, scene));
         if scene.copies != 1 {
             let message = "expected no copies: each match opens its own scene";
@@ -217,8 +222,8 @@ mod tests {
     fn with_queue(fields: &str) -> String {
         let text = format!(
             r#"Scenario(name: "s", scenes: [Scene(name: "a")],
-            cast: [Crowd(tag: "players", kind: "player", party_size: 3), Crowd(tag: "wolves")],
-            queues: [Queue({fields}), Queue(mode: "other", crowd: "players")])"#
+            crowds: [Crowd(tag: "players", kind: "player", party_size: 3), Crowd(tag: "wolves")],
+            queues: [Queue({fields}), Queue(mode: "other", crowd_tag: "players")])"#
         );
         let scenario = parse("s.ron", &text).unwrap_or_else(|error| panic!("{error}"));
         validate(&scenario, &[], &crate::scenario::Behaviours::default()).map_or_else(
@@ -231,7 +236,7 @@ mod tests {
     fn party_values_are_in_their_range() {
         assert_eq!(
             with_queue(
-                "levels: (3, 60), avoid_share: 1, role_weights: (0, 1, 0, 0, 0), regions: 32, rest_s: 0, leaves_per_s: 3, return_share: 0.5"
+                "levels: (3, 60), avoid_share: 1, role_weights: (0, 1, 0, 0, 0), regions: 32, requeue_delay_s: 0, leaves_per_s: 3, requeue_share: 0.5"
             ),
             ""
         );
@@ -245,8 +250,8 @@ mod tests {
             ),
             ("regions: 33", "regions: expected "),
             ("leaves_per_s: -1", "leaves_per_s: expected "),
-            ("return_share: -0.1", "return_share: expected "),
-            ("rest_s: inf", "rest_s: expected "),
+            ("requeue_share: -0.1", "requeue_share: expected "),
+            ("requeue_delay_s: inf", "requeue_delay_s: expected "),
         ] {
             let found = with_queue(fields);
             assert!(
@@ -259,20 +264,20 @@ mod tests {
     #[test]
     fn queueing_crowd_has_players_and_one_queue() {
         assert_eq!(
-            with_queue("crowd: \"plyers\""),
-            "queues[0].crowd: unknown tag `plyers`, did you mean `players`?"
+            with_queue("crowd_tag: \"plyers\""),
+            "queues[0].crowd_tag: unknown tag `plyers`, did you mean `players`?"
         );
         assert_eq!(
-            with_queue("crowd: \"wolves\""),
-            "queues[0].crowd: expected a crowd of players, but `wolves` has none"
+            with_queue("crowd_tag: \"wolves\""),
+            "queues[0].crowd_tag: expected a crowd of players, but `wolves` has none"
         );
         assert_eq!(
-            with_queue("crowd: \"players\", rules: Groups(group_size: 2)"),
-            "queues[0].crowd: expected a crowd of parties of at most 2 in this mode, found `players` with parties of 3"
+            with_queue("crowd_tag: \"players\", settings: Groups(group_size: 2)"),
+            "queues[0].crowd_tag: expected a crowd of parties of at most 2 in this mode, found `players` with parties of 3"
         );
         assert_eq!(
-            with_queue("crowd: \"players\""),
-            "queues[1].crowd: expected one queue per crowd, found `players` in two"
+            with_queue("crowd_tag: \"players\""),
+            "queues[1].crowd_tag: expected one queue per crowd, found `players` in two"
         );
     }
 }

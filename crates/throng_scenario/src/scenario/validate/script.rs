@@ -39,9 +39,9 @@ pub(super) fn check_network(
 
 /// Each step of a ramp is a crowd of its own. Its rates and parties would differ from those of the whole crowd.
 fn check_ramp(place: &ValuePath, crowd: &ScenarioCrowd, steps: f64) -> Result<(), ValidationError> {
-    let receiving = f64::from(crowd.clients) * f64::from(crowd.count) / steps;
+    let receiving = f64::from(crowd.client_share) * f64::from(crowd.count) / steps;
     for (field, is_wrong) in [
-        ("clients", crowd.clients > 0.0 && receiving < 0.5),
+        ("client_share", crowd.client_share > 0.0 && receiving < 0.5),
         ("churn_per_s", crowd.churn_per_s > 0.0),
         ("party_size", crowd.party_size > 1),
     ] {
@@ -228,7 +228,7 @@ pub(super) fn check_action(
         | Action::Toggle { .. }
         | Action::Paint { .. } => check_edit(place, action, names),
         Action::Queue { .. } | Action::Cancel { .. } => check_queue_action(place, action, names),
-        Action::SetLine(line) => check_network(place, *line),
+        Action::SetNetwork(line) => check_network(place, *line),
         Action::OpenScene(scene) => check_scene(place, scene),
         Action::CloseScene { scene } => {
             check_known(&place.field("scene"), "scene", scene, &names.all_scenes)
@@ -245,7 +245,7 @@ pub(super) fn check_action(
         | Action::SetTeam { .. }
         | Action::Login { .. }
         | Action::Logout { .. }
-        | Action::LoginAgain { .. }
+        | Action::DuplicateLogin { .. }
         | Action::Kick { .. }
         | Action::Ban { .. }
         | Action::Drain
@@ -372,7 +372,7 @@ mod tests {
     fn told(cue: &str, attributes: &str) -> String {
         let text = format!(
             "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], attributes: [{attributes}], \
-             cast: [Crowd(tag: \"mob\"), Crowd(tag: \"people\", kind: \"player\")], script: [{cue}])"
+             crowds: [Crowd(tag: \"mob\"), Crowd(tag: \"people\", kind: \"player\")], script: [{cue}])"
         );
         let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
         validate(&scenario, &["health"], &Behaviours::default())
@@ -516,7 +516,7 @@ mod tests {
         let at = |action: &str| format!("At(t_s: 1, run: {action})");
         for good in [
             "Disconnect(tag: \"people\", for_s: 0)",
-            "LoginAgain(tag: \"people\", count: 1, pick: Random)",
+            "DuplicateLogin(tag: \"people\", count: 1, pick: Random)",
             "Kick(tag: \"people\")",
             "Ban(tag: \"people\", only: [Seeing(\"mob\")])",
             "Drain",

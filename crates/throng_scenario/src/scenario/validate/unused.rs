@@ -30,10 +30,10 @@ pub(in crate::scenario) fn unused_entries(
             problems.extend(player_only_fields(&place, crowd));
         }
     }
-    if has_no_share(&scenario.line) {
+    if has_no_share(&scenario.network) {
         let message =
             "expected a `share` above 0, found 0: these network conditions apply to no client";
-        problems.push(ValidationError::new(root.field("line"), message));
+        problems.push(ValidationError::new(root.field("network"), message));
     }
     let bearers = counts_by_tag(scenario);
     for (index, cue) in scenario.script.iter().enumerate() {
@@ -42,7 +42,7 @@ pub(in crate::scenario) fn unused_entries(
         problems.extend(outside_range(&place, cue, &names));
         let action = cue.action();
         problems.extend(exceeds_crowd(&place.field("run"), action, &bearers, &names));
-        if let Action::SetLine(line) = cue.action()
+        if let Action::SetNetwork(line) = cue.action()
             && has_no_share(line)
         {
             let message =
@@ -64,25 +64,29 @@ pub(in crate::scenario) fn unused_entries(
 /// All crowds, those that cues spawn included, with their places.
 fn crowds(scenario: &Scenario) -> Vec<(ValuePath, &ScenarioCrowd)> {
     let root = ValuePath::root();
-    let cast = scenario.cast.iter().enumerate();
-    let cast = cast.map(|(index, crowd)| (root.field("cast").item(index), crowd));
+    let initial = scenario.crowds.iter().enumerate();
+    let initial = initial.map(|(index, crowd)| (root.field("crowds").item(index), crowd));
     let spawned = scenario.script.iter().enumerate();
     let spawned = spawned.filter_map(|(index, cue)| match cue.action() {
         Action::Spawn(crowd) => Some((root.field("script").item(index).field("run"), crowd)),
         _ => None,
     });
-    cast.chain(spawned).collect()
+    initial.chain(spawned).collect()
 }
 
 /// Settings that only players have, on other kinds.
 fn player_only_fields(place: &ValuePath, crowd: &ScenarioCrowd) -> Vec<ValidationError> {
     let kind = &crowd.kind;
     let said = [
-        ("clients", crowd.clients > 0.0),
+        ("client_share", crowd.client_share > 0.0),
         ("churn_per_s", crowd.churn_per_s > 0.0),
         ("party_size", crowd.party_size > 1),
-        ("inputs", crowd.inputs),
-        ("admission", crowd.admission != AdmissionClass::default()),
+        ("sends_inputs", crowd.sends_inputs),
+        (
+            "admission_class",
+            crowd.admission_class != AdmissionClass::default(),
+        ),
+        ("view_range_m", crowd.view_range_m.is_some()),
     ];
     let said = said.into_iter().filter(|(_, is_said)| *is_said);
     said.map(|(field, _)| {
@@ -140,7 +144,7 @@ fn outside_range(place: &ValuePath, cue: &Cue, names: &Names) -> Option<Validati
 fn counts_by_tag(scenario: &Scenario) -> BTreeMap<&str, u64> {
     let count =
         |crowd: &ScenarioCrowd| u64::from(crowd.count) * u64::from(scenario.copies_of(crowd));
-    let of_cast = scenario.cast.iter().map(|crowd| (crowd, count(crowd)));
+    let initial = scenario.crowds.iter().map(|crowd| (crowd, count(crowd)));
     let spawned = scenario.script.iter().filter_map(|cue| {
         let Action::Spawn(crowd) = cue.action() else {
             return None;
@@ -150,7 +154,7 @@ fn counts_by_tag(scenario: &Scenario) -> BTreeMap<&str, u64> {
         Some((crowd, if is_endless { u64::MAX } else { count(crowd) }))
     });
     let mut bearers = BTreeMap::new();
-    for (crowd, count) in of_cast.chain(spawned) {
+    for (crowd, count) in initial.chain(spawned) {
         let total: &mut u64 = bearers.entry(crowd.tag.as_str()).or_default();
         *total = total.saturating_add(count);
     }
@@ -206,15 +210,16 @@ impl ScenarioContents {
             _ => false,
         });
         let queues = &scenario.queues;
-        let battles = queues.iter().any(|queue| queue.battle_scene.is_some());
+        let has_match_scenes = queues.iter().any(|queue| queue.match_scene.is_some());
         let walks = |crowd: &&ScenarioCrowd| !stands(&crowd.behaviour);
         Self {
-            objects: !crowds.is_empty() || battles,
-            players: crowds.iter().any(|crowd| is_player(crowd)) || battles,
+            objects: !crowds.is_empty() || has_match_scenes,
+            players: crowds.iter().any(|crowd| is_player(crowd)) || has_match_scenes,
             clients: crowds
                 .iter()
-                .any(|crowd| is_player(crowd) && crowd.clients > 0.0),
-            walkers: battles || !crowds.is_empty() && (is_sent || crowds.iter().any(walks)),
+                .any(|crowd| is_player(crowd) && crowd.client_share > 0.0),
+            walkers: has_match_scenes
+                || !crowds.is_empty() && (is_sent || crowds.iter().any(walks)),
             queues: !queues.is_empty() || !scenario.settings.matchmaking.modes.is_empty(),
         }
     }
@@ -250,7 +255,7 @@ impl ScenarioContents {
                 self.players || self.queues || self.walkers,
                 "there are no objects",
             ),
-            Expectation::NoScriptErrors | Expectation::NoIdleCues => {
+            Expectation::NoScriptErrors | Expectation::NoCuesWithoutEffect => {
                 (!scenario.script.is_empty(), "there is no script")
             }
             Expectation::TickP99UnderMs(_)
@@ -260,7 +265,7 @@ impl ScenarioContents {
                 let is_long = warm_up_s < scenario.duration_s;
                 (is_long, "the scenario ends within the warm-up")
             }
-            Expectation::ScriptFaultsAllowed
+            Expectation::AllowScriptErrors
             | Expectation::HashIs(_)
             | Expectation::Counter { .. }
             | Expectation::After { .. }
@@ -278,7 +283,7 @@ mod tests {
     /// What is warned of in a scenario of 10 s with ten players `p` and five NPCs `n`, as `place: message`.
     fn told(fields: &str) -> Vec<String> {
         let text = format!(
-            "Scenario(name: \"x\", duration_s: 10, scenes: [Scene(name: \"a\")], cast: [
+            "Scenario(name: \"x\", duration_s: 10, scenes: [Scene(name: \"a\")], crowds: [
                 Crowd(tag: \"p\", kind: \"player\", count: 10), Crowd(tag: \"n\", count: 5)], {fields})"
         );
         let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
@@ -326,7 +331,7 @@ mod tests {
                 "script[0].run.churn_per_s: `churn_per_s` has no effect",
             ),
             (
-                at("1", "SetLine(loss: 0.5)"),
+                at("1", "SetNetwork(loss: 0.5)"),
                 "script[0].run: expected a `share` above 0",
             ),
             (
@@ -341,7 +346,10 @@ mod tests {
                 ),
                 "script[0].at_least: this cue never runs: `mana` is 5 to 9, found at_least 10",
             ),
-            ("line: (delay_ms: 5)".to_owned(), "line: expected a `share`"),
+            (
+                "network: (delay_ms: 5)".to_owned(),
+                "network: expected a `share`",
+            ),
             (
                 "expect: [MatchesAtLeast(1)]".to_owned(),
                 "expect[0]: nothing can exercise this expectation: there are no queues",
@@ -376,11 +384,11 @@ mod tests {
             "attributes: [Attribute(name: \"mana\", encoding: U8, range: (5, 9), start: 5)], script: [
                 When(tag: \"n\", attribute: \"mana\", below: 6, run: Despawn(tag: \"n\")),
                 When(tag: \"n\", attribute: \"mana\", at_least: 9, run: Despawn(tag: \"n\"))]",
-            "line: (loss: 0.5, share: 0.1)",
+            "network: (loss: 0.5, share: 0.1)",
             "script: [At(t_s: 9.9, run: Despawn(tag: \"p\", count: 10)), Every(t_s: 9, run: Logout(tag: \"p\"))]",
             "script: [Every(t_s: 1, run: Spawn(tag: \"n\")), At(t_s: 9, run: Despawn(tag: \"n\", count: 9))]",
             "script: [At(t_s: 1, run: Gather(tag: \"n\", at: Share((0, 0), (1, 1))))], expect: [PathsExact, NoUnreachable]",
-            "queues: [Queue(parties: 3, battle_scene: Scene(name: \"b\"))], expect: [MatchesAtLeast(1), PathsExact]",
+            "queues: [Queue(parties: 3, match_scene: Scene(name: \"b\"))], expect: [MatchesAtLeast(1), PathsExact]",
             "expect: [ViewsStable, NoObjectOnBlockedTile, TicketsConserved, TickP99UnderMs(5), After(t_s: 9, expect: ViewsWithinCap)]",
         ] {
             assert_eq!(told(fields), Vec::<String>::new(), "{fields}");

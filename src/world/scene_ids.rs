@@ -9,9 +9,10 @@ use throng_core::ids::{Generation, ObjectId, ObjectRef, SceneId};
 use super::error::WorldError;
 use crate::memory::MemoryUse;
 
-/// The ids of a scene and their entities.
+/// The ids of a scene and their entities; on the scene's entity. [`SceneObjects`](super::SceneObjects) has the same entities as a
+/// relationship.
 #[derive(Component, Debug, MemoryUse)]
-pub struct SceneObjects {
+pub struct SceneIds {
     scene: SceneId,
     slots: Vec<ObjectSlot>,
     /// Free ids, the lowest first, so that they stay dense.
@@ -30,7 +31,7 @@ struct ObjectSlot {
     generation: Generation,
 }
 
-impl SceneObjects {
+impl SceneIds {
     pub(super) fn new(scene: SceneId, max_objects: u32) -> Self {
         // Slot 0 stands for the scene itself.
         let slots = vec![ObjectSlot {
