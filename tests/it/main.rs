@@ -26,6 +26,7 @@ mod import_cycles;
 mod inbound;
 mod inputs;
 mod inspect_actions;
+mod inspect_lists;
 mod inspect_page;
 mod instances;
 mod interrupted;

@@ -210,6 +210,7 @@ fn clients_that_lose_datagrams_mirror_the_server() {
         hall.walk_and_stop(&mut clients);
         let stats = hall.stats();
         assert_eq!((stats.clients, stats.webtransport, stats.lost), (6, 6, 0));
+        hall.await_connection_stats(&mut clients);
         assert_eq!((stats.datagrams_refused, stats.throttled), (0, 0));
         // One leaves; the server says goodbye to the rest, who hear why.
         let (client, _) = clients.remove(0);

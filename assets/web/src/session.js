@@ -63,6 +63,9 @@ class ServerClock {
             this.samples.shift();
         }
     }
+    get last() {
+        return this.samples.at(-1) ?? null;
+    }
     get best() {
         const shorter = (a, b) => a.roundTripS - b.roundTripS;
         return this.samples.toReversed().toSorted(shorter)[0] ?? null;
@@ -195,6 +198,9 @@ export class Session {
     }
     get roundTripS() {
         return this.clock.best?.roundTripS ?? null;
+    }
+    get lastRoundTripS() {
+        return this.clock.last?.roundTripS ?? null;
     }
     get realTickS() {
         return (this.mirror.tickS * 100) / this.mirror.timePercent;

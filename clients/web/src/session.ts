@@ -101,6 +101,10 @@ class ServerClock {
     }
   }
 
+  get last(): { roundTripS: number } | null {
+    return this.samples.at(-1) ?? null;
+  }
+
   get best(): { roundTripS: number; tickAtZero: number } | null {
     const shorter = (a: { roundTripS: number }, b: { roundTripS: number }) => a.roundTripS - b.roundTripS;
     // Of several with the same round trip, the newest.
@@ -258,6 +262,11 @@ export class Session {
   /** The shortest round trip of the last replies; null before the first. */
   get roundTripS(): number | null {
     return this.clock.best?.roundTripS ?? null;
+  }
+
+  /** The round trip of the last reply; null before the first. */
+  get lastRoundTripS(): number | null {
+    return this.clock.last?.roundTripS ?? null;
   }
 
   /** Length of a tick in real time, in seconds: longer if the server slows time down. */

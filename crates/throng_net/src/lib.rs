@@ -87,6 +87,7 @@ mod client;
 #[cfg(any(test, feature = "bench"))]
 pub mod conditioner;
 mod connection;
+mod connection_stats;
 mod counters;
 mod endpoint;
 mod handshake;
@@ -117,6 +118,7 @@ pub use cipher::{
     SealedKind, SecretKey, TAG_BYTES,
 };
 pub use client::{ClientConnection, ConnectionError, DatagramError};
+pub use connection_stats::ConnectionStats;
 pub use endpoint::{
     CountersStart, EndpointSettings, EndpointStats, PacketError, ReceivedMessage, ReliableEndpoint,
     SendError,

@@ -68,6 +68,19 @@ pub struct SessionClosed {
     pub refusal: Option<LoginRefusal>,
 }
 
+/// A message of a client was refused: malformed, unexpected, or not allowed. At most [`REFUSALS_PER_TICK_MAX`] are written per tick;
+/// all are counted in [`SessionStats`](crate::session::SessionStats).
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientMessageRefused {
+    /// The client that sent it; its session may have ended.
+    pub client: ClientId,
+    /// Why it was refused, in a few words.
+    pub reason: &'static str,
+}
+
+/// The maximum number of [`ClientMessageRefused`] per tick.
+pub const REFUSALS_PER_TICK_MAX: u64 = 64;
+
 /// A notice to a client about its session.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionNoticeRequest {

@@ -33,6 +33,12 @@ const SESSION_STATES: [(SessionState, &str); 8] = [
     (SessionState::AwaitingReconnect, "awaiting_reconnect"),
 ];
 
+/// The label of a state.
+pub fn state_name(state: SessionState) -> &'static str {
+    let found = SESSION_STATES.iter().find(|(of, _)| *of == state);
+    found.map_or("", |(_, name)| name)
+}
+
 /// Sessions by state. O(sessions).
 pub fn count_states(sessions: &Sessions) -> [(&'static str, u64); SESSION_STATES.len()] {
     let mut counts = SESSION_STATES.map(|(_, name)| (name, 0));
