@@ -588,7 +588,7 @@ fn cues_at_zero_run_after_the_cast_stands() {
         |at: &Vec2| at.cmpge(Vec2::splat(30.0)).all() && at.cmple(Vec2::splat(50.0)).all();
     assert!(positions.iter().all(is_inside), "{positions:?}");
     let report = run.finish().unwrap();
-    assert_eq!(report.script_faults, Vec::<String>::new());
+    assert_eq!(report.script_errors, Vec::<String>::new());
 }
 
 /// An area that is walled in from the start is cut off: its crowd stands elsewhere, and that is said.
