@@ -209,7 +209,10 @@ mod tests {
             .map(|told| told.error.to_string())
             .collect();
         assert!(texts[0].contains("add `Position`"), "{texts:?}");
-        assert!(texts[1].contains("`Player`, `Npc` or a `KindId`"), "{texts:?}");
+        assert!(
+            texts[1].contains("`Player`, `Npc` or a `KindId`"),
+            "{texts:?}"
+        );
         assert!(texts[2].contains("outside scene 0"), "{texts:?}");
         assert!(texts[3].contains(&nothing.to_string()), "{texts:?}");
         for target in [scene, nothing] {

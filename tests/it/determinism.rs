@@ -289,8 +289,8 @@ fn next_run_of_a_cue_is_in_the_state_hash() {
 /// Houses that clients keep while they commute, more of them than the limit; some are hidden, destroyed and built.
 const HOUSES: &str = r#"Scenario(name: "houses", seed: 5, duration_s: 30,
     scenes: [Scene(name: "town", map: Generate(Random(width_tiles: 600, height_tiles: 100, fill: 0.05)), cell_m: 15, thing_cap: 12)],
-    cast: [
-        Crowd(tag: "people", kind: "player", count: 60, clients: 0.5, churn_per_s: 0.5, speed_m_s: 12,
+    crowds: [
+        Crowd(tag: "people", kind: "player", count: 60, client_share: 0.5, churn_per_s: 0.5, speed_m_s: 12,
             behaviour: Commute(between: (Share((0, 0), (0.1, 1)), Share((0.9, 0), (1, 1))))),
         Crowd(tag: "houses", kind: "door", count: 120, keep: true, attributes_per_s: 1),
         Crowd(tag: "doors", kind: "door", count: 30, attributes_per_s: 1),
