@@ -48,7 +48,7 @@ impl Run {
     pub(super) fn compare(&self, output: Output) -> Result<CliStatus, CliError> {
         let settings = two_settings(&self.set.values)?;
         listen_for_interrupt();
-        let timing = match (self.judge_time, self.no_timing) {
+        let timing = match (self.check_timing, self.no_timing) {
             (true, _) => TimingChecks::Always,
             (false, true) => TimingChecks::Never,
             (false, false) => TimingChecks::AsWritten,
