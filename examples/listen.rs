@@ -13,7 +13,9 @@ use throng::{prelude::*, sim::clock::unix_ms};
 fn play(token: ConnectToken) -> Option<Vec2> {
     let mut client = UdpClient::connect(token, EndpointSettings::default()).ok()?;
     let mut mirror = Mirror::default();
-    client.send(&ClientMessage::login(7).to_bytes()).ok()?;
+    client
+        .send(&ClientMessage::login_by_token().to_bytes())
+        .ok()?; // The token says which player it is.
     loop {
         client
             .update(|packet| mirror.receive(packet).unwrap())

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use glam::Vec2;
-use throng::movement::{Ground, PlayerStep, step_m};
+use throng::movement::{Ground, PlayerStep};
 use throng::outbox::MemorySink;
 use throng::prelude::*;
 use throng::session::{ConnectionInfo, TransportHandle, connect};
@@ -14,7 +14,7 @@ use throng::wire::{ClientInput, ClientMessage, InputMotion};
 use throng::world::teleport;
 
 const LAG_TICKS: usize = 2; // 100 ms at 20 Hz, each way.
-const SPEED_M_S: f32 = 4.0; // In a game an attribute of the object tells it.
+const SPEED_M_S: f32 = 4.0;
 
 struct Walker {
     tiles: Arc<TileMap>,
@@ -29,7 +29,7 @@ impl Walker {
         let on = |mirror: &Mirror| PlayerStep {
             ground: Some(Ground { tiles, tile_m }),
             size_m: mirror.size_m(),
-            step_m: step_m(SPEED_M_S, mirror.tick_s()),
+            step_m: mirror.own_step_m(), // From the speed that the server sent.
         };
         for packet in packets {
             self.mirror.receive(&packet).ok()?;

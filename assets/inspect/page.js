@@ -1,25 +1,32 @@
 // The page: what the server tells is shown, and what is looked at is asked for.
 // @ts-check
+import { $, bars, make, press, refillWithMore, whole } from "./dom.js";
 import { CrowdMap } from "./map.js";
-import { TickChart } from "./ticks.js";
+import { showMatches, showWaits } from "./matches.js";
+import { PickedPanel } from "./picked.js";
+import { SearchBox } from "./search.js";
+import { SessionList } from "./sessions.js";
+import { TickChart, msText, tickMs } from "./ticks.js";
 
 /** @typedef {{id: number, name: string, size_m: [number, number], cell_m: number, tile_m: number | null, objects: number}} Scene */
 
-/** @param {string} id @returns {any} */
-const $ = (id) => document.getElementById(id);
-const whole = new Intl.NumberFormat("en");
 const map = new CrowdMap($("crowd"), $("over"));
 const ticks = new TickChart($("ticks"), $("tip"), $("sets"));
+const panel = new PickedPanel(map, (id, other = null) => pick(id, other));
+const search = new SearchBox((text) => send({ find: text }), (found) => jumpTo(found), (scene) => sceneName(scene));
+const sessions = new SessionList(() => look(), (scene, object) => jump(scene, object), () => ticks.limit / 1000);
+/** Slow ticks in the list at first. */
+const SLOW_FEW = 4;
 /** @type {Scene[]} */
 let scenes = [];
 /** @type {any} */
 let last = null;
 /** @type {any} what the cost is reckoned from */
 let first = null;
-/** @type {any} */
-let info = null;
 /** @type {any[]} */
 let slow = [];
+/** How many ticks were slow so far. */
+let slowCount = 0;
 /** @type {WebSocket | null} */
 let socket = null;
 let pause = 500;
@@ -27,16 +34,9 @@ let pause = 500;
 let frames = 0;
 /** Where a browser walks in, the page that does, and until when it is told where everybody is. @type {{origin: string, page: Window | null, untilMs: number}} */
 const walk = { origin: "", page: null, untilMs: 0 };
-/** What the next drag or click on the map is for: "block", "free", "place", or to move and to pick. */
+/** What the next drag or click on the map is for: "block", "free", "place", "why", or to move and to pick. */
 let tool = "";
 let silence = 0;
-
-/** @param {string} tag @param {Record<string, any>} [with_] @param {...(Node | string)} children */
-function make(tag, with_ = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), with_);
-  made.append(...children);
-  return made;
-}
 
 /** @param {string} word @param {string} state */
 function say(word, state) {
@@ -66,22 +66,26 @@ function connect() {
   };
 }
 
+/** @param {object} message */
+function send(message) {
+  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
+}
+
 /** Says what is to be shown. */
 function look() {
-  if (socket?.readyState !== WebSocket.OPEN) return;
   const scene = map.scene < 0 ? null : map.scene;
   const heat = ["links", "nodes"].includes(map.heat) ? map.heat : null;
-  socket.send(JSON.stringify({ scene, selected: map.picked, other: map.other, wait_reasons: $("waits").open, heat }));
+  send({ scene, selected: map.picked, other: map.other, wait_reasons: $("waits").open, matches: $("match-list").open, sessions: sessions.query, heat });
 }
 
 /** Asks for a cue. @param {string} text */
 function ask(text) {
-  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ action: text }));
+  send({ action: text });
 }
 
 /** Asks for another pace. @param {string | {speed: number}} pace */
 function wishPace(pace) {
-  if (socket?.readyState === WebSocket.OPEN && !$("pace").hidden) socket.send(JSON.stringify({ pace }));
+  if (!$("pace").hidden) send({ pace });
 }
 
 /** @param {{is_paused: boolean, speed_percent: number} | null} pace */
@@ -98,15 +102,56 @@ function here() {
   return scenes.find(({ id }) => id === map.scene);
 }
 
+/** @param {number} scene */
+function sceneName(scene) {
+  return scenes.find(({ id }) => id === scene)?.name || `scene ${scene}`;
+}
+
+/** Another scene, or another server: the tab says so. */
+function showTitle() {
+  const name = map.scene < 0 ? "" : `${sceneName(map.scene)} · `;
+  document.title = `${name}${location.host} · throng`;
+}
+
+/** Selects an object, wherever it is. With a question about the selected one: the question is about this object.
+ * @param {number} scene @param {number} object */
+function jump(scene, object) {
+  if (tool === "why" && scene === map.scene && map.picked !== null && map.picked !== object) {
+    aim("");
+    return pick(map.picked, object);
+  }
+  if (scene !== map.scene) {
+    pick(null);
+    enter(scene);
+  }
+  pick(object);
+  map.follows = true;
+  if (map.zoom < 4) map.zoom = 4;
+  map.isFitted = false;
+  panel.show();
+  $("picked").scrollIntoView({ block: "nearest" });
+}
+
+/** Goes to what a search found. @param {import("./search.js").Found} found */
+function jumpTo(found) {
+  if (found.scene !== undefined && found.object !== undefined) return jump(found.scene, found.object);
+  const who = found.player ? `player ${found.player}, session ${found.client}` : `session ${found.client}`;
+  tell(`${who}: it has no object. The list of sessions shows its state.`, false);
+  sessions.details.open = true;
+  sessions.details.scrollIntoView({ block: "nearest" });
+}
+
 /** @param {string} chosen */
 function aim(chosen) {
   tool = chosen === tool ? "" : chosen;
   map.box = null;
   press("block", tool === "block");
   press("free", tool === "free");
+  press("ask-why", tool === "why");
   $("over").classList.toggle("aims", tool !== "");
   if (tool === "place") tell("Click where.", false);
-  else if (tool) tell("Drag a rectangle on the map. Esc lets go.", false);
+  else if (tool === "why") tell(`Click an object, or find it: why does ${panel.named(map.picked ?? 0)} see it, or not? Esc stops.`, false);
+  else if (tool) tell("Drag a rectangle on the map. Esc stops.", false);
   else $("said").hidden = true;
 }
 
@@ -151,7 +196,7 @@ function editTiles() {
 
 /** @param {{name: string, text: string}[] | null} proposals */
 function showCues(proposals) {
-  $("cue").hidden = proposals === null;
+  $("cue").hidden = $("cues-open").hidden = proposals === null;
   const first = make("option", { value: "" }, "Cues…");
   $("proposals").replaceChildren(first, ...(proposals || []).map(({ name, text }) => make("option", { value: text }, name)));
 }
@@ -180,6 +225,7 @@ function enter(scene) {
   const found = scenes.find(({ id }) => id === scene);
   map.open(scene, found?.cell_m || 50);
   $("scene").value = String(scene);
+  showTitle();
 }
 
 /** @param {any} told */
@@ -187,14 +233,15 @@ function hear(told) {
   if (told.type === "hello") {
     ticks.sets = told.sets;
     ticks.limit = told.tick_ms;
-    $("tick-span").textContent = ticks.span(1);
     ticks.ticks = [];
+    closeTick();
     ticks.add(told.ticks);
     map.kindNames = told.kinds;
     [last, first] = [null, null];
     slow = told.slow;
     showScenes(told.scenes);
-    showSlow(slow.length);
+    slowCount = slow.length;
+    showSlow();
     showCues(told.actions);
     showPace(told.pace);
     walk.origin = told.walk_port ? `${location.protocol}//${location.hostname}:${told.walk_port}` : "";
@@ -203,35 +250,30 @@ function hear(told) {
   } else if (told.type === "state") {
     ticks.add(told.ticks);
     slow.push(...told.slow);
-    slow.splice(0, slow.length - 40);
+    slow.splice(0, slow.length - 64);
     showScenes(told.scenes);
     showState(told);
-    if (told.slow.length || last === null) showSlow(told.slow_count);
+    slowCount = told.slow_count;
+    if (told.slow.length || last === null) showSlow();
     last = told;
     first ??= told;
+    showChartView();
     $("at-tick").textContent = `tick ${whole.format(told.tick)}`;
   } else if (told.type === "pace") {
     showPace(told.pace);
   } else if (told.type === "selected" && told.id === map.picked && told.scene === map.scene) {
-    info = told;
+    panel.info = told;
     map.path = told.path || [];
     map.sees = (told.sees || []).map((/** @type {number[]} */ [id]) => id);
-    showPicked();
+    panel.show();
   } else if (told.type === "wait_reasons") showWaits(told.parties);
+  else if (told.type === "matches") showMatches(told, (scene) => { pick(null); enter(scene); look(); }, jump);
+  else if (told.type === "sessions") sessions.show(told, last?.tick ?? 0);
+  else if (told.type === "found") search.set(told.text, told.results);
   else if (told.type === "action") {
     const text = told.text.length > 90 ? `${told.text.slice(0, 90)}…` : told.text;
     tell(told.error === null ? `Tick ${whole.format(told.tick)}: ${text}` : `${text}: ${told.error}`, told.error !== null);
   }
-}
-
-/** @param {any[]} parties */
-function showWaits(parties) {
-  const rows = parties.map(({ party, mode, size, waited_s, why }) => make("li", {},
-    make("span", { className: "ms" }, `${whole.format(waited_s)} s`),
-    make("span", {}, `party ${party}, ${size === 1 ? "alone" : `${size} players`}, ${mode}`),
-    make("span", { className: "no" }),
-    make("span", { className: "did" }, why === null ? "…" : why)));
-  $("waiting").replaceChildren(...(rows.length ? rows : [make("li", { className: "none" }, "Nobody waits.")]));
 }
 
 /** @param {Scene[]} now */
@@ -243,6 +285,7 @@ function showScenes(now) {
     if (now.some(({ id }) => String(id) === chosen)) $("scene").value = chosen;
   }
   scenes = now;
+  showTitle();
   const shown = here();
   if (shown) map.cell = shown.cell_m || 50;
   else if (map.scene >= 0 && scenes.length) {
@@ -252,48 +295,32 @@ function showScenes(now) {
   }
 }
 
-/** @param {HTMLElement} into @param {[string, number, string][]} rows name, size of the bar, what is written */
-function bars(into, rows) {
-  const most = Math.max(1e-9, ...rows.map(([, value]) => value));
-  if (into.children.length !== rows.length * 3) {
-    into.replaceChildren(...rows.flatMap(() => [make("span"), make("div", {}, make("i")), make("span", { className: "n" })]));
-  }
-  rows.forEach(([name, value, text], nth) => {
-    const [label, bar, number] = [0, 1, 2].map((at) => /** @type {HTMLElement} */ (into.children[nth * 3 + at]));
-    label.textContent = name;
-    number.textContent = text;
-    label.className = value ? "" : "zero";
-    number.className = value ? "n" : "n zero";
-    const filled = /** @type {HTMLElement} */ (bar.firstChild);
-    filled.style.width = value ? `${Math.max(1, value / most * 100)}%` : "0";
-  });
-}
-
 /** @param {any} told */
 function showState(told) {
-  const { mean, p99 } = ticks.figures();
-  /** @type {[string, string, boolean][]} */
+  const { mean, p99, span } = ticks.figures();
+  /** Name, value, whether it is bad, and a longer explanation. @type {[string, string, boolean, string][]} */
   const now = [
-    ["tick", `${mean.toFixed(1)} ms`, mean > ticks.limit],
-    ["p99", `${p99.toFixed(1)} ms`, p99 > ticks.limit],
-    ["players", whole.format(told.objects.players), false],
-    ["NPCs", whole.format(told.objects.npcs), false],
+    ["tick", `${mean.toFixed(1)} ms`, mean > ticks.limit, `mean of the last second; a tick has ${ticks.limit} ms`],
+    [`p99 of ${span}`, `${p99.toFixed(1)} ms`, p99 > ticks.limit, `99 of 100 ticks of the last ${span} took no longer`],
+    ["players", whole.format(told.objects.players), false, "objects of players, in all scenes"],
+    ["NPCs", whole.format(told.objects.npcs), false, "in all scenes"],
   ];
-  if (told.overload?.level) now.push(["overload", told.overload.name.replaceAll("_", " "), true]);
-  if (told.draining) now.push(["", "draining", true]);
-  $("now").replaceChildren(...now.map(([name, value, bad]) => make("div", {}, make("dt", {}, name), make("dd", { className: bad ? "bad" : "" }, value))));
-  bars($("sessions"), (told.sessions || []).map((/** @type {[string, number]} */ [name, count]) => [name.replaceAll("_", " "), count, whole.format(count)]));
+  if (told.overload?.level) now.push(["overload", told.overload.name.replaceAll("_", " "), true, "what the server does about it"]);
+  if (told.draining) now.push(["", "draining", true, "the server admits no new players"]);
+  $("now").replaceChildren(...now.map(([name, value, bad, title]) => make("div", { title }, make("dt", {}, name), make("dd", { className: bad ? "bad" : "" }, value))));
+  const states = (told.sessions || []).filter((/** @type {[string, number]} */ [, count]) => count > 0);
+  const open = states.reduce((/** @type {number} */ sum, /** @type {[string, number]} */ [, count]) => sum + count, 0);
+  $("session-count").textContent = told.sessions ? `${whole.format(open)} open` : "";
+  bars($("sessions"), states.map((/** @type {[string, number]} */ [name, count]) => [name.replaceAll("_", " "), count, whole.format(count)]));
   bars($("queues"), told.queues.map((/** @type {[string, number]} */ [name, count]) => [name, count, whole.format(count)]));
-  $("modes-section").hidden = told.modes.length === 0;
-  bars($("modes"), told.modes.map((/** @type {[string, number, number]} */ [name, waiting, made]) => [name, waiting, `${whole.format(waiting)} · ${whole.format(made)}`]));
-  const memory = [...told.memory].sort((/** @type {any} */ a, /** @type {any} */ b) => b[1] - a[1]).filter(([, bytes]) => bytes > 50_000).slice(0, 10);
-  bars($("memory"), memory.map(([name, bytes]) => [name, bytes, `${(bytes / 1e6).toFixed(1)} MB`]));
-  $("rss").textContent = told.rss ? `${(told.rss / 1e6).toFixed(0)} MB in RAM` : "";
+  $("modes-section").hidden = told.modes.length === 0 && !told.has_parties;
+  bars($("modes"), told.modes.map((/** @type {[string, number, number]} */ [name, waiting, made]) => [name, waiting, `${whole.format(waiting)} waiting, ${whole.format(made)} ${made === 1 ? "match" : "matches"}`]));
+  showMemory(told.memory, told.rss);
   if (last && told.bytes && last.bytes) {
     const seconds = Math.max(0.05, (told.tick - last.tick) * ticks.limit / 1000);
     bars($("bytes"), told.bytes.map((/** @type {[string, number]} */ [name, total], /** @type {number} */ nth) => {
       const rate = (total - last.bytes[nth][1]) / seconds / 1000;
-      return [name, rate, rate >= 100 ? whole.format(Math.round(rate)) : rate.toFixed(1)];
+      return [name, rate, `${rate >= 100 ? whole.format(Math.round(rate)) : rate.toFixed(1)} kB/s`];
     }));
     const spent = (told.spent_ns - first.spent_ns) / 1e6 / Math.max(1, told.tick - first.tick);
     const share = mean > 0 ? ` (${(spent / mean * 100).toFixed(1)} % of it)` : "";
@@ -301,23 +328,73 @@ function showState(told) {
   }
 }
 
-/** @param {number} count */
-function showSlow(count) {
-  $("slow-count").textContent = count ? `${whole.format(count)} over ${ticks.limit} ms` : "";
+/** Modules by size, and the rest of the process: rows that add up to the total. @param {[string, number][]} modules @param {number | null} total */
+function showMemory(modules, total) {
+  const sorted = [...modules].sort(([, a], [, b]) => b - a);
+  const shown = sorted.filter(([, bytes]) => bytes > 50_000).slice(0, 9);
+  const small = sorted.slice(shown.length);
+  const sum = sorted.reduce((all, [, bytes]) => all + bytes, 0);
+  /** @type {[string, number][]} */
+  const rows = shown.map(([name, bytes]) => [name.replaceAll("_", " "), bytes]);
+  if (small.length) rows.push([`${small.length} smaller modules`, small.reduce((all, [, bytes]) => all + bytes, 0)]);
+  if (total && total > sum) rows.push(["other (program, threads)", total - sum]);
+  bars($("memory"), rows.map(([name, bytes]) => [name, bytes, `${(bytes / 1e6).toFixed(1)} MB`]));
+  $("rss").textContent = total ? `${(total / 1e6).toFixed(1)} MB of RAM in total` : "";
+}
+
+/** Work of a tick: one, and several. */
+const DID = { messages: ["message", "messages"], logins: ["login", "logins"], paths: ["path", "paths"], nodes: ["node searched", "nodes searched"], links: ["view link changed", "view links changed"], snapshots: ["snapshot sent", "snapshots sent"], bytes: ["byte sent", "bytes sent"] };
+
+/** What was done in a slow tick. @param {Record<string, number>} deeds */
+function didText(deeds) {
+  return Object.entries(DID).filter(([key]) => deeds[key] > 0).map(([key, [one, many]]) => `${whole.format(deeds[key])} ${deeds[key] === 1 ? one : many}`).join(", ");
+}
+
+function showSlow() {
+  $("slow-count").textContent = slowCount ? `${whole.format(slowCount)} over ${ticks.limit} ms` : "";
   if (!slow.length) {
     $("slow").replaceChildren(make("li", { className: "none" }, "None so far."));
     return;
   }
-  const words = { messages: "messages", logins: "logins", paths: "paths", nodes: "nodes searched", links: "links changed", snapshots: "snapshots sent", bytes: "bytes" };
-  const rows = [...slow].reverse().map(({ tick: [tick, sets], deeds }) => {
-    const total = sets.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0);
-    const longest = sets.map((/** @type {number} */ us, /** @type {number} */ nth) => ({ us, name: ticks.sets[nth] }));
-    longest.sort((/** @type {any} */ a, /** @type {any} */ b) => b.us - a.us);
-    const ran = longest.slice(0, 3).filter((/** @type {any} */ { us }) => us > total / 20).map((/** @type {any} */ { us, name }) => `${name} ${(us / 1000).toFixed(1)}`).join(", ");
-    const did = Object.entries(words).filter(([key]) => deeds[key] > 0).map(([key, word]) => `${whole.format(deeds[key])} ${word}`).join(", ");
-    return make("li", {}, make("span", { className: "ms" }, `${(total / 1000).toFixed(1)} ms`), make("span", {}, ran), make("span", { className: "no" }, `#${whole.format(tick)}`), make("span", { className: "did" }, did));
+  const rows = [...slow].reverse().map(({ tick, deeds }) => {
+    const total = tickMs(tick);
+    const longest = tick[1].map((/** @type {number} */ us, /** @type {number} */ nth) => ({ ms: us / 1000, name: ticks.sets[nth] }));
+    longest.sort((/** @type {any} */ a, /** @type {any} */ b) => b.ms - a.ms);
+    const ran = longest.slice(0, 3).filter((/** @type {any} */ { ms }) => ms > total / 20).map((/** @type {any} */ { ms, name }) => `${name} ${ms.toFixed(1)} ms`).join(", ");
+    const button = make("button", { type: "button", className: "slow", title: "Show its steps", onclick: () => openTick(tick) },
+      make("span", { className: "ms" }, `${total.toFixed(1)} ms`), make("span", {}, ran), make("span", { className: "no" }, `tick ${whole.format(tick[0])}`), make("span", { className: "did" }, didText(deeds)));
+    button.dataset.key = `slow ${tick[0]}`;
+    if (tick[0] === ticks.marked) button.setAttribute("aria-pressed", "true");
+    return make("li", {}, button);
   });
-  $("slow").replaceChildren(...rows);
+  refillWithMore($("slow"), rows, SLOW_FEW, slowCount, showSlow);
+}
+
+/** Shows the steps of a tick, and where it lies in the chart. @param {import("./ticks.js").Tick} tick */
+function openTick(tick) {
+  ticks.mark(tick[0]);
+  const deeds = slow.find((one) => one.tick[0] === tick[0])?.deeds;
+  $("tick-name").textContent = `Tick ${whole.format(tick[0])}: ${msText(tickMs(tick))}`;
+  $("tick-did").textContent = deeds ? didText(deeds) : `within its ${ticks.limit} ms`;
+  $("tick-steps").replaceChildren(...ticks.steps(tick));
+  $("tick-detail").hidden = false;
+  // With the chart above it, in which the tick is marked.
+  const [part, end] = [$("tick-section").getBoundingClientRect(), $("tick-detail").getBoundingClientRect().bottom];
+  if (part.top < 0 || end > innerHeight) $("tick-section").scrollIntoView({ block: "start" });
+  showSlow();
+}
+
+function closeTick() {
+  $("tick-detail").hidden = true;
+  ticks.mark(null);
+  showSlow();
+}
+
+/** What the chart shows, in words. */
+function showChartView() {
+  $("tick-span").textContent = ticks.describe();
+  press("log", ticks.isLog);
+  $("ticks-now").hidden = ticks.end === null && ticks.shown === 1200;
 }
 
 function legend() {
@@ -346,7 +423,8 @@ function legend() {
 /** @param {number | null} id @param {number | null} [other] */
 function pick(id, other = null) {
   if (id !== map.picked) {
-    info = null;
+    if (tool === "why") aim("");
+    panel.reset();
     map.path = [];
     map.sees = [];
     map.follows = false;
@@ -355,63 +433,7 @@ function pick(id, other = null) {
   map.other = id === null ? null : other;
   $("picked").hidden = id === null;
   look();
-  showPicked();
-}
-
-/** The name of an object, by its dot. @param {number} id */
-function named(id) {
-  const nth = map.places.get(id);
-  return nth === undefined ? `#${id}` : `${map.kindNames[map.kinds[nth]]?.name || "object"} ${id}`;
-}
-
-function showPicked() {
-  if (map.picked === null) return;
-  $("picked-name").textContent = named(map.picked);
-  $("follow").setAttribute("aria-pressed", String(map.follows));
-  const body = $("picked-body");
-  // A button that goes while it is held down is never clicked.
-  if (body.matches(":active")) return;
-  if (!info) return body.replaceChildren(make("p", { className: "none" }, "…"));
-  if (info.gone) return body.replaceChildren(make("p", {}, "It is not in this scene any more."));
-  const held = body.contains(document.activeElement) ? document.activeElement?.getAttribute("data-id") : null;
-  /** @type {[string, string][]} */
-  const facts = [["at", `${info.at[0].toFixed(1)}, ${info.at[1].toFixed(1)} m`], ["speed", `${info.speed.toFixed(1)} m/s`]];
-  for (const name of ["team", "party", "guild", "player", "client"]) {
-    if (info[name] !== null && info[name] !== undefined) facts.push([name, String(info[name])]);
-  }
-  facts.push(...info.attributes);
-  const left = info.path.length ? Math.hypot(info.path[0][0] - info.at[0], info.path[0][1] - info.at[1]) + info.path.slice(1).reduce((/** @type {number} */ sum, /** @type {number[]} */ point, /** @type {number} */ nth) => sum + Math.hypot(point[0] - info.path[nth][0], point[1] - info.path[nth][1]), 0) : 0;
-  facts.push(["path", info.path.length ? `${left.toFixed(0)} m over ${info.path.length} points` : "none"]);
-  const parts = [make("dl", {}, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]))];
-  if (info.why) {
-    const { other, sees, seen, apart_m } = info.why;
-    const apart = apart_m === null ? "" : ` ${apart_m.toFixed(0)} m apart.`;
-    parts.push(make("div", { className: "why" },
-      make("p", {}, make("b", {}, `${sees[0] ? "Sees" : "Does not see"} ${named(other)}`), `: ${sees[1]}.${apart}`),
-      make("p", {}, make("b", {}, `${seen[0] ? "Is" : "Is not"} seen by it`), `: ${seen[1]}.`)));
-  }
-  if (info.wait_reason) {
-    const { mode, waited_s, why } = info.wait_reason;
-    parts.push(make("div", { className: "why" }, make("p", {}, make("b", {}, `Waits ${whole.format(waited_s)} s for ${mode}`), `: ${why === null ? "…" : why}.`)));
-  }
-  const classes = ["players", "NPCs", "things"];
-  const lists = (info.lists || []).map((/** @type {number[]} */ [found, cap], /** @type {number} */ nth) => `${found} of ${cap} ${classes[nth]}`).join(", ");
-  /** @param {string} title @param {string} note @param {number[]} ids */
-  const chips = (title, note, ids) => {
-    const buttons = ids.slice(0, 120).map((id) => {
-      const chip = make("button", { title: "Why?", onclick: () => pick(map.picked, id) }, String(id));
-      chip.dataset.id = `${title} ${id}`;
-      return chip;
-    });
-    parts.push(make("h3", {}, `${title} ${whole.format(ids.length)} `, make("small", {}, note)), make("div", { className: "chips" }, ...buttons));
-  };
-  if (info.lists) chips("Sees", lists, map.sees);
-  if (info.seen_by) chips("Seen by", "", info.seen_by);
-  if (!info.why) parts.push(make("p", { className: "none" }, "Shift + click another, or choose a number: why it is seen, or not."));
-  const scrolled = [...body.querySelectorAll(".chips")].map((list) => list.scrollTop);
-  body.replaceChildren(...parts);
-  body.querySelectorAll(".chips").forEach((/** @type {Element} */ list, /** @type {number} */ nth) => { list.scrollTop = scrolled[nth] || 0; });
-  if (held) body.querySelector(`[data-id="${held}"]`)?.focus();
+  panel.show();
 }
 
 /** Looks at the next object, or the one before. @param {number} by */
@@ -424,15 +446,13 @@ function step(by) {
   map.follows = true;
   if (map.zoom < 4) map.zoom = 4;
   map.isFitted = false;
-  showPicked();
-}
-
-/** @param {string} id @param {boolean} on */
-function press(id, on) {
-  $(id).setAttribute("aria-pressed", String(on));
+  panel.show();
 }
 
 const deeds = {
+  why: () => { if (map.picked !== null) aim("why"); },
+  search: () => search.focus(),
+  cues: () => { const isOpen = $("cue").classList.toggle("open"); $("cues-open").setAttribute("aria-expanded", String(isOpen)); },
   fit: () => { map.follows = false; map.fit(); },
   teams: () => { map.byTeam = !map.byTeam; press("teams", map.byTeam); map.recolour(); legend(); },
   heat: () => {
@@ -442,7 +462,7 @@ const deeds = {
     legend();
     look();
   },
-  follow: () => { map.follows = !map.follows && map.picked !== null; if (map.follows) map.isFitted = false; showPicked(); },
+  follow: () => { map.follows = !map.follows && map.picked !== null; if (map.follows) map.isFitted = false; panel.show(); },
   go: () => wishPace($("go").dataset.wish),
   tick: () => wishPace("step"),
   walk: () => { if (walk.origin) walk.page = open(`${walk.origin}/`, "throng-walk"); },
@@ -499,6 +519,12 @@ function listen() {
       return;
     }
     const found = map.nearest(event.offsetX, event.offsetY);
+    if (tool === "why" && map.picked !== null) {
+      if (found === null || found === map.picked) return;
+      aim("");
+      pick(map.picked, found);
+      return;
+    }
     if (event.shiftKey && map.picked !== null) pick(map.picked, found === map.picked ? null : found);
     else pick(found);
   };
@@ -514,7 +540,10 @@ function listen() {
   $("zoom-out").onclick = () => deeds.zoom(1 / 1.5);
   $("teams").onclick = deeds.teams;
   $("heat").onchange = deeds.heat;
-  $("waits").ontoggle = look;
+  $("waits").ontoggle = $("match-list").ontoggle = look;
+  $("ask-why").onclick = deeds.why;
+  $("cues-open").onclick = deeds.cues;
+  listenToChart();
   $("block").onclick = deeds.block;
   $("free").onclick = deeds.free;
   $("proposals").onchange = () => {
@@ -538,7 +567,7 @@ function listen() {
   $("help-open").onclick = () => $("help").showModal();
   /** @type {Record<string, () => void>} */
   const keys = {
-    "0": deeds.fit, f: deeds.follow, t: deeds.teams, h: () => { $("heat").selectedIndex = ($("heat").selectedIndex + 1) % $("heat").options.length; deeds.heat(); }, Escape: deeds.drop, "?": () => $("help").showModal(), b: deeds.block, n: deeds.free, j: deeds.walk, p: deeds.go, ".": deeds.tick,
+    "0": deeds.fit, "/": deeds.search, w: deeds.why, f: deeds.follow, t: deeds.teams, h: () => { $("heat").selectedIndex = ($("heat").selectedIndex + 1) % $("heat").options.length; deeds.heat(); }, Escape: deeds.drop, "?": () => $("help").showModal(), b: deeds.block, n: deeds.free, j: deeds.walk, p: deeds.go, ".": deeds.tick,
     "+": () => deeds.zoom(1.5), "=": () => deeds.zoom(1.5), "-": () => deeds.zoom(1 / 1.5), "]": () => step(1), "[": () => step(-1),
   };
   const arrows = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
@@ -548,8 +577,29 @@ function listen() {
     if (arrow && document.activeElement === over) {
       map.move(arrow[0], arrow[1]);
       event.preventDefault();
-    } else keys[event.key]?.();
+    } else if (keys[event.key]) {
+      keys[event.key]();
+      if (event.key === "/") event.preventDefault();
+    }
   });
+}
+
+function listenToChart() {
+  ticks.onview = showChartView;
+  ticks.onpick = openTick;
+  $("log").onclick = () => ticks.setLog(!ticks.isLog);
+  $("ticks-in").onclick = () => ticks.zoom(0.5);
+  $("ticks-out").onclick = () => ticks.zoom(2);
+  $("ticks-earlier").onclick = () => ticks.pan(-Math.round(ticks.shown / 2));
+  $("ticks-later").onclick = () => ticks.pan(Math.round(ticks.shown / 2));
+  $("ticks-now").onclick = () => ticks.follow();
+  $("tick-close").onclick = closeTick;
+  $("csv").onclick = (/** @type {Event} */ event) => {
+    const url = URL.createObjectURL(new Blob([ticks.csv()], { type: "text/csv" }));
+    $("csv").href = url;
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+    event.stopPropagation();
+  };
 }
 
 /** A length that reads well, and is about as wide as a thumb. */

@@ -1,12 +1,27 @@
-// The last ticks, stacked by set.
+// Tick times, stacked by set: the last minute, or any part of the last minutes.
 // @ts-check
+import { make, whole } from "./dom.js";
 
 /** Colours by set: those that take time stand apart for any kind of colour vision. */
 const COLOURS = { ingest: 4, think: 6, navigate: 1, move: 2, locate: 8, view: 0, heartbeat: 5, replicate: 3, send: 7 };
-/** Ticks shown, at most. */
-const SHOWN = 1200;
+/** Ticks shown at first, and over which the 99th percentile is taken: a minute at 20 a second. */
+export const SHOWN = 1200;
+/** Ticks kept, at most: as long as the page is open, more than the server keeps. */
+const KEPT = 12_000;
+/** Ticks shown at least. */
+const SHOWN_MIN = 20;
+/** The lowest time of the logarithmic scale, in milliseconds. */
+const LOG_FROM_MS = 0.1;
 
 /** @typedef {[number, number[]]} Tick its number, and what each set took, in microseconds */
+
+/** Time of a whole tick in milliseconds. @param {Tick} tick */
+export function tickMs(tick) {
+  return tick[1].reduce((a, b) => a + b, 0) / 1000;
+}
+
+/** @param {number} ms */
+export const msText = (ms) => `${ms.toFixed(ms < 10 ? 2 : 1)} ms`;
 
 export class TickChart {
   /** @param {HTMLCanvasElement} canvas @param {HTMLElement} tip @param {HTMLElement} keys */
@@ -19,24 +34,76 @@ export class TickChart {
     /** @type {string[]} */
     this.sets = [];
     this.limit = 50;
+    this.isLog = false;
+    /** How many ticks are shown. */
+    this.shown = SHOWN;
+    /** The newest tick shown; null follows the newest of all. @type {number | null} */
+    this.end = null;
+    /** The marked tick. @type {number | null} */
+    this.marked = null;
     /** @type {number | null} */
     this.hover = null;
+    /** Columns as drawn: their ticks, and where. @type {{ticks: Tick[], left: number, width: number, wide: number}} */
+    this.drawn = { ticks: [], left: 0, width: 1, wide: 1 };
+    /** What is told when another part is shown, and when a tick is clicked. */
+    this.onview = () => {};
+    /** @type {(tick: Tick) => void} */
+    this.onpick = () => {};
+    this.listen();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    addEventListener("resize", () => this.draw());
+  }
+
+  listen() {
+    const { canvas } = this;
+    let from = 0;
+    let walked = 0;
+    let isDown = false;
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      [from, walked, isDown] = [event.offsetX, 0, true];
+    });
     canvas.addEventListener("pointermove", (event) => {
       this.hover = event.offsetX;
+      if (isDown) {
+        const ticks = Math.round((from - event.offsetX) / this.drawn.width * this.shown);
+        walked = Math.max(walked, Math.abs(event.offsetX - from));
+        if (ticks !== 0 && walked > 4) {
+          this.pan(ticks);
+          from = event.offsetX;
+        }
+      }
       this.draw();
     });
+    canvas.addEventListener("pointerup", (event) => {
+      isDown = false;
+      const tick = this.tickAt(event.offsetX);
+      if (walked <= 4 && tick) this.onpick(tick);
+    });
+    canvas.addEventListener("pointercancel", () => { isDown = false; });
     canvas.addEventListener("pointerleave", () => {
       this.hover = null;
       this.draw();
     });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
-    addEventListener("resize", () => this.draw());
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan(Math.round(event.deltaX / this.drawn.width * this.shown));
+      else this.zoom(Math.exp(event.deltaY * 0.002), (event.offsetX - this.drawn.left) / this.drawn.width);
+    }, { passive: false });
+    canvas.addEventListener("keydown", (event) => {
+      const deeds = { ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), End: () => this.follow(), l: () => this.setLog(!this.isLog) };
+      const deed = deeds[/** @type {keyof typeof deeds} */ (event.key)];
+      if (!deed || event.ctrlKey || event.metaKey || event.altKey) return;
+      deed();
+      event.preventDefault();
+      event.stopPropagation();
+    });
   }
 
   /** @param {Tick[]} ticks */
   add(ticks) {
     this.ticks.push(...ticks);
-    if (this.ticks.length > SHOWN) this.ticks.splice(0, this.ticks.length - SHOWN);
+    if (this.ticks.length > KEPT) this.ticks.splice(0, this.ticks.length - KEPT);
     this.draw();
   }
 
@@ -45,25 +112,128 @@ export class TickChart {
     return Math.max(1, Math.round(1000 / this.limit));
   }
 
-  /** Time that all ticks shown stand for, or a share of them: "60 s". @param {number} share */
-  span(share) {
-    const seconds = SHOWN * share * this.limit / 1000;
+  /** Time that so many ticks stand for: "60 s". @param {number} ticks */
+  span(ticks) {
+    const seconds = ticks * this.limit / 1000;
     return `${Number(seconds.toFixed(seconds < 10 ? 1 : 0))} s`;
   }
 
-  /** Mean over the last second and 99th percentile over all, in milliseconds. */
+  /** Mean over the last second and 99th percentile over the last minute, in milliseconds, and the time of that minute. */
   figures() {
-    const whole = this.ticks.map(([, sets]) => sets.reduce((a, b) => a + b, 0) / 1000);
-    const last = whole.slice(-this.perSecond());
-    const sorted = [...whole].sort((a, b) => a - b);
+    const all = this.ticks.slice(-SHOWN).map(tickMs);
+    const last = all.slice(-this.perSecond());
+    const sorted = [...all].sort((a, b) => a - b);
     const mean = last.reduce((a, b) => a + b, 0) / Math.max(1, last.length);
-    return { mean, p99: sorted[Math.max(0, Math.ceil(sorted.length * 0.99) - 1)] || 0 };
+    return { mean, p99: sorted[Math.max(0, Math.ceil(sorted.length * 0.99) - 1)] || 0, span: this.span(SHOWN) };
+  }
+
+  /** The ticks of the part that is shown. */
+  part() {
+    const end = this.end === null ? this.ticks.length : this.place(this.end) + 1;
+    return this.ticks.slice(Math.max(0, end - this.shown), end);
+  }
+
+  /** What is shown, in words. */
+  describe() {
+    const part = this.part().map(tickMs).sort((a, b) => a - b);
+    if (!part.length) return "";
+    const where = this.end === null ? `last ${this.span(this.shown)}` : `${this.span(this.shown)} until tick ${whole.format(this.end)}`;
+    const p99 = part[Math.max(0, Math.ceil(part.length * 0.99) - 1)];
+    return `${where}: median ${msText(part[Math.floor(part.length / 2)])}, p99 ${msText(p99)}, max ${msText(part[part.length - 1])}`;
+  }
+
+  /** Where a tick lies among those kept: the last one that is not newer. @param {number} tick */
+  place(tick) {
+    let [low, high] = [0, this.ticks.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.ticks[middle][0] <= tick) low = middle + 1;
+      else high = middle;
+    }
+    return Math.max(0, low - 1);
+  }
+
+  /** Shows more or fewer ticks about a place of the chart. @param {number} by @param {number} [share] from the left, 0 to 1 */
+  zoom(by, share = 1) {
+    const shown = Math.round(Math.min(KEPT, Math.max(SHOWN_MIN, this.shown * by)));
+    const end = this.end ?? this.ticks.at(-1)?.[0] ?? 0;
+    const moved = Math.round((this.shown - shown) * (1 - Math.min(1, Math.max(0, share))));
+    this.shown = shown;
+    this.showUntil(end - moved);
+  }
+
+  /** @param {number} ticks to the right */
+  pan(ticks) {
+    this.showUntil((this.end ?? this.ticks.at(-1)?.[0] ?? 0) + ticks);
+  }
+
+  /** Shows the part that ends with a tick; the newest one is followed. @param {number} end */
+  showUntil(end) {
+    const newest = this.ticks.at(-1)?.[0] ?? 0;
+    const oldest = this.ticks[0]?.[0] ?? 0;
+    this.end = end >= newest ? null : Math.max(end, Math.min(newest, oldest + SHOWN_MIN));
+    this.draw();
+    this.onview();
+  }
+
+  follow() {
+    [this.end, this.shown] = [null, SHOWN];
+    this.draw();
+    this.onview();
+  }
+
+  /** @param {boolean} isLog */
+  setLog(isLog) {
+    this.isLog = isLog;
+    this.draw();
+    this.onview();
+  }
+
+  /** Marks a tick, and shows it if it is kept. @param {number | null} tick */
+  mark(tick) {
+    this.marked = tick;
+    const part = this.part();
+    const isKept = tick !== null && this.ticks.length > 0 && tick >= this.ticks[0][0];
+    if (isKept && (!part.length || tick < part[0][0] || tick > part[part.length - 1][0])) this.showUntil(tick + Math.round(this.shown / 2));
+    else this.draw();
+  }
+
+  /** Marks the next tick, or the one before. @param {number} by */
+  step(by) {
+    const at = this.marked === null ? this.ticks.length - (by < 0 ? 0 : 1) : this.place(this.marked);
+    const tick = this.ticks[at + by];
+    if (tick) this.onpick(tick);
+  }
+
+  /** A tick that is kept. @param {number} tick */
+  find(tick) {
+    const found = this.ticks[this.place(tick)];
+    return found?.[0] === tick ? found : undefined;
+  }
+
+  /** All that is kept, as a table. */
+  csv() {
+    const rows = this.ticks.map((tick) => [tick[0], tickMs(tick).toFixed(3), ...tick[1].map((us) => (us / 1000).toFixed(3))].join(","));
+    return [["tick", "total_ms", ...this.sets.map((set) => `${set}_ms`)].join(","), ...rows].join("\n");
   }
 
   /** @param {string} set */
   colour(set) {
     const nth = COLOURS[/** @type {keyof typeof COLOURS} */ (set)];
     return getComputedStyle(document.documentElement).getPropertyValue(`--c${nth ?? 4}`).trim();
+  }
+
+  /** Columns of whole pixels, each the slowest of its ticks, so that no slow one is lost. @param {number} width */
+  columns(width) {
+    const most = Math.max(1, Math.floor(width / 2));
+    const per = Math.ceil(this.shown / most);
+    const part = this.part();
+    /** @type {Tick[]} */
+    const shown = [];
+    for (let end = part.length; end > 0; end -= per) {
+      shown.unshift(part.slice(Math.max(0, end - per), end).reduce((a, b) => (tickMs(b) > tickMs(a) ? b : a)));
+    }
+    return { shown, wide: width / Math.ceil(this.shown / per) };
   }
 
   draw() {
@@ -74,46 +244,44 @@ export class TickChart {
     const pen = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
     pen.scale(dpr, dpr);
     const style = getComputedStyle(document.documentElement);
-    const [mute, line] = ["--mute", "--line"].map((name) => style.getPropertyValue(name).trim());
-    const [left, bottom] = [30, 16];
-    const [width, height] = [box.width - left - 4, box.height - bottom - 6];
-    // Columns of whole pixels, each the slowest of its ticks, so that no slow one is lost.
-    const columns = Math.max(1, Math.floor(width / 2));
-    const per = Math.ceil(SHOWN / columns);
-    /** @type {Tick[]} */
-    const shown = [];
-    const sum = (/** @type {Tick} */ tick) => tick[1].reduce((a, b) => a + b, 0);
-    for (let end = this.ticks.length; end > 0; end -= per) {
-      const group = this.ticks.slice(Math.max(0, end - per), end);
-      shown.unshift(group.reduce((a, b) => (sum(b) > sum(a) ? b : a)));
-    }
-    const most = Math.max(1, ...shown.map((tick) => sum(tick) / 1000)) * 1.12;
-    const step = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 5000].find((step) => most / step <= 4) || 10000;
+    const [mute, line, ink] = ["--mute", "--line", "--ink"].map((name) => style.getPropertyValue(name).trim());
+    const [left, bottom, top] = [46, 16, 6];
+    const [width, height] = [box.width - left - 4, box.height - bottom - top];
+    const { shown, wide } = this.columns(width);
+    this.drawn = { ticks: shown, left, width, wide };
+    const most = Math.max(1, ...shown.map(tickMs)) * 1.12;
+    const low = Math.log10(LOG_FROM_MS);
+    /** Share of the height. @param {number} ms */
+    const up = (ms) => (this.isLog ? Math.max(0, (Math.log10(Math.max(ms, LOG_FROM_MS)) - low) / (Math.log10(Math.max(most, 1)) - low)) : ms / most);
     pen.font = "11px system-ui, sans-serif";
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    for (let ms = 0; ms <= most; ms += step) {
-      const y = 6 + height - ms / most * height;
+    for (const ms of this.marks(most)) {
+      const y = top + height - up(ms) * height;
       pen.fillStyle = line;
       pen.fillRect(left, Math.round(y), width, 1);
       pen.fillStyle = mute;
-      pen.fillText(String(ms), left - 6, y);
+      pen.fillText(`${ms} ms`, left - 6, y);
     }
     const colours = this.sets.map((set) => this.colour(set));
-    const wide = width / columns;
     shown.forEach((tick, nth) => {
-      let y = 6 + height;
       const x = left + width - (shown.length - nth) * wide;
+      let sum = 0;
       tick[1].forEach((us, set) => {
-        const high = us / 1000 / most * height;
+        const from = up(sum);
+        sum += us / 1000;
+        const to = up(sum);
         pen.fillStyle = colours[set];
-        pen.fillRect(x, y - high, wide, high);
-        y -= high;
+        pen.fillRect(x, top + height - to * height, wide > 4 ? wide - 1 : wide, (to - from) * height);
       });
+      if (tick[0] === this.marked) {
+        pen.strokeStyle = ink;
+        pen.strokeRect(Math.round(x) - 1.5, top + height - up(sum) * height - 2.5, Math.max(2, Math.round(wide)) + 2, up(sum) * height + 3);
+      }
     });
     if (this.limit < most) {
-      const y = Math.round(6 + height - this.limit / most * height);
-      pen.strokeStyle = style.getPropertyValue("--ink").trim();
+      const y = Math.round(top + height - up(this.limit) * height);
+      pen.strokeStyle = ink;
       pen.setLineDash([4, 3]);
       pen.beginPath();
       pen.moveTo(left, y + 0.5);
@@ -123,25 +291,39 @@ export class TickChart {
     }
     pen.fillStyle = mute;
     pen.textBaseline = "alphabetic";
-    for (const [share, text, align] of /** @type {[number, string, CanvasTextAlign][]} */ ([[0, `−${this.span(1)}`, "left"], [0.5, `−${this.span(0.5)}`, "center"], [1, "now", "right"]])) {
+    const isLive = this.end === null;
+    const [first, middle] = [1, 0.5].map((share) => `−${this.span(this.shown * share)}`);
+    const last = isLive ? "now" : `tick ${whole.format(this.end ?? 0)}`;
+    for (const [share, text, align] of /** @type {[number, string, CanvasTextAlign][]} */ ([[0, first, "left"], [0.5, middle, "center"], [1, last, "right"]])) {
       pen.textAlign = align;
       pen.fillText(text, left + width * share, box.height - 2);
     }
-    this.drawTip(shown, left, width, wide, box);
+    this.drawTip(box);
     this.drawKeys();
   }
 
-  /** @param {Tick[]} shown @param {number} left @param {number} width @param {number} wide @param {DOMRect} box */
-  drawTip(shown, left, width, wide, box) {
-    const nth = this.hover === null ? -1 : shown.length - 1 - Math.floor((left + width - this.hover) / wide);
-    const tick = shown[nth];
+  /** Marks of the axis of times. @param {number} most */
+  marks(most) {
+    if (this.isLog) return [0.1, 1, 10, 100, 1000, 10_000].filter((ms) => ms <= most);
+    const step = [0.5, 1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 5000].find((step) => most / step <= 4) || 10_000;
+    return Array.from({ length: Math.floor(most / step) + 1 }, (_, nth) => nth * step);
+  }
+
+  /** The tick of the column at a place. @param {number} x */
+  tickAt(x) {
+    const { ticks, left, width, wide } = this.drawn;
+    return ticks[ticks.length - 1 - Math.floor((left + width - x) / wide)];
+  }
+
+  /** @param {DOMRect} box */
+  drawTip(box) {
+    const tick = this.hover === null ? undefined : this.tickAt(this.hover);
     this.tip.hidden = !tick;
     if (!tick || this.hover === null) return;
     const sets = tick[1].map((us, set) => ({ us, name: this.sets[set] })).filter(({ us }) => us > 0);
     sets.sort((a, b) => b.us - a.us);
-    const whole = sets.reduce((total, { us }) => total + us, 0);
-    const rows = sets.slice(0, 5).map(({ us, name }) => `${(us / 1000).toFixed(2).padStart(7)}  ${name}`);
-    this.tip.textContent = `tick ${tick[0].toLocaleString()} · ${(whole / 1000).toFixed(1)} ms\n${rows.join("\n")}`;
+    const rows = sets.slice(0, 5).map(({ us, name }) => `${(us / 1000).toFixed(2).padStart(7)} ms  ${name}`);
+    this.tip.textContent = `tick ${whole.format(tick[0])} · ${tickMs(tick).toFixed(1)} ms\n${rows.join("\n")}`;
     const isRight = this.hover > box.width / 2;
     this.tip.style.left = isRight ? "auto" : `${this.hover + 14}px`;
     this.tip.style.right = isRight ? `${box.width - this.hover + 14}px` : "auto";
@@ -153,15 +335,28 @@ export class TickChart {
     const rows = this.sets.flatMap((set, nth) => {
       const mean = last.reduce((total, [, sets]) => total + sets[nth], 0) / Math.max(1, last.length) / 1000;
       if (!(set in COLOURS)) return [];
-      const row = document.createElement("li");
-      const box = document.createElement("span");
-      box.className = "box";
-      box.style.background = this.colour(set);
-      const value = document.createElement("b");
-      value.textContent = mean.toFixed(2);
-      row.append(box, set, value);
-      return [row];
+      return [make("li", {}, this.box(set), set, make("b", {}, mean.toFixed(2)))];
     });
     this.keys.replaceChildren(...rows);
+  }
+
+  /** @param {string} set */
+  box(set) {
+    const box = make("span", { className: "box" });
+    box.style.background = this.colour(set);
+    return box;
+  }
+
+  /** The steps of a tick, the longest first: rows with a bar of the set's colour. @param {Tick} tick @returns {Node[]} */
+  steps(tick) {
+    const total = Math.max(1, tick[1].reduce((a, b) => a + b, 0));
+    const sets = tick[1].map((us, set) => ({ us, name: this.sets[set] })).filter(({ us, name }) => us > 0 || name in COLOURS);
+    sets.sort((a, b) => b.us - a.us);
+    return sets.map(({ us, name }) => {
+      const bar = make("i");
+      bar.style.width = `${us / total * 100}%`;
+      bar.style.background = this.colour(name);
+      return make("li", {}, make("span", {}, name), make("div", {}, bar), make("b", {}, msText(us / 1000)), make("small", {}, `${(us / total * 100).toFixed(0)} %`));
+    });
   }
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 // Version of this interface. throng_abi returns that of the library: if the two differ, do not use the library with this header.
-#define THRONG_ABI 1
+#define THRONG_ABI 2
 
 // Result of a call. 0 and above: success. Below 0: failure; nothing has changed unless documented.
 enum ThrongStatus
@@ -29,7 +29,8 @@ enum ThrongStatus
   THRONG_STATUS_NO_SOCKET = -4,
   // The server cannot be reached, is full, or does not accept the token: the connection was never made.
   THRONG_STATUS_NOT_CONNECTED = -5,
-  // The server has ended the connection; the event THRONG_EVENT_KIND_CLOSED contains the reason.
+  // The server has ended the connection; the event THRONG_EVENT_KIND_CLOSED contains the reason, and throng_error says why a login was
+  // refused.
   THRONG_STATUS_CLOSED = -6,
   // Nothing was received from the server for too long. throng_reconnect with another token may help.
   THRONG_STATUS_LOST = -7,
@@ -100,15 +101,13 @@ typedef struct ThrongClient ThrongClient;
 
 // Settings of a client. throng_settings returns the defaults.
 typedef struct ThrongClientSettings {
-  // The claimed player id.
+  // The player that the token must be for; 0: whichever player the token is for.
   uint64_t player;
   // Proof of the identity, as the game defines it: credential_length bytes, at most 512. Null if it is empty, because the token contains
   // the identity.
   const uint8_t *credential;
   // Length of the credential, in bytes.
   size_t credential_length;
-  // Speed of the controlled object, in metres per second, as on the server.
-  float speed_m_s;
   // Time after which a third of a position correction is left to show, in seconds. 0 shows corrections at once.
   float smoothing_s;
   // Not 0: scenes are sent only after throng_ready.
@@ -210,8 +209,8 @@ uint32_t throng_abi(void);
 size_t throng_error(char *text,
                     size_t capacity);
 
-// A player with a speed of 1.5 m/s, without a credential and without loading.
-struct ThrongClientSettings throng_settings(uint64_t player);
+// The player of the token, without a credential and without loading.
+struct ThrongClientSettings throng_settings(void);
 
 // Starts to connect with an unused token of 2,048 bytes from the game's login service. Whether the server accepts it shows in
 // throng_update. Writes a client, to be freed with throng_destroy, or null if the call fails.
@@ -265,9 +264,6 @@ ThrongStatus throng_move(struct ThrongClient *client,
                          float y,
                          uint8_t heading,
                          uint32_t buttons);
-
-// Sets the speed of the controlled object, in metres per second.
-ThrongStatus throng_set_speed(struct ThrongClient *client, float speed_m_s);
 
 // Sets the map for the prediction of the controlled object: it then stops at walls like on the server. One byte per tile of tile_m metres,
 // row by row: 0 is free. Call it again in each scene.

@@ -9,9 +9,9 @@ use thiserror::Error;
 #[cfg(feature = "web")]
 use throng_net::WebSettings;
 use throng_net::{
-    ConnectionHandler, PROTOCOL_ID, RandomnessUnavailable, SecretKey, ServerHandshake,
-    ServerHandshakeSettings, ServerSocket, UdpServer, UdpServerSink, UdpSettings, UdpStats,
-    UsedTokens,
+    ConnectionHandler, ConnectionStats, PROTOCOL_ID, RandomnessUnavailable, SecretKey,
+    ServerHandshake, ServerHandshakeSettings, ServerSocket, UdpServer, UdpServerSink, UdpSettings,
+    UdpStats, UsedTokens,
 };
 
 use crate::inbox::{ConnectionInfo, DisconnectReason};
@@ -117,6 +117,13 @@ impl UdpListener {
     #[must_use]
     pub fn is_connected(&self, client: ClientId) -> bool {
         self.server.has_client(client)
+    }
+
+    /// Round trip time, bytes and losses of a client's connection, at most half a second old; `None` if it is not connected over this
+    /// socket. One lookup.
+    #[must_use]
+    pub fn connection_stats(&self, client: ClientId) -> Option<ConnectionStats> {
+        self.server.connection_stats(client)
     }
 
     /// Another sink, for an outbox with several sinks.

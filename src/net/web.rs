@@ -4,7 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 
 use bevy_ecs::prelude::*;
-use throng_net::{SecretKey, WebServer, WebServerSink, WebSocketListener, WebStats};
+use throng_net::{
+    ConnectionStats, SecretKey, WebServer, WebServerSink, WebSocketListener, WebStats,
+};
 
 #[cfg(feature = "webtransport")]
 use super::plugin::limit_packets;
@@ -38,6 +40,12 @@ impl WebListener {
         self.server.set_map(scene, tiles, tile_m);
     }
 
+    /// Sets the names of kinds and attributes for the page at `/`, as JSON: `kinds`, a list of names by number, and `attributes`, a list
+    /// of objects with `id`, `name` and `encoding` (`u8`, `u16`, `u32`, `varint`, `zigzag`, `f32` or `bytes`).
+    pub fn set_names(&self, json: String) {
+        self.server.set_names(json);
+    }
+
     /// Updates the walls in a rectangle after an [edit](crate::map::MapEdited); open pages load it within seconds. O(tiles of the
     /// rectangle), plus a copy of the map if it is being sent.
     pub fn edit_map(&self, scene: u32, tiles: &TileMap, rect: TileRect) {
@@ -67,6 +75,13 @@ impl WebListener {
     #[must_use]
     pub fn is_connected(&self, client: ClientId) -> bool {
         self.server.has_client(client)
+    }
+
+    /// Round trip time, bytes and losses of a client's connection, at most about a second old; `None` if it is not connected over this
+    /// port. One lookup.
+    #[must_use]
+    pub fn connection_stats(&self, client: ClientId) -> Option<ConnectionStats> {
+        self.server.connection_stats(client)
     }
 
     /// Another sink, for an outbox with several sinks.

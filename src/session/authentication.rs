@@ -7,7 +7,7 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::inbox::VerifiedIdentity;
-use crate::wire::ClientId;
+use crate::wire::{ClientId, LoginRefusal};
 use crate::world::PlayerId;
 
 /// Authenticates clients. Called in `Ingest`, once for each login. A lookup that takes time belongs on a thread of the
@@ -36,7 +36,7 @@ pub trait Authenticator: Send + Sync {
 pub struct LoginRequest<'a> {
     /// The client's id.
     pub client: ClientId,
-    /// The player that the client claims to be.
+    /// The player that the client claims to be; that of its token if its *Login* names none (0).
     pub player: PlayerId,
     /// Proof of the claim, as the game defines it; at most 512 bytes, untrusted.
     pub credential: &'a [u8],
@@ -85,7 +85,7 @@ impl AdmissionClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LoginDecision {
     pub client: ClientId,
-    pub identity: Option<(PlayerId, AdmissionClass)>,
+    pub identity: Result<(PlayerId, AdmissionClass), LoginRefusal>,
 }
 
 /// Replies of the hook that the tick has not processed yet.
@@ -95,14 +95,25 @@ pub(super) type LoginDecisions = Arc<Mutex<Vec<LoginDecision>>>;
 #[derive(Debug)]
 pub struct LoginResponder {
     client: ClientId,
+    /// The cause, if the hook refuses the client.
+    refusal: LoginRefusal,
     decisions: LoginDecisions,
 }
 
 impl LoginResponder {
-    pub(super) const fn new(client: ClientId, answers: LoginDecisions) -> Self {
+    fn new(login: &LoginRequest<'_>, decisions: LoginDecisions) -> Self {
+        let refusal = match login.claims.player {
+            None => LoginRefusal::Unverified,
+            Some(token) if token != login.player => LoginRefusal::WrongPlayer {
+                token: token.0,
+                login: login.player.0,
+            },
+            Some(_) => LoginRefusal::ByGame,
+        };
         Self {
-            client,
-            decisions: answers,
+            client: login.client,
+            refusal,
+            decisions,
         }
     }
 
@@ -113,15 +124,17 @@ impl LoginResponder {
 
     /// Accepts the client as this player, with an admission class.
     pub fn accept_as(self, player: PlayerId, class: AdmissionClass) {
-        self.send(Some((player, class)));
+        self.send(Ok((player, class)));
     }
 
-    /// Refuses the client: its connection is closed, with the reason.
+    /// Refuses the client: its connection is closed, and both ends log the cause: the login names another player than the token, the
+    /// transport has verified no player, or else the game's own rule.
     pub fn refuse(self) {
-        self.send(None);
+        let refusal = self.refusal;
+        self.send(Err(refusal));
     }
 
-    fn send(self, found: Option<(PlayerId, AdmissionClass)>) {
+    fn send(self, found: Result<(PlayerId, AdmissionClass), LoginRefusal>) {
         let client = self.client;
         let mut answers = self
             .decisions
@@ -188,7 +201,7 @@ impl Authentication {
 
     /// Calls the hook, and takes the replies that are available.
     pub(super) fn authenticate(&mut self, login: &LoginRequest<'_>, into: &mut Vec<LoginDecision>) {
-        let answer = LoginResponder::new(login.client, self.decisions.clone());
+        let answer = LoginResponder::new(login, self.decisions.clone());
         self.hook.authenticate(login, answer);
         self.drain_decisions(into);
     }

@@ -7,7 +7,7 @@ use super::reasons::LogoutReason;
 use super::sessions::{SessionEffect, Sessions};
 use super::state::SessionState;
 use super::token::SessionKey;
-use crate::wire::{ClientId, ResumeToken, SessionNotice};
+use crate::wire::{ClientId, LoginRefusal, ResumeToken, SessionNotice};
 use crate::world::{PlayerId, SceneId};
 
 impl Sessions {
@@ -27,16 +27,21 @@ impl Sessions {
     pub(super) fn apply_login_decision(
         &mut self,
         client: ClientId,
-        found: Option<(PlayerId, AdmissionClass)>,
+        found: Result<(PlayerId, AdmissionClass), LoginRefusal>,
         key: &mut SessionKey,
     ) -> bool {
         let state = self.get(client).map(|session| session.state);
         if state != Some(SessionState::Authenticating) {
             return false;
         }
-        let Some((player, class)) = found else {
-            self.end(client, LogoutReason::Refused);
-            return true;
+        let (player, class) = match found {
+            Ok(found) => found,
+            Err(refusal) => {
+                let refused = SessionEffect::LoginRefused(client, refusal);
+                self.effects.push(refused);
+                self.end(client, LogoutReason::Refused);
+                return true;
+            }
         };
         let is_inside = self.client_of(player).is_some();
         if self.is_draining || self.refuses_logins && !is_inside {

@@ -55,10 +55,11 @@ pub use authentication::{
 };
 pub use bans::{BAN_REASON_BYTES_MAX, BANS_MAX, Ban, BanError, BanList, BanTarget};
 pub use plugin::{
-    AwaitingReconnect, ClientMessageAppExt, ClientMessageType, ConnectionLost, ControlledBy,
-    FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest, PlayerRequestReceived,
-    SessionClosed, SessionCommandsExt, SessionEndCounts, SessionNoticeRequest, SessionPlugin,
-    SessionResumed, SessionSettings, SessionStats, ban, connect, control, disconnect,
+    AwaitingReconnect, ClientMessageAppExt, ClientMessageRefused, ClientMessageType,
+    ConnectionLost, ControlledBy, FromClient, LoggedIn, LoggedOut, LoginRefusalCounts, PlayerInput,
+    PlayerRequest, PlayerRequestReceived, REFUSALS_PER_TICK_MAX, SessionClosed, SessionCommandsExt,
+    SessionEndCounts, SessionNoticeRequest, SessionPlugin, SessionResumed, SessionSettings,
+    SessionStats, ban, connect, control, disconnect,
 };
 pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;

@@ -466,8 +466,11 @@ impl LifeRun {
     fn answer(&mut self, client: u32, found: Option<(u64, usize)>) {
         let found = found.map(|(player, class)| (player, admission_class(class)));
         let told = found.map(|(player, class)| (PlayerId(player), class));
-        self.sessions
-            .apply_login_decision(ClientId(client), told, &mut self.key);
+        self.sessions.apply_login_decision(
+            ClientId(client),
+            told.ok_or(crate::wire::LoginRefusal::ByGame),
+            &mut self.key,
+        );
         self.model.answer(client, found);
     }
 

@@ -22,10 +22,11 @@ pub use control::{ControlledBy, control};
 pub use effects::disconnect;
 pub use ingest::connect;
 pub use messages::{
-    AwaitingReconnect, ConnectionLost, FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest,
-    PlayerRequestReceived, SessionClosed, SessionNoticeRequest, SessionResumed,
+    AwaitingReconnect, ClientMessageRefused, ConnectionLost, FromClient, LoggedIn, LoggedOut,
+    PlayerInput, PlayerRequest, PlayerRequestReceived, REFUSALS_PER_TICK_MAX, SessionClosed,
+    SessionNoticeRequest, SessionResumed,
 };
-pub use settings::{SessionEndCounts, SessionSettings, SessionStats};
+pub use settings::{LoginRefusalCounts, SessionEndCounts, SessionSettings, SessionStats};
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
@@ -78,6 +79,7 @@ impl SessionPlugin {
             .add_message::<ConnectionLost>()
             .add_message::<SessionResumed>()
             .add_message::<SessionClosed>()
+            .add_message::<ClientMessageRefused>()
             .add_message::<PlayerRequestReceived>()
             .add_message::<SlowConsumerDetected>()
             .add_systems(FixedUpdate, ingest.in_set(SimSystems::Ingest))

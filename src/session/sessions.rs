@@ -35,7 +35,7 @@ use super::table::SessionTable;
 use super::tick_settings::SessionTickSettings;
 use crate::inbox::ConnectionInfo;
 use crate::memory::{MemoryUse, clear_and_shrink};
-use crate::wire::{ClientId, ResumeToken, SessionNotice};
+use crate::wire::{ClientId, LoginRefusal, ResumeToken, SessionNotice};
 use crate::world::PlayerId;
 
 /// The resume request of a client.
@@ -53,6 +53,8 @@ pub(super) enum SessionEffect {
     /// The client has logged in: its backlog limit is higher.
     Promoted(ClientId),
     LoggedIn(ClientId, PlayerId),
+    /// The hook refused the client; the end of its session follows.
+    LoginRefused(ClientId, LoginRefusal),
     ConnectionLost(ClientId, Session),
     Resumed {
         client: ClientId,

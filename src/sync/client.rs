@@ -32,6 +32,7 @@ use super::client_objects::{ClientObject, ClientObjects};
 use super::kept_objects::KeptObjects;
 use super::notices::ClientNotices;
 use super::own_position::OwnPositionSent;
+use super::own_speed::OwnSpeedSent;
 use super::resume_buffer::{MissedMessages, ResumeBuffer};
 use super::scene_messages::{AudienceVariant, SceneMessages};
 use super::send_budget::SendBudget;
@@ -39,7 +40,7 @@ use super::unseen::UnseenObjects;
 use crate::memory::MemoryUse;
 use crate::outbox::BatchPart;
 use crate::wire::CloseReason;
-use crate::wire::{ClientId, Hello, SessionNotice};
+use crate::wire::{ClientId, Hello, LoginRefusal, SessionNotice};
 
 /// An object of a view list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +101,8 @@ pub struct ClientState {
     notices: ClientNotices,
     /// The last sent position of its own object.
     own_position: OwnPositionSent,
+    /// The last sent speed of its own object. Not hashed: it follows from the object's `MaxSpeed`.
+    own_speed: OwnSpeedSent,
     /// Recent messages for a resumed connection.
     resume_buffer: ResumeBuffer,
     /// The messages that it missed while disconnected, for the next update.
@@ -146,6 +149,7 @@ impl ClientState {
             is_hello_sent: false,
             notices: ClientNotices::default(),
             own_position: OwnPositionSent::default(),
+            own_speed: OwnSpeedSent::default(),
             resume_buffer: ResumeBuffer::default(),
             missed: None,
             restarts: None,
@@ -170,9 +174,17 @@ impl ClientState {
     }
 
     /// Writes the last update of a client whose session ended, with the reason.
-    pub fn close(&mut self, part: &mut BatchPart, reason: CloseReason, hello: &Hello) {
+    pub fn close(
+        &mut self,
+        part: &mut BatchPart,
+        (reason, refusal): (CloseReason, Option<LoginRefusal>),
+        hello: &Hello,
+    ) {
         let number = reason.number();
-        self.add_notice(SessionNotice::Closed { reason: number });
+        self.add_notice(SessionNotice::Closed {
+            reason: number,
+            refusal,
+        });
         part.begin_client(self.client, self.epoch, 0);
         let client = self.client;
         self.notices
@@ -222,6 +234,18 @@ impl ClientState {
         self.announcements.clear();
         self.unseen.clear();
         self.own_position = OwnPositionSent::default();
+        self.own_speed = OwnSpeedSent::default();
+    }
+
+    /// Whether the speed of its own object is not known yet: at the start of a scene.
+    #[must_use]
+    pub const fn needs_own_speed(&self) -> bool {
+        self.own_speed.is_unknown()
+    }
+
+    /// Sets the speed of its own object, in metres per second; a change is sent with the next update.
+    pub const fn set_own_speed(&mut self, speed_m_s: f32) {
+        self.own_speed.set(speed_m_s);
     }
 
     /// Applies a change of the view list: an object is seen now, or not any more. `known` is the generation of the object that

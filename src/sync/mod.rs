@@ -42,7 +42,7 @@
 //! | `client`, `unseen` | state of one client: the objects that it sees, and the unseen ones |
 //! | `send_budget` | the byte budget of a client |
 //! | `notices` | messages about the client's own session |
-//! | `own_position` | exact positions of the client's own object |
+//! | `own_position`, `own_speed` | exact positions and the speed of the client's own object |
 //! | `sent_log`, `resume_buffer` | recent messages, and what a client missed while its connection was lost |
 //! | `message_list` | a list of encoded messages |
 //! | `counters` | messages and bytes sent, by kind |
@@ -61,6 +61,7 @@ mod message_list;
 mod motion;
 mod notices;
 mod own_position;
+mod own_speed;
 mod pending_updates;
 mod plugin;
 mod resume_buffer;

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use smallvec::SmallVec;
+
 use super::counters::SentCounters;
 use super::scene_messages::{AudienceVariant, ObjectChanges, SceneMessages};
 use crate::memory::MemoryUse;
@@ -118,6 +120,8 @@ impl UnseenObjects {
             spent += span.len();
         };
         let before = self.known.len();
+        // Sent in full: a change of this tick is in it.
+        let mut resent: SmallVec<[ObjectRef; 4]> = SmallVec::new();
         for remote in self.entering.drain(..) {
             let UnseenObject { object, variant } = remote;
             let scene = scenes.get(&object.scene);
@@ -130,11 +134,17 @@ impl UnseenObjects {
             tell(span);
             let known = &mut self.known[..before];
             match known.binary_search_by_key(&object, |other| other.object) {
-                Ok(place) => known[place].variant = variant,
+                Ok(place) => {
+                    known[place].variant = variant;
+                    resent.push(object);
+                }
                 Err(_) => self.known.push(remote),
             }
         }
         for &UnseenObject { object, variant } in &self.known[..before] {
+            if resent.contains(&object) {
+                continue;
+            }
             let (id, scene) = (object.id.0, scenes.get(&object.scene));
             let changed =
                 scene.filter(|scene| scene.changes(id).contains(ObjectChanges::UNSEEN_DELTA));

@@ -103,7 +103,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
       // It may have gone on, or stand under a button: then another one is clicked.
       await new Promise((resolve) => setTimeout(resolve, 300));
       const name = (await page.locator("#picked").isVisible()) ? await text("#picked-name") : "";
-      return name.endsWith(` ${ids[nth]}`) && { id: ids[nth], place: places[nth] };
+      return name.endsWith(`object ${ids[nth]}`) && { id: ids[nth], place: places[nth] };
     });
     const facts = await waitForText("#picked-body", /at\s+([\d.]+), ([\d.]+) m/);
     assert.equal(told().at(-1).id, picked.id);
@@ -113,7 +113,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     // Whoever is seen is asked about, and there is a reason. The list may move from under the finger, and who was seen may be gone by then: it is
     // asked again, and told as it is.
     const { sees, why } = await until("it is told why another is seen", async () => {
-      const chips = page.locator(".chips button");
+      const chips = page.locator("#sees li > button:not(.more)");
       const chip = (await chips.count()) && (await chips.first().boundingBox());
       if (!chip) return null;
       await page.mouse.move(chip.x + chip.width / 2, chip.y + chip.height / 2);
@@ -126,7 +126,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
       return told().findLast(({ why }) => why);
     });
     assert.equal(why.sees[0], sees.some((/** @type {number[]} */ [id]) => id === why.other), `sees ${sees} and ${why.sees}`);
-    await waitForText("#picked-body", new RegExp(`(Sees|Does not see) .*\\b${why.other}: .+\\.`));
+    await waitForText("#picked-body", new RegExp(`(Sees|Does not see) .*object ${why.other}: .+\\.`));
     await page.locator("#drop").click();
     await page.locator("#picked").waitFor({ state: "hidden" });
   });
@@ -175,12 +175,169 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     for (const bars of ["#bytes", "#sessions", "#memory"]) {
       await until(`bars of ${bars}`, () => page.locator(bars).evaluate((of) => [...of.querySelectorAll("i")].some(({ style }) => parseFloat(style.width) > 0)));
     }
-    await waitForText("#bytes", /motion/i);
+    await waitForText("#bytes", /motion\s+[\d.,]+ kB\/s/i);
     await waitForText("#cost", /inspection costs [\d.]+ ms per tick .*1 page open/);
     const box = /** @type {{x: number, y: number, width: number, height: number}} */ (await page.locator("#ticks").boundingBox());
     await page.mouse.move(box.x + box.width - 12, box.y + box.height / 2);
-    await waitForText("#tip", /tick [\d,]+ · [\d.]+ ms/);
+    await waitForText("#tip", /tick [\d,]+ · [\d.]+ ms\n\s+[\d.]+ ms {2}\w+/);
     assert((await colours(page, box)).size > 6, "the chart is drawn");
+  });
+
+  test("names the window of each figure, and the scene and the server in the tab", async () => {
+    await waitForText("#now", /p99 of 60 s\s+[\d.]+ ms/);
+    await waitForText("#tick-span", /^last 60 s: median [\d.]+ ms, p99 [\d.]+ ms, max [\d.]+ ms$/);
+    assert.equal(await opened.page.title(), `town · ${new URL(at.page).host} · throng`);
+  });
+
+  test("shows memory in rows that add up to the total", async () => {
+    const [, total = ""] = await waitForText("#rss", /^([\d.]+) MB of RAM in total$/);
+    const rows = await until("rows with the rest", async () => {
+      const rows = (await text("#memory")).match(/[\d.]+ MB/g) ?? [];
+      return (await text("#memory")).match(/other \(program, threads\)/) && rows;
+    });
+    const sum = rows.reduce((all, row) => all + parseFloat(row), 0);
+    // Both may be of other moments, half a second apart.
+    assert(Math.abs(sum - Number(total)) < 0.02 * Number(total) + 1, `${rows}: ${sum} of ${total} MB`);
+  });
+
+  test("zooms the chart, shows it on a logarithmic scale, and goes back", async () => {
+    const { page } = opened;
+    const span = async () => Number((await text("#tick-span")).match(/(?:last )?([\d.]+) s/)?.[1]);
+    await page.locator("#ticks-in").click();
+    await until("half of it", async () => (await span()) === 30);
+    await page.locator("#log").click();
+    assert.equal(await page.locator("#log").getAttribute("aria-pressed"), "true");
+    await page.locator("#ticks-earlier").click();
+    await waitForText("#tick-span", /^30 s until tick [\d,]+: median/);
+    await page.locator("#ticks").focus();
+    await page.keyboard.press("l");
+    assert.equal(await page.locator("#log").getAttribute("aria-pressed"), "false");
+    // From tick to tick, by keys.
+    await page.keyboard.press("ArrowLeft");
+    const [, one = ""] = await waitForText("#tick-name", /^Tick ([\d,]+): /);
+    await page.keyboard.press("ArrowLeft");
+    const number = (/** @type {string} */ tick) => Number(tick.replaceAll(",", ""));
+    await until("the tick before", async () => number((await text("#tick-name")).match(/^Tick ([\d,]+)/)?.[1] ?? "") === number(one) - 1);
+    await page.locator("#tick-close").click();
+    await page.locator("#ticks-now").click();
+    await until("all of it", async () => (await span()) === 60);
+    await page.locator("#ticks-now").waitFor({ state: "hidden" });
+  });
+
+  test("finds an object, a player and a session by keys alone, and jumps there", async () => {
+    const { page } = opened;
+    const { ids, kinds } = newest();
+    const player = ids[kinds.indexOf(0)];
+    await page.locator("#over").focus();
+    await page.keyboard.press("/");
+    await page.keyboard.type(`object ${player}`);
+    await page.keyboard.press("Enter");
+    await waitForText("#picked-name", new RegExp(`^player, object ${player}$`));
+    const [, number = ""] = await waitForText("#picked-body", /player\s+(\d+)/);
+    const [, session = ""] = await waitForText("#picked-body", /session\s+(\d+)/);
+    await page.keyboard.press("Escape");
+    await page.locator("#picked").waitFor({ state: "hidden" });
+    for (const words of [`player ${number}`, `session ${session}`]) {
+      await page.keyboard.press("/");
+      await page.keyboard.type(words);
+      await waitForText("#search-results", new RegExp(`^${words} · `));
+      await page.keyboard.press("Enter");
+      await waitForText("#picked-name", new RegExp(`object ${player}$`));
+      assert.equal(await page.locator("#search-results").isHidden(), true);
+      await page.keyboard.press("Escape");
+    }
+    // A kind has several; the arrows choose.
+    await page.keyboard.press("/");
+    await page.keyboard.type("npc");
+    await until("some are listed", async () => (await page.locator("#search-results li[role=option]").count()) > 3);
+    await page.keyboard.press("ArrowDown");
+    const [, second = ""] = (await page.locator('#search-results li[aria-selected="true"]').innerText()).match(/object (\d+)/) ?? [];
+    await page.keyboard.press("Enter");
+    await waitForText("#picked-name", new RegExp(`^npc, object ${second}$`));
+    await page.keyboard.press("/");
+    await page.keyboard.type("player 1");
+    await waitForText("#search-results", /^Nothing has the number/);
+    await page.keyboard.press("Escape");
+    await page.locator("#drop").click();
+    await page.keyboard.press("0");
+  });
+
+  test("lists whom an object sees by kind, number and distance, and more on request", async () => {
+    const { page } = opened;
+    const { ids, kinds } = newest();
+    await page.keyboard.press("/");
+    await page.keyboard.type(`object ${ids[kinds.indexOf(0)]}`);
+    await page.keyboard.press("Enter");
+    const rows = page.locator("#seen-by li > button:not(.more)");
+    await until("a few of many", async () => (await rows.count()) === 6 && Number((await text("#seen-by-count")).replaceAll(",", "")) > 6);
+    const told = await rows.evaluateAll((all) => all.map((row) => [...row.querySelectorAll("span:not(.dot)")].map((part) => part.textContent).join(" ")));
+    assert(told.every((row) => row.match(/^(player|npc), object \d+ \d+ m$/)), String(told));
+    const metres = told.map((row) => Number(row.match(/(\d+) m$/)?.[1]));
+    assert.deepEqual(metres, metres.toSorted((a, b) => a - b));
+    assert((await page.locator("#seen-by .dot").count()) >= 6, "each has the colour of its kind");
+    await page.locator("#seen-by .more").click();
+    await until("more", async () => (await rows.count()) > 6);
+    // Why, by a button and a click on the map instead of Shift.
+    await page.locator("#ask-why").click();
+    assert.equal(await page.locator("#ask-why").getAttribute("aria-pressed"), "true");
+    const other = ids[kinds.indexOf(0) + 1];
+    await page.keyboard.press("/");
+    await page.keyboard.type(`object ${other}`);
+    await page.keyboard.press("Enter");
+    await waitForText("#why", new RegExp(`(Sees|Does not see) .*object ${other}: `));
+    assert.equal(await page.locator("#ask-why").getAttribute("aria-pressed"), "false");
+    await page.locator("#why button", { hasText: "Select" }).click();
+    await waitForText("#picked-name", new RegExp(`object ${other}$`));
+    await page.locator("#drop").click();
+    await page.keyboard.press("0");
+  });
+
+  test("lists sessions, sorted as asked, and those that ended", async () => {
+    const { page } = opened;
+    await page.locator("#session-list summary").click();
+    await until("the first dozen", async () => (await page.locator("#session-rows tr[data-client]").count()) === 12);
+    await waitForText("#session-more", /Show 38 more and [\d,]+ more/);
+    await page.locator("#sort-player button").click();
+    const players = async () => (await page.locator("#session-rows tr[data-client] td:nth-child(2)").allInnerTexts()).map(Number);
+    await until("ascending", async () => (await players()).every((player, nth, all) => nth === 0 || player > (all[nth - 1] ?? 0)));
+    await page.locator("#sort-player button").click();
+    await until("descending", async () => (await players()).every((player, nth, all) => nth === 0 || player < (all[nth - 1] ?? 0)));
+    assert.equal(await page.locator("#sort-player").getAttribute("aria-sort"), "descending");
+    await page.locator("#session-more button").click();
+    await until("all that were sent", async () => (await page.locator("#session-rows tr[data-client]").count()) === 50);
+    await waitForText("#session-ended", /\d+ s ago\s+session \d+, player \d+: logged out/);
+    const client = await page.locator("#session-rows button").first().innerText();
+    await page.locator("#session-rows button").first().click();
+    await waitForText("#picked-body", new RegExp(`session\\s+${client}`));
+    await page.locator("#drop").click();
+    await page.locator("#session-list summary").click();
+    await page.keyboard.press("0");
+  });
+
+  test("has a toolbar on a phone whose parts do not overlap", async () => {
+    const { page } = opened;
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.locator("#cues-open").click();
+    const boxes = await page.locator(".over button:visible, .over select:visible, .over input:visible").evaluateAll((all) => all.map((one) => {
+      const { left, top, right, bottom } = one.getBoundingClientRect();
+      return { name: one.id, left, top, right, bottom };
+    }));
+    assert(boxes.length >= 10, JSON.stringify(boxes));
+    for (const [nth, a] of boxes.entries()) {
+      assert(a.left >= 0 && a.right <= 390, `${a.name} is on the screen: ${JSON.stringify(a)}`);
+      for (const b of boxes.slice(nth + 1)) assert(a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top, `${a.name} overlaps ${b.name}`);
+    }
+    // The question why has no need of a key.
+    const { ids, kinds } = newest();
+    await page.locator("#search-text").fill(`object ${ids[kinds.indexOf(0)]}`);
+    await page.locator("#search-text").press("Enter");
+    await page.locator("#ask-why").click();
+    await waitForText("#said", /Click an object/);
+    await page.locator("#drop").click();
+    await page.locator("#drop").click();
+    await page.locator("#cues-open").click();
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.keyboard.press("0");
   });
 
   test("edits tiles with the mouse, and the map shows it", async () => {
@@ -245,7 +402,19 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
       await at.holdUp(60);
       return (await text("#slow-count")).match(/\d+ over 50 ms/);
     });
-    await waitForText("#slow", /[\d.]+ ms\s+\w+ [\d.]+[\s\S]*#[\d,]+\s+.*\d+ (messages|paths|links changed|snapshots sent|nodes searched|bytes)/);
+    await waitForText("#slow", /[\d.]+ ms\s+\w+ [\d.]+ ms[\s\S]*tick [\d,]+\s+.*\d+ (messages?|paths?|view links? changed|snapshots? sent|nodes? searched|bytes? sent)/);
+    // A click shows its steps, which add up to it, and marks it in the chart.
+    const first = page.locator("#slow button.slow").first();
+    const tick = (await first.innerText()).match(/tick ([\d,]+)/)?.[1] ?? "";
+    await page.locator("#slow button.slow", { hasText: `tick ${tick}` }).first().click();
+    const [, named = "", ms = ""] = await waitForText("#tick-name", /^Tick ([\d,]+): ([\d.]+) ms$/);
+    assert.equal(named, tick);
+    const steps = await page.locator("#tick-steps b").allInnerTexts();
+    const sum = steps.reduce((all, step) => all + parseFloat(step), 0);
+    assert(steps.length >= 9 && Math.abs(sum - Number(ms)) < 0.5, `${steps} add up to ${sum}, of ${ms} ms`);
+    assert.equal(await page.locator(`#slow button.slow[aria-pressed="true"]`).count(), 1);
+    await page.locator("#tick-close").click();
+    await page.locator("#tick-detail").waitFor({ state: "hidden" });
   });
 
   test("looks right in both schemes, on a desk and on a phone", async () => {

@@ -52,16 +52,28 @@ describe("reports", { timeout: 5 * PATIENCE_MS }, () => {
   }
 
   test("of a run has its plots, its script and its expectations", async () => {
-    run("one.json", "run", "siege", "--ticks", "200", "--json", "--report", `${FOLDER}/report-one.html`);
+    const images = ["--picture", `${FOLDER}/last.png`, "--animation", `${FOLDER}/film.png`];
+    run("one.json", "run", "siege", "--ticks", "200", "--json", "--report", `${FOLDER}/report-one.html`, ...images);
     const page = await look("report-one", /siege/);
     assert((await page.locator("svg").count()) >= 4);
     await page.getByText("paths exact").first().waitFor();
+    await page.getByText(/^[\d.\s]+× real time$/).first().waitFor();
+    // The contents lead to every section, and the picture and the film are in the page.
+    const links = await page.locator(".contents a").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+    const sections = await page.locator("section").evaluateAll((all) => all.map(({ id }) => `#${id}`));
+    assert.deepEqual(links, sections);
+    const sizes = await page.locator(".image img").evaluateAll((all) => all.map((image) => /** @type {HTMLImageElement} */ (image).naturalWidth));
+    assert(sizes.length === 2 && sizes.every((width) => width >= 100), String(sizes));
   });
 
   test("of two runs says what moved", async () => {
-    run("two.json", "run", "siege", "--ticks", "120", "--json");
-    run("moved.txt", "report", `${FOLDER}/one.json`, `${FOLDER}/two.json`, "--report", `${FOLDER}/report-two.html`);
+    const template = `${ROOT}/assets/scenarios/template.ron`;
+    run("two.json", "run", template, "--ticks", "120", "--json");
+    run("three.json", "run", template, "--ticks", "120", "--json", "--set", "people=100");
+    run("moved.txt", "report", `${FOLDER}/two.json`, `${FOLDER}/three.json`, "--report", `${FOLDER}/report-two.html`);
     const page = await look("report-two", /what moved/);
     assert((await page.locator("table tr").count()) > 5);
+    await page.getByText(/Not the same parameters: people 200 → 100\.$/).waitFor();
+    await page.getByText("×").first().waitFor();
   });
 });

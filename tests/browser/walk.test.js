@@ -2,7 +2,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { listenTo, openBrowser, openPage, takePictures } from "./browser.js";
+import { colours, listenTo, openBrowser, openPage, takePictures } from "./browser.js";
 import { PATIENCE_MS, serve, truth, until } from "./server.js";
 
 /** What the page says of itself. @typedef {{size: {x: number, y: number}, own: number, place: {x: number, y: number}, tick: number, inSight: number}} Walker */
@@ -59,6 +59,7 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
   });
 
   const text = (/** @type {string} */ of) => opened.page.locator(of).innerText();
+  const playerNumber = () => opened.page.evaluate(() => String(/** @type {any} */ (globalThis).throng.player));
   /** @returns {Promise<Walker>} */
   const walker = () => opened.page.evaluate(() => {
     const { session } = /** @type {any} */ (globalThis).throng;
@@ -81,10 +82,45 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
 
   test("lets a guest in, who sees others around", async () => {
     await opened.page.waitForFunction(() => /** @type {any} */ (globalThis).throng.session?.mirror.own);
-    await until("it says who it is, and how it came", async () => (await text("#line")).match(/^player \d+/) && (await text("#line")).endsWith(`, over ${way}`));
+    await until("it says how it came", async () => (await text("#line")) === `connected over ${way}`);
     await until("others are in sight", async () => Number(await text("#sight")) > 0);
     await until("the round trip is known", async () => (await text("#trip")).match(/^\d+ ms$/));
-    assert.equal((await said((await walker()).own)).player, (await text("#line")).match(/\d+/)?.[0]);
+    const own = await said((await walker()).own);
+    assert.equal(own.player, await playerNumber());
+    assert.equal(await opened.page.title(), "Play · throng");
+    // The same numbers, by the same names, as on the live page; and the values of its attributes.
+    await until("it says who it is", async () => (await text("#you-name")) === `player, object ${own.id}`);
+    const rows = await until("its attributes", async () => (await text("#attributes")).match(/player\n(\d+)\nhealth\n(\d+)/));
+    assert.equal(rows[1], own.player);
+    assert.equal(rows[2], Object.fromEntries(own.attributes).health);
+  });
+
+  test("shows the whole scene in a corner, and its simulated network by name", async () => {
+    const { page } = opened;
+    const box = /** @type {{x: number, y: number, width: number, height: number}} */ (await page.locator("#minimap").boundingBox());
+    const { size, place } = await walker();
+    assert(Math.abs(box.width / box.height - size.x / size.y) < 0.05, `${box.width} × ${box.height} for ${size.x} × ${size.y} m`);
+    const own = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("--own").trim());
+    // Where it is, its dot; elsewhere walls.
+    const at = { x: box.x + 1 + (place.x / size.x) * (box.width - 2), y: box.y + 1 + (place.y / size.y) * (box.height - 2) };
+    const dot = await colours(page, { x: Math.round(at.x) - 2, y: Math.round(at.y) - 2, width: 4, height: 4 });
+    assert((dot.get(own) ?? 0) > 4, JSON.stringify([...dot]));
+    assert((await colours(page, box)).size > 10, "walls, in many shades");
+    assert.equal(await text("#bad-line summary"), "Simulated network");
+  });
+
+  test("shows what is said, and announcements", async () => {
+    const { page } = opened;
+    await page.locator("#view").focus();
+    await page.keyboard.press("Enter");
+    await page.keyboard.type("is anybody here? www");
+    await page.keyboard.press("Enter");
+    await until("its own words come back", async () => (await text("#words")).includes("you: is anybody here? www"));
+    // Letters of the text are no steps.
+    await page.keyboard.press("Escape");
+    await beside.page.locator("#cue-text").fill('Announce(tag: "travellers", count: 1, scope: Scene, text: "the gate is open")');
+    await beside.page.locator("#cue-run").click();
+    await until("an announcement", async () => (await text("#words")).match(/the gate is open/));
   });
 
   test("walks as long as a key is held, and the server says so", async () => {
@@ -212,7 +248,7 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
 
   test("holds what the server holds, once all stand", async () => {
     assert.equal(await truth(at.truth, "rest"), "resting");
-    const player = (await text("#line")).match(/\d+/)?.[0];
+    const player = await playerNumber();
     let last = "";
     await until("the mirror is the server's", async () => {
       const packet = Uint8Array.from(await opened.page.evaluate(packetOfMirror));

@@ -120,11 +120,12 @@ fn web_clients_walk_and_mirror_the_server() {
             .map(|player| {
                 let token = token(player, hall.address);
                 let client = WebClient::connect(hall.address, request(&token));
-                (client, BotClient::new(player, SPEED_M_S, 1))
+                (client, BotClient::new(player, 1))
             })
             .collect();
         hall.walk_and_stop(&mut clients);
         let stats = hall.stats();
+        hall.await_connection_stats(&mut clients);
         assert_eq!(
             (stats.clients, stats.clients_accepted, stats.lost),
             (12, 12, 0)
@@ -458,6 +459,12 @@ fn local_page_logs_in_with_the_public_test_key() {
         assert_eq!(get(path).0, 200, "{path}");
     }
     assert_eq!(get("/src/other.js").0, 404);
+    // Names of kinds and attributes, once the server has set them.
+    assert_eq!(get("/names").0, 404);
+    let names = r#"{"kinds":["player"],"attributes":[]}"#;
+    let web = hall.server.world().resource::<WebListener>();
+    web.set_names(names.to_owned());
+    assert_eq!(get("/names"), (200, names.to_owned()));
     let post = |address: SocketAddr, path: &str, fields: &str| {
         let head = format!("POST {path} HTTP/1.1\r\nContent-Length: 0\r\n{fields}\r\n");
         http_get(address, &head)

@@ -7,7 +7,7 @@ use bevy_ecs::prelude::*;
 use glam::{IVec2, Vec2};
 use throng::inbox::{Inbox, InboxSettings};
 use throng::map::{TileEdit, TileRect, edit_map};
-use throng::movement::{Ground, MoveRefused, MovementSettings, MovementStats, PlayerStep, step_m};
+use throng::movement::{Ground, MoveRefused, MovementSettings, MovementStats, PlayerStep};
 use throng::outbox::MemorySink;
 use throng::prelude::*;
 use throng::session::{ConnectionInfo, PlayerInput, SessionStats, TransportHandle};
@@ -114,6 +114,8 @@ struct TestNetwork {
 #[derive(Clone, Copy, PartialEq)]
 enum TestScenario {
     Undisturbed,
+    /// It is made faster or slower now and then, as the server tells it.
+    ChangesSpeed,
     /// It is teleported, pushed out of a wall that is built where it stands, and made faster or slower.
     Disturbed,
 }
@@ -123,7 +125,6 @@ struct Walker {
     client: ClientId,
     entity: Entity,
     tiles: TileMap,
-    speed: f32,
     mirror: Mirror,
     predictor: Predictor,
     /// Packets and inputs on their way, with the tick of their arrival.
@@ -141,7 +142,7 @@ impl Walker {
                 tile_m: TILE_M,
             }),
             size_m: self.mirror.size_m(),
-            step_m: step_m(self.speed, self.mirror.tick_s()),
+            step_m: self.mirror.own_step_m(),
         }
     }
 }
@@ -167,7 +168,6 @@ fn walk(line: TestNetwork, fate: TestScenario, hz: f64, ticks: u64, seed: u64) -
         client,
         entity,
         tiles,
-        speed: SPEED,
         mirror: Mirror::default(),
         predictor: Predictor::default(),
         down: VecDeque::new(),
@@ -206,6 +206,9 @@ fn walk(line: TestNetwork, fate: TestScenario, hz: f64, ticks: u64, seed: u64) -
         let is_touched = fate == TestScenario::Disturbed && now % 60 == 59;
         if is_touched {
             disturb(&mut world, &mut walker, now, &mut chance);
+        } else if fate == TestScenario::ChangesSpeed && now % 50 == 49 {
+            let speed = MaxSpeed(2.0 + chance.below(5) as f32);
+            world.server.world_mut().entity_mut(entity).insert(speed);
         }
         world.server.step(1);
         let tick = world.server.tick();
@@ -337,9 +340,8 @@ fn disturb(world: &mut TestWorld, walker: &mut Walker, now: u64, chance: &mut Te
             walker.tiles = map.tiles().as_ref().clone();
         }
         _ => {
-            walker.speed = 2.0 + chance.below(5) as f32;
-            let mut object = world.server.world_mut().entity_mut(entity);
-            object.insert(MaxSpeed(walker.speed));
+            let speed = MaxSpeed(2.0 + chance.below(5) as f32);
+            world.server.world_mut().entity_mut(entity).insert(speed);
         }
     }
 }
@@ -403,6 +405,24 @@ fn in_order_inputs_are_never_corrected() {
         let walked = walk(line, TestScenario::Undisturbed, hz, 1_200, 3);
         assert!(walked.inputs > 1_100 && walked.replies > 400, "{walked:?}");
         assert!(walked.slid_or_stood > 100, "there are walls: {walked:?}");
+        assert!(walked.corrections.is_empty(), "{walked:?}");
+    }
+}
+
+#[test]
+fn change_of_speed_is_no_correction() {
+    for (line, hz) in [
+        (PERFECT_NETWORK, 20.0),
+        (
+            TestNetwork {
+                lag: 9,
+                ..PERFECT_NETWORK
+            },
+            64.0,
+        ),
+    ] {
+        let walked = walk(line, TestScenario::ChangesSpeed, hz, 1_200, 3);
+        assert!(walked.inputs > 1_100 && walked.replies > 400, "{walked:?}");
         assert!(walked.corrections.is_empty(), "{walked:?}");
     }
 }

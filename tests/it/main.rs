@@ -26,6 +26,7 @@ mod import_cycles;
 mod inbound;
 mod inputs;
 mod inspect_actions;
+mod inspect_lists;
 mod inspect_page;
 mod instances;
 mod interrupted;
@@ -61,6 +62,7 @@ mod views;
 mod web_test_server;
 mod web_vectors;
 mod webtransport;
+mod wire_page;
 
 // What `packets` checks is built from the sources by the fuzzer, where this is the name, too.
 use throng::{net, sync, wire};

@@ -73,6 +73,35 @@ fn page_and_csv_do_not_change_the_run() {
 }
 
 #[test]
+fn picture_and_animation_of_a_run_are_inside_its_page() {
+    let folder = TempFolder::new();
+    let scenario = folder.write("small.ron", SMALL);
+    let [page, picture, film] = ["page.html", "last.png", "film.png"].map(|name| folder.path(name));
+    let files = [
+        "--report",
+        &page,
+        "--picture",
+        &picture,
+        "--animation",
+        &film,
+    ];
+    let told = run_throng(&[&["run", &scenario][..], &files].concat());
+    assert_eq!(told.code, 0, "{}", told.err);
+    let written = fs::read_to_string(&page).unwrap();
+    let images: Vec<&str> = written
+        .split("src=\"data:image/png;base64,")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap())
+        .collect();
+    // The film, then the picture; each as long as its file, and with the signature of PNG.
+    let expected = [&film, &picture].map(|file| fs::metadata(file).unwrap().len().div_ceil(3) * 4);
+    let found: Vec<u64> = images.iter().map(|image| image.len() as u64).collect();
+    assert_eq!(found, expected);
+    assert!(images.iter().all(|image| image.starts_with("iVBORw0KGgo")));
+    assert!(written.contains("<a href=\"#images\">What it looked like</a>"));
+}
+
+#[test]
 fn two_runs_are_compared_and_one_becomes_a_page() {
     let folder = TempFolder::new();
     let scenario = folder.write("small.ron", SMALL);
@@ -150,7 +179,7 @@ fn incomparable_files_are_refused() {
     assert_eq!(told.code, 0, "{}", told.err);
     assert!(
         told.out
-            .contains("Not the same scenario: `town` in A, `siege`"),
+            .contains("Not the same scenario: `town` → `siege`."),
         "{}",
         told.out
     );

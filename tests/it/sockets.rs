@@ -16,6 +16,7 @@ use throng::prelude::*;
 
 use throng::sim::clock::unix_ms;
 use throng::sync::compare_mirror;
+use throng::wire::ClientId;
 
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -68,7 +69,7 @@ impl UdpTestServer {
         let token = token(player, self.address);
         let client = UdpClient::connect(token, EndpointSettings::default()).unwrap();
         let client = client.with_conditioner(link, player);
-        let rambler = BotClient::new(player, SPEED_M_S, 1);
+        let rambler = BotClient::new(player, 1);
         self.clients.push((client, rambler));
     }
 
@@ -183,6 +184,17 @@ fn udp_clients_on_bad_networks_mirror_the_server() {
             (stats.clients, stats.clients_accepted, stats.lost),
             (16, 16, 0)
         );
+        // An operator sees of each how far away it is, and what it was sent: 8 ms each way, and what a tick adds.
+        let world = hall.server.world();
+        let socket = world.resource::<UdpListener>();
+        let sessions = world.resource::<Sessions>();
+        assert_eq!(sessions.len(), 16);
+        for (client, _) in sessions.iter() {
+            let found = socket.connection_stats(client).unwrap();
+            assert!(found.round_trip_us >= 16_000, "{found:?}");
+            assert!(found.bytes_sent > 500 && found.loss > 0.0, "{found:?}");
+        }
+        assert_eq!(socket.connection_stats(ClientId(9_999)), None);
         // One leaves, and the server says goodbye to the rest.
         hall.clients[0].0.leave();
         for _ in 0..4 {

@@ -137,6 +137,21 @@ impl WebTestServer {
         self.server.world().resource::<WebListener>().stats()
     }
 
+    /// Waits until an operator sees of every client how far away it is, and what it was sent. The clients go on meanwhile.
+    pub fn await_connection_stats<C: WebEnd>(&mut self, clients: &mut [(C, BotClient)]) {
+        self.step_until("all connections are measured", |hall| {
+            for (client, rambler) in &mut *clients {
+                client.exchange(&mut |packet| rambler.receive(packet));
+            }
+            let world = hall.server.world();
+            let web = world.resource::<WebListener>();
+            let sessions = world.resource::<Sessions>().iter();
+            let stats = sessions.filter_map(|(client, _)| web.connection_stats(client));
+            let measured = stats.filter(|stats| stats.round_trip_us > 0 && stats.bytes_sent > 500);
+            measured.count() == clients.len()
+        });
+    }
+
     /// What is wrong with a mirror.
     pub fn difference(&self, player: u64, mirror: &Mirror) -> Result<(), String> {
         let world = self.server.world();

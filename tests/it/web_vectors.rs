@@ -8,15 +8,16 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use throng::map::TileMap;
-use throng::movement::{Ground, PlayerStep, direction_of, step_m};
+use throng::movement::{Ground, PlayerStep, direction_of};
 use throng::net::{ClientHandshake, ConnectToken, map_bytes};
 use throng::sync::{AttributeValues, Mirror, Predictor};
 use throng::wire::{
-    Channel, ChannelState, ChatScope, ClientInput, ClientMessage, Hello, InputMotion, Motion,
-    PacketHeader, PacketWriter, QuantizedPosition, ResumeToken, SessionNotice, UnseenObjectId,
-    write_announce, write_attribute, write_controlled_object, write_delta_header, write_despawn,
-    write_forget_unseen, write_motion, write_own_position, write_removed_attribute, write_scene,
-    write_snapshot_header, write_unseen_delta_header, write_unseen_header,
+    Channel, ChannelState, ChatScope, ClientInput, ClientMessage, Hello, InputMotion, LoginRefusal,
+    Motion, PacketHeader, PacketWriter, QuantizedPosition, ResumeToken, SessionNotice,
+    UnseenObjectId, write_announce, write_attribute, write_controlled_object, write_delta_header,
+    write_despawn, write_forget_unseen, write_motion, write_own_position, write_own_speed,
+    write_removed_attribute, write_scene, write_snapshot_header, write_unseen_delta_header,
+    write_unseen_header,
 };
 
 use crate::datagram_vectors::{changed_datagrams, datagrams, first_datagram};
@@ -85,7 +86,14 @@ fn notice_name(notice: &SessionNotice) -> String {
         SessionNotice::Queued { position: place } => format!("queued {place}"),
         SessionNotice::Welcome { player, token } => format!("welcome {player} {}", hex(&token.0)),
         SessionNotice::Loading { scene, size } => format!("loading {scene} {}", size.metres()),
-        SessionNotice::Closed { reason } => format!("closed {reason}"),
+        SessionNotice::Closed { reason, refusal } => match refusal {
+            Some(LoginRefusal::WrongPlayer { token, login }) => {
+                format!("closed {reason} wrongPlayer {token} {login}")
+            }
+            Some(LoginRefusal::Unverified) => format!("closed {reason} unverified"),
+            Some(_) => format!("closed {reason} byGame"),
+            None => format!("closed {reason}"),
+        },
         SessionNotice::Pong { number, tick } => format!("pong {number} {tick}"),
         SessionNotice::ResumeRefused => "notResumed".to_owned(),
         SessionNotice::Resumed { keeps_state: keeps } => format!("continued {keeps}"),
@@ -124,7 +132,7 @@ fn mirror_state(mirror: &Mirror) -> Value {
         .map(|own| json!([own.tick, own.input, own.position.x, own.position.y]));
     json!({
         "scene": mirror.scene(), "size": mirror.size_m().to_array(), "own": mirror.controlled_object().map(|own| json!([own.0, own.1])),
-        "ownPosition": own_position, "tick": mirror.tick(), "tickS": mirror.tick_s(),
+        "ownPosition": own_position, "ownSpeed": mirror.own_speed().map(|own| json!([own.tick, own.speed_m_s])), "tick": mirror.tick(), "tickS": mirror.tick_s(),
         "timePercent": mirror.time_percent(), "input": mirror.handled_input(), "received": mirror.received_bytes(),
         "packets": mirror.packets(), "ignored": mirror.ignored(), "announces": mirror.announcements(),
         "objects": mirror.ids().into_iter().map(object).collect::<Value>(),
@@ -162,6 +170,7 @@ fn write_login(speaker: &mut VectorWriter) {
         write_attribute(bytes, 0, &[]);
         write_attribute(bytes, 300, b"own");
         write_own_position(bytes, Vec2::new(10.003, 30.249));
+        write_own_speed(bytes, 3.0);
         let walks = Motion {
             floor: 4,
             ..moving(tick, 60.5, Vec2::new(1.5, -2.25))
@@ -190,6 +199,7 @@ fn write_world(speaker: &mut VectorWriter) {
         });
     }
     speaker.write(|bytes| {
+        write_own_speed(bytes, 4.25);
         write_delta_header(bytes, 200, 3, 3);
         write_attribute(bytes, 5, &[1; 255]);
         write_removed_attribute(bytes, 300);
@@ -256,7 +266,18 @@ fn write_logout(speaker: &mut VectorWriter) {
     });
     speaker.receive(&of_old[0]);
     speaker.notify(SessionNotice::Resumed { keeps_state: false });
-    speaker.notify(SessionNotice::Closed { reason: 4 });
+    for refusal in [
+        LoginRefusal::ByGame,
+        LoginRefusal::Unverified,
+        LoginRefusal::WrongPlayer { token: 8, login: 7 },
+    ] {
+        let refusal = Some(refusal);
+        speaker.notify(SessionNotice::Closed { reason: 9, refusal });
+    }
+    speaker.notify(SessionNotice::Closed {
+        reason: 4,
+        refusal: None,
+    });
 }
 
 /// Packets with bytes that were changed: whether they fit, and if so what is known then.
@@ -451,7 +472,7 @@ fn predicted() -> Vec<Value> {
     let step = PlayerStep {
         ground: None,
         size_m: speaker.mirror.size_m(),
-        step_m: step_m(3.0, speaker.mirror.tick_s()),
+        step_m: speaker.mirror.own_step_m(),
     };
     let mut steps: Vec<Value> = speaker
         .steps

@@ -23,7 +23,7 @@ use wtransport::{ClientConfig, Connection, RecvStream, SendStream};
 use crate::browsers::http_get;
 use crate::sockets::token;
 use crate::web_test_server::{
-    LOOPBACK, SPEED_M_S, TIMEOUT, TestPlayer, WebEnd, WebTestServer, request, requests,
+    LOOPBACK, TIMEOUT, TestPlayer, WebEnd, WebTestServer, request, requests,
 };
 
 /// How long one that may have nothing to say is listened to.
@@ -204,12 +204,13 @@ fn clients_that_lose_datagrams_mirror_the_server() {
                     one_lost_of,
                     ..client
                 };
-                (client, BotClient::new(player, SPEED_M_S, 1))
+                (client, BotClient::new(player, 1))
             })
             .collect();
         hall.walk_and_stop(&mut clients);
         let stats = hall.stats();
         assert_eq!((stats.clients, stats.webtransport, stats.lost), (6, 6, 0));
+        hall.await_connection_stats(&mut clients);
         assert_eq!((stats.datagrams_refused, stats.throttled), (0, 0));
         // One leaves; the server says goodbye to the rest, who hear why.
         let (client, _) = clients.remove(0);

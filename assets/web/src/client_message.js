@@ -39,9 +39,11 @@ export const clientMessage = {
     user: (kind, bytes) => of(17).varint(kind).raw(bytes).finish(),
 };
 const TOKEN_BYTES = 2048;
+export const PROTOCOL_VERSION = 4;
 export function connectRequest(token) {
     if (token.length !== TOKEN_BYTES) {
         throw new RangeError(`a token of ${token.length} bytes, expected ${TOKEN_BYTES}`);
     }
-    return of(0).raw(token.subarray(0, 21)).raw(token.subarray(29, 1085)).finish();
+    const version = of(0).raw(text.encode("THRONG NET\0")).u16(PROTOCOL_VERSION);
+    return version.raw(token.subarray(13, 21)).raw(token.subarray(29, 1085)).finish();
 }

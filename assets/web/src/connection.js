@@ -1,5 +1,19 @@
 import { connectRequest } from "./client_message.js";
 const nowS = () => performance.now() / 1000;
+export function closeText(code, wasOpen = false) {
+    switch (code) {
+        case 1000:
+            return "the server closed the connection";
+        case 1008:
+            return "token rejected: it was used before, is expired or of another key";
+        case 1013:
+            return "the server is full";
+        default:
+            return wasOpen
+                ? "nothing was received from the server for too long"
+                : "no answer from any of the token's servers (1): none runs there, or the token was used before, is expired or of another key";
+    }
+}
 export class Connection {
     session;
     over;

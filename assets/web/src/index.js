@@ -1,10 +1,10 @@
 export { WireError } from "./codec.js";
 export { clientMessage, connectRequest } from "./client_message.js";
-export { Connection } from "./connection.js";
+export { Connection, closeText } from "./connection.js";
 export { DatagramConnection } from "./datagrams.js";
 export { Endpoint } from "./endpoint.js";
 export { TileGround } from "./ground.js";
 export { Mirror } from "./mirror.js";
 export { Predictor, directionOf } from "./predictor.js";
-export { PROTOCOL_VERSION } from "./server_message.js";
+export { PROTOCOL_VERSION, refusalText } from "./server_message.js";
 export { Session } from "./session.js";

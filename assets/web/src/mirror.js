@@ -19,6 +19,7 @@ export class Mirror {
     size = { x: 0, y: 0 };
     own = null;
     ownPosition = null;
+    ownSpeed = null;
     tick = 0;
     tickS = 0;
     timePercent = 100;
@@ -69,6 +70,9 @@ export class Mirror {
         }
         const ticks = Math.max(this.tick - object.motionTick, 0);
         return after(object.motion, ticks * this.tickS + (realS * this.timePercent) / 100);
+    }
+    get ownStepM() {
+        return Math.fround((this.ownSpeed?.speedMS ?? 0) * this.tickS);
     }
     take(message, header) {
         if (message.kind === "hello") {
@@ -137,6 +141,9 @@ export class Mirror {
                     this.ownPosition = { tick, input: header.input, position: message.position };
                 }
                 break;
+            case "ownSpeed":
+                this.ownSpeed = { tick, speedMS: message.speedMS };
+                break;
             case "remote":
             case "remoteDelta":
             case "forget":
@@ -203,7 +210,7 @@ export class Mirror {
     forget() {
         this.objects.clear();
         this.remotes.clear();
-        this.scene = this.own = this.ownPosition = null;
+        this.scene = this.own = this.ownPosition = this.ownSpeed = null;
         this.size = { x: 0, y: 0 };
     }
 }

@@ -48,6 +48,8 @@ export class Predictor {
     unhandled = [];
     seq = 0;
     hasActed = false;
+    stepM = 0;
+    speedJump = null;
     act(on, input) {
         if (this.own === null || this.unhandled.length >= UNHANDLED_MAX) {
             return null;
@@ -76,11 +78,22 @@ export class Predictor {
             this.begin(on, id, mirror);
             return null;
         }
+        if (on.stepM !== this.stepM) {
+            const before = this.place();
+            this.walkAnew(on);
+            const [now, jump] = [this.place(), this.speedJump ?? { x: 0, y: 0 }];
+            this.speedJump = { x: jump.x + now.x - before.x, y: jump.y + now.y - before.y };
+        }
         const told = mirror.ownPosition;
         if (told === null || (this.confirmedTick !== null && told.tick <= this.confirmedTick)) {
             return null;
         }
         return this.confirm(on, told.tick, told.input, told.position);
+    }
+    takeSpeedJump() {
+        const jump = this.speedJump;
+        this.speedJump = null;
+        return jump;
     }
     get position() {
         return this.own === null ? null : this.place();
@@ -116,6 +129,7 @@ export class Predictor {
         return { input, offM: distance(walked, position), jump: { x: place.x - before.x, y: place.y - before.y } };
     }
     walkAnew(on) {
+        this.stepM = on.stepM;
         let at = this.confirmed;
         for (const step of this.unhandled) {
             step.to = at = walk(on, at, step.input.motion);

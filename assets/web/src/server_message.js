@@ -1,5 +1,5 @@
 import { Reader, WireError } from "./codec.js";
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 const UNITS_A_METRE = 64;
 const VELOCITY_UNITS = 256;
 const MESSAGE_BYTES_MAX = 1 << 20;
@@ -7,6 +7,16 @@ const ANNOUNCE_BYTES_MAX = MESSAGE_BYTES_MAX - 64;
 const ATTRIBUTE_BYTES_MAX = 255;
 const ATTRIBUTE_REMOVED = 256;
 const PART = 8;
+export function refusalText(refusal) {
+    switch (refusal.cause) {
+        case "byGame":
+            return "the server's login rule does not accept this player";
+        case "unverified":
+            return "this connection proves no identity: connect with a token";
+        case "wrongPlayer":
+            return `this token is for player ${refusal.token}, the login names player ${refusal.login}`;
+    }
+}
 export function after(motion, seconds) {
     return {
         x: motion.x / UNITS_A_METRE + (motion.velocityX / VELOCITY_UNITS) * seconds,
@@ -71,6 +81,24 @@ function readContinued(reader) {
     }
     return { kind: "continued", keeps: keeps === 1 };
 }
+const REFUSED = 9;
+function readClosed(reader) {
+    const reason = reader.byte();
+    if (reason !== REFUSED) {
+        return { kind: "closed", reason, refusal: null };
+    }
+    const cause = reader.byte();
+    switch (cause) {
+        case 0:
+            return { kind: "closed", reason, refusal: { cause: "byGame" } };
+        case 1:
+            return { kind: "closed", reason, refusal: { cause: "unverified" } };
+        case 2:
+            return { kind: "closed", reason, refusal: { cause: "wrongPlayer", token: reader.varint64(), login: reader.varint64() } };
+        default:
+            throw new WireError(`byte ${reader.at - 1}: unknown cause ${cause} of a refusal`);
+    }
+}
 export function readServerMessage(reader) {
     const named = () => ({ id: reader.varint(), generation: reader.varint() });
     const remote = () => ({ scene: reader.varint(), ...named() });
@@ -106,7 +134,7 @@ export function readServerMessage(reader) {
         case 15:
             return { kind: "loading", scene: reader.varint(), size: readPosition(reader) };
         case 16:
-            return { kind: "closed", reason: reader.byte() };
+            return readClosed(reader);
         case 17:
             return { kind: "pong", number: reader.varint(), tick: Number(reader.varint64()) };
         case 18:
@@ -117,6 +145,8 @@ export function readServerMessage(reader) {
             return { kind: "timeRate", percent: reader.byte() };
         case 21:
             return { kind: "ownPosition", position: { x: reader.f32(), y: reader.f32() } };
+        case 22:
+            return { kind: "ownSpeed", speedMS: Math.max(reader.f32(), 0) };
         default:
             throw new WireError(`byte ${at}: unknown message kind ${kind}`);
     }

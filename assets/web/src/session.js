@@ -63,6 +63,9 @@ class ServerClock {
             this.samples.shift();
         }
     }
+    get last() {
+        return this.samples.at(-1) ?? null;
+    }
     get best() {
         const shorter = (a, b) => a.roundTripS - b.roundTripS;
         return this.samples.toReversed().toSorted(shorter)[0] ?? null;
@@ -74,6 +77,7 @@ export class Session {
     mirror = new Mirror();
     predictor = new Predictor();
     closed = null;
+    refusal = null;
     isFree;
     shown;
     clock = new ServerClock();
@@ -84,11 +88,11 @@ export class Session {
     nextInputS = null;
     nextPingS = 0;
     ownBefore = null;
-    token = null;
+    resumable = null;
     isGreeted = false;
     ready = null;
     words = [];
-    constructor(settings, events = {}) {
+    constructor(settings = {}, events = {}) {
         this.settings = settings;
         this.events = events;
         this.shown = new Smoothing(settings.smoothS ?? 0.1);
@@ -129,8 +133,10 @@ export class Session {
         const { mirror, settings } = this;
         if (!this.isGreeted) {
             this.isGreeted = true;
-            const { player, credential } = settings;
-            say(this.token === null ? clientMessage.login(player, credential) : clientMessage.resume(player, this.token, mirror.received));
+            const { resumable } = this;
+            say(resumable === null
+                ? clientMessage.login(settings.player ?? 0n, settings.credential)
+                : clientMessage.resume(resumable.player, resumable.token, mirror.received));
         }
         if (this.ready !== null) {
             say(clientMessage.ready(this.ready));
@@ -193,12 +199,15 @@ export class Session {
     get roundTripS() {
         return this.clock.best?.roundTripS ?? null;
     }
+    get lastRoundTripS() {
+        return this.clock.last?.roundTripS ?? null;
+    }
     get realTickS() {
         return (this.mirror.tickS * 100) / this.mirror.timePercent;
     }
     ground() {
-        const { mirror, settings } = this;
-        return { size: mirror.size, stepM: Math.fround(Math.fround(settings.speedMS) * mirror.tickS), isFree: this.isFree };
+        const { mirror } = this;
+        return { size: mirror.size, stepM: mirror.ownStepM, isFree: this.isFree };
     }
     sinceS(nowS) {
         return Math.max(nowS - this.heardS, 0);
@@ -227,13 +236,13 @@ export class Session {
     heedNotice(message) {
         switch (message.kind) {
             case "welcome":
-                this.token = message.token;
+                this.resumable = { player: message.player, token: message.token };
                 break;
             case "loading":
                 this.ready = message.scene;
                 break;
             case "notResumed":
-                this.token = null;
+                this.resumable = null;
                 this.isGreeted = false;
                 break;
             case "continued":
@@ -243,6 +252,7 @@ export class Session {
                 break;
             case "closed":
                 this.closed = message.reason;
+                this.refusal = message.refusal;
                 break;
             case "timeRate":
                 this.clock.restart();
@@ -252,15 +262,18 @@ export class Session {
     }
     followOwn(shown, nowS) {
         const correction = this.predictor.follow(this.ground(), this.mirror);
+        const isMoved = this.predictor.takeSpeedJump() !== null || correction !== null;
         const [own, place] = [this.mirror.own, this.predictor.position];
         if (own === null || place === null) {
             this.ownBefore = null;
         }
-        else if (correction !== null) {
+        else if (isMoved) {
             this.ownBefore = place;
             if (shown !== null) {
                 this.shown.follow(own.id, shown, place, nowS);
             }
+        }
+        if (correction !== null) {
             this.events.corrected?.(correction);
         }
     }

@@ -19,7 +19,7 @@ use crate::structs::{
 };
 
 /// Version of this interface. throng_abi returns that of the library: if the two differ, do not use the library with this header.
-pub const THRONG_ABI: u32 = 1;
+pub const THRONG_ABI: u32 = 2;
 
 /// Version of the library's interface.
 #[unsafe(no_mangle)]
@@ -48,15 +48,14 @@ pub unsafe extern "C" fn throng_error(text: *mut c_char, capacity: usize) -> usi
     })
 }
 
-/// A player with a speed of 1.5 m/s, without a credential and without loading.
+/// The player of the token, without a credential and without loading.
 #[unsafe(no_mangle)]
-pub extern "C" fn throng_settings(player: u64) -> ThrongClientSettings {
-    let settings = ClientSettings::new(player);
+pub extern "C" fn throng_settings() -> ThrongClientSettings {
+    let settings = ClientSettings::default();
     ThrongClientSettings {
-        player,
+        player: 0,
         credential: std::ptr::null(),
         credential_length: 0,
-        speed_m_s: settings.speed_m_s,
         smoothing_s: settings.smoothing_s,
         requires_ready: u8::from(!settings.is_ready_at_once),
     }
@@ -92,10 +91,10 @@ pub unsafe extern "C" fn throng_connect(
             token,
             ClientSettings {
                 credential: credential.to_vec(),
-                speed_m_s: not_negative("speed_m_s", settings.speed_m_s)?,
                 smoothing_s: not_negative("smoothing_s", settings.smoothing_s)?,
                 is_ready_at_once: settings.requires_ready == 0,
-                ..ClientSettings::new(settings.player)
+                player: (settings.player != 0).then_some(settings.player),
+                ..ClientSettings::default()
             },
         )?;
         client.write(Some(Box::new(ThrongClient::new(connected))));
@@ -212,20 +211,6 @@ pub extern "C" fn throng_move(
         heading,
         buttons,
     )
-}
-
-/// Sets the speed of the controlled object, in metres per second.
-#[unsafe(no_mangle)]
-pub extern "C" fn throng_set_speed(
-    client: Option<&mut ThrongClient>,
-    speed_m_s: f32,
-) -> ThrongStatus {
-    with_client_mut(client, |client| {
-        client
-            .client
-            .set_speed(not_negative("speed_m_s", speed_m_s)?);
-        Ok(ThrongStatus::Ok)
-    })
 }
 
 /// Sets the map for the prediction of the controlled object: it then stops at walls like on the server. One byte per tile of tile_m metres,
@@ -466,7 +451,7 @@ mod tests {
         let claims = TokenClaims::new(7, servers, 0);
         let token = ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap();
         let token = token.to_bytes();
-        let (settings, mut client) = (throng_settings(7), MaybeUninit::new(None));
+        let (settings, mut client) = (throng_settings(), MaybeUninit::new(None));
         // SAFETY: the token has this many bytes.
         let status = unsafe {
             throng_connect(

@@ -24,7 +24,8 @@ pub enum ThrongStatus {
     NoSocket = -4,
     /// The server cannot be reached, is full, or does not accept the token: the connection was never made.
     NotConnected = -5,
-    /// The server has ended the connection; the event THRONG_EVENT_KIND_CLOSED contains the reason.
+    /// The server has ended the connection; the event THRONG_EVENT_KIND_CLOSED contains the reason, and throng_error says why a login was
+    /// refused.
     Closed = -6,
     /// Nothing was received from the server for too long. throng_reconnect with another token may help.
     Lost = -7,
@@ -93,6 +94,7 @@ impl From<ClientError> for CallError {
     fn from(error: ClientError) -> Self {
         let status = match error {
             ClientError::Ended(end) => Self::status_of(end),
+            ClientError::Refused(_) => ThrongStatus::Closed,
             ClientError::SendQueueFull(_) => ThrongStatus::SendQueueFull,
             _ => ThrongStatus::ProtocolError,
         };

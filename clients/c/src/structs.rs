@@ -175,7 +175,7 @@ impl ThrongClient {
                 .with_position(correction.jump_m.into())
                 .number(correction.input),
             ClientEvent::TimeRate { percent } => of(Kind::TimeRate).number(percent),
-            ClientEvent::Closed { reason } => {
+            ClientEvent::Closed { reason, .. } => {
                 of(Kind::Closed).number(reason.map_or(0, CloseReason::number))
             }
             _ => return None,
@@ -187,15 +187,13 @@ impl ThrongClient {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ThrongClientSettings {
-    /// The claimed player id.
+    /// The player that the token must be for; 0: whichever player the token is for.
     pub player: u64,
     /// Proof of the identity, as the game defines it: credential_length bytes, at most 512. Null if it is empty, because the token contains
     /// the identity.
     pub credential: *const u8,
     /// Length of the credential, in bytes.
     pub credential_length: usize,
-    /// Speed of the controlled object, in metres per second, as on the server.
-    pub speed_m_s: f32,
     /// Time after which a third of a position correction is left to show, in seconds. 0 shows corrections at once.
     pub smoothing_s: f32,
     /// Not 0: scenes are sent only after throng_ready.

@@ -42,7 +42,7 @@ static size_t read_token(const char *path, uint8_t *token, size_t capacity) {
 
 // Invalid arguments are refused and change nothing.
 static void refuse(const uint8_t *token, size_t length) {
-  ThrongClientSettings settings = throng_settings(7);
+  ThrongClientSettings settings = throng_settings();
   ThrongClient *client = (ThrongClient *)&settings;
   char text[8];
   CHECK(throng_connect(NULL, length, &settings, &client) == THRONG_STATUS_NULL_POINTER);
@@ -59,8 +59,8 @@ static void refuse(const uint8_t *token, size_t length) {
   settings.credential = token;
   settings.credential_length = 513;
   CHECK(throng_connect(token, length, &settings, &client) == THRONG_STATUS_BAD_ARGUMENT);
-  settings = throng_settings(7);
-  settings.speed_m_s = NAN;
+  settings = throng_settings();
+  settings.smoothing_s = NAN;
   CHECK(throng_connect(token, length, &settings, &client) == THRONG_STATUS_BAD_ARGUMENT);
   CHECK(client == NULL);
   CHECK(throng_update(NULL, 0.0) == THRONG_STATUS_NULL_POINTER);
@@ -79,7 +79,6 @@ static void refuse_more(ThrongClient *client) {
   CHECK(throng_update(client, 1e300) == THRONG_STATUS_BAD_ARGUMENT);
   CHECK(throng_next_event(client, NULL) == THRONG_STATUS_NULL_POINTER);
   CHECK(throng_move(client, 1.0f, INFINITY, 0, 0) == THRONG_STATUS_BAD_ARGUMENT);
-  CHECK(throng_set_speed(client, -1.0f) == THRONG_STATUS_BAD_ARGUMENT);
   CHECK(throng_set_ground(client, NULL, 1, 1, 0.5f) == THRONG_STATUS_NULL_POINTER);
   CHECK(throng_set_ground(client, NULL, 0, 1, 0.5f) == THRONG_STATUS_BAD_ARGUMENT);
   CHECK(throng_send(client, 1, NULL, 1) == THRONG_STATUS_NULL_POINTER);
@@ -134,9 +133,8 @@ int main(int count, char **arguments) {
   size_t length = read_token(arguments[1], token, sizeof token);
   refuse(token, length);
 
-  ThrongClientSettings settings = throng_settings(7);
+  ThrongClientSettings settings = throng_settings();
   ThrongClient *client;
-  settings.speed_m_s = 6.0f;
   settings.requires_ready = 1;
   CHECK(throng_connect(token, length, &settings, &client) == THRONG_STATUS_OK);
   refuse_more(client);

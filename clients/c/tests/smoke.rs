@@ -215,14 +215,49 @@ fn header_compiles_as_cpp() {
     std::fs::remove_file(header).unwrap();
 }
 
-#[test]
-fn readme_example_compiles() {
+/// The example of the README.
+fn readme_example() -> &'static str {
     let readme = include_str!("../README.md");
     let shown = readme
         .split("```")
         .find_map(|part| part.strip_prefix("c\n"));
-    let source = folder("readme").with_extension("c");
-    std::fs::write(&source, shown.expect("it shows some C")).unwrap();
-    check("c", source.clone());
-    std::fs::remove_file(source).unwrap();
+    shown.expect("it shows some C")
+}
+
+#[test]
+fn readme_example_reports_a_failed_connection() {
+    let folder = folder("readme");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (source, program) = (folder.join("game.c"), folder.join("game"));
+    std::fs::write(&source, readme_example()).unwrap();
+    let arguments = ["-std=c11".into(), "-o".into(), program.clone().into()];
+    let libraries = [
+        source.into_os_string(),
+        built().join("libthrong_client_c.so").into_os_string(),
+        joined("-Wl,-rpath,", built()),
+    ];
+    compile(&[&arguments[..], &libraries[..]].concat());
+    let run = || {
+        Command::new(&program)
+            .current_dir(&folder)
+            .output()
+            .unwrap()
+    };
+    let failed = run();
+    assert_eq!(failed.status.code(), Some(2), "there is no token");
+    // Nobody listens on this port, and the token gives up after a second.
+    let claims = TokenClaims {
+        timeout_s: 1,
+        ..TokenClaims::new(7, vec!["127.0.0.1:9".parse().unwrap()], unix_ms() / 1_000)
+    };
+    let token = ConnectToken::issue(&claims, &SecretKey([3; 32])).unwrap();
+    std::fs::write(folder.join("token"), token.to_bytes()).unwrap();
+    let failed = run();
+    let said = String::from_utf8_lossy(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(1), "{said}");
+    assert!(
+        said.starts_with("no answer from any of the token's servers (1): none runs there"),
+        "{said}"
+    );
+    std::fs::remove_dir_all(folder).unwrap();
 }

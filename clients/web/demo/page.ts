@@ -1,16 +1,23 @@
 // The demo page at `/`: connects, draws the objects in view, and walks.
 
-import { Connection, DatagramConnection, TileGround, clientMessage } from "../src/index.js";
-import type { Line, Vec } from "../src/index.js";
+import { Connection, DatagramConnection, TileGround, clientMessage, closeText, refusalText } from "../src/index.js";
+import type { Line, MirrorObject, Vec } from "../src/index.js";
 import { BadDatagrams } from "./bad_datagrams.js";
 import { Ghosts } from "./ghosts.js";
+import { Minimap } from "./minimap.js";
+import { Names } from "./names.js";
 import { GOOD, SlowSession } from "./slow_session.js";
+import { Words, announcementText } from "./words.js";
 
-/** The player id, the connect token, and the speed that the server allows. */
-type Pass = { player: bigint; token: Uint8Array; speedMS: number };
+/** The connect token, and the number of a guest, with which the server issues another token for the same player. */
+type Pass = { guest: bigint | null; token: Uint8Array };
 
 /** Shown metres of the scene along the shorter side. */
 const SHOWN_M = 64;
+/** Distance up to which an object counts as below the mouse, in pixels. */
+const POINTED_PX = 16;
+/** Interval of the minimap, in milliseconds: the crowd on it moves by less than a pixel meanwhile. */
+const MINIMAP_MS = 100;
 /** Pause before a lost connection is opened again, in milliseconds. */
 const PAUSE_MS = 1000;
 /** Interval of the checks for edited walls, in milliseconds. */
@@ -45,14 +52,14 @@ async function askForPass(guest: bigint | null): Promise<Pass | string> {
   const given = new URLSearchParams(location.search);
   const token = given.get("token");
   if (token !== null && guest === null) {
-    return { player: BigInt(given.get("player") ?? "0"), token: bytesOf(token), speedMS: Number(given.get("speed") ?? "1.5") };
+    return { guest: null, token: bytesOf(token) };
   }
   const answer = await fetch(guest === null ? "/token" : `/token?player=${guest}`, { method: "POST" });
   if (!answer.ok) {
-    return "a token is needed: open this page with ?token=…&player=…";
+    return "a token is needed: open this page with ?token=…";
   }
-  const told = (await answer.json()) as { player: string; token: string; speed_m_s: number };
-  return { player: BigInt(told.player), token: bytesOf(told.token), speedMS: told.speed_m_s };
+  const told = (await answer.json()) as { player: string; token: string };
+  return { guest: BigInt(told.player), token: bytesOf(told.token) };
 }
 
 /** Square metres of the scene on which an object was seen. */
@@ -76,6 +83,13 @@ class Trodden {
 }
 
 const trodden = new Trodden();
+const names = new Names();
+const minimap = new Minimap(byId("minimap"));
+const words = new Words(byId<HTMLFormElement>("chat"), byId("words"), (scope, text) => session?.say(clientMessage.say(scope, text)));
+/** The number of this player, after its login. */
+let player: bigint | null = null;
+/** The place of the mouse on the canvas, if it is there. */
+let mouse: Vec | null = null;
 const held = new Set<string>();
 let pointer: Vec | null = null;
 let session: SlowSession | null = null;
@@ -124,7 +138,7 @@ async function join(guest: bigint | null): Promise<void> {
   }
   if (session === null) {
     session = new SlowSession(
-      { player: pass.player, speedMS: pass.speedMS },
+      {},
       {
         message: (message) => {
           if (message.kind === "scene") {
@@ -133,8 +147,11 @@ async function join(guest: bigint | null): Promise<void> {
             walls = null;
             void askForWalls(message.scene, (wallsRound += 1));
           } else if (message.kind === "welcome") {
-            say(`player ${message.player}, over ${line instanceof DatagramConnection ? "WebTransport" : "a WebSocket"}`, "on");
+            player = message.player;
+            say(`connected over ${line instanceof DatagramConnection ? "WebTransport" : "a WebSocket"}`, "on");
             applyLine();
+          } else if (message.kind === "announce") {
+            words.add(speaker(message.from?.id ?? null), announcementText(message.bytes));
           } else if (message.kind === "queued") {
             say(`login queue: position ${message.place}`);
           }
@@ -153,7 +170,7 @@ async function join(guest: bigint | null): Promise<void> {
   link = new BadDatagrams();
   const ended = (code: number) => {
     if (datagrams.wasOpen) {
-      over(code, pass.player);
+      over(code, pass.guest);
     } else {
       // Datagrams do not pass, and the token was not used.
       connect(pass, session!);
@@ -167,7 +184,7 @@ async function join(guest: bigint | null): Promise<void> {
 function connect(pass: Pass, to: SlowSession): void {
   const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
   link = null;
-  line = new Connection(url, pass.token, to, (code) => over(code, pass.player));
+  line = new Connection(url, pass.token, to, (code) => over(code, pass.guest));
 }
 
 /** The SHA-256 of the server's WebTransport certificate; null if the server or the browser does not support WebTransport. */
@@ -179,20 +196,22 @@ async function askForCertificate(): Promise<Uint8Array | null> {
   return answer.ok ? bytesOf(((await answer.json()) as { sha256: string }).sha256) : null;
 }
 
-function over(code: number, player: bigint): void {
+function over(code: number, guest: bigint | null): void {
   const fault = line?.fault;
   line = null;
-  if (session?.closed != null) {
+  if (session?.refusal != null) {
+    say(`login refused: ${refusalText(session.refusal)}`, "off");
+  } else if (session?.closed != null) {
     say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
   } else if (fault != null) {
     say(`protocol error: ${String(fault)}`, "off");
   } else if (code === 1008) {
-    say("token rejected: a token is valid once and for 30 seconds", "off");
+    say(closeText(code), "off");
   } else if (new URLSearchParams(location.search).has("token")) {
     say("connection lost; open the page with a new token", "off");
   } else {
     say(code === 1013 ? "server full; retrying" : "connection lost; reconnecting", "off");
-    setTimeout(() => void join(player), PAUSE_MS);
+    setTimeout(() => void join(guest), PAUSE_MS);
   }
 }
 
@@ -238,6 +257,84 @@ function steer(): void {
   }
 }
 let heading = 0;
+
+/** Who said something: an object, or the server. */
+function speaker(id: number | null): string {
+  return id === null ? "announcement:" : id === session?.mirror.own?.id ? "you:" : `${objectName(id)}:`;
+}
+
+/** An object in words, as the inspect page names it: its kind and its number. */
+function objectName(id: number): string {
+  const object = session?.mirror.objects.get(id);
+  return `${object === undefined ? "" : `${names.kind(object.kind)}, `}object ${id}`;
+}
+
+/** Shows rows of names and values. */
+function showRows(id: string, rows: [string, string][]): void {
+  const list = byId(id);
+  const text = JSON.stringify(rows);
+  if (list.dataset["rows"] === text) {
+    return;
+  }
+  list.dataset["rows"] = text;
+  list.replaceChildren(...rows.flatMap(([name, value]) => {
+    const [term, data] = [document.createElement("dt"), document.createElement("dd")];
+    [term.textContent, data.textContent] = [name, value];
+    return [term, data];
+  }));
+}
+
+/** Shows this player: its numbers, and its attributes and those of the scene. */
+function tellOwn(): void {
+  const own = session?.mirror.own ?? null;
+  byId("you").hidden = own === null;
+  if (session === null || own === null) {
+    return;
+  }
+  byId("you-name").textContent = objectName(own.id);
+  const rows: [string, string][] = player === null ? [] : [["player", `${player}`]];
+  rows.push(...names.list(session.mirror.objects.get(own.id)?.attributes ?? new Map<number, Uint8Array>()));
+  for (const remote of session.mirror.remotes.values()) {
+    if (remote.id === 0 && remote.scene === session.mirror.scene) {
+      rows.push(...names.list(remote.attributes).map(([name, value]): [string, string] => [`${name} (scene)`, value]));
+    }
+  }
+  showRows("attributes", rows);
+}
+
+/** Shows the object below the mouse. */
+function tellPointed(): void {
+  const tip = byId("tip");
+  const found = mouse === null ? null : pointed(mouse);
+  tip.hidden = found === null;
+  if (found === null || mouse === null) {
+    return;
+  }
+  byId("tip-name").textContent = objectName(found.id);
+  showRows("tip-rows", names.list(found.object.attributes));
+  tip.style.left = `${Math.min(mouse.x + 14, canvas.clientWidth - tip.offsetWidth - 8)}px`;
+  tip.style.top = `${Math.min(mouse.y + 14, canvas.clientHeight - tip.offsetHeight - 8)}px`;
+}
+
+/** The object nearest to a place of the canvas, if one is there. */
+function pointed(place: Vec): { id: number; object: MirrorObject } | null {
+  const own = session?.ownPosition(nowS()) ?? null;
+  if (session === null || own === null) {
+    return null;
+  }
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  const scale = Math.min(width, height) / SHOWN_M;
+  let best: { id: number; object: MirrorObject } | null = null;
+  let least = POINTED_PX;
+  for (const [id, object] of session.mirror.objects) {
+    const at = session.position(id, nowS());
+    const far = at === null ? Infinity : Math.hypot(width / 2 + (at.x - own.x) * scale - place.x, height / 2 + (at.y - own.y) * scale - place.y);
+    if (far < least) {
+      [best, least] = [{ id, object }, far];
+    }
+  }
+  return best;
+}
 
 function dot(at: Vec, radius: number, direction: number, color: string): void {
   const angle = (direction / 256) * 2 * Math.PI;
@@ -340,25 +437,49 @@ function draw(): void {
   drawGhosts(mirror.scene, radius, onPage, width, height);
 }
 
+/** Draws the scene in the corner. */
+function drawMinimap(): void {
+  const time = nowS();
+  const own = session?.ownPosition(time) ?? null;
+  byId("minimap").hidden = own === null;
+  if (session === null || own === null) {
+    return;
+  }
+  const { mirror } = session;
+  const dots = [...mirror.objects].flatMap(([id, object]) => {
+    const at = mirror.own?.id === id ? null : session!.position(id, time);
+    return at === null ? [] : [{ at, color: colors[object.kind === PLAYER_KIND ? "player" : "other"]! }];
+  });
+  const scale = Math.min(canvas.clientWidth, canvas.clientHeight) / SHOWN_M;
+  const half = { x: canvas.clientWidth / 2 / scale, y: canvas.clientHeight / 2 / scale };
+  minimap.draw(mirror.size, walls, dots, own, half, colors);
+}
+
 function tellFigures(): void {
-  const trip = session?.roundTripS ?? null;
+  const trip = session?.lastRoundTripS ?? null;
   const own = session?.ownPosition(nowS()) ?? null;
   byId("sight").textContent = own === null ? "–" : `${session!.mirror.objects.size - 1}`;
   byId("trip").textContent = trip === null ? "–" : `${Math.round(trip * 1000)} ms`;
   byId("place").textContent = own === null ? "–" : `${own.x.toFixed(0)}, ${own.y.toFixed(0)} m`;
   byId("corrected").textContent = `${corrections}`;
+  tellOwn();
 }
 
 function frame(): void {
   steer();
   line?.update();
   draw();
+  tellPointed();
   requestAnimationFrame(frame);
 }
 
 addEventListener("keydown", (event) => {
-  if (event.target instanceof HTMLInputElement) {
+  if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) {
     return;
+  }
+  if (event.key === "Enter" && !(event.target instanceof HTMLButtonElement)) {
+    words.focus();
+    event.preventDefault();
   }
   if (event.code in KEYS && !event.ctrlKey && !event.metaKey && !event.altKey) {
     held.add(event.code);
@@ -375,11 +496,20 @@ canvas.addEventListener("pointerdown", (event) => {
   canvas.setPointerCapture(event.pointerId);
   point(event);
 });
-canvas.addEventListener("pointermove", (event) => pointer !== null && point(event));
+canvas.addEventListener("pointermove", (event) => {
+  mouse = event.pointerType === "mouse" ? { x: event.offsetX, y: event.offsetY } : null;
+  if (pointer !== null) {
+    point(event);
+  }
+});
+canvas.addEventListener("pointerleave", () => (mouse = null));
 for (const end of ["pointerup", "pointercancel"]) {
   canvas.addEventListener(end, () => (pointer = null));
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColors);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  readColors();
+  drawMinimap();
+});
 readColors();
 const showsGhosts = byId<HTMLInputElement>("ghosts");
 byId("line-form").addEventListener("input", () => {
@@ -393,9 +523,11 @@ showsGhosts.checked = ghosts.isOn = ghosts.canBe;
 byId("of-ghosts").hidden = !ghosts.canBe;
 ghosts.ask();
 setInterval(tellFigures, 250);
+setInterval(drawMinimap, MINIMAP_MS);
 // A hidden page draws nothing, but keeps its connection alive.
 setInterval(() => document.hidden && line?.update(), 250);
 // For the browser console, and for tests.
-Object.defineProperty(globalThis, "throng", { get: () => ({ session, line, walls, ghosts }) });
+Object.defineProperty(globalThis, "throng", { get: () => ({ session, line, walls, ghosts, player }) });
+void names.load();
 void join(null);
 frame();

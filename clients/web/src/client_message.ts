@@ -58,10 +58,14 @@ export const clientMessage = {
 /** Length of a connect token, in bytes. */
 const TOKEN_BYTES = 2048;
 
-/** The first frame of a connection: the sealed part of a connect token, and the data that authenticates with it. */
+/** Version of requests and messages. Client and server must have the same. */
+export const PROTOCOL_VERSION = 4;
+
+/** The first frame of a connection: the version, the sealed part of a connect token, and the data that authenticates with it. */
 export function connectRequest(token: Uint8Array): Uint8Array {
   if (token.length !== TOKEN_BYTES) {
     throw new RangeError(`a token of ${token.length} bytes, expected ${TOKEN_BYTES}`);
   }
-  return of(0).raw(token.subarray(0, 21)).raw(token.subarray(29, 1085)).finish();
+  const version = of(0).raw(text.encode("THRONG NET\0")).u16(PROTOCOL_VERSION);
+  return version.raw(token.subarray(13, 21)).raw(token.subarray(29, 1085)).finish();
 }

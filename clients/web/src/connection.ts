@@ -5,6 +5,22 @@ import type { Session } from "./session.js";
 
 const nowS = () => performance.now() / 1000;
 
+/** Why a connection ended, by the code that its callback receives, and whether it was ever open. */
+export function closeText(code: number, wasOpen = false): string {
+  switch (code) {
+    case 1000:
+      return "the server closed the connection";
+    case 1008:
+      return "token rejected: it was used before, is expired or of another key";
+    case 1013:
+      return "the server is full";
+    default:
+      return wasOpen
+        ? "nothing was received from the server for too long"
+        : "no answer from any of the token's servers (1): none runs there, or the token was used before, is expired or of another key";
+  }
+}
+
 /** The transport of a session. */
 export interface Line {
   /** Whether the connection is open; false while connecting, and after it has ended. */

@@ -3,7 +3,7 @@
 export { WireError } from "./codec.js";
 export { clientMessage, connectRequest } from "./client_message.js";
 export type { ClientInput, InputMotion } from "./client_message.js";
-export { Connection } from "./connection.js";
+export { Connection, closeText } from "./connection.js";
 export type { Line } from "./connection.js";
 export { DatagramConnection } from "./datagrams.js";
 export type { DatagramLink } from "./datagrams.js";
@@ -13,7 +13,7 @@ export { Mirror } from "./mirror.js";
 export type { MirrorObject, MirrorRemote, OwnPosition } from "./mirror.js";
 export { Predictor, directionOf } from "./predictor.js";
 export type { Correction, Ground } from "./predictor.js";
-export { PROTOCOL_VERSION } from "./server_message.js";
-export type { Attribute, Motion, Notice, ServerMessage, Vec } from "./server_message.js";
+export { PROTOCOL_VERSION, refusalText } from "./server_message.js";
+export type { Attribute, Motion, Notice, Refusal, ServerMessage, Vec } from "./server_message.js";
 export { Session } from "./session.js";
 export type { SessionEvents, SessionSettings } from "./session.js";

@@ -43,6 +43,8 @@ export class Mirror {
   size: Vec = { x: 0, y: 0 };
   own: { id: number; generation: number } | null = null;
   ownPosition: OwnPosition | null = null;
+  /** Speed of the controlled object, in metres per second, from a tick on; null until the server sends it. */
+  ownSpeed: { tick: number; speedMS: number } | null = null;
   /** The latest server tick of a packet. */
   tick = 0;
   /** Length of a tick in seconds, the nearest f32; 0 before Hello. */
@@ -105,6 +107,11 @@ export class Mirror {
     }
     const ticks = Math.max(this.tick - object.motionTick, 0);
     return after(object.motion, ticks * this.tickS + (realS * this.timePercent) / 100);
+  }
+
+  /** Length of a step of the controlled object in a direction, in metres; 0 until the server has sent its speed. */
+  get ownStepM(): number {
+    return Math.fround((this.ownSpeed?.speedMS ?? 0) * this.tickS);
   }
 
   private take(message: ServerMessage, header: PacketHeader): void {
@@ -171,6 +178,9 @@ export class Mirror {
         } else {
           this.ownPosition = { tick, input: header.input, position: message.position };
         }
+        break;
+      case "ownSpeed":
+        this.ownSpeed = { tick, speedMS: message.speedMS };
         break;
       case "remote":
       case "remoteDelta":
@@ -244,7 +254,7 @@ export class Mirror {
   private forget(): void {
     this.objects.clear();
     this.remotes.clear();
-    this.scene = this.own = this.ownPosition = null;
+    this.scene = this.own = this.ownPosition = this.ownSpeed = null;
     this.size = { x: 0, y: 0 };
   }
 }

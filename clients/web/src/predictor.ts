@@ -74,6 +74,9 @@ export class Predictor {
   private unhandled: { input: ClientInput; to: Vec }[] = [];
   private seq = 0;
   private hasActed = false;
+  /** The length of a step with which the positions of the stored inputs were computed. */
+  private stepM = 0;
+  private speedJump: Vec | null = null;
 
   /** Numbers an input and applies it at once. Returns the input to send; null without an object, or if too many are unacknowledged. */
   act(on: Ground, input: Omit<ClientInput, "seq">): ClientInput | null {
@@ -106,11 +109,25 @@ export class Predictor {
       this.begin(on, id, mirror);
       return null;
     }
+    if (on.stepM !== this.stepM) {
+      // The server walks the inputs that it has not handled at the new speed.
+      const before = this.place();
+      this.walkAnew(on);
+      const [now, jump] = [this.place(), this.speedJump ?? { x: 0, y: 0 }];
+      this.speedJump = { x: jump.x + now.x - before.x, y: jump.y + now.y - before.y };
+    }
     const told = mirror.ownPosition;
     if (told === null || (this.confirmedTick !== null && told.tick <= this.confirmedTick)) {
       return null;
     }
     return this.confirm(on, told.tick, told.input, told.position);
+  }
+
+  /** By how much changes of speed have moved the current position since the last call; null if they have not. */
+  takeSpeedJump(): Vec | null {
+    const jump = this.speedJump;
+    this.speedJump = null;
+    return jump;
   }
 
   /** The predicted position with all inputs so far; null without an object. */
@@ -153,6 +170,7 @@ export class Predictor {
   }
 
   private walkAnew(on: Ground): void {
+    this.stepM = on.stepM;
     let at = this.confirmed;
     for (const step of this.unhandled) {
       step.to = at = walk(on, at, step.input.motion);

@@ -3,7 +3,7 @@
 import { Reader, WireError } from "./codec.js";
 
 /** The protocol version of this client. */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 
 /** A point or a vector, in metres. */
 export type Vec = { x: number; y: number };
@@ -51,14 +51,30 @@ export type ServerMessage =
   | { kind: "remoteDelta"; scene: number; id: number; generation: number; attributes: Attribute[] }
   | { kind: "forget"; scene: number; id: number; generation: number }
   | { kind: "ownPosition"; position: Vec }
+  | { kind: "ownSpeed"; speedMS: number }
   | Notice;
+
+/** Why the server refused a login. */
+export type Refusal = { cause: "byGame" } | { cause: "unverified" } | { cause: "wrongPlayer"; token: bigint; login: bigint };
+
+/** A refusal in words, as at the server. */
+export function refusalText(refusal: Refusal): string {
+  switch (refusal.cause) {
+    case "byGame":
+      return "the server's login rule does not accept this player";
+    case "unverified":
+      return "this connection proves no identity: connect with a token";
+    case "wrongPlayer":
+      return `this token is for player ${refusal.token}, the login names player ${refusal.login}`;
+  }
+}
 
 /** A message about the session. */
 export type Notice =
   | { kind: "queued"; place: number }
   | { kind: "welcome"; player: bigint; token: Uint8Array }
   | { kind: "loading"; scene: number; size: Vec }
-  | { kind: "closed"; reason: number }
+  | { kind: "closed"; reason: number; refusal: Refusal | null }
   | { kind: "pong"; number: number; tick: number }
   | { kind: "notResumed" }
   | { kind: "continued"; keeps: boolean }
@@ -134,6 +150,27 @@ function readContinued(reader: Reader): ServerMessage {
   return { kind: "continued", keeps: keeps === 1 };
 }
 
+/** The reason of a refused login. */
+const REFUSED = 9;
+
+function readClosed(reader: Reader): ServerMessage {
+  const reason = reader.byte();
+  if (reason !== REFUSED) {
+    return { kind: "closed", reason, refusal: null };
+  }
+  const cause = reader.byte();
+  switch (cause) {
+    case 0:
+      return { kind: "closed", reason, refusal: { cause: "byGame" } };
+    case 1:
+      return { kind: "closed", reason, refusal: { cause: "unverified" } };
+    case 2:
+      return { kind: "closed", reason, refusal: { cause: "wrongPlayer", token: reader.varint64(), login: reader.varint64() } };
+    default:
+      throw new WireError(`byte ${reader.at - 1}: unknown cause ${cause} of a refusal`);
+  }
+}
+
 /** Decodes the next message of a packet. */
 export function readServerMessage(reader: Reader): ServerMessage {
   const named = () => ({ id: reader.varint(), generation: reader.varint() });
@@ -170,7 +207,7 @@ export function readServerMessage(reader: Reader): ServerMessage {
     case 15:
       return { kind: "loading", scene: reader.varint(), size: readPosition(reader) };
     case 16:
-      return { kind: "closed", reason: reader.byte() };
+      return readClosed(reader);
     case 17:
       return { kind: "pong", number: reader.varint(), tick: Number(reader.varint64()) };
     case 18:
@@ -181,6 +218,8 @@ export function readServerMessage(reader: Reader): ServerMessage {
       return { kind: "timeRate", percent: reader.byte() };
     case 21:
       return { kind: "ownPosition", position: { x: reader.f32(), y: reader.f32() } };
+    case 22:
+      return { kind: "ownSpeed", speedMS: Math.max(reader.f32(), 0) };
     default:
       throw new WireError(`byte ${at}: unknown message kind ${kind}`);
   }

@@ -6,14 +6,13 @@ import { WireError } from "./codec.js";
 import { Mirror } from "./mirror.js";
 import { Predictor } from "./predictor.js";
 import type { Correction, Ground } from "./predictor.js";
-import type { Notice, ServerMessage, Vec } from "./server_message.js";
+import type { Notice, Refusal, ServerMessage, Vec } from "./server_message.js";
 
 /** Settings of a client. Times are in seconds. */
 export type SessionSettings = {
-  player: bigint;
+  /** The player that the token must be for; without it, whichever player the token is for. */
+  player?: bigint;
   credential?: Uint8Array;
-  /** Speed of the controlled object, as on the server, in metres per second. */
-  speedMS: number;
   /** Time after which a third of a position correction is left to show. */
   smoothS?: number;
   /** Time between two pings for the server's clock. */
@@ -102,6 +101,10 @@ class ServerClock {
     }
   }
 
+  get last(): { roundTripS: number } | null {
+    return this.samples.at(-1) ?? null;
+  }
+
   get best(): { roundTripS: number; tickAtZero: number } | null {
     const shorter = (a: { roundTripS: number }, b: { roundTripS: number }) => a.roundTripS - b.roundTripS;
     // Of several with the same round trip, the newest.
@@ -114,6 +117,8 @@ export class Session {
   readonly predictor = new Predictor();
   /** Why the server has ended the session, if it did. */
   closed: number | null = null;
+  /** Why the server has refused the login, if it did; `refusalText` says it in words. */
+  refusal: Refusal | null = null;
   /** Which ways are free on the map of the scene, if it is loaded: the object then stops at walls like on the server. */
   isFree: Ground["isFree"];
   private readonly shown: Smoothing;
@@ -125,13 +130,13 @@ export class Session {
   private nextInputS: number | null = null;
   private nextPingS = 0;
   private ownBefore: Vec | null = null;
-  private token: Uint8Array | null = null;
+  private resumable: { player: bigint; token: Uint8Array } | null = null;
   private isGreeted = false;
   private ready: number | null = null;
   private words: Uint8Array[] = [];
 
   constructor(
-    readonly settings: SessionSettings,
+    readonly settings: SessionSettings = {},
     private readonly events: SessionEvents = {},
   ) {
     this.shown = new Smoothing(settings.smoothS ?? 0.1);
@@ -175,8 +180,12 @@ export class Session {
     const { mirror, settings } = this;
     if (!this.isGreeted) {
       this.isGreeted = true;
-      const { player, credential } = settings;
-      say(this.token === null ? clientMessage.login(player, credential) : clientMessage.resume(player, this.token, mirror.received));
+      const { resumable } = this;
+      say(
+        resumable === null
+          ? clientMessage.login(settings.player ?? 0n, settings.credential)
+          : clientMessage.resume(resumable.player, resumable.token, mirror.received),
+      );
     }
     if (this.ready !== null) {
       say(clientMessage.ready(this.ready));
@@ -255,14 +264,19 @@ export class Session {
     return this.clock.best?.roundTripS ?? null;
   }
 
+  /** The round trip of the last reply; null before the first. */
+  get lastRoundTripS(): number | null {
+    return this.clock.last?.roundTripS ?? null;
+  }
+
   /** Length of a tick in real time, in seconds: longer if the server slows time down. */
   private get realTickS(): number {
     return (this.mirror.tickS * 100) / this.mirror.timePercent;
   }
 
   private ground(): Ground {
-    const { mirror, settings } = this;
-    return { size: mirror.size, stepM: Math.fround(Math.fround(settings.speedMS) * mirror.tickS), isFree: this.isFree };
+    const { mirror } = this;
+    return { size: mirror.size, stepM: mirror.ownStepM, isFree: this.isFree };
   }
 
   private sinceS(nowS: number): number {
@@ -295,13 +309,13 @@ export class Session {
   private heedNotice(message: ServerMessage | Notice): void {
     switch (message.kind) {
       case "welcome":
-        this.token = message.token;
+        this.resumable = { player: message.player, token: message.token };
         break;
       case "loading":
         this.ready = message.scene;
         break;
       case "notResumed":
-        this.token = null;
+        this.resumable = null;
         this.isGreeted = false;
         break;
       case "continued":
@@ -311,6 +325,7 @@ export class Session {
         break;
       case "closed":
         this.closed = message.reason;
+        this.refusal = message.refusal;
         break;
       case "timeRate":
         this.clock.restart();
@@ -322,14 +337,17 @@ export class Session {
   /** Updates the prediction of the controlled object. */
   private followOwn(shown: Vec | null, nowS: number): void {
     const correction = this.predictor.follow(this.ground(), this.mirror);
+    const isMoved = this.predictor.takeSpeedJump() !== null || correction !== null;
     const [own, place] = [this.mirror.own, this.predictor.position];
     if (own === null || place === null) {
       this.ownBefore = null;
-    } else if (correction !== null) {
+    } else if (isMoved) {
       this.ownBefore = place;
       if (shown !== null) {
         this.shown.follow(own.id, shown, place, nowS);
       }
+    }
+    if (correction !== null) {
       this.events.corrected?.(correction);
     }
   }

@@ -14,7 +14,7 @@ import { bytesOf, vectors } from "./vectors.js";
 
 type Step = { packet?: string; act?: InputMotion; seq: number; at?: [number, number]; off?: number | null };
 
-const groundOf = (mirror: Mirror): Ground => ({ size: mirror.size, stepM: Math.fround(3 * mirror.tickS) });
+const groundOf = (mirror: Mirror): Ground => ({ size: mirror.size, stepM: mirror.ownStepM });
 
 test("directions are those of the library", () => {
   vectors<[number, number]>("directions").forEach(([x, y], direction) => {
@@ -79,7 +79,7 @@ test("a way that is not free is slid along, or not gone", () => {
 });
 
 test("a session logs in, says that it is ready, walks, and comes back", () => {
-  const session = new Session({ player: 5n, speedMS: 3 });
+  const session = new Session();
   const said: Uint8Array[] = [];
   const act = (nowS: number) => {
     said.length = 0;
@@ -105,7 +105,7 @@ test("a session logs in, says that it is ready, walks, and comes back", () => {
 });
 
 test("a server that slows time down is given as many inputs as it does ticks", () => {
-  const session = new Session({ player: 5n, speedMS: 3 });
+  const session = new Session();
   const arrival = vectors<Step>("predicted").findIndex(({ act }) => act !== undefined);
   vectors<Step>("predicted").slice(0, arrival).forEach(({ packet }) => session.take(bytesOf(packet!), 1));
   let nowS = 1;
@@ -138,7 +138,7 @@ test("a server that slows time down is given as many inputs as it does ticks", (
 });
 
 test("what is told to be elsewhere is shown there by and by, and far away at once", () => {
-  const session = new Session({ player: 5n, speedMS: 3, smoothS: 0.1 });
+  const session = new Session({ smoothS: 0.1 });
   for (const { packet } of vectors<{ packet: string }>("packets").slice(0, 5)) {
     session.take(bytesOf(packet), 1);
   }
@@ -158,4 +158,26 @@ test("what is told to be elsewhere is shown there by and by, and far away at onc
   assert(Math.abs(away(1.15) - 0.37 * away(1.05)) < 0.01 && Math.abs(away(3)) < 1e-6);
   const far = stand(10, 4);
   assert.deepEqual(session.position(1, 4), far.known);
+});
+
+test("a change of speed replays the inputs that the server has not handled, and is no correction", () => {
+  let corrections = 0;
+  const session = new Session({}, { corrected: () => (corrections += 1) });
+  const packets = vectors<Step>("predicted").filter(({ act }) => act === undefined).slice(0, 5);
+  packets.forEach(({ packet }) => session.take(bytesOf(packet!), 1));
+  const { mirror, predictor } = session;
+  assert.equal(mirror.ownSpeed?.speedMS, 3);
+  session.walk({ kind: "towards", direction: 0 }, 0);
+  for (let nowS = 1; nowS < 1.5; nowS += 0.05) {
+    session.act(nowS, () => {});
+  }
+  const start = predictor.position!.x - predictor.unanswered * mirror.ownStepM;
+  const shown = session.ownPosition(1.5)!;
+  const packet = new Writer().byte(0).byte(1).u16(packets.length).u16(mirror.tick).u16(0).byte(22).raw(new Uint8Array(new Float32Array([6]).buffer));
+  session.take(packet.finish(), 1.5);
+  const walked = predictor.position!.x - start;
+  assert(Math.abs(walked - predictor.unanswered * Math.fround(6 * mirror.tickS)) < 1e-3, `${walked}`);
+  const after = session.ownPosition(1.5)!;
+  assert(Math.hypot(after.x - shown.x, after.y - shown.y) < 1e-3, "it does not jump");
+  assert.equal(corrections, 0);
 });

@@ -24,6 +24,10 @@ export function nameOf(notice: Notice): string {
       return `welcome ${notice.player} ${hexOf(notice.token)}`;
     case "loading":
       return `loading ${notice.scene} [${notice.size.x}, ${notice.size.y}]`;
+    case "closed": {
+      const { reason, refusal } = notice;
+      return refusal === null ? `closed ${reason}` : `closed ${reason} ${Object.values(refusal).join(" ")}`;
+    }
     default:
       return Object.values(notice).join(" ");
   }
@@ -34,7 +38,7 @@ const valuesOf = (attributes: Map<number, Uint8Array>) =>
 
 /** The state of a mirror, in the format of the vectors. */
 export function stateOf(mirror: Mirror): Record<string, unknown> {
-  const { scene, size, own, ownPosition, tick, tickS, timePercent, input, received, packets, ignored, announces } = mirror;
+  const { scene, size, own, ownPosition, ownSpeed, tick, tickS, timePercent, input, received, packets, ignored, announces } = mirror;
   const ids = [...mirror.objects.keys()].sort((a, b) => a - b);
   const objects = ids.map((id) => {
     const object = mirror.objects.get(id)!;
@@ -61,6 +65,7 @@ export function stateOf(mirror: Mirror): Record<string, unknown> {
     size: [size.x, size.y],
     own: own && [own.id, own.generation],
     ownPosition: ownPosition && [ownPosition.tick, ownPosition.input, ownPosition.position.x, ownPosition.position.y],
+    ownSpeed: ownSpeed && [ownSpeed.tick, ownSpeed.speedMS],
     tick,
     tickS,
     timePercent,

@@ -39,9 +39,6 @@ pub(super) struct ClientCommand {
     duration: f64,
     #[command(flatten)]
     link: NetworkArgs,
-    /// Walking speed that the server allows, in metres per second
-    #[arg(long, value_name = "M", value_parser = speed, default_value = "3")]
-    speed: f64,
     /// Inputs per second of each client
     #[arg(long, value_name = "HZ", value_parser = per_second, default_value = "20")]
     rate: f64,
@@ -73,8 +70,9 @@ const EXAMPLES: &str = "Examples:
 
 Each client connects with its own token, logs in, walks and keeps a mirror.
 Lateness is measured against the fastest packet of the last two seconds: it
-shows delays by loss and repeats, not the network's own delay. The clients do
-not know the map, so their corrections include walls. Reliable packets and
+shows delays by loss and repeats, not the network's own delay. The clients walk
+as fast as the server lets them, and do not know the map, so their corrections
+are walls. Reliable packets and
 inputs are numbered: a lost or repeated packet is reported as a protocol error,
 a lost input as one without a reply.
 
@@ -115,10 +113,6 @@ fn number_within(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> 
 
 fn times() -> RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(..=1_000_000)
-}
-
-fn speed(text: &str) -> Result<f64, String> {
-    number_within(text, 0.0..=100.0)
 }
 
 fn per_second(text: &str) -> Result<f64, String> {
@@ -356,7 +350,7 @@ impl ClientCommand {
         };
         Ok(BotPlayer {
             client,
-            bot: BotClient::new(player, self.speed as f32, self.link.seed),
+            bot: BotClient::new(player, self.link.seed),
             next_input_at: Duration::ZERO,
             end: None,
             was_open: false,
@@ -451,7 +445,10 @@ impl BotClients {
                 let mut take = |packet: &[u8]| rambler.receive(packet);
                 over = over.or(client.update(&mut take).err());
             }
-            *end = over.map(|over| over.to_string());
+            *end = over.map(|over| match rambler.refusal() {
+                Some(refusal) => format!("login refused: {refusal}"),
+                None => over.to_string(),
+            });
         }
     }
 
@@ -605,13 +602,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn speeds_and_rates_out_of_range_are_refused() {
+    fn rates_out_of_range_are_refused() {
         assert_eq!(
-            (speed("0"), per_second("0.1"), per_second("1e4")),
-            (Ok(0.0), Ok(0.1), Ok(10_000.0))
+            (per_second("0.1"), per_second("1e4")),
+            (Ok(0.1), Ok(10_000.0))
         );
         for none in ["", "nan", "inf", "-1", "1e9"] {
-            assert!(speed(none).is_err(), "{none}");
             assert!(per_second(none).is_err(), "{none}");
         }
         let told = "expected a number from 0.1 to 10000";

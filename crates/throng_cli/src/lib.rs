@@ -28,6 +28,7 @@
 //! | `relay.rs` | `throng relay`: simulated network conditions, as a process between clients and a server |
 //! | `report/` | `throng report`: the results of a run or a bench as a page, and comparisons |
 //! | `run/` | `throng run`: runs a scenario |
+//! | `attribute_code.rs` | numbers of attributes, as code for clients |
 //! | `scenario.rs` | `throng scenario`: the built-in ones, and a template |
 //! | `secret_file.rs` | files with keys and tokens |
 //! | `serve/` | `throng serve`: runs a scenario for players from the network |
@@ -43,6 +44,7 @@
 //! Invariant: bad input is reported through a [`Printer`], with its place if it has one; it never panics.
 
 mod address;
+mod attribute_code;
 mod bench;
 mod check;
 mod client;
@@ -159,6 +161,9 @@ enum Command {
     Man(manual::Man),
 }
 
+/// The last line of `throng` without arguments.
+const SEE_IT_LIVE: &str = "\nsee it live: throng serve town --inspect 127.0.0.1:7777";
+
 const AFTER_HELP: &str = "Examples:
   throng                                run a town of 2,500 for one minute
   throng run siege --seed 7 --json
@@ -217,7 +222,7 @@ pub fn main() -> ExitCode {
         Some(Command::Scenario(scenarios)) => scenarios.run(),
         Some(Command::Completions(completions)) => completions.run(command_line()),
         Some(Command::Man(man)) => man.run(command_line()),
-        None => run::Run::town().run(arguments.output),
+        None => run_without_arguments(arguments.output),
     };
     match outcome {
         Ok(outcome) => outcome.into(),
@@ -226,6 +231,15 @@ pub fn main() -> ExitCode {
             CliStatus::InvalidInput.into()
         }
     }
+}
+
+/// Runs the built-in town, and says at the end how to see it.
+fn run_without_arguments(output: Output) -> Result<CliStatus, CliError> {
+    let status = run::Run::town().run(output)?;
+    if !output.quiet && matches!(status, CliStatus::Done | CliStatus::Failed) {
+        print(SEE_IT_LIVE)?;
+    }
+    Ok(status)
 }
 
 /// The command line. Only `serve` takes its store from the environment: what is tried out beside it must not write to that.
@@ -344,6 +358,14 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn hint_after_the_first_run_is_a_valid_command() {
+        let (_, hint) = SEE_IT_LIVE.split_once(": ").unwrap();
+        let words = hint.split_whitespace();
+        let matches = command_line().try_get_matches_from(words).unwrap();
+        assert_eq!(matches.subcommand_name(), Some("serve"));
     }
 
     #[test]

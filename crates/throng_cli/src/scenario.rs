@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
+use super::attribute_code::{AttributeLanguage, attribute_code};
 use super::escape::escaped;
 use super::{CliError, CliStatus, print};
 use throng_scenario::{
@@ -43,6 +44,14 @@ enum ScenarioAction {
         /// What to explain, as it is written in a scenario
         name: Option<String>,
     },
+    /// Print the numbers of attributes in packets, as a table or as code for clients
+    #[command(after_help = "Example: throng scenario attributes my.ron --ts > attributes.ts")]
+    Attributes {
+        /// A built-in's name, or a file; without it only the attributes that every scenario has
+        scenario: Option<String>,
+        #[command(flatten)]
+        language: AttributeLanguage,
+    },
     /// Print the JSON Schema of scenarios, for editors and generators
     #[command(after_help = "Example: throng scenario schema > scenario.schema.json")]
     Schema,
@@ -61,6 +70,10 @@ impl Scenarios {
                 written.map_err(|error| CliError::not_written(&file, &error))?;
             }
             ScenarioAction::Help { name } => print(&help(name.as_deref())?)?,
+            ScenarioAction::Attributes { scenario, language } => {
+                let loaded = scenario.as_deref().map(scenario::load).transpose()?;
+                print(attribute_code(loaded.as_ref(), language).trim_end())?;
+            }
             ScenarioAction::Schema => {
                 let text = serde_json::to_string_pretty(&scenario::json_schema());
                 print(&text.map_err(|error| CliError::new(error.to_string()))?)?;

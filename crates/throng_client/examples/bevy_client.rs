@@ -49,10 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .step_by(2)
         .map(|at| u8::from_str_radix(digits(at), 16))
         .collect();
-    // The same speed as on the server, so that both ends compute the same positions.
-    let mut settings = ClientSettings::new(7);
-    settings.speed_m_s = 3.0;
-    let mut client = Client::connect(&bytes?, settings)?;
+    let mut client = Client::connect(&bytes?, ClientSettings::default())?;
     client.set_controls(ControlState::towards(32));
     let mut app = App::new();
     app.add_plugins(ClientPlugin)

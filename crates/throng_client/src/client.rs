@@ -11,8 +11,7 @@ use throng_net::{
     ConnectToken, ConnectionError, EndpointSettings, SendError, TokenError, UdpClient,
 };
 use throng_protocol::mirror::{Mirror, MirrorError};
-use throng_protocol::wire::ClientMessage;
-use throng_protocol::wire::ReplicatedAttribute;
+use throng_protocol::wire::{ClientMessage, LoginRefusal, ReplicatedAttribute};
 
 use crate::event::ClientEvent;
 use crate::session::{ClientMap, ClientSession, ClientSettings, ControlState};
@@ -36,6 +35,9 @@ pub enum ClientError {
     /// The connection has ended, or was never made. [`Client::reconnect`] with another token may help.
     #[error(transparent)]
     Ended(#[from] ConnectionError),
+    /// The server has refused the login.
+    #[error("login refused: {0}")]
+    Refused(LoginRefusal),
     /// The server's messages are inconsistent: client and server have different versions.
     #[error("the server is not understood: {0}")]
     Mirror(#[from] MirrorError),
@@ -94,8 +96,12 @@ impl Client {
     pub fn update(&mut self, now: Instant) -> Result<(), ClientError> {
         self.error.map_or(Ok(()), Err)?;
         let went = self.exchange_packets(self.seconds_since_start(now));
-        self.error = went.err();
-        went
+        let error = went.err().map(|error| {
+            let refusal = self.session.refusal();
+            refusal.map_or(error, ClientError::Refused)
+        });
+        self.error = error;
+        error.map_or(Ok(()), Err)
     }
 
     fn exchange_packets(&mut self, now_s: f64) -> Result<(), ClientError> {
@@ -139,11 +145,6 @@ impl Client {
     /// The scene is loaded and may be sent; needed if [`ClientSettings::is_ready_at_once`] is off.
     pub const fn ready(&mut self, scene: u32) {
         self.session.ready(scene);
-    }
-
-    /// Sets the speed of the controlled object, in metres per second.
-    pub const fn set_speed(&mut self, speed_m_s: f32) {
-        self.session.set_speed(speed_m_s);
     }
 
     /// Sets the map for the prediction of the controlled object, so that it stops at walls as on the server. `tile_m` is the side of a tile in
@@ -219,7 +220,7 @@ impl Client {
         (us > 0).then(|| us as f64 / 1e6)
     }
 
-    /// Estimated share of this client's packets that are lost.
+    /// Share of about the last 250 packets of this client that were lost.
     #[must_use]
     pub fn loss(&self) -> f32 {
         self.connection.connection().endpoint().loss()

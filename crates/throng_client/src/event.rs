@@ -2,7 +2,7 @@
 
 use glam::Vec2;
 use throng_protocol::predictor::Correction;
-use throng_protocol::wire::CloseReason;
+use throng_protocol::wire::{CloseReason, LoginRefusal};
 
 /// Maximum number of waiting events; above it the oldest are dropped.
 pub const EVENTS_MAX: usize = 65_536;
@@ -94,5 +94,7 @@ pub enum ClientEvent {
     Closed {
         /// The reason; `None` if this version does not know its number.
         reason: Option<CloseReason>,
+        /// Why the login was refused, if it was: its text is for a log.
+        refusal: Option<LoginRefusal>,
     },
 }

@@ -6,7 +6,7 @@
 //! use throng_client::{Client, ClientEvent, ClientSettings, ControlState};
 //!
 //! # fn token_of_my_login_service() -> Vec<u8> { Vec::new() }
-//! let mut client = Client::connect(&token_of_my_login_service(), ClientSettings::new(7))?;
+//! let mut client = Client::connect(&token_of_my_login_service(), ClientSettings::default())?;
 //! loop {
 //!     let now = Instant::now();
 //!     client.set_controls(ControlState::towards(64)); // while the key is pressed; 64 is a quarter of a turn, +y
@@ -35,7 +35,7 @@
 //! | `plugin` | with the feature `bevy`: one entity per object in view |
 //!
 //! Shown positions are estimates: other objects are extrapolated from their last motion, and the controlled object is predicted from the
-//! inputs. If an estimate was wrong, the shown position follows within [`ClientSettings::smoothing_s`]. Until the game sets the map
+//! inputs, at the speed that the server sends. If an estimate was wrong, the shown position follows within [`ClientSettings::smoothing_s`]. Until the game sets the map
 //! ([`Client::set_ground`]), the predicted object walks through walls, and is corrected by the server.
 //!
 //! Bounds: [`EVENTS_MAX`] events wait for the game; above it the oldest are dropped and counted. All other memory is proportional to the
@@ -67,7 +67,7 @@ pub use throng_protocol::predictor::Correction;
 pub use throng_protocol::wire;
 pub use throng_protocol::wire::{
     AttributeType, AttributeValue, ChatScope, ClientMessage, CloseReason, Encoding, InputMotion,
-    QuantizedPosition, ReplicatedAttribute,
+    LoginRefusal, QuantizedPosition, ReplicatedAttribute,
 };
 
 /// Compiles the examples of the README.

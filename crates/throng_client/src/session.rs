@@ -6,11 +6,12 @@ use std::sync::Arc;
 use glam::Vec2;
 use throng_nav::map::TileMap;
 use throng_protocol::mirror::{Mirror, MirrorError};
-use throng_protocol::movement::{Ground, PlayerStep, step_m};
+use throng_protocol::movement::{Ground, PlayerStep};
 use throng_protocol::predictor::Predictor;
 use throng_protocol::server_clock::ServerClock;
 use throng_protocol::wire::{
-    ClientInput, ClientMessage, CloseReason, InputMotion, ResumeToken, ServerMessage, SessionNotice,
+    ClientInput, ClientMessage, CloseReason, InputMotion, LoginRefusal, ResumeToken, ServerMessage,
+    SessionNotice,
 };
 
 use crate::event::{ClientEvent, EVENTS_MAX};
@@ -19,13 +20,10 @@ use crate::smoothing::Smoothing;
 /// Settings of a client. All times in seconds.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
-    /// The claimed player id.
-    pub player: u64,
+    /// The player that the token must be for: the server refuses a token of another player. `None`: whichever player the token is for.
+    pub player: Option<u64>,
     /// Proof of the identity, as the game defines it; at most 512 bytes. Usually empty, because the token contains the identity.
     pub credential: Vec<u8>,
-    /// Speed of the controlled object, in metres per second: the server's `MaxSpeed` of it. [`Client::set_speed`](crate::Client::set_speed)
-    /// changes it.
-    pub speed_m_s: f32,
     /// Whether scenes may be sent at once; otherwise the game calls [`Client::ready`](crate::Client::ready) when it has loaded one.
     pub is_ready_at_once: bool,
     /// Time after which a third of a position correction is left to show. 0 shows corrections at once.
@@ -34,14 +32,12 @@ pub struct ClientSettings {
     pub ping_interval_s: f64,
 }
 
-impl ClientSettings {
-    /// A player with a speed of 1.5 m/s, without a credential and without loading.
-    #[must_use]
-    pub const fn new(player: u64) -> Self {
+impl Default for ClientSettings {
+    /// The player of the token, without a credential and without loading.
+    fn default() -> Self {
         Self {
-            player,
+            player: None,
             credential: Vec::new(),
-            speed_m_s: 1.5,
             is_ready_at_once: true,
             smoothing_s: 0.1,
             ping_interval_s: 1.0,
@@ -115,7 +111,9 @@ pub struct ClientSession {
     previous_own_position: Option<Vec2>,
     next_input_s: f64,
     next_ping_s: f64,
-    token: Option<ResumeToken>,
+    /// The player and the resume token of the session.
+    token: Option<(u64, ResumeToken)>,
+    refusal: Option<LoginRefusal>,
     has_logged_in: bool,
     /// The scene for which *Ready* has to be sent.
     ready_scene: Option<u32>,
@@ -143,6 +141,7 @@ impl ClientSession {
             next_input_s: 0.0,
             next_ping_s: 0.0,
             token: None,
+            refusal: None,
             has_logged_in: false,
             ready_scene: None,
             moved: Vec::new(),
@@ -204,7 +203,7 @@ impl ClientSession {
         let event = match notice {
             SessionNotice::Queued { position: place } => ClientEvent::Queued { position: place },
             SessionNotice::Welcome { player, token } => {
-                self.token = Some(token);
+                self.token = Some((player, token));
                 ClientEvent::Welcomed { player }
             }
             SessionNotice::Loading { scene, size } => {
@@ -214,9 +213,10 @@ impl ClientSession {
                 let size_m = size.metres();
                 ClientEvent::Loading { scene, size_m }
             }
-            SessionNotice::Closed { reason } => {
+            SessionNotice::Closed { reason, refusal } => {
+                self.refusal = refusal;
                 let reason = CloseReason::from_number(reason);
-                ClientEvent::Closed { reason }
+                ClientEvent::Closed { reason, refusal }
             }
             SessionNotice::ResumeRefused => {
                 (self.token, self.has_logged_in) = (None, false);
@@ -248,13 +248,16 @@ impl ClientSession {
     /// Updates the prediction of the controlled object.
     fn update_controlled_object(&mut self, now_s: f64) {
         let shown = self.own_position(now_s);
-        let step = player_step(self.ground.as_ref(), &self.settings, &self.mirror);
+        let step = player_step(self.ground.as_ref(), &self.mirror);
         let corrected = self.predictor.reconcile(&step, &self.mirror);
-        if let Some(correction) = corrected {
+        let changed_speed = self.predictor.take_speed_jump();
+        if corrected.is_some() || changed_speed.is_some() {
             self.previous_own_position = self.predictor.position();
             if let Some((was, is)) = shown.zip(self.previous_own_position) {
                 self.own_smoothing.add_offset((), was - is, now_s);
             }
+        }
+        if let Some(correction) = corrected {
             let event = ClientEvent::Corrected(correction);
             push_event(&mut self.events, &mut self.missed_events, event);
         }
@@ -263,15 +266,14 @@ impl ClientSession {
     /// Sends pending messages: login, ready, one input per tick, pings. Call it once per frame.
     pub fn update(&mut self, now_s: f64, mut say: impl FnMut(&ClientMessage)) {
         if !std::mem::replace(&mut self.has_logged_in, true) {
-            let player = self.settings.player;
             say(&match self.token {
-                Some(token) => ClientMessage::Resume {
+                Some((player, token)) => ClientMessage::Resume {
                     player,
                     token,
                     received: Some(self.mirror.received_bytes()),
                 },
                 None => ClientMessage::Login {
-                    player,
+                    player: self.settings.player.unwrap_or_default(),
                     credential: &self.settings.credential,
                 },
             });
@@ -304,7 +306,7 @@ impl ClientSession {
                 heading: self.controls.heading,
                 buttons: self.controls.buttons,
             };
-            let step = player_step(self.ground.as_ref(), &self.settings, &self.mirror);
+            let step = player_step(self.ground.as_ref(), &self.mirror);
             // While too many inputs are unacknowledged there is none, and the object stands still.
             self.previous_own_position = before;
             if let Some(input) = self.predictor.apply_input(&step, input) {
@@ -323,9 +325,10 @@ impl ClientSession {
         self.ready_scene = Some(scene);
     }
 
-    /// Sets the speed of the controlled object, in metres per second.
-    pub const fn set_speed(&mut self, speed_m_s: f32) {
-        self.settings.speed_m_s = speed_m_s;
+    /// Why the server has refused the login, if it did.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<LoginRefusal> {
+        self.refusal
     }
 
     /// Sets the map of the current scene.
@@ -396,18 +399,14 @@ impl ClientSession {
 }
 
 /// Distance of the controlled object per tick, and its ground.
-fn player_step<'a>(
-    ground: Option<&'a ClientMap>,
-    settings: &ClientSettings,
-    mirror: &Mirror,
-) -> PlayerStep<'a> {
+fn player_step<'a>(ground: Option<&'a ClientMap>, mirror: &Mirror) -> PlayerStep<'a> {
     PlayerStep {
         ground: ground.map(|ground| Ground {
             tiles: &ground.tiles,
             tile_m: ground.tile_m,
         }),
         size_m: mirror.size_m(),
-        step_m: step_m(settings.speed_m_s, mirror.tick_s()),
+        step_m: mirror.own_step_m(),
     }
 }
 
@@ -465,7 +464,8 @@ fn push_event(events: &mut VecDeque<ClientEvent>, missed: &mut u64, event: Clien
 mod tests {
     use super::*;
     use throng_protocol::wire::{
-        Channel, Hello, PacketHeader, write_controlled_object, write_scene, write_snapshot_header,
+        Channel, Hello, PacketHeader, write_controlled_object, write_own_position, write_own_speed,
+        write_scene, write_snapshot_header,
     };
 
     fn packet(sequence: u16, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -482,8 +482,80 @@ mod tests {
     }
 
     #[test]
+    fn client_walks_at_the_speed_of_the_server_without_a_correction() {
+        let mut session = ClientSession::new(ClientSettings::default());
+        let hello = Hello {
+            client: 1,
+            tick_millihertz: 20_000,
+            tick: 7,
+            mtu_bytes: 1_200,
+        };
+        let at = Vec2::splat(10.0);
+        let begins = packet(0, |bytes| {
+            hello.write(bytes);
+            write_scene(bytes, 4, Vec2::splat(100.0));
+            write_controlled_object(bytes, 7, 0);
+            let stands = throng_protocol::wire::Motion::of(7, at, Vec2::ZERO, 0, 0);
+            write_snapshot_header(bytes, 7, 0, 1, stands, 0);
+            write_own_position(bytes, at);
+            write_own_speed(bytes, 2.0);
+        });
+        session.receive(&begins, 1.0).unwrap();
+        session.set_controls(ControlState::towards(0));
+        let walk = |session: &mut ClientSession, from_s: f64| {
+            for frame in 0..20 {
+                session.update(from_s + f64::from(frame) * 0.05, |_| {});
+            }
+            session.predictor.position().unwrap().x
+        };
+        let walked_x = walk(&mut session, 1.0);
+        assert!((walked_x - 12.0).abs() < 0.15, "{walked_x}");
+        // Twice as fast: inputs that the server has not handled count double, and the shown position does not jump.
+        let shown = session.own_position(2.0).unwrap();
+        session
+            .receive(&packet(1, |bytes| write_own_speed(bytes, 4.0)), 2.0)
+            .unwrap();
+        let led_x = session.predictor.position().unwrap().x;
+        assert!((led_x - 14.0).abs() < 0.3, "{led_x}");
+        assert!(session.own_position(2.0).unwrap().distance(shown) < 1e-4);
+        let further_x = walk(&mut session, 2.0);
+        assert!((further_x - led_x - 4.0).abs() < 0.3, "{further_x}");
+        let events = std::iter::from_fn(|| session.next_event());
+        let corrected = |event: &ClientEvent| matches!(event, ClientEvent::Corrected(_));
+        assert!(!events.into_iter().any(|event| corrected(&event)));
+    }
+
+    #[test]
+    fn refused_login_names_both_players() {
+        let settings = ClientSettings {
+            player: Some(7),
+            ..ClientSettings::default()
+        };
+        let mut session = ClientSession::new(settings);
+        let mut said = Vec::new();
+        session.update(1.0, |message| said.push(message.to_bytes()));
+        assert_eq!(said, [ClientMessage::login(7).to_bytes()]);
+        let refusal = Some(LoginRefusal::WrongPlayer { token: 8, login: 7 });
+        let closed = packet(0, |bytes| {
+            let reason = CloseReason::Refused.number();
+            SessionNotice::Closed { reason, refusal }.write(bytes);
+        });
+        session.receive(&closed, 1.0).unwrap();
+        assert_eq!(session.refusal(), refusal);
+        let reason = Some(CloseReason::Refused);
+        let event = ClientEvent::Closed { reason, refusal };
+        assert_eq!(session.next_event(), Some(event));
+        let text = session.refusal().unwrap().to_string();
+        assert_eq!(text, "this token is for player 8, the login names player 7");
+        // Without a player, the token says who it is.
+        let mut session = ClientSession::new(ClientSettings::default());
+        session.update(1.0, |message| said.push(message.to_bytes()));
+        assert_eq!(said[1], ClientMessage::login_by_token().to_bytes());
+    }
+
+    #[test]
     fn slowed_server_receives_one_input_per_tick() {
-        let mut session = ClientSession::new(ClientSettings::new(5));
+        let mut session = ClientSession::new(ClientSettings::default());
         let hello = Hello {
             client: 1,
             tick_millihertz: 20_000,
@@ -496,6 +568,7 @@ mod tests {
             write_controlled_object(bytes, 7, 0);
             let stands = throng_protocol::wire::Motion::of(7, Vec2::splat(10.0), Vec2::ZERO, 0, 0);
             write_snapshot_header(bytes, 7, 0, 1, stands, 0);
+            write_own_speed(bytes, 1.5);
         });
         session.receive(&begins, 1.0).unwrap();
         session.set_controls(ControlState::towards(0));

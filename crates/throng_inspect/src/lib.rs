@@ -31,8 +31,10 @@
 //!
 //! The page is plain HTML, CSS and JavaScript under `page`, embedded in the binary as it is: types are in JSDoc, there is no
 //! build step and no framework, and nothing is fetched from other servers. The page receives the crowd of its scene ten times a
-//! second, as binary frames; figures twice, and the selected object five times, as JSON. It requests wait reasons and heat maps
-//! explicitly; what is not requested is not computed. A page that reads too slowly is closed.
+//! second, as binary frames; figures twice, and the selected object five times, as JSON. It requests wait reasons, heat maps, the
+//! list of sessions, and matches explicitly; what is not requested is not computed. A list contains at most 50 entries and the
+//! number of all, and is sent once a second. A search is answered at most ten times a second per page. A page that reads too slowly
+//! is closed.
 //!
 //! A page is read-only, unless [`InspectSettings::action_presets`] enables actions. An action is a text in a bounded queue; the
 //! code that opened the server takes it between two ticks, and checks it. If a run does not keep real time,

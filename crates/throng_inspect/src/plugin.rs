@@ -8,6 +8,10 @@
 //! | `pages` | which page receives what, and when |
 //! | `summary` | figures of the whole server, for pages |
 //! | `selected` | one object: its state, its path, its view and the reasons |
+//! | `session_log` | ended sessions, and errors of clients |
+//! | `sessions` | the list of sessions |
+//! | `search` | players, objects and sessions by number |
+//! | `matches` | matches, queues and parties |
 //! | `waits` | the parties that wait longest for a match, and why |
 //! | `health` | whether players can play |
 //! | `heatmap` | costs per cell |
@@ -15,9 +19,13 @@
 mod health;
 mod heatmap;
 mod inspector;
+mod matches;
 mod metrics;
 mod pages;
+mod search;
 mod selected;
+mod session_log;
+mod sessions;
 mod slow_ticks;
 mod summary;
 mod waits;
@@ -33,6 +41,7 @@ pub use inspector::{
 };
 
 use super::ticks::TickHistory;
+use throng::session::{ClientMessageRefused, LoggedOut, SessionClosed};
 use throng::sim::{self, AfterTick};
 
 /// Records tick times if [`TimingPlugin`](throng::sim::TimingPlugin) measures them, logs a warning about slow ticks (at most one
@@ -44,7 +53,14 @@ impl Plugin for InspectPlugin {
     fn build(&self, app: &mut App) {
         sim::install_tick(app);
         app.init_resource::<RecordedTicks>()
-            .add_systems(FixedUpdate, slow_ticks::record_tick.in_set(AfterTick))
+            .init_resource::<session_log::SessionLog>()
+            .add_message::<ClientMessageRefused>()
+            .add_message::<LoggedOut>()
+            .add_message::<SessionClosed>()
+            .add_systems(
+                FixedUpdate,
+                (slow_ticks::record_tick, session_log::record_sessions).in_set(AfterTick),
+            )
             .init_resource::<ServerHealth>()
             .add_systems(
                 Last,

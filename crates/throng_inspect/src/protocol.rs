@@ -35,9 +35,53 @@ pub(super) struct PageQuery {
     pub other: Option<u32>,
     /// Whether it shows the longest-waiting parties.
     pub wait_reasons: bool,
+    /// Whether it shows matches, queues and parties.
+    pub matches: bool,
+    /// The list of sessions that it shows, if any.
+    pub sessions: Option<SessionListQuery>,
     /// The heat map that it shows; the heat of the dots is counted by the page itself.
     pub heat: Option<HeatOf>,
 }
+
+/// Which sessions a page lists: the first ones in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SessionListQuery {
+    /// The key.
+    pub by: SessionSort,
+    /// Whether the largest come first.
+    pub is_descending: bool,
+}
+
+/// What sessions are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SessionSort {
+    /// The number of the session.
+    #[default]
+    Client,
+    /// The number of the player.
+    Player,
+    /// From connecting to lost, in the order of a session's life.
+    State,
+    /// Round trip time.
+    Ping,
+    /// Bytes per second to the client.
+    Bytes,
+    /// The tick of the last error.
+    Error,
+}
+
+/// A search of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageSearch {
+    /// The text; longer ones than [`SEARCH_CHARS_MAX`] are not searched for.
+    pub find: String,
+}
+
+/// Maximum length of a search, in characters.
+pub(super) const SEARCH_CHARS_MAX: usize = 64;
 
 /// An action requested by a page.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -106,6 +150,8 @@ pub(super) enum InspectRequest {
     Opened(u64),
     /// What a page wants to show.
     Query(u64, PageQuery),
+    /// A search of a page.
+    Search(u64, String),
     /// An action of a page.
     Action(String),
     /// A pace request of a page.

@@ -18,13 +18,18 @@ pub(super) struct InspectAccess {
 }
 
 /// The paths of the page's files.
-pub(super) const PAGE_PATHS: [&str; 6] = [
+pub(super) const PAGE_PATHS: [&str; 11] = [
     "/",
     "/page.css",
     "/page.js",
     "/map.js",
     "/picture.js",
     "/ticks.js",
+    "/dom.js",
+    "/search.js",
+    "/sessions.js",
+    "/matches.js",
+    "/picked.js",
 ];
 
 /// A requested route.

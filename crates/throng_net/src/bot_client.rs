@@ -3,8 +3,8 @@
 use glam::Vec2;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use throng_protocol::movement::{PlayerStep, step_m};
-use throng_protocol::wire::{ClientInput, ClientMessage, InputMotion, SessionNotice};
+use throng_protocol::movement::PlayerStep;
+use throng_protocol::wire::{ClientInput, ClientMessage, InputMotion, LoginRefusal, SessionNotice};
 
 use throng_protocol::mirror::Mirror;
 use throng_protocol::predictor::Predictor;
@@ -19,7 +19,6 @@ const TURN_TICKS: u32 = 100;
 #[derive(Debug)]
 pub struct BotClient {
     player: u64,
-    speed_m_s: f32,
     mirror: Mirror,
     predictor: Predictor,
     direction: u8,
@@ -29,18 +28,18 @@ pub struct BotClient {
     has_logged_in: bool,
     is_stopped: bool,
     closed: Option<u8>,
+    refusal: Option<LoginRefusal>,
     mirror_error: Option<String>,
     corrections: u64,
 }
 
 impl BotClient {
-    /// A player with this speed, in metres per second. The same seed makes the same turns.
+    /// A player, who logs in by the token. The same seed makes the same turns.
     #[must_use]
-    pub fn new(player: u64, speed_m_s: f32, seed: u64) -> Self {
+    pub fn new(player: u64, seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed ^ player.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Self {
             player,
-            speed_m_s,
             mirror: Mirror::default(),
             predictor: Predictor::default(),
             direction: random.random(),
@@ -49,6 +48,7 @@ impl BotClient {
             has_logged_in: false,
             is_stopped: false,
             closed: None,
+            refusal: None,
             mirror_error: None,
             corrections: 0,
         }
@@ -90,6 +90,12 @@ impl BotClient {
         self.closed
     }
 
+    /// Why the server refused the login, if it did.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<LoginRefusal> {
+        self.refusal
+    }
+
     /// Stops walking.
     pub const fn stop(&mut self) {
         self.is_stopped = true;
@@ -99,7 +105,7 @@ impl BotClient {
         PlayerStep {
             ground: None,
             size_m: self.mirror.size_m(),
-            step_m: step_m(self.speed_m_s, self.mirror.tick_s()),
+            step_m: self.mirror.own_step_m(),
         }
     }
 
@@ -112,7 +118,9 @@ impl BotClient {
         for notice in self.mirror.take_notices() {
             match notice {
                 SessionNotice::Loading { scene, .. } => self.ready_scene = Some(scene),
-                SessionNotice::Closed { reason } => self.closed = Some(reason),
+                SessionNotice::Closed { reason, refusal } => {
+                    (self.closed, self.refusal) = (Some(reason), refusal);
+                }
                 _ => {}
             }
         }
@@ -128,7 +136,7 @@ impl BotClient {
     /// Runs a tick of the bot, and passes its messages to `say`.
     pub fn update(&mut self, mut say: impl FnMut(&[u8])) {
         if !std::mem::replace(&mut self.has_logged_in, true) {
-            say(&ClientMessage::login(self.player).to_bytes());
+            say(&ClientMessage::login_by_token().to_bytes());
         }
         if let Some(scene) = self.ready_scene.take() {
             say(&ClientMessage::Ready { scene }.to_bytes());

@@ -171,7 +171,7 @@ mod tests {
             address: home,
             timeout_s: 10,
             user_data: [0; _],
-            cipher: ConnectionCipher::new(7, &down, &up),
+            cipher: ConnectionCipher::new(7, [&down, &up], [&[1; 32], &[2; 32]]),
         };
         let limits = ConnectionLimits {
             endpoint: EndpointSettings::default(),
@@ -179,7 +179,7 @@ mod tests {
             unacknowledged_us_max: 1,
         };
         let mut server = ServerConnection::new(ClientId(1), admitted, limits, 0);
-        let mut client = ConnectionCipher::new(7, &up, &down);
+        let mut client = ConnectionCipher::new(7, [&up, &down], [&[1; 32], &[2; 32]]);
         let mut packets: [Vec<u8>; 3] = Default::default();
         for packet in &mut packets {
             client.seal(SealedKind::KeepAlive, &[], packet);

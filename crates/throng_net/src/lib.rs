@@ -38,7 +38,7 @@
 //!
 //! | message | content |
 //! |---|---|
-//! | first of the client | a request as in netcode 1.02, 1,078 bytes: a byte 0, then bytes 0–20 (version and protocol) and 29–1,084 (expiry, nonce, sealed part) of the connect token. The token has 2,048 bytes; the keys at its end stay with the client |
+//! | first of the client | a request, 1,078 bytes: a byte 0, `THRONG NET\0`, [`PROTOCOL_VERSION`] in 2 bytes, then bytes 13–20 (protocol id) and 29–1,084 (expiry, nonce, sealed part) of the connect token. The token has 2,048 bytes; the keys at its end stay with the client |
 //! | later ones of the client | one message of [`wire`](throng_protocol::wire) each, first *Login* or *Resume* |
 //! | all of the server | one packet of [`wire`](throng_protocol::wire) each, with its header, of either channel. Reliable packets arrive in the order of their sequence numbers; unreliable ones are dropped while the send queue is too full |
 //!
@@ -87,6 +87,7 @@ mod client;
 #[cfg(any(test, feature = "bench"))]
 pub mod conditioner;
 mod connection;
+mod connection_stats;
 mod counters;
 mod endpoint;
 mod handshake;
@@ -113,10 +114,11 @@ pub mod workload;
 
 pub use address_range::{AddressRange, InvalidAddressRange};
 pub use cipher::{
-    ConnectionCipher, DecryptError, KEY_BYTES, RandomnessUnavailable, ReplayWindow, SEALING_BYTES,
-    SealedKind, SecretKey, TAG_BYTES,
+    ConnectionCipher, DecryptError, KEY_BYTES, PROTOCOL_VERSION, RandomnessUnavailable,
+    ReplayWindow, SEALING_BYTES, SealedKind, SecretKey, TAG_BYTES,
 };
 pub use client::{ClientConnection, ConnectionError, DatagramError};
+pub use connection_stats::ConnectionStats;
 pub use endpoint::{
     CountersStart, EndpointSettings, EndpointStats, PacketError, ReceivedMessage, ReliableEndpoint,
     SendError,

@@ -37,6 +37,9 @@ pub(super) struct PathEstimate {
     /// Share of packets lost: over about the last 50, and over about the last 250.
     fast_average: f32,
     slow_average: f32,
+    /// Share of about the last 250 packets lost, without the assumption that the averages above start with; and the sum of its weights.
+    measured_loss: f32,
+    measured_weight: f32,
     /// Share of lost packets that follow another lost packet.
     burst_loss: f32,
     /// Smoothed round trip time and its variation (RFC 6298), in microseconds; 0 before the first measurement.
@@ -54,6 +57,8 @@ impl Default for PathEstimate {
         Self {
             fast_average: 0.03,
             slow_average: 0.03,
+            measured_loss: 0.0,
+            measured_weight: 0.0,
             burst_loss: 0.05,
             round_trip_us: 0,
             round_trip_variation_us: 0,
@@ -63,6 +68,9 @@ impl Default for PathEstimate {
         }
     }
 }
+
+/// The weight of a packet in the average over about the last 250.
+const SLOW_SHARE: f32 = 0.004;
 
 /// Moves an average towards a new value.
 fn blend(average: &mut f32, value: f32, share: f32) {
@@ -74,7 +82,11 @@ impl PathEstimate {
     pub fn on_arrived(&mut self, now_us: u64, round_trip_us: Option<u64>, was_lost: bool) {
         if !was_lost {
             blend(&mut self.fast_average, 0.0, 0.02);
-            blend(&mut self.slow_average, 0.0, 0.004);
+            blend(&mut self.slow_average, 0.0, SLOW_SHARE);
+            self.measure(0.0);
+        } else {
+            // It was only late.
+            self.measured_loss = (self.measured_loss - SLOW_SHARE).max(0.0);
         }
         self.timeouts = 0;
         self.last_ack_us = now_us;
@@ -93,7 +105,8 @@ impl PathEstimate {
     /// Records that a packet was lost, and whether the one before it was lost too.
     pub fn on_lost(&mut self, after_another: bool) {
         blend(&mut self.fast_average, 1.0, 0.02);
-        blend(&mut self.slow_average, 1.0, 0.004);
+        blend(&mut self.slow_average, 1.0, SLOW_SHARE);
+        self.measure(1.0);
         blend(
             &mut self.burst_loss,
             f32::from(u8::from(after_another)),
@@ -114,7 +127,22 @@ impl PathEstimate {
         self.timeouts
     }
 
-    /// Share of packets lost.
+    fn measure(&mut self, lost: f32) {
+        blend(&mut self.measured_loss, lost, SLOW_SHARE);
+        blend(&mut self.measured_weight, 1.0, SLOW_SHARE);
+    }
+
+    /// Share of about the last 250 packets lost, as measured; 0 before the first acknowledgement. For people: [`loss`](Self::loss) begins
+    /// with an assumption, so that the first packets of a connection are sent more than once.
+    pub fn measured_loss(&self) -> f32 {
+        if self.measured_weight > 0.0 {
+            self.measured_loss / self.measured_weight
+        } else {
+            0.0
+        }
+    }
+
+    /// Share of packets lost, for decisions about copies: 3 % at first.
     pub fn loss(&self) -> f32 {
         self.fast_average.max(self.slow_average)
     }
@@ -191,6 +219,35 @@ mod tests {
         let copies = |one_in: u32| after(|nth| nth % one_in == 3).copies(0);
         assert_eq!(after(|_| false).copies(0), 1);
         assert_eq!([100, 20, 11, 5].map(copies), [2, 3, 4, UNTIL_ACKNOWLEDGED]);
+    }
+
+    #[test]
+    fn measured_loss_starts_without_an_assumption() {
+        let mut estimate = PathEstimate::default();
+        assert_eq!(estimate.measured_loss(), 0.0);
+        for _ in 0..200 {
+            estimate.on_arrived(0, None, false);
+        }
+        assert!(estimate.loss() > 0.01);
+        assert_eq!(estimate.measured_loss(), 0.0);
+        // The same share after few packets and after many.
+        for packets in [20, 2_000] {
+            let mut estimate = PathEstimate::default();
+            for nth in 0..packets {
+                match nth % 10 {
+                    3 => estimate.on_lost(false),
+                    _ => estimate.on_arrived(0, None, false),
+                }
+            }
+            let found = estimate.measured_loss();
+            assert!((found - 0.1).abs() < 0.01, "{found} of {packets}");
+        }
+        // A packet that arrives after it counted as lost was not lost.
+        let mut late = PathEstimate::default();
+        (0..50).for_each(|_| late.on_arrived(0, None, false));
+        late.on_lost(false);
+        late.on_arrived(0, None, true);
+        assert!(late.measured_loss() < 1e-6, "{}", late.measured_loss());
     }
 
     #[test]

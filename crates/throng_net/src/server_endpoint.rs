@@ -177,6 +177,16 @@ impl ServerEndpoint {
             .then_some(DisconnectReason::Lost)
     }
 
+    /// Smoothed round trip time, in microseconds; 0 before the first measurement.
+    pub const fn round_trip_us(&self) -> u64 {
+        self.endpoint.round_trip_us()
+    }
+
+    /// Estimated share of packets that do not arrive at the client.
+    pub fn loss(&self) -> f32 {
+        self.endpoint.loss()
+    }
+
     /// Counters of the endpoint.
     pub const fn stats(&self) -> &EndpointStats {
         self.endpoint.stats()

@@ -11,9 +11,12 @@ use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
 use super::cipher::{
-    KEY_BYTES, RandomnessUnavailable, SecretKey, TAG_BYTES, VERSION, open_extended, random_bytes,
-    seal_extended,
+    KEY_BYTES, LONG_NONCE_BYTES, PROTOCOL_VERSION, RandomnessUnavailable, SecretKey, TAG_BYTES,
+    open_extended, random_bytes, seal_extended,
 };
+
+/// First bytes of a token, and authenticated with its private part.
+const TOKEN_VERSION: &[u8; 13] = b"NETCODE 1.02\0";
 
 /// Length of a token, in bytes.
 pub const CONNECT_TOKEN_BYTES: usize = 2_048;
@@ -91,8 +94,8 @@ pub struct TokenClaims {
     pub user_data: [u8; USER_DATA_BYTES],
 }
 
-/// The default protocol number. A game with its own versions uses its own numbers.
-pub const PROTOCOL_ID: u64 = u64::from_le_bytes(*b"throng\0\x03");
+/// The default protocol number: `throng`, a zero byte and [`PROTOCOL_VERSION`]. A game with its own versions uses its own numbers.
+pub const PROTOCOL_ID: u64 = u64::from_le_bytes(*b"throng\0\0") | (PROTOCOL_VERSION as u64) << 56;
 
 impl TokenClaims {
     /// A token for a player, valid for 30 seconds, with a connection timeout of 10 seconds.
@@ -123,7 +126,7 @@ pub struct ConnectToken {
     pub timeout_s: i32,
     /// The server addresses for which the token is valid. The client tries them in this order.
     pub servers: Vec<SocketAddr>,
-    pub(super) nonce: [u8; 24],
+    pub(super) nonce: [u8; LONG_NONCE_BYTES],
     pub(super) private: Vec<u8>,
     pub(super) to_server: SecretKey,
     pub(super) to_client: SecretKey,
@@ -143,7 +146,7 @@ pub(super) struct PrivateToken {
 /// The data that authenticates with the private part.
 fn associated_data(protocol: u64, expires_s: u64) -> [u8; 29] {
     let mut bound = [0; 29];
-    bound[..13].copy_from_slice(VERSION);
+    bound[..13].copy_from_slice(TOKEN_VERSION);
     bound[13..21].copy_from_slice(&protocol.to_le_bytes());
     bound[21..].copy_from_slice(&expires_s.to_le_bytes());
     bound
@@ -176,7 +179,7 @@ impl ConnectToken {
         private.extend_from_slice(&claims.user_data);
         private.resize(PRIVATE_BYTES - TAG_BYTES, 0);
         let bound = associated_data(claims.protocol, claims.expires_s);
-        seal_extended(private_key, &nonce, &bound, &mut private);
+        seal_extended(private_key, &nonce, &bound, &mut private, 0);
         Ok(Self {
             protocol: claims.protocol,
             created_s: claims.created_s,
@@ -194,7 +197,7 @@ impl ConnectToken {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(CONNECT_TOKEN_BYTES);
-        bytes.extend_from_slice(VERSION);
+        bytes.extend_from_slice(TOKEN_VERSION);
         for number in [self.protocol, self.created_s, self.expires_s] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
@@ -214,7 +217,7 @@ impl ConnectToken {
     /// [`TokenError`] if the bytes are not a token.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TokenError> {
         let mut fields = TokenFields { bytes, at: 0 };
-        if fields.read(13)? != VERSION {
+        if fields.read(13)? != TOKEN_VERSION {
             return Err(TokenError::Version);
         }
         let [protocol, created_s, expires_s] = [fields.u64()?, fields.u64()?, fields.u64()?];
@@ -243,7 +246,7 @@ impl PrivateToken {
     pub fn open(
         sealed: &mut [u8],
         (protocol, expires_s): (u64, u64),
-        nonce: &[u8; 24],
+        nonce: &[u8; LONG_NONCE_BYTES],
         private_key: &SecretKey,
     ) -> Result<Self, TokenError> {
         let opened = open_extended(

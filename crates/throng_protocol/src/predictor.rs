@@ -8,7 +8,9 @@
 //! The steps use the server's code ([`PlayerStep`]) on the client's map. Positions are exact `f32`s, not wire units: a step of 7.5 cm is
 //! less than five units, and rounding would change its direction and speed. So after input n both ends have the same bits, unless the
 //! server did something that the client cannot predict: an input was lost, or arrived too late and was refused; a step exceeded the budget;
-//! the object was pushed or teleported; its speed or the map changed. Each of these is a [`Correction`], after which both agree again.
+//! the object was pushed or teleported; the map changed. Each of these is a [`Correction`], after which both agree again. The server sends
+//! the object's speed and each change of it (*OwnSpeed*, [`Mirror::own_step_m`]): the stored inputs are replayed at the new speed before
+//! the next position is compared. A change is no correction, unless inputs were handled at the new speed before it arrived.
 //!
 //! At the start of a scene the server also sends the exact position. Before its first input, the client's object may be moved by the
 //! server; the predicted position then comes from the object's motion, within half a unit (1/128 m). The first correction fixes that.
@@ -44,6 +46,10 @@ pub struct Predictor {
     seq: u16,
     /// Whether the client has sent inputs for this object: from then on only exact positions count.
     has_applied_input: bool,
+    /// The length of a step with which the positions of the stored inputs were computed.
+    step_m: f32,
+    /// Change of the current position by a change of speed, since the last [`take_speed_jump`](Self::take_speed_jump).
+    speed_jump_m: Vec2,
 }
 
 /// Maximum difference, in metres, between an exact position and the same one in wire units.
@@ -106,6 +112,12 @@ impl Predictor {
             self.reset(on, id, mirror);
             return None;
         }
+        if on.step_m != self.step_m {
+            // The server walks the inputs that it has not handled at the new speed.
+            let before = self.latest_position();
+            self.replay_inputs(on);
+            self.speed_jump_m += self.latest_position() - before;
+        }
         let told = mirror.own_position()?;
         let is_news = self.confirmed_tick.is_none_or(|tick| told.tick > tick);
         if is_news {
@@ -113,6 +125,13 @@ impl Predictor {
         } else {
             None
         }
+    }
+
+    /// By how much changes of speed have moved the current predicted position since the last call, in metres; a renderer can smooth it.
+    /// `None` if they have not.
+    pub fn take_speed_jump(&mut self) -> Option<Vec2> {
+        let jump_m = std::mem::take(&mut self.speed_jump_m);
+        (jump_m != Vec2::ZERO).then_some(jump_m)
     }
 
     /// Starts at the position of a new object, without inputs of the client.
@@ -152,6 +171,7 @@ impl Predictor {
 
     /// Applies all stored inputs again, from the server's position.
     fn replay_inputs(&mut self, on: &PlayerStep) {
+        self.step_m = on.step_m;
         let mut at = self.confirmed;
         for (input, to) in &mut self.unhandled {
             at = position_after(on, at, *input);
@@ -311,6 +331,41 @@ mod tests {
         }
         assert_eq!(corrections.len(), 1);
         assert!(corrections[0].error_m <= 1.5 / 128.0, "{corrections:?}");
+    }
+
+    #[test]
+    fn stored_inputs_are_replayed_at_a_new_speed_without_a_correction() {
+        let (mut far, mut predictor) = (Far::new(), Predictor::default());
+        far.send_position();
+        predictor.reconcile(&OPEN, &far.mirror);
+        let fast = PlayerStep {
+            step_m: 0.2,
+            ..OPEN
+        };
+        let inputs: Vec<_> = (0..6)
+            .filter_map(|_| predictor.apply_input(&OPEN, towards(0)))
+            .collect();
+        // The server handles two, then the object becomes faster.
+        for input in &inputs[..2] {
+            far.handle(*input);
+        }
+        far.send_position();
+        assert_eq!(predictor.reconcile(&OPEN, &far.mirror), None);
+        assert_eq!(predictor.take_speed_jump(), None);
+        let before = predictor.position().unwrap();
+        far.tick += 1;
+        far.at = position_after(&fast, far.at, inputs[2]);
+        far.input = inputs[2].seq;
+        far.send_position();
+        assert_eq!(predictor.reconcile(&fast, &far.mirror), None);
+        let jump = predictor.take_speed_jump().unwrap();
+        assert!((jump.x - 4.0 * 0.125).abs() < 1e-4, "{jump}");
+        assert_eq!(predictor.position(), Some(before + jump));
+        assert_eq!(predictor.take_speed_jump(), None, "once");
+        for input in &inputs[3..] {
+            far.at = position_after(&fast, far.at, *input);
+        }
+        assert_eq!(predictor.position(), Some(far.at));
     }
 
     proptest! {

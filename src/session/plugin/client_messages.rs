@@ -10,7 +10,8 @@ use tracing::debug;
 use super::checks::{RefusalReason, named_object};
 use super::logins::{resume, start_login};
 use super::messages::{
-    FromClient, PlayerInput, PlayerRequest, PlayerRequestReceived, SessionNoticeRequest,
+    ClientMessageRefused, FromClient, PlayerInput, PlayerRequest, PlayerRequestReceived,
+    REFUSALS_PER_TICK_MAX, SessionNoticeRequest,
 };
 use super::settings::SessionStats;
 use crate::inbox::InboundMessage;
@@ -89,10 +90,29 @@ pub(super) struct MessageBatch {
     inputs: Vec<PlayerInput>,
     requests: Vec<PlayerRequestReceived>,
     notices: Vec<SessionNoticeRequest>,
+    refusals: Vec<ClientMessageRefused>,
     late_inputs: u64,
+    /// Refused messages since the last write.
+    bad_messages: u64,
+    /// How many refusals may still be reported in this tick.
+    refusals_left: u64,
 }
 
 impl MessageBatch {
+    pub const fn begin_tick(&mut self) {
+        self.refusals_left = REFUSALS_PER_TICK_MAX;
+    }
+
+    /// Counts a refused message, and reports it unless there were too many in this tick.
+    pub fn refuse(&mut self, client: ClientId, reason: RefusalReason) {
+        debug!(client = client.0, reason, "client message refused");
+        self.bad_messages += 1;
+        if self.refusals_left > 0 {
+            self.refusals_left -= 1;
+            self.refusals.push(ClientMessageRefused { client, reason });
+        }
+    }
+
     pub fn write(&mut self, world: &mut World) {
         fn write<M: Message>(world: &mut World, messages: &mut Vec<M>) {
             if !messages.is_empty() {
@@ -103,7 +123,10 @@ impl MessageBatch {
         write(world, &mut self.inputs);
         write(world, &mut self.requests);
         write(world, &mut self.notices);
-        world.resource_mut::<SessionStats>().late_inputs += std::mem::take(&mut self.late_inputs);
+        write(world, &mut self.refusals);
+        let mut stats = world.resource_mut::<SessionStats>();
+        stats.late_inputs += std::mem::take(&mut self.late_inputs);
+        stats.bad_messages += std::mem::take(&mut self.bad_messages);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Writes the effects of session changes as messages.
 
 use bevy_ecs::prelude::*;
+use tracing::{debug, warn};
 
 use super::control::ControlledBy;
 use super::messages::{
@@ -14,7 +15,7 @@ use crate::session::reasons::LogoutReason;
 use crate::session::sessions::{SessionEffect, Sessions};
 use crate::session::state::Session;
 use crate::session::token::SessionKey;
-use crate::wire::{ClientId, SessionNotice};
+use crate::wire::{ClientId, LoginRefusal, SessionNotice};
 use crate::world::despawn_object;
 
 /// Ends a session. The object that it controls is despawned, [`LoggedOut`] is written for its player, and its client receives
@@ -56,14 +57,24 @@ pub(super) fn write_effects(world: &mut World, effects: &mut Vec<SessionEffect>)
             clear_and_shrink(effects);
             return;
         }
+        let mut refused = None;
         for effect in effects.drain(..) {
-            write_effect(world, effect);
+            write_effect(world, effect, &mut refused);
         }
     }
 }
 
-fn write_effect(world: &mut World, effect: SessionEffect) {
+/// Writes an effect. `refused` is the client whose login was just refused, until its session ends.
+fn write_effect(
+    world: &mut World,
+    effect: SessionEffect,
+    refused: &mut Option<(ClientId, LoginRefusal)>,
+) {
     match effect {
+        SessionEffect::LoginRefused(client, refusal) => {
+            log_refusal(world, client, refusal);
+            *refused = Some((client, refusal));
+        }
         SessionEffect::Promoted(client) => {
             world.resource::<Inbox>().intake().queue.promote(client);
         }
@@ -111,13 +122,36 @@ fn write_effect(world: &mut World, effect: SessionEffect) {
             });
         }
         SessionEffect::Ended(client, session, reason) => {
-            write_session_end(world, client, session, reason)
+            let refusal = refused.take_if(|(of, _)| *of == client);
+            let refusal = refusal.map(|(_, refusal)| refusal);
+            write_session_end(world, client, session, (reason, refusal));
         }
     }
 }
 
+/// Counts a refused login, and logs its cause. A login for another player than the token's is a mistake of the game or an attempt of its
+/// player, who has to get a token for each: both are rare, and their operator wants to know.
+fn log_refusal(world: &mut World, client: ClientId, refusal: LoginRefusal) {
+    world
+        .resource_mut::<SessionStats>()
+        .login_refusals
+        .count(refusal);
+    let sessions = world.resource::<Sessions>();
+    let address = sessions.get(client).and_then(|session| session.address);
+    if matches!(refusal, LoginRefusal::WrongPlayer { .. }) {
+        warn!(client = client.0, ?address, "login refused: {refusal}");
+    } else {
+        debug!(client = client.0, ?address, "login refused: {refusal}");
+    }
+}
+
 /// Ends a session: removes its queue, and despawns its object unless the session is resumed elsewhere.
-fn write_session_end(world: &mut World, client: ClientId, session: Session, reason: LogoutReason) {
+fn write_session_end(
+    world: &mut World,
+    client: ClientId,
+    session: Session,
+    (reason, refusal): (LogoutReason, Option<LoginRefusal>),
+) {
     world.resource::<Inbox>().intake().queue.close(client);
     let mut stats = world.resource_mut::<SessionStats>();
     stats.ends.count(reason);
@@ -131,6 +165,7 @@ fn write_session_end(world: &mut World, client: ClientId, session: Session, reas
         receives: session.receives,
         claims: session.claims,
         reason,
+        refusal,
     });
     if reason == LogoutReason::Resumed {
         return;

@@ -7,9 +7,7 @@
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
-use tracing::debug;
 
-use super::checks::RefusalReason;
 use super::client_messages::{Handled, MessageBatch, handle_message, handle_with_world};
 use super::effects::{end_session, with_key, write_effects};
 use super::logins::apply_login_decisions;
@@ -176,6 +174,7 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
         .begin_tick(&settings.budget, waiting, clients, tick_ns);
     let watch = use_clock.then(Stopwatch::start);
     let mut spent_ns = 0;
+    state.output.begin_tick();
     while spent_ns < budget_ns && left > 0 {
         let mut reckoned_ns = 0;
         {
@@ -217,7 +216,6 @@ fn handle_batch(world: &mut World, tick: u64, state: &mut IngestState) {
         .iter()
         .for_each(|message| sessions.prefetch(message.client));
     while !messages.as_slice().is_empty() {
-        let mut faults = 0;
         let mut by_world = None;
         let sessions = &mut *world.resource_mut::<Sessions>();
         for inbound in messages.by_ref() {
@@ -227,25 +225,20 @@ fn handle_batch(world: &mut World, tick: u64, state: &mut IngestState) {
                     by_world = Some((inbound.client, message));
                     break;
                 }
-                Err(fault) => faults += count_refused(inbound.client, fault),
+                Err(reason) => state.output.refuse(inbound.client, reason),
             }
         }
         state.output.write(world);
         if let Some((client, message)) = by_world {
-            if let Err(fault) = handle_with_world(world, client, message) {
-                faults += count_refused(client, fault);
+            if let Err(reason) = handle_with_world(world, client, message) {
+                state.output.refuse(client, reason);
             }
             write_effects(world, &mut state.effects);
         }
-        world.resource_mut::<SessionStats>().bad_messages += faults;
     }
+    // A refusal of the last message.
+    state.output.write(world);
     state.batch.clear();
-}
-
-/// Counts a refused message.
-fn count_refused(client: ClientId, reason: RefusalReason) -> u64 {
-    debug!(client = client.0, reason, "client message refused");
-    1
 }
 
 /// Applies deadlines and the login queue.

@@ -34,6 +34,11 @@ pub(super) fn start_login(
         return Err("too many pending logins");
     }
     world.resource_mut::<Sessions>().start_login(client);
+    let player = match player {
+        // The token alone says who it is.
+        PlayerId(0) => session.claims.player.unwrap_or(player),
+        _ => player,
+    };
     let login = LoginRequest {
         client,
         player,

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 
 use crate::inbox::VerifiedIdentity;
 use crate::session::LogoutReason;
-use crate::wire::{ChatScope, ClientId, ClientInput, SessionNotice};
+use crate::wire::{ChatScope, ClientId, ClientInput, LoginRefusal, SessionNotice};
 use crate::world::PlayerId;
 
 /// A player logged in. The game spawns an object for it and gives it [`control`](crate::session::control).
@@ -64,7 +64,22 @@ pub struct SessionClosed {
     pub claims: VerifiedIdentity,
     /// Why it ended.
     pub reason: LogoutReason,
+    /// Why its login was refused, if the hook refused it.
+    pub refusal: Option<LoginRefusal>,
 }
+
+/// A message of a client was refused: malformed, unexpected, or not allowed. At most [`REFUSALS_PER_TICK_MAX`] are written per tick;
+/// all are counted in [`SessionStats`](crate::session::SessionStats).
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientMessageRefused {
+    /// The client that sent it; its session may have ended.
+    pub client: ClientId,
+    /// Why it was refused, in a few words.
+    pub reason: &'static str,
+}
+
+/// The maximum number of [`ClientMessageRefused`] per tick.
+pub const REFUSALS_PER_TICK_MAX: u64 = 64;
 
 /// A notice to a client about its session.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]

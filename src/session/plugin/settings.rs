@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::session::authentication::AdmissionClass;
 use crate::session::reasons::LogoutReason;
 use crate::session::tick_settings::SessionTickSettings;
+use crate::wire::LoginRefusal;
 
 /// Limits of sessions, and timeouts of their states. Times are rounded to whole ticks.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,6 +118,8 @@ pub struct SessionStats {
     pub logouts: u64,
     /// Refused connections and logins: no room, refused by the hook, banned address, or the session already has a player.
     pub refused: u64,
+    /// Logins that the hook refused, by cause; they also count as refused.
+    pub login_refusals: LoginRefusalCounts,
     /// Sessions that ended because of a timeout.
     pub timed_out: u64,
     /// Players whose connection was lost.
@@ -137,6 +140,30 @@ pub struct SessionStats {
     pub bad_messages: u64,
     /// Inputs that were refused because they were not newer than one handled before: late or duplicate.
     pub late_inputs: u64,
+}
+
+/// Refused logins by cause: [`LoginRefusal`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
+pub struct LoginRefusalCounts {
+    /// The game's login rule did not accept the player.
+    pub by_game: u64,
+    /// The transport had verified no player.
+    pub unverified: u64,
+    /// The login named another player than the token.
+    pub wrong_player: u64,
+}
+
+impl LoginRefusalCounts {
+    /// Counts a refusal.
+    pub(super) const fn count(&mut self, refusal: LoginRefusal) {
+        let count = match refusal {
+            LoginRefusal::Unverified => &mut self.unverified,
+            LoginRefusal::WrongPlayer { .. } => &mut self.wrong_player,
+            _ => &mut self.by_game,
+        };
+        *count += 1;
+    }
 }
 
 /// Ended sessions, including those without a player, by their [`LogoutReason`].

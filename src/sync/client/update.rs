@@ -99,8 +99,11 @@ impl ClientState {
         spent += self.write_snapshots(part, around, counters);
         spent += self.unseen.write(part, around.scenes, counters);
         self.find_pending((known, greeting.is_some()), around, &mut scratch.pending);
-        spent += self.write_deltas(known, &scratch.pending.changed, part, around, counters);
+        let new_own = greeting.and(self.controlled).map(|(_, own, _)| own);
+        let changed = &scratch.pending.changed;
+        spent += self.write_deltas((known, new_own), changed, part, around, counters);
         spent += self.write_announcements(part, around, &mut scratch.receivers, counters);
+        spent += self.own_speed.write(part);
         spent += self.write_controlled_position(part, around);
         spent += self.write_motions(&mut scratch.pending.motions, spent, part, around, counters);
         // After any burst, motions continue within a second.
@@ -194,10 +197,11 @@ impl ClientState {
         }
     }
 
-    /// Writes the changed attributes of the objects at these indices, and finds the announcements about them; returns the bytes.
+    /// Writes the changed attributes of the objects at these indices, and finds the announcements about them; returns the bytes. The
+    /// snapshot of `new_own`, the own object of a scene that starts with this update, has them already.
     fn write_deltas<R, C>(
         &mut self,
-        known: usize,
+        (known, new_own): (usize, Option<u32>),
         places: &[u32],
         part: &mut BatchPart,
         around: &ClientUpdateInput<R, C>,
@@ -232,6 +236,7 @@ impl ClientState {
                 }
             }
             if news.contains(ObjectChanges::DELTA)
+                && new_own != Some(link.id)
                 && let Some(span) = scene.deltas[usize::from(link.variant.0)].get(link.id)
             {
                 part.reliable(span);
@@ -392,7 +397,8 @@ impl ClientState {
         part.reliable(snapshot);
         let base = &around.messages.bases[id as usize];
         let (told, at) = (&mut self.own_position, base.last_position());
-        let exactly = told.write_initial(part, around.last_input, at, around.tick);
+        let exactly = told.write_initial(part, around.last_input, at, around.tick)
+            + self.own_speed.write(part);
         (self.starts_scene, self.is_hello_sent) = (false, true);
         self.sent_controlled = Some((id, generation));
         bytes + snapshot.len() + exactly

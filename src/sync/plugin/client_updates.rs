@@ -14,8 +14,9 @@ use super::replicator::{Replicator, UpdateWorker};
 use super::sent_values::SentValues;
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
+use crate::movement::MaxSpeed;
 use crate::outbox::{BatchPart, Outbox, OutboxSettings, OutgoingBatch, SlowConsumerDetected};
-use crate::session::{SessionClosed, SessionNoticeRequest};
+use crate::session::{ControlledBy, SessionClosed, SessionNoticeRequest};
 use crate::sim::{Overload, SimTick, Workers};
 use crate::sync::client::{ClientState, ClientUpdateInput};
 use crate::sync::resume_buffer::ResumeBufferLimits;
@@ -45,6 +46,8 @@ pub(super) fn write_client_updates(
     sizes: Query<&'static SimScene>,
     ids: Query<&'static SceneIds>,
     values: Query<&'static SentValues>,
+    speeds: Query<&'static MaxSpeed>,
+    changed_speeds: Query<(&ControlledBy, &MaxSpeed), Changed<MaxSpeed>>,
 ) {
     let Replicator {
         scenes: records,
@@ -64,6 +67,15 @@ pub(super) fn write_client_updates(
             clients[place].add_notice(*notice);
         }
     }
+    // A client whose scene starts reads the speed itself.
+    for (controlled, speed) in &changed_speeds {
+        let client = controlled.client();
+        if let Ok(place) = clients.binary_search_by_key(&client, |state| state.client)
+            && !clients[place].needs_own_speed()
+        {
+            clients[place].set_own_speed(speed.m_s());
+        }
+    }
     let tick_s = time.timestep().as_secs_f32();
     let hello = Hello {
         client: 0,
@@ -81,6 +93,7 @@ pub(super) fn write_client_updates(
         sizes: &sizes,
         ids: &ids,
         values: &values,
+        speeds: &speeds,
     };
     let limits = news.resume_limits;
     let seats = &*seats;
@@ -161,7 +174,7 @@ fn close_clients(
         if closed.receives {
             // A client that connected and left within a tick has no state.
             let mut state = known.unwrap_or_else(|| ClientState::new(client));
-            state.close(last, reason, hello);
+            state.close(last, (reason, closed.refusal), hello);
         } else {
             last.begin_client(client, 0, 0);
             last.close(reason);
@@ -184,6 +197,7 @@ struct UpdateContext<'a, 'w, 's> {
     sizes: &'a Query<'w, 's, &'static SimScene>,
     ids: &'a Query<'w, 's, &'static SceneIds>,
     values: &'a Query<'w, 's, &'static SentValues>,
+    speeds: &'a Query<'w, 's, &'static MaxSpeed>,
 }
 
 /// The inputs of one scene.
@@ -285,7 +299,12 @@ fn fill_update(
     } = of_scene?;
     let (own_id, attributes) = (own.id().0, news.attributes);
     // It may have disappeared in the middle of the tick.
-    ids.entity(own.id())?;
+    let own_entity = ids.entity(own.id())?;
+    if state.needs_own_speed() {
+        // Without a speed it cannot be moved by its client.
+        let speed_m_s = news.speeds.get(own_entity).map_or(0.0, |speed| speed.m_s());
+        state.set_own_speed(speed_m_s);
+    }
     let values_of = |id| news.values.get(ids.entity(ObjectId(id))?).ok();
     let around = ClientUpdateInput {
         messages: records,

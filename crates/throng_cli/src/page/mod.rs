@@ -7,6 +7,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `chart.rs` | plots: axes, areas, lines, bars |
+//! | `contents.rs` | the table of contents |
+//! | `embed.rs` | pictures and animations inside a page |
 //! | `explain.rs` | why a tick was slow |
 //! | `numbers.rs` | formatted numbers |
 //! | `scene_maps.rs` | maps: heat map of the crowd, and tracks |
@@ -22,6 +24,8 @@
 //! Invariants: no text of a scenario becomes markup; every page is well-formed XML.
 
 pub(super) mod chart;
+pub(super) mod contents;
+pub(super) mod embed;
 mod explain;
 pub(super) mod html;
 pub(super) mod numbers;
@@ -32,14 +36,15 @@ mod scene_maps;
 use std::path::Path;
 
 use super::CliError;
+use embed::PageImage;
 
-/// Writes the page of a run, drawn from the output of `--json`.
+/// Writes the page of a run, drawn from the output of `--json`, with images of it.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub(super) fn write_run(file: &Path, json: &str) -> Result<(), CliError> {
+pub(super) fn write_run(file: &Path, json: &str, images: &[PageImage]) -> Result<(), CliError> {
     let run = run::PageRun::parse(json).map_err(CliError::new)?;
-    write(file, &run::page(&run))
+    write(file, &run::page(&run, images))
 }
 
 /// Writes a page.

@@ -1,6 +1,6 @@
 //! Changes between two runs or two benches, and their sizes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -21,9 +21,42 @@ pub(super) struct Comparison {
     pub titles: [String; 2],
     /// What keeps them from being compared as they are, and what is the same all the same; a sentence each.
     pub notes: Vec<String>,
+    /// Expectations with another verdict, those that fail now first.
+    pub verdicts: Vec<VerdictChange>,
     pub groups: Vec<ChangeGroup>,
     /// The medians of the ticks over time, milliseconds, with the seconds that they last.
     pub tick_times: Vec<(f64, Vec<f64>)>,
+}
+
+/// An expectation whose verdict changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct VerdictChange {
+    /// What is expected.
+    pub expected: String,
+    /// The verdicts in words; `None` if the run did not expect it.
+    pub from: Option<String>,
+    pub to: Option<String>,
+}
+
+impl VerdictChange {
+    /// "passed → failed".
+    pub fn change(&self) -> String {
+        let of = |verdict: &Option<String>| {
+            let verdict = verdict.as_deref().unwrap_or("not expected");
+            verdict.replace('_', " ")
+        };
+        format!("{} → {}", of(&self.from), of(&self.to))
+    }
+
+    /// Whether it holds now and did not, or the other way round; `None` for anything else.
+    pub fn is_better(&self) -> Option<bool> {
+        let passed = |verdict: &Option<String>| verdict.as_deref() == Some("passed");
+        match (passed(&self.from), passed(&self.to)) {
+            (false, true) if self.from.is_some() => Some(true),
+            (true, false) if self.to.is_some() => Some(false),
+            _ => None,
+        }
+    }
 }
 
 /// Figures that belong together.
@@ -71,18 +104,22 @@ impl FigureChange {
         }
     }
 
-    /// By how much it went up or down, in a few characters.
+    /// The ratio of B to A in a few characters, the same way for every size: "×1.05", "×0.25", "×31".
     pub fn change(&self) -> String {
         let ratio = self.to / self.from;
-        let percent = (ratio - 1.0) * 100.0;
-        match ratio {
-            _ if self.from == 0.0 => "from 0".to_owned(),
-            _ if self.to == 0.0 => "to 0".to_owned(),
-            _ if ratio < 0.0 || !ratio.is_finite() => "other sign".to_owned(),
-            2.0.. => format!("{ratio:.1} times"),
-            _ if percent.abs() < 9.95 => format!("{percent:+.1} %"),
-            _ => format!("{percent:+.0} %"),
-        }
+        let digits = match ratio {
+            _ if self.from == 0.0 => return "from 0".to_owned(),
+            _ if self.to == 0.0 => return "to 0".to_owned(),
+            _ if ratio < 0.0 || !ratio.is_finite() => return "other sign".to_owned(),
+            // As many digits as tell it from 1.
+            _ if (ratio - 1.0).abs() < 0.0095 => 4,
+            _ if ratio < 0.0095 => 4,
+            _ if ratio < 0.0995 => 3,
+            ..9.95 => 2,
+            ..99.5 => 1,
+            _ => 0,
+        };
+        format!("×{ratio:.digits$}")
     }
 }
 
@@ -109,6 +146,7 @@ impl Comparison {
             names,
             titles,
             notes: run_notes(runs),
+            verdicts: verdict_changes(runs),
             groups: groups
                 .map(|(title, wants_times)| {
                     let [a, b] = runs.map(|run| run_figures(run, wants_times));
@@ -157,6 +195,7 @@ impl Comparison {
             names,
             titles,
             notes: bench_notes(benches),
+            verdicts: Vec::new(),
             groups: vec![ChangeGroup::between("measured", of(a), of(b))],
             tick_times: Vec::new(),
         }
@@ -167,16 +206,23 @@ impl Comparison {
 fn run_notes(runs: [&PageRun; 2]) -> Vec<String> {
     let [a, b] = runs;
     let mut notes = Vec::new();
-    for what in ["scenario", "seed", "ticks", "parameters"] {
+    for what in ["scenario", "seed", "ticks"] {
         let [here, there] = runs.map(|run| value_text(&run.report[what]));
         if here != there {
-            notes.push(format!("Not the same {what}: {here} in A, {there} in B."));
+            notes.push(format!("Not the same {what}: {here} → {there}."));
         }
+    }
+    let parameters = parameter_changes(runs);
+    if !parameters.is_empty() {
+        notes.push(format!(
+            "Not the same parameters: {}.",
+            parameters.join(", ")
+        ));
     }
     notes.extend(machine_notes([a.machine.as_ref(), b.machine.as_ref()]));
     if a.number("threads") != b.number("threads") {
         notes.push(format!(
-            "A ran on {} threads, B on {}.",
+            "Not the same number of threads: {} → {}.",
             a.number("threads"),
             b.number("threads")
         ));
@@ -185,12 +231,11 @@ fn run_notes(runs: [&PageRun; 2]) -> Vec<String> {
         "The state hash is the same: what was simulated is, too.".to_owned()
     } else {
         format!(
-            "The state hashes differ: {} in A, {} in B.",
+            "The state hashes differ: {} → {}.",
             a.text("state_hash"),
             b.text("state_hash")
         )
     });
-    notes.extend(verdicts(a, b));
     notes
 }
 
@@ -199,7 +244,7 @@ fn bench_notes([a, b]: [&BenchReport; 2]) -> Vec<String> {
     let mut notes = machine_notes([Some(&a.machine), Some(&b.machine)]);
     let (here, there) = (a.machine.threads, b.machine.threads);
     if here != there {
-        notes.push(format!("A ran on {here} threads, B on {there}."));
+        notes.push(format!("Not the same number of threads: {here} → {there}."));
     }
     if a.is_quick != b.is_quick {
         let quick = if a.is_quick { "A" } else { "B" };
@@ -272,33 +317,55 @@ fn machine_notes(machines: [Option<&Machine>; 2]) -> Vec<String> {
     let pairs = of(a).into_iter().zip(of(b));
     let differ = pairs.filter(|(here, there)| here.1 != there.1);
     differ
-        .map(|((what, here), (_, there))| {
-            format!("Not the same {what}: {here} in A, {there} in B.")
-        })
+        .map(|((what, here), (_, there))| format!("Not the same {what}: {here} → {there}."))
         .collect()
 }
 
-/// Expectations whose verdict is another now.
-fn verdicts(a: &PageRun, b: &PageRun) -> Vec<String> {
-    let of = |run: &PageRun| {
+/// Parameters with another value, each as "besiegers 400 → 800".
+fn parameter_changes(runs: [&PageRun; 2]) -> Vec<String> {
+    let [before, now] = runs.map(|run| {
+        let all = run.report["parameters"].as_object().into_iter().flatten();
+        all.map(|(name, value)| {
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            (name.as_str(), value)
+        })
+        .collect::<BTreeMap<_, _>>()
+    });
+    let names: BTreeSet<&str> = before.keys().chain(now.keys()).copied().collect();
+    let changed = names.into_iter().filter_map(|name| {
+        let [from, to] = [&before, &now].map(|all| all.get(name).map_or("none", String::as_str));
+        (from != to).then(|| format!("{name} {from} → {to}"))
+    });
+    changed.collect()
+}
+
+/// Expectations whose verdict is another now: first those that failed, then those that pass.
+fn verdict_changes(runs: [&PageRun; 2]) -> Vec<VerdictChange> {
+    let [before, now] = runs.map(|run| {
         let all = run.report["expectations"].as_array().into_iter().flatten();
         let word =
             |result: &Value, name: &str| result[name].as_str().unwrap_or_default().to_owned();
         all.map(|result| (word(result, "text"), word(result, "verdict")))
             .collect::<BTreeMap<_, _>>()
-    };
-    let (before, now) = (of(a), of(b));
-    now.iter()
-        .filter_map(|(text, verdict)| {
-            let was = before.get(text).filter(|was| *was != verdict)?;
-            let in_words = |verdict: &str| verdict.replace('_', " ");
-            Some(format!(
-                "`{text}`: {} in A, {} in B.",
-                in_words(was),
-                in_words(verdict)
-            ))
+    });
+    let all: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let changed = all.into_iter().filter_map(|expected| {
+        let [from, to] = [&before, &now].map(|verdicts| verdicts.get(expected).cloned());
+        (from != to).then(|| VerdictChange {
+            expected: expected.clone(),
+            from,
+            to,
         })
-        .collect()
+    });
+    let mut changed: Vec<VerdictChange> = changed.collect();
+    changed.sort_by_key(|change| match change.is_better() {
+        Some(false) => 0,
+        Some(true) => 1,
+        None => 2,
+    });
+    changed
 }
 
 impl ChangeGroup {
@@ -385,14 +452,14 @@ mod tests {
         };
         let expected = [
             ("views.evictions", "from 0"),
-            ("paths.found", "-60 %"),
-            ("views.links", "+10 %"),
+            ("paths.found", "×0.40"),
+            ("views.links", "×1.10"),
         ];
         assert_eq!(
             of(0),
             expected.map(|(name, change)| (name, change.to_owned()))
         );
-        assert_eq!(of(1), [("tick_ms.p99", "-25 %".to_owned())]);
+        assert_eq!(of(1), [("tick_ms.p99", "×0.75".to_owned())]);
         assert_eq!(both.groups[1].changes[0].is_better, None);
         assert_eq!(
             (
@@ -403,12 +470,61 @@ mod tests {
         );
         let notes = both.notes.join("\n");
         for expected in [
-            "Not the same scenario: `town` in A, `siege` in B",
-            "hashes differ",
-            "passed in A, not exercised in B",
+            "Not the same scenario: `town` → `siege`.",
+            "hashes differ: 00ff → 0100.",
         ] {
             assert!(notes.contains(expected), "{notes}");
         }
+        assert_eq!(both.verdicts.len(), 1);
+        assert_eq!(both.verdicts[0].change(), "passed → not exercised");
+    }
+
+    #[test]
+    fn changed_parameters_and_expectations_are_named() {
+        let judged = |verdicts: [&str; 3]| {
+            let texts = ["a holds", "b holds", "c holds"];
+            let all = texts.iter().zip(verdicts);
+            let all = all.filter(|(_, verdict)| !verdict.is_empty());
+            let all = all.map(|(text, verdict)| json!({"text": text, "verdict": verdict}));
+            all.collect::<Vec<Value>>()
+        };
+        let (a, b) = (
+            run(|report| {
+                report["parameters"] = json!({"besiegers": "400", "gate": "0", "same": "1"});
+                report["expectations"] = judged(["failed", "passed", ""]).into();
+            }),
+            run(|report| {
+                report["parameters"] = json!({"besiegers": "800", "same": "1", "walls": "2"});
+                report["expectations"] = judged(["passed", "failed", "passed"]).into();
+            }),
+        );
+        let both = Comparison::from_runs(names(), [&a, &b]);
+        let expected =
+            "Not the same parameters: besiegers 400 → 800, gate 0 → none, walls none → 2.";
+        assert!(
+            both.notes.iter().any(|note| note == expected),
+            "{:?}",
+            both.notes
+        );
+        let told: Vec<_> = both
+            .verdicts
+            .iter()
+            .map(|change| {
+                (
+                    change.expected.as_str(),
+                    change.change(),
+                    change.is_better(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("b holds", "passed → failed".to_owned(), Some(false)),
+                ("a holds", "failed → passed".to_owned(), Some(true)),
+                ("c holds", "not expected → passed".to_owned(), None),
+            ]
+        );
     }
 
     #[test]
@@ -444,6 +560,17 @@ mod tests {
             one(-1.0, 1.0),
         ]
         .map(|one| one.change());
-        assert_eq!(told, ["4.0 times", "-75 %", "+5.0 %", "to 0", "other sign"]);
+        assert_eq!(told, ["×4.00", "×0.25", "×1.05", "to 0", "other sign"]);
+        let small = [
+            one(1_000.0, 1_001.0),
+            one(1_000.0, 1.0),
+            one(22.0, 1.0),
+            one(1.0, 31.4),
+            one(1.0, 1e6),
+        ];
+        assert_eq!(
+            small.map(|one| one.change()),
+            ["×1.0010", "×0.0010", "×0.045", "×31.4", "×1000000"]
+        );
     }
 }

@@ -132,7 +132,7 @@ pub(crate) fn compare_runs(names: [String; 2], runs: [String; 2]) -> Result<Stri
 impl ReportFile {
     fn page(&self) -> String {
         match self {
-            Self::Run(run) => page::run::page(run),
+            Self::Run(run) => page::run::page(run, &[]),
             Self::Bench(findings) => bench::page::page(findings, &[]),
         }
     }

@@ -1,8 +1,9 @@
 //! Changes for a terminal, and as a page.
 
-use super::changes::{ChangeGroup, Comparison, FigureChange};
+use super::changes::{ChangeGroup, Comparison, FigureChange, VerdictChange};
 use crate::escape::escaped;
 use crate::page::chart::{BucketLayout, Plot, digits, line, marks};
+use crate::page::contents::contents;
 use crate::page::html::{document, section, table as html_table, text};
 use crate::page::numbers::{clock, figure};
 use crate::page::scale::Axis;
@@ -31,6 +32,14 @@ pub(super) fn table(both: &Comparison, shows_all: bool) -> String {
             .iter()
             .map(|note| wrapped(&escaped(note), INDENT)),
     );
+    if !both.verdicts.is_empty() {
+        lines.push(String::new());
+        lines.push("expectations that changed".to_owned());
+    }
+    for changed in &both.verdicts {
+        let line = format!("{}: {}", changed.expected, changed.change());
+        lines.push(wrapped(&escaped(&line), INDENT));
+    }
     for group in &both.groups {
         lines.push(String::new());
         if group.changes.is_empty() {
@@ -42,7 +51,7 @@ pub(super) fn table(both: &Comparison, shows_all: bool) -> String {
             lines.push(wrapped(group.title, INDENT));
             lines.push(format!(
                 "{:<NAME_COLUMNS$}{:>14}{:>14}{:>14}",
-                "", "A", "B", "change"
+                "", "A", "B", "B / A"
             ));
         }
         let shown = if shows_all {
@@ -97,7 +106,7 @@ fn plain(value: f64) -> String {
 /// The changes, as a page.
 pub(super) fn page(both: &Comparison) -> String {
     let [a, b] = [0, 1].map(|nth| (text(&both.names[nth]), text(&both.titles[nth])));
-    let mut body = format!(
+    let head = format!(
         "<header><p class=\"kicker\">throng · two side by side</p><h1>What moved</h1>\
          <dl class=\"facts\"><dt>A</dt><dd><b>{}</b><br/>{}</dd><dt>B</dt><dd><b>{}</b><br/>{}</dd></dl></header>\n",
         a.0, a.1, b.0, b.1
@@ -107,7 +116,8 @@ pub(super) fn page(both: &Comparison) -> String {
         .iter()
         .map(|note| format!("<li>{}</li>", text(note)))
         .collect();
-    body += &format!("<ul class=\"notes\">{notes}</ul>\n");
+    let head = head + &format!("<ul class=\"notes\">{notes}</ul>\n");
+    let mut body = verdict_section(&both.verdicts);
     if let [first, second] = &both.tick_times[..] {
         body += &section(
             "course",
@@ -119,7 +129,36 @@ pub(super) fn page(both: &Comparison) -> String {
     for (nth, group) in both.groups.iter().enumerate() {
         body += &group_section(nth, group);
     }
+    let body = head + &contents(&body) + &body;
     document("throng: what moved", &body)
+}
+
+/// Expectations with another verdict.
+fn verdict_section(changed: &[VerdictChange]) -> String {
+    if changed.is_empty() {
+        return String::new();
+    }
+    let row = |one: &VerdictChange| {
+        let class = match one.is_better() {
+            Some(true) => "good",
+            Some(false) => "bad",
+            None => "open",
+        };
+        vec![
+            text(&one.expected),
+            format!(
+                "<span class=\"chip {class}\">{}</span>",
+                text(&one.change())
+            ),
+        ]
+    };
+    let rows: Vec<Vec<String>> = changed.iter().map(row).collect();
+    let body = format!(
+        "<div class=\"expectations\">{}</div>",
+        html_table(&["expected", "A → B"], &rows)
+    );
+    let about = "What the scenario expects, where the verdict is another in B.";
+    section("verdicts", "Expectations that changed", about, &body)
 }
 
 /// Two lines over the longer of two times.
@@ -188,7 +227,7 @@ fn group_section(nth: usize, group: &ChangeGroup) -> String {
         0 => "<p class=\"none\">Nothing moved.</p>".to_owned(),
         _ => format!(
             "<div class=\"moved\">{}</div>",
-            html_table(&["", "A", "B", "change", "less, more"], &rows)
+            html_table(&["", "A", "B", "B / A", "less, more"], &rows)
         ),
     };
     for (letter, lone) in ["A", "B"].iter().zip(&group.only_in_one) {
@@ -234,6 +273,11 @@ mod tests {
             names: ["a&b.json".to_owned(), "b.json".to_owned()],
             titles: ["<town>, ".repeat(20), "siege".to_owned()],
             notes: vec!["Not the same scenario: `<b>` in A. ".repeat(5)],
+            verdicts: vec![VerdictChange {
+                expected: "<views> within cap".to_owned(),
+                from: Some("passed".to_owned()),
+                to: Some("failed".to_owned()),
+            }],
             groups: vec![ChangeGroup {
                 title: "counted",
                 changes: moves,
@@ -255,9 +299,13 @@ mod tests {
             shown.contains("and 19 smaller moves") && !shown.contains('\u{1b}'),
             "{shown}"
         );
+        assert!(
+            shown.contains("<views> within cap: passed → failed"),
+            "{shown}"
+        );
         assert!(shown.contains("Only B has 2 figures, `y` the first of them."));
         assert!(
-            shown.contains("-25 % ~"),
+            shown.contains("×0.75 ~"),
             "within the spread is marked: {shown}"
         );
         assert!(table_of(true).contains("d39"));
@@ -267,6 +315,7 @@ mod tests {
     fn page_is_well_formed_and_has_every_change() {
         let page = page(&both());
         assert_eq!(is_well_formed(&page), Ok(()));
+        assert!(page.contains("chip bad\">passed → failed") && page.contains("&lt;views&gt;"));
         assert!(
             page.contains("d39")
                 && page.contains("a &lt;very&gt; long")

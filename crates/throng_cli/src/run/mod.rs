@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use super::machine::Machine;
 use super::memory_table::{leak_lines, memory_table};
 use super::outputs::{RunFile, check_outputs, check_page, check_writable, open, truncate};
-use super::page;
+use super::page::{self, embed::PageImage};
 use super::picture::{Animation, draw_crowd};
 use super::set::Set;
 use super::store::RunStore;
@@ -95,7 +95,7 @@ pub(super) struct Run {
     /// Print one JSON object instead of the table
     #[arg(long)]
     json: bool,
-    /// Write events, one JSON object per line
+    /// Write events, one JSON object per line; docs/event_log.md describes them
     #[arg(long, value_name = "FILE.jsonl")]
     events: Option<PathBuf>,
     /// With --events: also write all positions in every tick
@@ -106,7 +106,7 @@ pub(super) struct Run {
     hashes: Option<PathBuf>,
     /// Write every packet that was sent
     ///
-    /// The module `throng::outbox` documents the format.
+    /// The page of `throng::outbox::CAPTURE_MAGIC` describes the format.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
     /// Write an HTML page of the run: times, views, queues, positions
@@ -278,7 +278,7 @@ impl Run {
         self.print(&report, &printed, all_ticks, quiet)?;
         drawn.and(animated).and(traced)?;
         if let Some(file) = &self.report {
-            page::write_run(file, &printed.json()?)?;
+            page::write_run(file, &printed.json()?, &self.images()?)?;
         }
         if is_unsaved.load(Ordering::Relaxed) {
             let message =
@@ -292,6 +292,20 @@ impl Run {
             None if report.is_ok() && store_failures == 0 => CliStatus::Done,
             None => CliStatus::Failed,
         })
+    }
+
+    /// The animation and the picture that this command has written, for its page.
+    fn images(&self) -> Result<Vec<PageImage>, CliError> {
+        let images = [
+            (&self.animation, "The crowd over the whole run"),
+            (&self.picture, "The crowd after the last tick"),
+        ];
+        let written = images
+            .into_iter()
+            .filter_map(|(path, caption)| Some((path.as_deref()?, caption)));
+        written
+            .map(|(path, caption)| PageImage::read(path, caption))
+            .collect()
     }
 
     /// The page of the run, if requested.

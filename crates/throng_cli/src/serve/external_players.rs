@@ -2,16 +2,24 @@
 
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
+use serde_json::json;
 use throng::aoi::Viewer;
 use throng::map::{MapEdited, SceneMap};
 use throng::net::{UdpListener, WebListener};
 use throng::session::{LoggedIn, PlayerRequest, PlayerRequestReceived, Sessions, control};
 use throng::store::{PlayerLoaded, PlayerStore};
-use throng::wire::ClientId;
-use throng::world::{ObjectCategory, ObjectKinds, PlayerId};
+use throng::sync::{AnnouncementRequest, AnnouncementScope, Attributes};
+use throng::wire::{Channel, ChatScope, ClientId, Encoding};
+use throng::world::{Object, ObjectCategory, ObjectKinds, PartyId, PlayerId, TeamId};
 use throng_scenario::crowd::{CrowdId, CrowdSpec, Crowds, Idle, spawn_individual};
 
 use crate::CliError;
+
+/// Chat messages that a tick delivers; further ones are dropped.
+const CHATS_PER_TICK_MAX: usize = 64;
+
+/// For how many ticks a chat message may wait until a client knows its speaker.
+const CHAT_TTL_TICKS: u32 = 20;
 
 /// Spawns players who connect over the network.
 pub(super) struct ExternalPlayers {
@@ -48,17 +56,24 @@ impl ExternalPlayers {
         })
     }
 
-    /// Applies the view caps that clients requested, up to the cap of the scenario.
-    pub fn apply_view_caps(&mut self, world: &mut World) {
+    /// Applies the view caps that clients requested, up to the cap of the scenario, and delivers what players say.
+    pub fn handle_requests(&mut self, world: &mut World) {
         let asked = self
             .player_requests
             .read(world.resource::<Messages<PlayerRequestReceived>>());
-        let caps: Vec<(Entity, u16)> = asked
-            .filter_map(|asked| match asked.request {
-                PlayerRequest::ViewCap(players) => Some((asked.entity, players)),
-                _ => None,
-            })
-            .collect();
+        let (mut caps, mut chats) = (Vec::<(Entity, u16)>::new(), Vec::new());
+        for asked in asked {
+            match &asked.request {
+                PlayerRequest::ViewCap(players) => caps.push((asked.entity, *players)),
+                PlayerRequest::Chat(scope, text) if chats.len() < CHATS_PER_TICK_MAX => {
+                    chats.push((asked.entity, *scope, text.clone()));
+                }
+                _ => {}
+            }
+        }
+        for (speaker, scope, text) in chats {
+            deliver_chat(world, speaker, scope, text);
+        }
         for (entity, players) in caps {
             if let Some(mut viewer) = world.get_mut::<Viewer>(entity) {
                 viewer.caps.players = players.min(self.spec.caps.players);
@@ -107,5 +122,155 @@ impl ExternalPlayers {
                 }
             }
         }
+    }
+}
+
+/// Sends a chat message to its recipients as an announcement about the speaker: its text.
+fn deliver_chat(world: &mut World, speaker: Entity, scope: ChatScope, text: String) {
+    let Some(about) = world.get::<Object>(speaker).map(Object::reference) else {
+        return;
+    };
+    let scopes = match scope {
+        ChatScope::Near => vec![AnnouncementScope::Viewers(about)],
+        ChatScope::Scene => vec![AnnouncementScope::Scene(about.scene)],
+        ChatScope::Party => {
+            let party = world.get::<PartyId>(speaker);
+            party
+                .map(|&party| AnnouncementScope::Party(party))
+                .into_iter()
+                .collect()
+        }
+        ChatScope::Team => {
+            let team = world.get::<TeamId>(speaker).copied();
+            let sessions = world.resource::<Sessions>().iter();
+            let members = sessions.filter(|(_, session)| {
+                let object = session.controlled_entity;
+                team.is_some()
+                    && object.and_then(|object| world.get::<TeamId>(object)) == team.as_ref()
+            });
+            members
+                .map(|(client, _)| AnnouncementScope::Client(client))
+                .collect()
+        }
+    };
+    for scope in scopes {
+        world.write_message(AnnouncementRequest {
+            // A recipient need not see the speaker.
+            about: matches!(scope, AnnouncementScope::Viewers(_)).then_some(about),
+            scope,
+            channel: Channel::Reliable,
+            ttl_ticks: CHAT_TTL_TICKS,
+            bytes: text.clone().into_bytes(),
+        });
+    }
+}
+
+/// The names of kinds, and names, ids and encodings of attributes, as the page reads them: JSON.
+pub(super) fn names_json(world: &World) -> String {
+    let kinds = world.get_resource::<ObjectKinds>().into_iter();
+    let kinds = kinds.flat_map(ObjectKinds::iter);
+    let kinds: Vec<_> = kinds.map(|kind| kind.name.as_str()).collect();
+    let attributes = world.get_resource::<Attributes>().into_iter();
+    let attributes = attributes.flat_map(Attributes::specs).map(|spec| {
+        let encoding = match spec.encoding {
+            Encoding::U8 => "u8",
+            Encoding::U16 => "u16",
+            Encoding::U32 => "u32",
+            Encoding::Varint => "varint",
+            Encoding::Zigzag => "zigzag",
+            Encoding::F32 => "f32",
+            Encoding::Bytes { .. } => "bytes",
+        };
+        json!({"id": spec.id, "name": spec.name, "encoding": encoding})
+    });
+    let attributes: Vec<_> = attributes.collect();
+    json!({"kinds": kinds, "attributes": attributes}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glam::Vec2;
+    use throng::prelude::*;
+    use throng::session::{ConnectionInfo, TransportHandle};
+    use throng::wire::ClientMessage;
+
+    /// A server with four players: the first two of a team, the last two of a party.
+    fn hall() -> (Server, Vec<(ClientId, Entity)>) {
+        let mut server = Server::builder().build();
+        let scene = open_scene(server.world_mut(), SceneSpec::default(), ()).unwrap();
+        let transport = server.world().resource::<TransportHandle>().clone();
+        let players = (1..=4).map(|player| {
+            let connected = ConnectionInfo::player(player).without_loading();
+            let client = transport.connect(connected).unwrap();
+            let mut login = Vec::new();
+            ClientMessage::login(player).encode(&mut login);
+            transport.receive(client, &login).unwrap();
+            server.step(1);
+            let place = (InScene(scene), Position(Vec2::splat(9.0)));
+            let body = (Player, PlayerId(player), ControlledBy::new(client), place);
+            let entity = server.world_mut().spawn(body).id();
+            (client, entity)
+        });
+        let players: Vec<_> = players.collect();
+        server.step(2);
+        for (nth, &(_, entity)) in players.iter().enumerate() {
+            let mut body = server.world_mut().entity_mut(entity);
+            match nth {
+                0 | 1 => body.insert(TeamId(7)),
+                _ => body.insert(PartyId(3)),
+            };
+        }
+        (server, players)
+    }
+
+    #[test]
+    fn chat_reaches_the_recipients_of_its_scope() {
+        let (mut server, players) = hall();
+        let world = server.world_mut();
+        let sent = |world: &mut World, speaker, scope| {
+            deliver_chat(world, speaker, scope, "hello".to_owned());
+            let mut written = world.resource_mut::<Messages<AnnouncementRequest>>();
+            let written: Vec<AnnouncementRequest> = written.drain().collect();
+            assert!(written.iter().all(|one| one.bytes == b"hello"));
+            written.into_iter().map(|one| one.scope).collect::<Vec<_>>()
+        };
+        let [(first, one), (second, _), _, (_, four)] = players[..] else {
+            panic!("four players");
+        };
+        let object = *world.get::<Object>(one).unwrap();
+        assert_eq!(
+            sent(world, one, ChatScope::Near),
+            [AnnouncementScope::Viewers(object.reference())]
+        );
+        assert_eq!(
+            sent(world, one, ChatScope::Scene),
+            [AnnouncementScope::Scene(object.scene())]
+        );
+        let team = [first, second].map(AnnouncementScope::Client);
+        assert_eq!(sent(world, one, ChatScope::Team), team);
+        assert_eq!(sent(world, one, ChatScope::Party), []);
+        assert_eq!(
+            sent(world, four, ChatScope::Party),
+            [AnnouncementScope::Party(PartyId(3))]
+        );
+        assert_eq!(sent(world, four, ChatScope::Team), []);
+        // One who has gone says nothing.
+        world.despawn(one);
+        assert_eq!(sent(world, one, ChatScope::Near), []);
+    }
+
+    #[test]
+    fn names_have_kinds_and_attributes_with_their_encodings() {
+        let (server, _) = hall();
+        let names: serde_json::Value = serde_json::from_str(&names_json(server.world())).unwrap();
+        assert!(
+            names["kinds"]
+                .as_array()
+                .unwrap()
+                .contains(&"player".into()),
+            "{names}"
+        );
+        assert!(names["attributes"].is_array(), "{names}");
     }
 }

@@ -49,7 +49,7 @@ use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, halt_crowds};
 use throng_scenario::{self as scenario, Behaviours, LoadedScenario, RunOptions, ScenarioRun};
 
 use admin::AdminArguments;
-use external_players::ExternalPlayers;
+use external_players::{ExternalPlayers, names_json};
 use notify::Notifier;
 use shutdown::Shutdown;
 use summary::{ListenStats, as_json, lines, tick_times};
@@ -72,7 +72,7 @@ pub(super) struct Serve {
     /// Address for browsers (WebSocket, WebTransport); port 0 takes any free port
     ///
     /// WebTransport uses the same UDP port, unless --listen has it. The server makes its certificate itself, a new one every six days.
-    /// The address also serves a page to play in. Without --key the page logs in as a guest; with it, open it with ?token=…&player=….
+    /// The address also serves a page to play in. Without --key the page logs in as a guest; with it, open it with ?token=….
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
     /// With --web: address or network of a proxy that forwards browsers; may be repeated
@@ -322,6 +322,7 @@ impl Serve {
             {
                 bound.certificate_sha256 = web.certificate_sha256();
             }
+            web.set_names(names_json(world));
             for (scene, entity) in world.resource::<Scenes>().iter() {
                 if let Some(map) = world.get::<SceneMap>(entity) {
                     web.set_map(scene.0, map.tiles(), map.tile_m());
@@ -364,7 +365,7 @@ impl Serve {
             notifier.tick();
             let world = playing.server().world_mut();
             visitors.spawn_characters(world);
-            visitors.apply_view_caps(world);
+            visitors.handle_requests(world);
             visitors.send_map_edits(world);
             page_actions::run_page_actions(playing);
             let world = playing.server().world_mut();

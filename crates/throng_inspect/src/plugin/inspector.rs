@@ -296,6 +296,7 @@ impl Inspector {
                 InspectRequest::Metrics => self.metrics_requested = true,
                 InspectRequest::Opened(page) => self.pages.open(page),
                 InspectRequest::Query(page, look) => self.pages.set_query(page, look),
+                InspectRequest::Search(page, text) => self.pages.set_search(page, text),
                 InspectRequest::Action(text) if self.actions.len() < PAGE_ACTIONS_MAX => {
                     self.actions.push_back(text);
                 }

@@ -6,11 +6,16 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 
 use super::heatmap::HeatmapRecorder;
+use super::matches::matches_json;
+use super::search::found_json;
 use super::selected::{selected_json, waiting_party};
+use super::sessions::sessions_json;
 use super::summary::{hello_json, state_json};
 use super::waits::WaitReasons;
 use crate::frames::{Dot, dots_frame};
-use crate::protocol::{ActionPreset, HeatOf, InspectStats, PageQuery, PageUpdate, RunPace};
+use crate::protocol::{
+    ActionPreset, HeatOf, InspectStats, PageQuery, PageUpdate, RunPace, SessionListQuery,
+};
 use throng::map::SceneMap;
 use throng::world::{Object, Position, SceneId, Scenes, SimScene, TeamId};
 
@@ -25,6 +30,12 @@ const STATES_PER_S: f64 = 2.0;
 
 /// Rate of checks why a party waits, and of the list of waiting parties.
 const WAITS_PER_S: f64 = 2.0;
+
+/// Rate of the list of sessions, and of matches, queues and parties.
+const LISTS_PER_S: f64 = 1.0;
+
+/// Rate of searches: of several of a page, the last one is answered.
+const SEARCHES_PER_S: f64 = 10.0;
 
 /// Rate of heat maps.
 const HEATS_PER_S: f64 = 2.0;
@@ -55,6 +66,10 @@ pub(super) struct OpenPages {
 struct OpenPage {
     query: PageQuery,
     has_hello: bool,
+    /// The search that is not answered yet.
+    search: Option<String>,
+    /// Whether the lists that it shows were not sent yet.
+    is_list_due: bool,
     /// The map that it has: the scene, and its number of edits.
     map: Option<(u32, u64)>,
     /// When the next map may be sent.
@@ -90,7 +105,16 @@ impl OpenPages {
 
     pub fn set_query(&mut self, page: u64, look: PageQuery) {
         if let Some(shown) = self.open.get_mut(&page) {
+            // Another order, or another list: it is sent without a pause.
+            let lists = |query: &PageQuery| (query.sessions, query.matches);
+            shown.is_list_due |= lists(&shown.query) != lists(&look);
             shown.query = look;
+        }
+    }
+
+    pub fn set_search(&mut self, page: u64, text: String) {
+        if let Some(shown) = self.open.get_mut(&page) {
+            shown.search = Some(text);
         }
     }
 
@@ -173,6 +197,14 @@ impl OpenPages {
                 }
             }
         }
+        self.add_lists(
+            world,
+            (is_due(LISTS_PER_S), is_due(SEARCHES_PER_S)),
+            &mut mail,
+        );
+        if is_due(SEARCHES_PER_S) {
+            self.add_results(world, first, &mut mail);
+        }
         if is_due(STATES_PER_S) {
             let text = state_json(world, self.sent_tick, figures);
             self.sent_tick = tick;
@@ -237,6 +269,49 @@ impl OpenPages {
         if !showing.is_empty() {
             let text = self.waits.list_json(world, tick);
             mail.push((showing, PageUpdate::Text(text)));
+        }
+    }
+
+    /// Sends the results of searches, each to the page that requested it.
+    fn add_results(&mut self, world: &World, first: Option<u32>, mail: &mut PageMessages) {
+        for (&page, shown) in &mut self.open {
+            if let Some(text) = shown.search.take() {
+                let text = found_json(world, &text, shown.query.scene.or(first));
+                mail.push((vec![page], PageUpdate::Text(text)));
+            }
+        }
+    }
+
+    /// Sends the list of sessions in each order that is shown, and matches, to the pages that show them. With `is_soon_due` only to
+    /// pages that have just requested them.
+    fn add_lists(
+        &mut self,
+        world: &World,
+        (is_due, is_soon_due): (bool, bool),
+        mail: &mut PageMessages,
+    ) {
+        if !is_due && !is_soon_due {
+            return;
+        }
+        let mut by_order: BTreeMap<SessionListQuery, Vec<u64>> = BTreeMap::new();
+        let mut showing_matches = Vec::new();
+        for (&page, shown) in &mut self.open {
+            if !is_due && !std::mem::take(&mut shown.is_list_due) {
+                continue;
+            }
+            shown.is_list_due = false;
+            if let Some(query) = shown.query.sessions {
+                by_order.entry(query).or_default().push(page);
+            }
+            if shown.query.matches {
+                showing_matches.push(page);
+            }
+        }
+        for (query, pages) in by_order {
+            mail.push((pages, PageUpdate::Text(sessions_json(world, query))));
+        }
+        if !showing_matches.is_empty() {
+            mail.push((showing_matches, PageUpdate::Text(matches_json(world))));
         }
     }
 

@@ -80,11 +80,13 @@ fn object_json(world: &World, entity: EntityRef, of: Entity, other: Option<u32>)
         let (views, id) = (interest.views(), object.id().0);
         let seen = views.seen_by(id).take(LISTED_MAX);
         told["sees"] = seen.map(|(target, class)| json!([target, class])).collect();
+        told["sees_count"] = views.seen_by(id).count().into();
         told["seen_by"] = views
             .watchers(id)
             .take(LISTED_MAX)
             .map(Json::from)
             .collect();
+        told["seen_by_count"] = views.watchers(id).count().into();
         if let Some(caps) = views.caps(id) {
             let classes = [
                 ObjectCategory::Player,

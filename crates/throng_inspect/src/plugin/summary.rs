@@ -21,7 +21,7 @@ use throng::session::{SessionStats, Sessions};
 use throng::sim::{Overload, SimSystems, SimTick};
 use throng::store::PlayerStore;
 use throng::sync::SyncStats;
-use throng::world::{ObjectKinds, SceneIds, Scenes, SimScene};
+use throng::world::{ObjectKinds, Parties, SceneIds, Scenes, SimScene};
 
 /// Maximum number of scenes and modes listed.
 const LISTED_MAX: usize = 64;
@@ -82,6 +82,7 @@ pub(super) fn state_json(
         "scenes": scenes_json(world),
         "queues": queues_json(world),
         "modes": modes_json(world),
+        "has_parties": world.get_resource::<Parties>().is_some_and(|parties| parties.iter().next().is_some()),
         "memory": memory.iter().map(|(name, bytes)| json!([name, bytes])).collect::<Vec<_>>(),
         "rss": process_memory().map(|process| process.resident_bytes),
         "pages": looks.pages,
@@ -99,11 +100,11 @@ pub(super) fn state_json(
     if let Some(sync) = world.get_resource::<SyncStats>() {
         let sent = sync.sent;
         state["bytes"] = json!([
-            ["snapshots", sent.snapshots.bytes],
-            ["despawns", sent.despawns.bytes],
+            ["new objects", sent.snapshots.bytes],
+            ["objects out of view", sent.despawns.bytes],
             ["attributes", sent.deltas.bytes],
-            ["motions", sent.motions.bytes],
-            ["remotes", sent.unseen.bytes],
+            ["motion", sent.motions.bytes],
+            ["members out of view", sent.unseen.bytes],
             ["announcements", sent.announcements.bytes],
         ]);
     }
@@ -187,19 +188,19 @@ fn queues_json(world: &World) -> Vec<Value> {
         push("login queue", sessions.queue_len() as u64);
     }
     if let Some(nav) = world.get_resource::<NavStats>() {
-        push("paths", nav.waiting);
+        push("path requests", nav.waiting);
     }
     if let Some(aoi) = world.get_resource::<AoiStats>() {
         push("view scans", aoi.queued);
     }
     if let Some(sync) = world.get_resource::<SyncStats>() {
-        push("pending snapshots", sync.pending_snapshots);
+        push("objects not sent yet", sync.pending_snapshots);
     }
     if let Some(directory) = world
         .get_resource::<PlayerStore>()
         .filter(|directory| directory.has_store())
     {
-        push("unsaved players", directory.unsaved() as u64);
+        push("players not saved yet", directory.unsaved() as u64);
     }
     queues
 }

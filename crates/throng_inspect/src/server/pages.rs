@@ -18,7 +18,8 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use super::{InspectShared, PagePermissions};
 use crate::frames::map_frame;
 use crate::protocol::{
-    InspectCounters, InspectRequest, PAGES_MAX, PageAction, PagePaceRequest, PageQuery, PageUpdate,
+    InspectCounters, InspectRequest, PAGES_MAX, PageAction, PagePaceRequest, PageQuery, PageSearch,
+    PageUpdate, SEARCH_CHARS_MAX,
 };
 
 /// Maximum number of updates pending for a page; further ones are dropped.
@@ -220,6 +221,10 @@ async fn run<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
 fn parse_request(page: u64, text: &str, takes: PagePermissions) -> Option<InspectRequest> {
     if let Ok(look) = serde_json::from_str::<PageQuery>(text) {
         return Some(InspectRequest::Query(page, look));
+    }
+    if let Ok(search) = serde_json::from_str::<PageSearch>(text) {
+        let is_short = search.find.chars().count() <= SEARCH_CHARS_MAX;
+        return is_short.then_some(InspectRequest::Search(page, search.find));
     }
     if let (true, Ok(asked)) = (takes.actions, serde_json::from_str::<PageAction>(text)) {
         return Some(InspectRequest::Action(asked.action));

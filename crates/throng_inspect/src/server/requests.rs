@@ -38,6 +38,11 @@ const FILES: [(&str, &str); PAGE_PATHS.len()] = [
     (SCRIPT, include_str!("../../page/map.js")),
     (SCRIPT, include_str!("../../page/picture.js")),
     (SCRIPT, include_str!("../../page/ticks.js")),
+    (SCRIPT, include_str!("../../page/dom.js")),
+    (SCRIPT, include_str!("../../page/search.js")),
+    (SCRIPT, include_str!("../../page/sessions.js")),
+    (SCRIPT, include_str!("../../page/matches.js")),
+    (SCRIPT, include_str!("../../page/picked.js")),
 ];
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";

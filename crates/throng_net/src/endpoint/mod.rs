@@ -179,10 +179,10 @@ impl ReliableEndpoint {
         self.estimate.round_trip_us()
     }
 
-    /// Estimated share of packets that do not arrive at the other end.
+    /// Share of about the last 250 packets that did not arrive at the other end, as far as acknowledgements tell; 0 before the first one.
     #[must_use]
     pub fn loss(&self) -> f32 {
-        self.estimate.loss()
+        self.estimate.measured_loss()
     }
 
     /// Current rate limit, in bytes per second.

@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 
 use thiserror::Error;
 
-use super::{CHALLENGE_BYTES, REQUEST_BYTES};
-use crate::cipher::{ConnectionCipher, DecryptError, SealedKind, VERSION};
+use super::REQUEST_BYTES;
+use crate::cipher::{
+    ConnectionCipher, ConnectionRandom, DecryptError, HANDSHAKE_VERSION, RandomnessUnavailable,
+    SealedKind, open_handshake, random_bytes, seal_handshake,
+};
 use crate::token::ConnectToken;
 
 /// Time between two attempts without a reply, in microseconds.
@@ -29,7 +32,13 @@ pub enum ClientHandshakeError {
     /// The server is full.
     #[error("the server is full")]
     Denied,
+    /// The operating system provides no random bytes.
+    #[error(transparent)]
+    NoRandomness(#[from] RandomnessUnavailable),
 }
+
+/// How long a challenge is answered without a reply, in microseconds. Then the server may have restarted, and a new request follows.
+const RESPONSE_TIMEOUT_US: u64 = 1_000_000;
 
 /// How long a server is tried before the next one, in microseconds. The last one is tried until the timeout of the token.
 const SERVER_TIMEOUT_US: u64 = 3_000_000;
@@ -38,8 +47,8 @@ const SERVER_TIMEOUT_US: u64 = 3_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Progress {
     Requesting,
-    /// With the content of the challenge.
-    Responding(Vec<u8>),
+    /// With the random bytes of server and client, since a time.
+    Responding([ConnectionRandom; 2], u64),
     Connected,
     Failed(ClientHandshakeError),
 }
@@ -48,7 +57,10 @@ enum Progress {
 #[derive(Debug)]
 pub struct ClientHandshake {
     token: ConnectToken,
-    cipher: ConnectionCipher,
+    /// The encryption of the connection, since the challenge.
+    cipher: Option<ConnectionCipher>,
+    /// The random bytes of this end, since the first challenge.
+    random: Option<ConnectionRandom>,
     progress: Progress,
     server: usize,
     /// Time at which the handshake began, and time at which it began with the current server.
@@ -64,7 +76,8 @@ impl ClientHandshake {
     #[must_use]
     pub fn new(token: ConnectToken) -> Self {
         Self {
-            cipher: ConnectionCipher::new(token.protocol, &token.to_server, &token.to_client),
+            cipher: None,
+            random: None,
             token,
             progress: Progress::Requesting,
             server: 0,
@@ -95,14 +108,14 @@ impl ClientHandshake {
         match self.progress {
             Progress::Failed(why) => Err(why),
             Progress::Connected => Ok(true),
-            Progress::Requesting | Progress::Responding(_) => Ok(false),
+            Progress::Requesting | Progress::Responding(..) => Ok(false),
         }
     }
 
     /// The encryption of the connection; `None` before it is connected.
     #[must_use]
     pub fn into_cipher(self) -> Option<ConnectionCipher> {
-        (self.progress == Progress::Connected).then_some(self.cipher)
+        self.cipher.filter(|_| self.progress == Progress::Connected)
     }
 
     /// Replaces `packet` by the packet to send to the [server](Self::server) now, or empties it if there is none. Call it about once per
@@ -119,19 +132,31 @@ impl ClientHandshake {
         match &self.progress {
             Progress::Requesting => {
                 packet.push(0);
-                packet.extend_from_slice(VERSION);
+                packet.extend_from_slice(&HANDSHAKE_VERSION);
                 packet.extend_from_slice(&self.token.protocol.to_le_bytes());
                 packet.extend_from_slice(&self.token.expires_s.to_le_bytes());
                 packet.extend_from_slice(&self.token.nonce);
                 packet.extend_from_slice(&self.token.private);
                 debug_assert_eq!(packet.len(), REQUEST_BYTES);
             }
-            Progress::Responding(challenge) => {
-                self.cipher.seal(SealedKind::Response, challenge, packet);
+            Progress::Responding(random, _) => {
+                let (key, protocol) = (&self.token.to_server, self.token.protocol);
+                let body = random.as_flattened();
+                let sealed = seal_handshake(key, protocol, SealedKind::Response, body, packet);
+                if let Err(error) = sealed {
+                    self.progress = Progress::Failed(error.into());
+                    return;
+                }
             }
             Progress::Connected | Progress::Failed(_) => return,
         }
         self.sent_us = Some(now_us);
+    }
+
+    /// The encryption of a connection that the server has not accepted yet.
+    #[cfg(test)]
+    pub(super) fn cipher_for_test(self) -> ConnectionCipher {
+        self.cipher.expect("a challenge")
     }
 
     /// Swaps the challenges of two clients, so that each replies to the other's.
@@ -144,7 +169,7 @@ impl ClientHandshake {
     fn check_timeouts(&mut self, now_us: u64) {
         if !matches!(
             self.progress,
-            Progress::Requesting | Progress::Responding(_)
+            Progress::Requesting | Progress::Responding(..)
         ) {
             return;
         }
@@ -158,6 +183,11 @@ impl ClientHandshake {
             return;
         }
         if now_us.saturating_sub(self.last_received_us) < self.server_timeout_us(valid_us) {
+            if let Progress::Responding(_, since_us) = self.progress
+                && now_us.saturating_sub(since_us) >= RESPONSE_TIMEOUT_US
+            {
+                self.progress = Progress::Requesting;
+            }
             return;
         }
         self.server += 1;
@@ -190,24 +220,49 @@ impl ClientHandshake {
     /// # Errors
     /// [`DecryptError`] if the server did not seal the packet for this client.
     pub fn receive(&mut self, now_us: u64, packet: &mut [u8]) -> Result<(), DecryptError> {
-        let (kind, body) = self.cipher.open(packet)?;
-        self.last_received_us = self.last_received_us.max(now_us);
-        let next = match (&self.progress, kind) {
-            (Progress::Requesting, SealedKind::Challenge) if body.len() == 8 + CHALLENGE_BYTES => {
-                Progress::Responding(body.to_vec())
-            }
-            (Progress::Responding(_), SealedKind::KeepAlive) => {
-                let number = body.first_chunk().copied();
-                self.number = u32::from_le_bytes(number.unwrap_or_default());
-                Progress::Connected
-            }
-            (Progress::Requesting | Progress::Responding(_), SealedKind::Denied) => {
-                Progress::Failed(ClientHandshakeError::Denied)
-            }
-            _ => return Ok(()),
+        let malformed = DecryptError::Malformed {
+            found: packet.len(),
         };
-        self.progress = next;
-        self.sent_us = None;
+        let kind = packet.first().map(|first| first & 0xf);
+        let next = if kind == Some(SealedKind::KeepAlive as u8) {
+            let cipher = self.cipher.as_mut().ok_or(malformed)?;
+            let (_, body) = cipher.open(packet)?;
+            let number = body.first_chunk().copied();
+            self.number = u32::from_le_bytes(number.unwrap_or_default());
+            Progress::Connected
+        } else {
+            let (key, protocol) = (&self.token.to_client, self.token.protocol);
+            let (kind, body) = open_handshake(key, protocol, packet)?;
+            match (&self.progress, kind, body.first_chunk()) {
+                (Progress::Requesting, SealedKind::Challenge, Some(random)) => {
+                    self.respond(now_us, *random)
+                }
+                (_, SealedKind::Denied, _) => Progress::Failed(ClientHandshakeError::Denied),
+                _ => self.progress.clone(),
+            }
+        };
+        self.last_received_us = self.last_received_us.max(now_us);
+        if next != self.progress
+            && matches!(
+                self.progress,
+                Progress::Requesting | Progress::Responding(..)
+            )
+        {
+            self.progress = next;
+            self.sent_us = None;
+        }
         Ok(())
+    }
+
+    /// Answers a challenge: derives the keys of the connection from the random bytes of both ends.
+    fn respond(&mut self, now_us: u64, server: ConnectionRandom) -> Progress {
+        let client = match self.random.map_or_else(random_bytes, Ok) {
+            Ok(random) => *self.random.insert(random),
+            Err(error) => return Progress::Failed(error.into()),
+        };
+        let keys = [&self.token.to_server, &self.token.to_client];
+        let cipher = ConnectionCipher::new(self.token.protocol, keys, [&server, &client]);
+        self.cipher = Some(cipher);
+        Progress::Responding([server, client], now_us)
     }
 }

@@ -1,12 +1,21 @@
-//! The handshake of netcode 1.02, from a token to a connection: the client's side, and the server's side for addresses without a
-//! connection.
+//! The handshake, from a token to a connection: the client's side, and the server's side for addresses without a connection. The tokens
+//! are those of netcode 1.02, and the request is the same except for its version; what follows is not, because the keys of a netcode
+//! connection depend on the token only.
 //!
 //! ```text
 //! client  ── request: the token's sealed part, 1,078 bytes ──▶  server: genuine, for this server, not expired, unused?
-//!         ◀── challenge, at most 333 bytes ────────────────         (an entry in the table of half-open handshakes)
-//!         ── response: the challenge, sealed with the token's key ──▶  the address is proven: the client is admitted
-//!         ◀── keep alive ──────────────────────────────────
+//!         ◀── challenge: 32 random bytes ──────────────────         (an entry in the table of half-open handshakes)
+//!         ── response: these, and 32 random bytes of the client ──▶  the address is proven: the client is admitted
+//!         ◀── keep alive, sealed with the connection's key ────
 //! ```
+//!
+//! | bytes | a request |
+//! |---|---|
+//! | 0 | 0 |
+//! | 1–13 | `THRONG NET\0`, and [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION) in 2 bytes, little endian |
+//! | 14–29 | protocol id and expiry, as in the token |
+//! | 30–53 | nonce of the token |
+//! | 54–1,077 | sealed part of the token |
 //!
 //! | file | contents |
 //! |---|---|
@@ -15,11 +24,12 @@
 //! | `client` | the client's side |
 //!
 //! Invariants: until an address is proven, the server sends fewer bytes to it than it received from it. A packet without a token costs one
-//! hash lookup. Memory does not grow with packets of unauthenticated clients. A token admits one client once, because its keys belong to
-//! one connection; so no packet number is used twice with a key.
+//! hash lookup. Memory does not grow with packets of unauthenticated clients. A token admits one client once at each server. The keys of a
+//! connection are derived from the token and random bytes of both ends, so no packet number is used twice with a key, whatever happens to
+//! the token.
 //!
 //! Cost: 4 µs for a request whose token has to be decrypted. At most [`ServerHandshakeSettings::half_open_max`] half-open handshakes of
-//! about 200 bytes.
+//! about 500 bytes.
 
 mod client;
 mod server;
@@ -41,9 +51,6 @@ use super::token::PRIVATE_BYTES;
 
 /// Length of a request, in bytes.
 pub(super) const REQUEST_BYTES: usize = 1 + 13 + 8 + 8 + 24 + PRIVATE_BYTES;
-
-/// Length of the sealed content of a challenge, in bytes.
-const CHALLENGE_BYTES: usize = 300;
 
 /// The address by which rate limits count: an IPv4 address, or the 64-bit network of an IPv6 address. A socket on `[::]` reports IPv4 peers
 /// as `::ffff:a.b.c.d`; these count as IPv4 addresses.

@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use thiserror::Error;
 
 use super::used_tokens::{UsedTokenError, UsedTokens};
-use super::{CHALLENGE_BYTES, REQUEST_BYTES, network_of};
+use super::{REQUEST_BYTES, network_of};
 use crate::cipher::{
-    ConnectionCipher, DecryptError, NUMBERS_BEFORE_CONNECTION, RandomnessUnavailable, SealedKind,
-    SealingKey, SecretKey, TAG_BYTES, VERSION, open_packet, seal_packet,
+    ConnectionCipher, ConnectionRandom, DecryptError, HANDSHAKE_VERSION, RandomnessUnavailable,
+    SealedKind, SecretKey, TAG_BYTES, open_handshake, random_bytes, seal_handshake,
 };
 use crate::token::{
     ConnectToken, PRIVATE_BYTES, PrivateToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
@@ -110,6 +110,9 @@ pub enum ServerHandshakeError {
     /// A packet of a challenged client that does not contain the challenge.
     #[error("the packet does not answer the challenge")]
     InvalidChallengeResponse,
+    /// The operating system provides no random bytes.
+    #[error(transparent)]
+    NoRandomness(#[from] RandomnessUnavailable),
 }
 
 /// A client that has proven its token and its address.
@@ -166,9 +169,11 @@ struct HalfOpen {
     expires_s: u64,
     client: u64,
     timeout_s: i32,
+    user_data: [u8; USER_DATA_BYTES],
     to_server: SecretKey,
     to_client: SecretKey,
-    receiving: SealingKey,
+    /// The content of the challenge, from which the keys of the connection are derived. The client proves its address by its response.
+    random: ConnectionRandom,
     since_us: u64,
 }
 
@@ -197,10 +202,6 @@ struct CheckedToken {
 pub struct ServerHandshake {
     settings: ServerHandshakeSettings,
     private_key: SecretKey,
-    challenge_key: SealingKey,
-    challenges: u64,
-    /// Number of the next packet outside of a connection.
-    next_packet: u64,
     half_open: BTreeMap<SocketAddr, HalfOpen>,
     used_tokens: UsedTokens,
     /// One bucket per hash of an address.
@@ -222,9 +223,6 @@ impl ServerHandshake {
         let full = RequestBucket::full(settings.requests_per_s);
         Ok(Self {
             private_key,
-            challenge_key: SealingKey::new(&SecretKey::random()?),
-            challenges: 0,
-            next_packet: NUMBERS_BEFORE_CONNECTION,
             half_open: BTreeMap::new(),
             used_tokens: settings.used_tokens.clone(),
             buckets: vec![full; BUCKETS],
@@ -325,7 +323,7 @@ impl ServerHandshake {
             let bytes = head[at..].first_chunk();
             bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
         };
-        if head[1..14] != VERSION[..] || number(14) != self.settings.protocol {
+        if head[1..14] != HANDSHAKE_VERSION || number(14) != self.settings.protocol {
             return Err(ServerHandshakeError::Version);
         }
         let expires_s = number(22);
@@ -401,7 +399,12 @@ impl ServerHandshake {
             expires_s,
             ..
         } = token;
-        self.write_challenge(&private, answer);
+        // A repeated request gets the same challenge, so that the client's response to an earlier one is valid.
+        let before = self.half_open.get(&from).filter(|it| it.mac == mac);
+        let random = before.map_or_else(random_bytes, |it| Ok(it.random))?;
+        let protocol = self.settings.protocol;
+        let key = &private.to_client;
+        seal_handshake(key, protocol, SealedKind::Challenge, &random, answer)?;
         debug_assert!(
             answer.len() <= REQUEST_BYTES,
             "no more goes out than came in"
@@ -411,9 +414,10 @@ impl ServerHandshake {
             expires_s,
             client: private.client,
             timeout_s: private.timeout_s,
-            receiving: SealingKey::new(&private.to_server),
+            user_data: private.user_data,
             to_server: private.to_server,
             to_client: private.to_client,
+            random,
             since_us: now_us,
         };
         self.half_open.insert(from, half_open);
@@ -443,33 +447,6 @@ impl ServerHandshake {
         }
     }
 
-    fn write_challenge(&mut self, token: &PrivateToken, answer: &mut Vec<u8>) {
-        self.challenges += 1;
-        let mut sealed = Vec::with_capacity(CHALLENGE_BYTES);
-        sealed.extend_from_slice(&token.client.to_le_bytes());
-        sealed.extend_from_slice(&token.user_data);
-        sealed.resize(CHALLENGE_BYTES - TAG_BYTES, 0);
-        self.challenge_key
-            .seal(self.challenges, &[], &mut sealed, 0);
-        let mut body = self.challenges.to_le_bytes().to_vec();
-        body.append(&mut sealed);
-        let key = SealingKey::new(&token.to_client);
-        self.seal_unconnected(&key, SealedKind::Challenge, &body, answer);
-    }
-
-    /// Seals a packet to a client without a connection.
-    fn seal_unconnected(
-        &mut self,
-        key: &SealingKey,
-        kind: SealedKind,
-        body: &[u8],
-        answer: &mut Vec<u8>,
-    ) {
-        let numbered = (kind, self.next_packet);
-        self.next_packet += 1;
-        seal_packet(key, self.settings.protocol, numbered, body, answer);
-    }
-
     fn accept(
         &mut self,
         (now_us, unix_s): (u64, u64),
@@ -488,36 +465,33 @@ impl ServerHandshake {
             return Err(ServerHandshakeError::Expired { expires_s });
         }
         let protocol = self.settings.protocol;
-        let (kind, _, body) = open_packet(&half_open.receiving, protocol, packet, |_, _| true)?;
-        if kind == SealedKind::Disconnect {
-            self.half_open.remove(&from);
-            return Ok(None);
-        }
-        if kind != SealedKind::Response || body.len() != 8 + CHALLENGE_BYTES {
+        let (kind, body) = open_handshake(&half_open.to_server, protocol, packet)?;
+        let (random, client_random) = body.split_at_checked(half_open.random.len()).unzip();
+        let client_random: Option<&ConnectionRandom> =
+            client_random.and_then(|random| random.try_into().ok());
+        let (SealedKind::Response, Some(client_random), true) =
+            (kind, client_random, random == Some(&half_open.random[..]))
+        else {
             return Err(ServerHandshakeError::InvalidChallengeResponse);
-        }
-        let (number, sealed) = body.split_at_mut(8);
-        let number = number.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));
-        let opened = self.challenge_key.open(number, &[], sealed);
-        let challenge = opened.map_err(|_| ServerHandshakeError::InvalidChallengeResponse)?;
-        let client = challenge.first_chunk().map(|n| u64::from_le_bytes(*n));
-        if client != Some(half_open.client) {
-            return Err(ServerHandshakeError::InvalidChallengeResponse);
-        }
-        let mut user_data = [0; USER_DATA_BYTES];
-        user_data.copy_from_slice(&challenge[8..8 + USER_DATA_BYTES]);
+        };
         let Some(half_open) = self.half_open.remove(&from) else {
             return Err(stranger);
         };
         if is_full {
-            let key = SealingKey::new(&half_open.to_client);
-            self.seal_unconnected(&key, SealedKind::Denied, &[], answer);
+            seal_handshake(
+                &half_open.to_client,
+                protocol,
+                SealedKind::Denied,
+                &[],
+                answer,
+            )?;
             return Ok(None);
         }
         if !self.used_tokens.spend(&half_open.mac) {
             return Err(ServerHandshakeError::TokenUsed);
         }
-        let mut line = ConnectionCipher::new(protocol, &half_open.to_client, &half_open.to_server);
+        let keys = [&half_open.to_client, &half_open.to_server];
+        let mut line = ConnectionCipher::new(protocol, keys, [&half_open.random, client_random]);
         let mut welcome = [0; 8];
         welcome[4..].copy_from_slice(&self.settings.clients_max.to_le_bytes());
         line.seal(SealedKind::KeepAlive, &welcome, answer);
@@ -525,7 +499,7 @@ impl ServerHandshake {
             client: half_open.client,
             address: from,
             timeout_s: half_open.timeout_s,
-            user_data,
+            user_data: half_open.user_data,
             cipher: line,
         }))
     }

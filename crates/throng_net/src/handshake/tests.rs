@@ -100,49 +100,37 @@ fn token_holder_connects_and_both_ends_exchange_packets() {
     }
 }
 
-#[test]
-fn renetcode_client_connects_to_our_server() {
-    let key = KEY.0;
-    let now = Duration::from_secs(100);
-    let token = renetcode::ConnectToken::generate(
-        now,
+/// A token of another implementation of the standard.
+fn renetcode_token() -> renetcode::ConnectToken {
+    renetcode::ConnectToken::generate(
+        Duration::from_secs(100),
         PROTOCOL,
         30,
         9,
         5,
         vec![server()],
         Some(&claims(9).user_data),
-        &key,
-    );
-    let connect_token = token.unwrap();
-    let authentication = ClientAuthentication::Secure { connect_token };
-    let mut theirs = NetcodeClient::new(now, authentication).unwrap();
-    let (mut gate, mut answer, mut inside) = (server_handshake(), Vec::new(), None);
-    for _ in 0..10 {
-        let Some((packet, _)) = theirs.update(Duration::from_millis(300)) else {
-            continue;
-        };
-        inside = gate
-            .receive((0, 100), address(1), packet, false, &mut answer)
-            .unwrap();
-        theirs.process_packet(&mut answer);
-        if inside.is_some() {
-            break;
-        }
-    }
-    let mut inside = inside.unwrap();
-    assert!(theirs.is_connected());
-    assert_eq!((inside.client, inside.user_data), (9, claims(9).user_data));
-    let (_, packet) = theirs.generate_payload_packet(b"hello").unwrap();
-    assert_eq!(inside.cipher.open(packet).unwrap().1, b"hello");
-    inside
-        .cipher
-        .seal(SealedKind::Payload, b"welcome", &mut answer);
-    assert_eq!(theirs.process_packet(&mut answer), Some(&b"welcome"[..]));
+        &KEY.0,
+    )
+    .unwrap()
 }
 
 #[test]
-fn our_client_connects_to_a_renetcode_server() {
+fn token_of_another_implementation_is_accepted() {
+    let mut bytes = Vec::new();
+    renetcode_token().write(&mut bytes).unwrap();
+    // It writes the id of the client before the token of the standard.
+    bytes.drain(..8);
+    bytes.resize(crate::CONNECT_TOKEN_BYTES, 0);
+    let token = ConnectToken::from_bytes(&bytes).unwrap();
+    let (mut gate, mut client) = (server_handshake(), ClientHandshake::new(token));
+    let admitted = accepted(&mut gate, &mut client);
+    assert_eq!((admitted.client, admitted.timeout_s), (9, 5));
+    assert_eq!(admitted.user_data, claims(9).user_data);
+}
+
+#[test]
+fn another_implementation_accepts_our_token() {
     let mut theirs = NetcodeServer::new(ServerConfig {
         current_time: Duration::from_secs(100),
         max_clients: 4,
@@ -150,40 +138,111 @@ fn our_client_connects_to_a_renetcode_server() {
         public_addresses: vec![server()],
         authentication: ServerAuthentication::Secure { private_key: KEY.0 },
     });
-    let mut ours = ClientHandshake::new(token(9));
-    let mut packet = Vec::new();
-    let mut is_inside = false;
-    for now_us in (0..1_000_000).step_by(50_000) {
-        ours.update(now_us, &mut packet);
-        match theirs.process_packet(address(1), &mut packet) {
+    let now = Duration::from_secs(100);
+    let bytes = [&9_u64.to_le_bytes()[..], &token(9).to_bytes()].concat();
+    let connect_token = renetcode::ConnectToken::read(&mut &bytes[..]).unwrap();
+    let authentication = ClientAuthentication::Secure { connect_token };
+    let mut client = NetcodeClient::new(now, authentication).unwrap();
+    for _ in 0..10 {
+        let Some((packet, _)) = client.update(Duration::from_millis(300)) else {
+            continue;
+        };
+        match theirs.process_packet(address(1), packet) {
             ServerResult::PacketToSend { payload, .. } => {
-                ours.receive(now_us, payload).unwrap();
+                client.process_packet(payload);
             }
             ServerResult::ClientConnected {
                 client_id,
                 user_data,
-                payload,
                 ..
-            } => {
-                assert_eq!((client_id, *user_data), (9, claims(9).user_data));
-                ours.receive(now_us, payload).unwrap();
-                is_inside = true;
-                break;
-            }
+            } => return assert_eq!((client_id, *user_data), (9, claims(9).user_data)),
             _ => {}
         }
     }
-    assert!(is_inside);
-    let mut line = ours.into_cipher().unwrap();
-    let (_, sealed) = theirs.generate_payload_packet(9, b"welcome").unwrap();
-    assert_eq!(line.open(sealed).unwrap().1, b"welcome");
-    line.seal(SealedKind::Payload, b"hello", &mut packet);
-    let payload = &b"hello"[..];
-    let expected = ServerResult::Payload {
-        client_id: 9,
-        payload: &mut payload.to_vec(),
+    panic!("the token was not accepted");
+}
+
+/// The first packets of a client and of the server after a handshake at this server, with numbers 0 to 2 each.
+fn first_packets(gate: &mut ServerHandshake, token: &ConnectToken) -> Vec<Vec<u8>> {
+    let mut client = ClientHandshake::new(token.clone());
+    let mut admitted = accepted(gate, &mut client);
+    let mut cipher = client.into_cipher().unwrap();
+    let mut packets = Vec::new();
+    for _ in 0..3 {
+        for cipher in [&mut cipher, &mut admitted.cipher] {
+            let mut packet = Vec::new();
+            cipher.seal(SealedKind::KeepAlive, &[0; 8], &mut packet);
+            packets.push(packet);
+        }
+    }
+    packets
+}
+
+#[test]
+fn no_key_and_number_repeat_at_another_server_or_after_a_restart() {
+    let token = token(9);
+    // Two servers of a token, or one before and after a restart: same key, no memory of used tokens. The content of the packets is the
+    // same, and so are their numbers: with the same key, the packets would be the same.
+    let [one, other] = [(); 2].map(|()| first_packets(&mut server_handshake(), &token));
+    for (one, other) in one.iter().zip(&other) {
+        assert_eq!(one[0], other[0], "the same kind");
+        assert_ne!(one[2..], other[2..], "the same key stream");
+    }
+}
+
+#[test]
+fn replayed_challenge_does_not_repeat_a_key() {
+    // An attacker repeats the challenge of another server to the same token.
+    let (mut gate, token) = (server_handshake(), token(9));
+    let challenge = reply_of(&mut gate, address(1), &request(&token)).unwrap();
+    let response = || {
+        let mut client = ClientHandshake::new(token.clone());
+        let mut packet = Vec::new();
+        client.update(0, &mut packet);
+        client.receive(0, &mut challenge.clone()).unwrap();
+        let mut cipher = client.cipher_for_test();
+        cipher.seal(SealedKind::KeepAlive, &[0; 8], &mut packet);
+        packet
     };
-    assert_eq!(theirs.process_packet(address(1), &mut packet), expected);
+    assert_ne!(response(), response());
+}
+
+#[test]
+fn repeated_request_and_restart_do_not_break_a_handshake() {
+    let (mut gate, mut client) = (server_handshake(), ClientHandshake::new(token(9)));
+    let (mut packet, mut answer) = (Vec::new(), Vec::new());
+    client.update(0, &mut packet);
+    let again = packet.clone();
+    let first = reply_of(&mut gate, address(1), &packet).unwrap();
+    client.receive(0, &mut first.clone()).unwrap();
+    // The request arrives twice: the response to the first challenge is still valid.
+    reply_of(&mut gate, address(1), &again).unwrap();
+    client.update(50_000, &mut packet);
+    let admitted = gate.receive((0, 100), address(1), &mut packet, false, &mut answer);
+    assert!(admitted.unwrap().is_some());
+    client.receive(60_000, &mut answer).unwrap();
+    assert_eq!(client.is_connected(), Ok(true));
+
+    // The server restarts after its challenge: the client requests again.
+    let mut client = ClientHandshake::new(token(10));
+    client.update(0, &mut packet);
+    let mut challenge = reply_of(&mut gate, address(2), &packet).unwrap();
+    client.receive(0, &mut challenge).unwrap();
+    let mut gate = server_handshake();
+    for now_us in (0..2_000_000).step_by(50_000) {
+        client.update(now_us, &mut packet);
+        if packet.is_empty() {
+            continue;
+        }
+        let times = (now_us, 100);
+        if gate
+            .receive(times, address(2), &mut packet, false, &mut answer)
+            .is_ok()
+        {
+            client.receive(now_us, &mut answer).unwrap();
+        }
+    }
+    assert_eq!(client.is_connected(), Ok(true));
 }
 
 #[test]

@@ -1,9 +1,4 @@
-//! Writes packets to a file, and reads them back.
-//!
-//! The file starts with the eight bytes `TCAPTURE` and a version byte, 1. Records follow until the end: a kind byte (0: a packet of the
-//! reliable channel, 1: a packet of the unreliable channel, 2: a client was closed), the client (4 bytes, little endian), a length (4
-//! bytes, little endian), and so many bytes: the packet, or the number of the reason (1: ended, 2: replaced, 3: slow consumer, 4: the
-//! server stopped).
+//! Writes packets to a file, and reads them back: [`CAPTURE_MAGIC`] describes the format.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,7 +10,21 @@ use tracing::warn;
 
 use super::sink::PacketSink;
 
-/// The start of a capture; the last byte is the version.
+/// The start of a capture: the eight bytes `TCAPTURE`, and the version of the format, 1.
+///
+/// Records follow until the end of the file. All integers are little endian.
+///
+/// | bytes | content |
+/// |---|---|
+/// | 0 | kind: 0 a packet of the reliable channel, 1 a packet of the unreliable channel, 2 a client was closed |
+/// | 1–4 | the client, [`ClientId`] |
+/// | 5–8 | length of what follows, in bytes |
+/// | 9– | of a packet its bytes, with the header, as [`throng_protocol::wire`] describes; of a closed client the number of the [`CloseReason`]: 1 byte, 1 to 13, as in *Closed* |
+///
+/// Records are in the order in which packets leave the outbox, before the transport or a simulated network: a packet that is lost later is
+/// in the file. The packets of a client and channel are in order. A packet that had to wait for a simulated connection stands among those
+/// of the tick in which it left; its header has the tick in which it was created. A client that receives no packets has only the record
+/// of its end. Nothing follows the record of a client's end.
 pub const CAPTURE_MAGIC: [u8; 9] = *b"TCAPTURE\x01";
 
 const CLOSED: u8 = 2;

@@ -52,6 +52,7 @@ pub use settings::{UdpSettings, UdpStats};
 pub use sink::UdpServerSink;
 pub use socket::ServerSocket;
 
+use super::connection_stats::ConnectionStats;
 use super::handshake::ServerHandshake;
 use router::DatagramRouter;
 use shard::ShardWorker;
@@ -106,6 +107,13 @@ impl UdpServer {
     #[must_use]
     pub fn has_client(&self, client: ClientId) -> bool {
         self.shared.clients().contains(&client)
+    }
+
+    /// The figures of a client's connection, at most half a second old; `None` before the first measurement, and after its end. One
+    /// lookup.
+    #[must_use]
+    pub fn connection_stats(&self, client: ClientId) -> Option<ConnectionStats> {
+        self.shared.connection_stats(client)
     }
 
     /// A sink for the server's outbox: one per sender thread, if there are any.

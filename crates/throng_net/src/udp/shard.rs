@@ -14,8 +14,9 @@ use throng_protocol::wire::ClientId;
 use super::handler::SharedIntake;
 use super::mailbox::{OutboundKind, PackedItems, ShardWork};
 use super::settings::UdpCounters;
-use super::shared::UdpShared;
+use super::shared::{ShardStats, UdpShared};
 use crate::connection::{DatagramResult, ServerConnection};
+use crate::connection_stats::CONNECTION_STATS_US;
 use crate::inbox::DisconnectReason;
 
 /// Time between two checks of all connections, while there are any.
@@ -42,6 +43,9 @@ pub(super) struct ShardWorker {
     touched: Vec<ClientId>,
     ended: Vec<(ClientId, DisconnectReason)>,
     polled_us: u64,
+    measured_us: u64,
+    /// The figures published last, and a spare buffer for the next.
+    stats: [ShardStats; 2],
     /// No connection times out before this time.
     grace_until_us: u64,
 }
@@ -80,6 +84,8 @@ impl ShardWorker {
             touched: Vec::new(),
             ended: Vec::new(),
             polled_us: 0,
+            measured_us: 0,
+            stats: Default::default(),
             grace_until_us: 0,
         }
     }
@@ -105,6 +111,9 @@ impl ShardWorker {
                 }
                 self.polled_us = now_us;
                 self.poll(now_us);
+                if now_us >= self.measured_us + CONNECTION_STATS_US {
+                    self.measure(now_us);
+                }
             }
             self.send_all();
             self.work.clear();
@@ -205,6 +214,25 @@ impl ShardWorker {
         }
         self.work.outbound = outbound;
         self.work.slow_consumers = behind;
+    }
+
+    /// Publishes the figures of all connections.
+    fn measure(&mut self, now_us: u64) {
+        let elapsed_us = now_us - std::mem::replace(&mut self.measured_us, now_us);
+        let [last, next] = &mut self.stats;
+        next.clear();
+        next.extend(self.connections.iter().map(|(&client, connection)| {
+            let endpoint = &connection.endpoint;
+            let measured = (
+                endpoint.round_trip_us(),
+                endpoint.stats().bytes_sent,
+                endpoint.loss(),
+            );
+            let before = last.get(&client).copied().unwrap_or_default();
+            (client, before.next(elapsed_us, measured))
+        }));
+        last.clone_from(next);
+        self.shared.swap_stats(self.nth, next);
     }
 
     /// Flushes the connections that were not flushed for a while, and ends those that are over.

@@ -1,6 +1,6 @@
 //! State that the threads of a socket share.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -12,9 +12,13 @@ use throng_protocol::wire::ClientId;
 use super::batch::send_all;
 use super::mailbox::Mailbox;
 use super::settings::{UdpCounters, UdpSettings};
+use crate::connection_stats::ConnectionStats;
 
 /// The connected clients.
 pub(super) type ConnectedClients = HashSet<ClientId, FixedState>;
+
+/// The figures of a shard's connections.
+pub(super) type ShardStats = HashMap<ClientId, ConnectionStats, FixedState>;
 
 /// A change that a shard reports to the receiver.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +40,8 @@ pub(super) struct UdpShared {
     pub is_stopping: AtomicBool,
     clock: Stopwatch,
     clients: RwLock<ConnectedClients>,
+    /// By shard.
+    connection_stats: Vec<Mutex<ShardStats>>,
     route_changes: Mutex<Vec<RouteChange>>,
     route_changes_len: AtomicU32,
 }
@@ -51,6 +57,7 @@ impl UdpShared {
             is_stopping: AtomicBool::new(false),
             clock: Stopwatch::start(),
             clients: RwLock::default(),
+            connection_stats: (0..shards).map(|_| Mutex::default()).collect(),
             route_changes: Mutex::default(),
             route_changes_len: AtomicU32::new(0),
         }
@@ -97,6 +104,23 @@ impl UdpShared {
 
     pub fn clients_mut(&self) -> RwLockWriteGuard<'_, ConnectedClients> {
         self.clients.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest figures of a shard's connections. Locked only for a lookup or a swap.
+    fn shard_stats(&self, shard: usize) -> MutexGuard<'_, ShardStats> {
+        let stats = self.connection_stats[shard].lock();
+        stats.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The figures of a client's connection; `None` before the first measurement, and after its end.
+    pub fn connection_stats(&self, client: ClientId) -> Option<ConnectionStats> {
+        let stats = self.shard_stats(self.shard_of(client));
+        stats.get(&client).copied()
+    }
+
+    /// Publishes the figures of a shard's connections; `stats` receives the previous ones.
+    pub fn swap_stats(&self, shard: usize, stats: &mut ShardStats) {
+        std::mem::swap(&mut *self.shard_stats(shard), stats);
     }
 
     /// Reports an ended connection to the receiver.

@@ -45,6 +45,10 @@ type ClientSocket = WebSocketStream<TokioIo<Upgraded>>;
 struct PingState {
     sent: AtomicU64,
     received: AtomicU64,
+    /// When the last one was sent, in microseconds.
+    sent_us: AtomicU64,
+    /// The round trip time of the last answered one, in microseconds, with the packets before it.
+    round_trip_us: AtomicU64,
 }
 
 impl PingState {
@@ -168,6 +172,9 @@ async fn receive_messages(
                     pulse
                         .received
                         .store(number.unwrap_or_default(), Ordering::Relaxed);
+                    let sent_us = pulse.sent_us.load(Ordering::Relaxed);
+                    let round_trip_us = shared.now_us().saturating_sub(sent_us).max(1);
+                    pulse.round_trip_us.store(round_trip_us, Ordering::Relaxed);
                 }
             }
             Some(Ok(Message::Ping(_))) => {}
@@ -206,6 +213,7 @@ async fn send_packets(
 ) -> WebConnectionEnd {
     let counters = &shared.counters;
     let mut packets = QueuedPackets::default();
+    let mut bytes_sent = 0;
     // Time of the last ping, and whether packets were sent after it.
     let (mut asked_us, mut is_owed) = (shared.now_us(), false);
     let apart_us = |is_owed| if is_owed { PING_US } else { IDLE_PING_US };
@@ -233,6 +241,7 @@ async fn send_packets(
         let mut ping = None;
         if !is_waited_for && now_us.saturating_sub(asked_us) >= apart_us(is_owed) {
             let number = pulse.sent.fetch_add(1, Ordering::Relaxed) + 1;
+            pulse.sent_us.store(now_us, Ordering::Relaxed);
             ping = Some(Bytes::copy_from_slice(&number.to_le_bytes()));
             (is_waited_for, is_owed, asked_us) = (true, false, now_us);
         }
@@ -248,6 +257,10 @@ async fn send_packets(
         }
         WebCounters::add(&counters.packets_out, packets_out as u64);
         WebCounters::add(&counters.bytes_out, bytes_out as u64);
+        bytes_sent += bytes_out as u64;
+        line.measure(now_us, || {
+            (pulse.round_trip_us.load(Ordering::Relaxed), bytes_sent, 0.0)
+        });
         if state.is_closed {
             return WebConnectionEnd::Closed;
         }

@@ -65,6 +65,7 @@ pub use sink::WebServerSink;
 #[cfg(feature = "webtransport")]
 pub use webtransport::WebTransportSettings;
 
+use super::connection_stats::ConnectionStats;
 use super::handshake::{ServerHandshake, network_of};
 use super::udp::SharedIntake;
 use crate::inbox::DisconnectReason;
@@ -208,6 +209,14 @@ impl WebServer {
         self.shared.send_queues().contains_key(&client)
     }
 
+    /// The figures of a client's connection, at most about a second old; `None` before the first measurement, and after its end. One
+    /// lookup.
+    #[must_use]
+    pub fn connection_stats(&self, client: ClientId) -> Option<ConnectionStats> {
+        let queues = self.shared.send_queues();
+        queues.get(&client)?.connection_stats()
+    }
+
     /// A sink for the server's outbox: one per sender thread, if there are any.
     #[must_use]
     pub fn sink(&self) -> WebServerSink {
@@ -218,6 +227,12 @@ impl WebServer {
     pub fn set_map(&self, scene: u32, tiles: &TileMap, tile_m: f32) {
         let (bytes, edits) = (map_bytes(tiles, tile_m).into(), 0);
         self.shared.maps().insert(scene, PageMap { bytes, edits });
+    }
+
+    /// Sets the names of kinds and attributes for the demo page, as JSON: `kinds`, a list of names by number, and `attributes`, a list of
+    /// objects with `id`, `name` and `encoding`.
+    pub fn set_names(&self, json: String) {
+        *self.shared.names() = Some(json.into());
     }
 
     /// Updates the walls in a rectangle of tiles. Pages that loaded the map before load it again.

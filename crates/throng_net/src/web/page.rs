@@ -13,13 +13,16 @@ macro_rules! file {
 }
 
 /// Path, content type and content of each file.
-const FILES: [(&str, &str, &str); 17] = [
+const FILES: [(&str, &str, &str); 20] = [
     file!("/", HTML, "index.html"),
     file!("/page.css", CSS, "page.css"),
     file!("/demo/page.js", SCRIPT, "demo/page.js"),
     file!("/demo/ghosts.js", SCRIPT, "demo/ghosts.js"),
     file!("/demo/bad_datagrams.js", SCRIPT, "demo/bad_datagrams.js"),
     file!("/demo/slow_session.js", SCRIPT, "demo/slow_session.js"),
+    file!("/demo/minimap.js", SCRIPT, "demo/minimap.js"),
+    file!("/demo/names.js", SCRIPT, "demo/names.js"),
+    file!("/demo/words.js", SCRIPT, "demo/words.js"),
     file!("/src/client_message.js", SCRIPT, "src/client_message.js"),
     file!("/src/codec.js", SCRIPT, "src/codec.js"),
     file!("/src/connection.js", SCRIPT, "src/connection.js"),

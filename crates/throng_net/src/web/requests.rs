@@ -113,6 +113,13 @@ fn respond(
             }
             None => refuse(StatusCode::NOT_FOUND, "there is no WebTransport\n"),
         },
+        (&Method::GET, "/names") => match shared.names().clone() {
+            Some(names) => {
+                WebCounters::one(&counters.answered);
+                typed_response(StatusCode::OK, "application/json", names)
+            }
+            None => refuse(StatusCode::NOT_FOUND, "there are no names\n"),
+        },
         (&Method::GET, "/map") => match map_of(&request, shared) {
             Some((bytes, tag)) => {
                 WebCounters::one(&counters.answered);

@@ -8,6 +8,7 @@ use throng_protocol::wire::Channel;
 use tokio::sync::Notify;
 
 use super::settings::WebSettings;
+use crate::connection_stats::{CONNECTION_STATS_US, ConnectionStats};
 
 /// Packets, contiguous in one buffer.
 #[derive(Debug, Default)]
@@ -58,6 +59,8 @@ pub(super) struct WebSendQueue {
     waiting: Mutex<(QueuedPackets, SendQueueState)>,
     /// There are packets to write, or the queue is closed.
     pub filled: Notify,
+    /// When the figures of the connection were measured, in microseconds, and the figures.
+    measured: Mutex<(u64, ConnectionStats)>,
 }
 
 impl WebSendQueue {
@@ -89,6 +92,29 @@ impl WebSendQueue {
         of_all.fetch_add(packet.len(), Ordering::Relaxed);
         packets.push(channel, packet);
         true
+    }
+
+    /// The figures of the connection, if they were measured.
+    pub fn connection_stats(&self) -> Option<ConnectionStats> {
+        let (measured_us, stats) = *self.measured();
+        (measured_us > 0).then_some(stats)
+    }
+
+    /// Measures the figures of the connection if it is time: round trip time in microseconds, bytes sent, share of lost packets.
+    pub fn measure(&self, now_us: u64, measured: impl FnOnce() -> (u64, u64, f32)) {
+        let mut last = self.measured();
+        // The first measurement of a connection has no time that it could give a rate of.
+        let elapsed_us = match last.0 {
+            0 => u64::MAX,
+            measured_us => now_us.saturating_sub(measured_us),
+        };
+        if elapsed_us >= CONNECTION_STATS_US {
+            *last = (now_us.max(1), last.1.next(elapsed_us, measured()));
+        }
+    }
+
+    fn measured(&self) -> MutexGuard<'_, (u64, ConnectionStats)> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes the queue for more packets.

@@ -41,6 +41,8 @@ pub(super) struct WebShared {
     clock: Stopwatch,
     send_queues: RwLock<SendQueues>,
     touched: Mutex<Vec<Arc<WebSendQueue>>>,
+    /// The names of kinds and attributes, for the page: JSON.
+    names: Mutex<Option<Bytes>>,
     /// The walls of scenes, for the page.
     maps: Mutex<BTreeMap<u32, PageMap>>,
     /// The SHA-256 of the current WebTransport certificate, for the page.
@@ -63,6 +65,7 @@ impl WebShared {
             clock: Stopwatch::start(),
             send_queues: RwLock::default(),
             touched: Mutex::default(),
+            names: Mutex::default(),
             maps: Mutex::default(),
             #[cfg(feature = "webtransport")]
             certificate: Mutex::default(),
@@ -105,6 +108,10 @@ impl WebShared {
     /// The send queues scheduled since the last call.
     pub fn take_touched(&self, into: &mut Vec<Arc<WebSendQueue>>) {
         std::mem::swap(&mut *self.touched(), into);
+    }
+
+    pub fn names(&self) -> MutexGuard<'_, Option<Bytes>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn maps(&self) -> MutexGuard<'_, BTreeMap<u32, PageMap>> {

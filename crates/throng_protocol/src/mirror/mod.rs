@@ -18,6 +18,7 @@ use throng_core::memory::MemoryUse;
 
 pub use attribute_values::AttributeValues;
 
+use crate::movement::step_m;
 use crate::wire::{
     Attribute, Channel, Motion, PacketHeader, Reassembler, ReplicatedAttribute, ServerMessage,
     SessionNotice, UnseenObjectId, WireError, WireReader, expand_counter, wire_tick_s,
@@ -102,6 +103,15 @@ pub struct OwnPosition {
     pub position: Vec2,
 }
 
+/// The speed of the controlled object, from the server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OwnSpeed {
+    /// From this tick on.
+    pub tick: u64,
+    /// In metres per second.
+    pub speed_m_s: f32,
+}
+
 /// The state of a client.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Mirror {
@@ -126,6 +136,7 @@ pub struct Mirror {
     slowdown_percent: u8,
     handled_input: u16,
     own_position: Option<OwnPosition>,
+    own_speed: Option<OwnSpeed>,
     received_bytes: u32,
 }
 
@@ -227,6 +238,10 @@ impl Mirror {
                 }
                 _ => {}
             }
+            if let ServerMessage::OwnSpeed { speed_m_s } = *message {
+                self.own_speed = Some(OwnSpeed { tick, speed_m_s });
+                continue;
+            }
             if let ServerMessage::OwnPosition { position } = *message {
                 self.set_own_position(OwnPosition {
                     tick,
@@ -314,7 +329,8 @@ impl Mirror {
             ServerMessage::Hello(_)
             | ServerMessage::Notice(_)
             | ServerMessage::Motion { .. }
-            | ServerMessage::OwnPosition { .. } => {}
+            | ServerMessage::OwnPosition { .. }
+            | ServerMessage::OwnSpeed { .. } => {}
             ServerMessage::Scene { scene, size } => {
                 self.clear_scene();
                 (self.scene, self.size_m) = (Some(scene), size.metres());
@@ -429,7 +445,7 @@ impl Mirror {
         self.objects.clear();
         self.unseen_objects.clear();
         (self.scene, self.size_m, self.controlled_object) = (None, Vec2::ZERO, None);
-        self.own_position = None;
+        (self.own_position, self.own_speed) = (None, None);
     }
 
     fn object_mut(&mut self, id: u32, generation: u32) -> Result<&mut MirrorObject, MirrorError> {
@@ -490,6 +506,20 @@ impl Mirror {
     #[must_use]
     pub const fn own_position(&self) -> Option<OwnPosition> {
         self.own_position
+    }
+
+    /// The speed of the controlled object, which the server sends at the start of a scene and after each change. `None` without an object.
+    #[must_use]
+    pub const fn own_speed(&self) -> Option<OwnSpeed> {
+        self.own_speed
+    }
+
+    /// The length of a step of the controlled object in a direction, in metres: its speed × a tick; 0 before the server has sent its speed.
+    /// For [`PlayerStep::step_m`](crate::movement::PlayerStep::step_m).
+    #[must_use]
+    pub fn own_step_m(&self) -> f32 {
+        let speed_m_s = self.own_speed.map_or(0.0, |speed| speed.speed_m_s);
+        step_m(speed_m_s, self.tick_s)
     }
 
     /// Length of a tick, in seconds; 0 before *Hello*.

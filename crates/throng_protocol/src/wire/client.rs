@@ -30,7 +30,7 @@ impl std::fmt::Debug for ResumeToken {
 pub enum ClientMessage<'a> {
     /// The first message of a connection: the player logs in.
     Login {
-        /// The claimed player id.
+        /// The claimed player id; 0 for the player of the connection's token.
         player: u64,
         /// Proof of the identity, as the game defines it; may be empty.
         credential: &'a [u8],
@@ -206,6 +206,12 @@ impl MessageClass {
 }
 
 impl<'a> ClientMessage<'a> {
+    /// A login as the player of the connection's token.
+    #[must_use]
+    pub const fn login_by_token() -> Self {
+        Self::login(0)
+    }
+
     /// A login without credential, for connections whose transport has verified the player.
     #[must_use]
     pub const fn login(player: u64) -> Self {

@@ -1,7 +1,9 @@
 //! Messages about the session. They belong to no scene, so to no epoch.
 
 use super::client::ResumeToken;
+use super::close_reason::CloseReason;
 use super::codec::{WireError, WireReader, write_varint};
+use super::login_refusal::LoginRefusal;
 use super::position::{QuantizedPosition, read_position, write_position};
 
 /// A message about the session. The table in the [module documentation](super) has its format.
@@ -30,6 +32,8 @@ pub enum SessionNotice {
     Closed {
         /// The reason: a number of [`CloseReason`](crate::wire::CloseReason).
         reason: u8,
+        /// Why the login was refused; with [`CloseReason::Refused`] only, and always.
+        refusal: Option<LoginRefusal>,
     },
     /// No session has the token of *Resume*, or its player is not available now. Nothing has changed: the client may log in, or send
     /// *Resume* again.
@@ -86,7 +90,12 @@ impl SessionNotice {
                 write_varint(bytes, u64::from(scene));
                 write_position(bytes, size);
             }
-            Self::Closed { reason } => bytes.extend([CLOSED, reason]),
+            Self::Closed { reason, refusal } => {
+                bytes.extend([CLOSED, reason]);
+                if reason == CloseReason::Refused.number() {
+                    refusal.unwrap_or(LoginRefusal::ByGame).write(bytes);
+                }
+            }
             Self::TimeRate { percent } => bytes.extend([TIME_RATE, percent]),
             Self::ResumeRefused => bytes.push(RESUME_REFUSED),
             Self::Resumed { keeps_state: keeps } => bytes.extend([RESUMED, u8::from(keeps)]),
@@ -113,9 +122,15 @@ impl SessionNotice {
                 scene: reader.varint_u32()?,
                 size: read_position(reader)?,
             },
-            CLOSED => Self::Closed {
-                reason: reader.byte()?,
-            },
+            CLOSED => {
+                let reason = reader.byte()?;
+                let is_refused = reason == CloseReason::Refused.number();
+                let refusal = is_refused.then(|| LoginRefusal::read(reader));
+                Self::Closed {
+                    reason,
+                    refusal: refusal.transpose()?,
+                }
+            }
             RESUME_REFUSED => Self::ResumeRefused,
             RESUMED => {
                 let at = reader.at();
@@ -155,7 +170,16 @@ mod tests {
                 let size = QuantizedPosition { x, y };
                 SessionNotice::Loading { scene, size }
             }),
-            any::<u8>().prop_map(|reason| SessionNotice::Closed { reason }),
+            (0..16_u8, any::<[u64; 2]>(), 0..3_u8).prop_map(|(reason, [token, login], cause)| {
+                let refusal = match cause {
+                    0 => LoginRefusal::ByGame,
+                    1 => LoginRefusal::Unverified,
+                    _ => LoginRefusal::WrongPlayer { token, login },
+                };
+                let is_refused = reason == CloseReason::Refused.number();
+                let refusal = is_refused.then_some(refusal);
+                SessionNotice::Closed { reason, refusal }
+            }),
             any::<u8>().prop_map(|percent| SessionNotice::TimeRate { percent }),
             Just(SessionNotice::ResumeRefused),
             any::<bool>().prop_map(|keeps_state| SessionNotice::Resumed { keeps_state }),

@@ -254,6 +254,11 @@ pub enum ServerMessage<'a> {
         /// The exact position on the server, in metres.
         position: Vec2,
     },
+    /// Speed of the controlled object from the packet's tick on.
+    OwnSpeed {
+        /// In metres per second: finite, 0 or more.
+        speed_m_s: f32,
+    },
 }
 
 const SCENE: u8 = 1;
@@ -267,6 +272,7 @@ const UNSEEN_OBJECT: u8 = 10;
 const UNSEEN_DELTA: u8 = 11;
 const FORGET_UNSEEN: u8 = 12;
 const OWN_POSITION: u8 = 21;
+const OWN_SPEED: u8 = 22;
 
 /// The longest text of an *Announce*, in bytes: with its header it is within [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
 pub const ANNOUNCE_BYTES_MAX: usize = (1 << 20) - 64;
@@ -343,6 +349,9 @@ impl<'a> ServerMessage<'a> {
             OWN_POSITION => Self::OwnPosition {
                 position: Vec2::new(read_f32(reader)?, read_f32(reader)?),
             },
+            OWN_SPEED => Self::OwnSpeed {
+                speed_m_s: read_f32(reader)?.max(0.0),
+            },
             kind if SessionNotice::is_notice(kind) => {
                 Self::Notice(SessionNotice::read(kind, reader)?)
             }
@@ -390,6 +399,12 @@ pub fn write_own_position(bytes: &mut Vec<u8>, position: Vec2) {
     for metres in position.to_array() {
         bytes.extend(metres.to_le_bytes());
     }
+}
+
+/// Appends an *OwnSpeed*, in metres per second.
+pub fn write_own_speed(bytes: &mut Vec<u8>, speed_m_s: f32) {
+    bytes.push(OWN_SPEED);
+    bytes.extend(speed_m_s.to_le_bytes());
 }
 
 /// Appends a *Snapshot* up to the number of its attributes; the caller appends these.

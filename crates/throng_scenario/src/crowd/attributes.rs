@@ -9,7 +9,7 @@ use rand::{Rng, RngExt};
 use super::custom_attributes;
 use throng::sim::HashAppExt;
 use throng::sync::{Audience, Replicate, ReplicateAppExt, SendRate};
-use throng::wire::Encoding;
+use throng::wire::{Encoding, ReplicatedAttribute};
 use throng::world::{ObjectHashAppExt, Scenes, StateHashed};
 
 macro_rules! attributes {
@@ -23,6 +23,13 @@ macro_rules! attributes {
 
         /// The names of the attributes, as scenarios know them.
         pub const ATTRIBUTE_NAMES: &[&str] = &[$($name),*];
+
+        /// The name, the number in packets and the encoding of each built-in attribute: those of characters by ascending number, then the
+        /// one of scenes.
+        pub const ATTRIBUTE_NUMBERS: &[(&str, u16, Encoding)] = &[
+            $(($name, <$component as ReplicatedAttribute>::ID, <$component as ReplicatedAttribute>::ENCODING),)*
+            ("weather", <Weather as ReplicatedAttribute>::ID, <Weather as ReplicatedAttribute>::ENCODING),
+        ];
 
         /// The attribute values of a new character.
         pub(super) fn fresh() -> impl Bundle {

@@ -19,6 +19,12 @@ pub const CUSTOM_ATTRIBUTES_MAX: usize = 16;
 /// The wire number of the first custom attribute; the others follow.
 const FIRST_ID: u16 = 100;
 
+/// The number in packets of the custom attribute that is registered at this place, from 0.
+#[must_use]
+pub const fn custom_attribute_id(nth: u16) -> u16 {
+    FIRST_ID + nth
+}
+
 /// A custom attribute: a whole number that every individual of a crowd has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomAttributeSpec {
@@ -95,7 +101,7 @@ impl CustomAttributeAppExt for App {
         if nth == CUSTOM_ATTRIBUTES_MAX {
             return Err(RegisterError::TooMany(name));
         }
-        let told = AttributeSpec::new(name, FIRST_ID + nth as u16, spec.encoding)
+        let told = AttributeSpec::new(name, custom_attribute_id(nth as u16), spec.encoding)
             .to(spec.audience)
             .at(spec.cadence);
         let bit = self.try_replicate_marked::<CustomAttributes, i64>(told, move |own| {

@@ -35,6 +35,9 @@
 //! | `tickets.rs` | the tickets of synthetic parties |
 //! | `trades.rs` | players that persist and trade with each other |
 //!
+//! Kinds have the numbers 0 player, 1 npc, 2 pet, 3 boss, 4 door in packets. [`ATTRIBUTE_NUMBERS`] has those of the built-in attributes: 1
+//! health, 2 mana, 3 level, 4 power, 5 experience, and 6 weather, an attribute of scenes; [`custom_attribute_id`] those of a scenario's own.
+//!
 //! Invariant: what an individual draws depends on the seed, its id and the tick only. The order in which the ECS stores
 //! individuals has no effect.
 
@@ -64,8 +67,9 @@ mod trades;
 pub use area::CrowdArea;
 pub use arrivals::{ArrivalsError, ArrivalsPlugin, PartyArrivals, cancel_oldest, queue_parties};
 pub use attributes::{
-    ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, SCENE_ATTRIBUTE_NAMES, Weather,
-    attribute, attribute_range, scene_attribute_range, set_attribute, set_scene_attribute,
+    ATTRIBUTE_NAMES, ATTRIBUTE_NUMBERS, Experience, Health, Level, Mana, Power,
+    SCENE_ATTRIBUTE_NAMES, Weather, attribute, attribute_range, scene_attribute_range,
+    set_attribute, set_scene_attribute,
 };
 pub use authenticator::CrowdAuthenticator;
 pub use behaviour::{
@@ -81,6 +85,7 @@ pub use commands::{
 pub use crowds::{CrowdId, CrowdMember, CrowdSpec, Crowds, halt_crowds};
 pub use custom_attributes::{
     CUSTOM_ATTRIBUTES_MAX, CustomAttributeAppExt, CustomAttributeSpec, CustomAttributeTable,
+    custom_attribute_id,
 };
 pub use disconnects::{ban_some, client_of, disconnect_some, duplicate_login_some, kick_some};
 #[cfg(any(test, feature = "bench"))]

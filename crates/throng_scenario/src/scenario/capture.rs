@@ -9,7 +9,9 @@ use throng::wire::{Channel, ClientId};
 
 /// The output of a packet capture; the run's and the outbox's half write into the same.
 #[derive(Clone)]
-pub(super) struct PacketLog(Arc<Mutex<CaptureSink<Box<dyn Write + Send + Sync>>>>);
+pub(super) struct PacketLog(Arc<Mutex<Option<CaptureWriter>>>);
+
+type CaptureWriter = CaptureSink<Box<dyn Write + Send + Sync>>;
 
 impl PacketLog {
     /// Starts the capture.
@@ -17,7 +19,7 @@ impl PacketLog {
     /// # Errors
     /// When the header cannot be written.
     pub fn new(to: Box<dyn Write + Send + Sync>) -> io::Result<Self> {
-        Ok(Self(Arc::new(Mutex::new(CaptureSink::new(to)?))))
+        Ok(Self(Arc::new(Mutex::new(Some(CaptureSink::new(to)?)))))
     }
 
     /// A sink that captures packets and passes them on.
@@ -28,24 +30,28 @@ impl PacketLog {
         })
     }
 
-    /// Flushes buffered packets.
+    /// Flushes buffered packets. Later packets are passed on, and are not captured.
     ///
     /// # Errors
     /// When some of the packets could not be written.
     pub fn finish(&self) -> io::Result<()> {
-        self.with(|sink| {
-            sink.flush();
-            match sink.errors() {
-                0 => Ok(()),
-                errors => Err(io::Error::other(format!(
-                    "{errors} records are missing in the capture"
-                ))),
-            }
-        })
+        let sink = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut sink) = sink else {
+            return Ok(());
+        };
+        sink.flush();
+        match sink.errors() {
+            0 => Ok(()),
+            errors => Err(io::Error::other(format!(
+                "{errors} records are missing in the capture"
+            ))),
+        }
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut CaptureSink<Box<dyn Write + Send + Sync>>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Calls the capture, unless it is finished.
+    fn with<T: Default>(&self, act: impl FnOnce(&mut CaptureWriter) -> T) -> T {
+        let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sink.as_mut().map(act).unwrap_or_default()
     }
 }
 

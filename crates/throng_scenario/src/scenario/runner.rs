@@ -64,8 +64,9 @@ pub struct RunOptions {
     pub positions: bool,
     /// The output of `TICK HASH`, a line per tick.
     pub hashes: Option<Box<dyn Write>>,
-    /// The output of every sent packet, up to the last tick; clients that receive none (see the `clients` share of a crowd) have
-    /// none there. [`read_capture`](throng::outbox::read_capture) reads it.
+    /// The output of every packet that left the server up to the last tick, before any simulated loss; as many as the figures count. Clients
+    /// that receive no packets (see the `clients` share of a crowd) have only the record of their end there. The format is described at
+    /// [`CAPTURE_MAGIC`](throng::outbox::CAPTURE_MAGIC). [`read_capture`](throng::outbox::read_capture) reads it.
     pub capture: Option<Box<dyn Write + Send + Sync>>,
     /// Whether the report contains a record of the run: [`Report::record`].
     pub record: bool,
@@ -373,10 +374,11 @@ impl ScenarioRun {
             log.finish()?;
         }
         if let Some(capture) = self.capture.take() {
-            // What follows, until all is at rest, is for the mirrors alone.
+            // What follows is for the mirrors alone: the packets that wait for simulated connections, which no tick of the run has counted,
+            // and those until all is at rest.
+            capture.finish()?;
             let mirrors = world.resource::<SyntheticClients>().sink();
             world.resource_mut::<Outbox>().set_sink(mirrors);
-            capture.finish()?;
         }
         let is_cut = self.tick() < self.ticks && is_interrupted();
         let at_rest = if is_cut {
@@ -638,12 +640,17 @@ fn add_events(app: &mut App, log: EventLog) {
                 .after(SimSystems::Think)
                 .before(SimSystems::Navigate)
                 .run_if(is_open),
-            (events::log_late_builds, events::log_paths)
+            (
+                events::log_spawns,
+                events::log_late_builds,
+                events::log_paths,
+            )
                 .chain()
                 .after(SimSystems::Navigate)
                 .before(SimSystems::Move)
                 .run_if(is_open),
             (
+                events::log_spawns,
                 events::log_objects,
                 events::log_views,
                 events::log_matches,

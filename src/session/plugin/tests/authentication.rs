@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::inbox::ClientQuota;
 use crate::session::{
-    AdmissionClass, Authentication, Authenticator, LoginRequest, LoginResponder, SessionState,
+    AdmissionClass, Authentication, Authenticator, LoginRefusalCounts, LoginRequest,
+    LoginResponder, SessionState,
 };
+use crate::sim::logged_warnings;
+use crate::wire::LoginRefusal;
 
 fn unknown(app: &mut App) -> ClientId {
     connect_client(app.world_mut(), ConnectionInfo::unknown().without_loading()).unwrap()
@@ -46,6 +49,46 @@ fn unauthenticated_claim_is_refused_and_its_player_unaffected() {
         Some(victim)
     );
     assert_eq!(stats(&app).refused, 2);
+    let refusals: Vec<_> = written::<SessionClosed>(&app)
+        .iter()
+        .map(|closed| closed.refusal)
+        .collect();
+    let wrong = LoginRefusal::WrongPlayer { token: 8, login: 7 };
+    assert_eq!(refusals, [Some(LoginRefusal::Unverified), Some(wrong)]);
+    let counts = LoginRefusalCounts {
+        by_game: 0,
+        unverified: 1,
+        wrong_player: 1,
+    };
+    assert_eq!(stats(&app).login_refusals, counts);
+}
+
+#[test]
+fn login_without_a_player_is_that_of_the_token() {
+    let mut app = app();
+    let client = connect_as(&mut app, 8);
+    send(&mut app, client, ClientMessage::login_by_token());
+    let unproved = unknown(&mut app);
+    send(&mut app, unproved, ClientMessage::login_by_token());
+    app.update();
+    let player = PlayerId(8);
+    assert_eq!(written::<LoggedIn>(&app), [LoggedIn { client, player }]);
+    let closed = written::<SessionClosed>(&app);
+    let refusals: Vec<_> = closed.iter().map(|it| (it.client, it.refusal)).collect();
+    assert_eq!(refusals, [(unproved, Some(LoginRefusal::Unverified))]);
+}
+
+#[test]
+fn login_for_another_player_than_the_token_is_logged() {
+    let mut app = app();
+    let client = connect_as(&mut app, 8);
+    send(&mut app, client, ClientMessage::login(7));
+    let warnings = logged_warnings(|| app.update());
+    let text = "login refused: this token is for player 8, the login names player 7";
+    assert!(
+        warnings.len() == 1 && warnings[0].starts_with(text),
+        "{warnings:?}"
+    );
 }
 
 /// Stores its logins, to be replied to later.

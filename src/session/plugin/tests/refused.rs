@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::aoi::{AoiPlugin, ViewCaps, Viewable, Viewer};
-use crate::session::{SessionState, SessionStats};
+use crate::session::{ClientMessageRefused, REFUSALS_PER_TICK_MAX, SessionState, SessionStats};
 use crate::wire::{ClientInput, InputMotion, QuantizedPosition};
 use crate::world::{Object, change_scene};
 
@@ -234,4 +234,39 @@ fn client_moves_only_its_own_object() {
         transport.receive(second, &late),
         Err(ReceiveError::UnknownClient(second))
     );
+}
+
+#[test]
+fn refused_messages_are_reported_up_to_a_limit() {
+    let (mut app, _) = app_with_characters();
+    let (client, _) = logged_in(&mut app, 7);
+    let before = bad_messages(&app);
+    let sent = REFUSALS_PER_TICK_MAX + 5;
+    for _ in 0..sent {
+        send_bytes(&mut app, client, &[255, 1, 2]);
+    }
+    let mut reported = 0;
+    while bad_messages(&app) < before + sent {
+        app.update();
+        let found = written::<ClientMessageRefused>(&app);
+        assert!(found.len() as u64 <= REFUSALS_PER_TICK_MAX);
+        assert!(found.iter().all(|one| one.client == client));
+        assert!(found.iter().all(|one| one.reason == "malformed message"));
+        reported += found.len() as u64;
+    }
+    assert!(
+        (REFUSALS_PER_TICK_MAX..=sent).contains(&reported),
+        "{reported}"
+    );
+    // One that is refused by a rule of the world is reported in its tick.
+    let verb = ClientMessage::Interact {
+        id: 9_999,
+        generation: 0,
+        verb: 1,
+    };
+    send(&mut app, client, verb);
+    app.update();
+    let found = written::<ClientMessageRefused>(&app);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].reason.contains("neither sees"), "{found:?}");
 }

@@ -230,7 +230,13 @@ fn ended_session_is_closed_once() {
     let gone = rig.mirrors.0.lock().unwrap().mirrors.remove(&client);
     let notices = gone.map(|(mut mirror, _)| mirror.take_notices());
     let reason = CloseReason::Ended.number();
-    assert_eq!(notices, Some(vec![SessionNotice::Closed { reason }]));
+    assert_eq!(
+        notices,
+        Some(vec![SessionNotice::Closed {
+            reason,
+            refusal: None
+        }])
+    );
     rig.rest_and_compare();
     let end = rig.mirrors.0.lock().unwrap();
     assert_eq!(end.closed, [(client, CloseReason::Ended)]);

@@ -16,6 +16,8 @@ pub(crate) use facts::flatten;
 use serde_json::Value;
 
 use super::chart::cell_bar;
+use super::contents::contents;
+use super::embed::{self, PageImage};
 use super::html::{document, section, table, text};
 use super::numbers::{bytes, figure, fixed};
 use crate::machine::Machine;
@@ -89,10 +91,10 @@ impl PageRun {
     }
 }
 
-/// The whole page.
-pub(crate) fn page(run: &PageRun) -> String {
-    let mut body = head(run);
-    body += &expectations::section(run);
+/// The whole page, with images of the run.
+pub(crate) fn page(run: &PageRun, images: &[PageImage]) -> String {
+    let mut body = expectations::section(run);
+    body += &embed::images(images);
     if let Some(record) = &run.record {
         body += &timeline::section(run, record);
     }
@@ -105,6 +107,7 @@ pub(crate) fn page(run: &PageRun) -> String {
     }
     body += &kinds(run);
     body += &facts::section(run);
+    let body = head(run) + &contents(&body) + &body;
     document(&format!("{}: a run of throng", run.text("scenario")), &body)
 }
 
@@ -142,8 +145,8 @@ fn tiles(run: &PageRun) -> String {
             ),
         ),
         (
-            "of real time",
-            (figure(speed), "times"),
+            "speed",
+            (format!("{}×", figure(speed)), "real time"),
             format!(
                 "{} s simulated in {} s",
                 whole("sim_seconds"),
@@ -290,7 +293,7 @@ mod tests {
     fn page_has_the_report_numbers_and_escapes_scenario_texts() {
         let report = played(true);
         let run = PageRun::from_json(report.clone()).unwrap();
-        let page = page(&run);
+        let page = page(&run, &[]);
         assert_eq!(is_well_formed(&page), Ok(()));
         for markup in ["<script>alert", "</title><", "<x>", "<i>\"", "<b>\"keep"] {
             assert!(!page.contains(markup), "{markup}");
@@ -309,11 +312,15 @@ mod tests {
         assert!(page.contains(&format!("<strong>{p99}<small> ms")), "{p99}");
         for section in ["expected", "course", "times", "places", "kinds", "facts"] {
             assert!(
-                page.contains(&format!("<section id=\"{section}\">")),
+                page.contains(&format!("<section id=\"{section}\">"))
+                    && page.contains(&format!("<a href=\"#{section}\">")),
                 "{section}"
             );
         }
         assert!(page.contains("ran 2 times, about 60 objects"));
+        let speed = run.number("sim_seconds") / run.number("wall_seconds");
+        let speed = format!("<strong>{}×<small> real time</small>", figure(speed));
+        assert!(page.contains(&speed), "{speed}");
     }
 
     #[test]
@@ -369,7 +376,7 @@ mod tests {
             assert!(told.contains(expected), "{told}");
         }
         let mut bare = played(false);
-        let drawn = page(&PageRun::from_json(bare.clone()).unwrap());
+        let drawn = page(&PageRun::from_json(bare.clone()).unwrap(), &[]);
         assert!(is_well_formed(&drawn).is_ok() && drawn.contains("has no record of the run"));
         // One that somebody edited: nothing panics.
         for (name, value) in [
@@ -387,6 +394,6 @@ mod tests {
             ..RunRecord::default()
         })
         .unwrap();
-        assert!(is_well_formed(&page(&PageRun::from_json(bare).unwrap())).is_ok());
+        assert!(is_well_formed(&page(&PageRun::from_json(bare).unwrap(), &[])).is_ok());
     }
 }

@@ -15,11 +15,11 @@ use bevy_time::{Fixed, Time};
 
 #[cfg(feature = "web")]
 use players::add_web_metrics;
-pub(super) use players::count_states;
 use players::{
     add_inbox_metrics, add_matchmaking_metrics, add_net_metrics, add_outbox_metrics,
     add_player_store_metrics, add_session_metrics, add_sync_metrics,
 };
+pub(super) use players::{count_states, state_name};
 
 use super::RecordedTicks;
 use crate::exposition::{MetricFamily, MetricType};

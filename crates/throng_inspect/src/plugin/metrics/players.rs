@@ -33,6 +33,12 @@ const SESSION_STATES: [(SessionState, &str); 8] = [
     (SessionState::AwaitingReconnect, "awaiting_reconnect"),
 ];
 
+/// The label of a state.
+pub fn state_name(state: SessionState) -> &'static str {
+    let found = SESSION_STATES.iter().find(|(of, _)| *of == state);
+    found.map_or("", |(_, name)| name)
+}
+
 /// Sessions by state. O(sessions).
 pub fn count_states(sessions: &Sessions) -> [(&'static str, u64); SESSION_STATES.len()] {
     let mut counts = SESSION_STATES.map(|(_, name)| (name, 0));
@@ -72,6 +78,18 @@ pub(super) fn add_session_metrics(world: &World, families: &mut Families) {
             "Refused connections and logins.",
         )
         .value(stats.refused as f64),
+        counter(
+            "throng_session_login_refusals_total",
+            "Logins refused by the game's rule, by cause.",
+        )
+        .by_label(
+            "cause",
+            to_f64([
+                ("by_game", stats.login_refusals.by_game),
+                ("unverified", stats.login_refusals.unverified),
+                ("wrong_player", stats.login_refusals.wrong_player),
+            ]),
+        ),
         counter(
             "throng_session_connections_lost_total",
             "Players whose connection was lost.",

@@ -235,6 +235,14 @@ impl<'c> WebTransportClient<'c> {
             }
             _ => {}
         }
+        let endpoint = &self.endpoint;
+        self.client.send_queue.measure(now_us, || {
+            (
+                endpoint.round_trip_us(),
+                endpoint.stats().bytes_sent,
+                endpoint.loss(),
+            )
+        });
         let connection = self.connection;
         self.endpoint.flush(now_us, &mut self.packet, |packet| {
             // A datagram that this path does not carry is lost; the endpoint detects it.

@@ -34,6 +34,7 @@ pub(super) enum Event<'a> {
         generation: u32,
         kind: &'a str,
         visibility: &'static str,
+        viewable: bool,
         viewer: bool,
         team: Option<u32>,
         x: f32,

@@ -1,4 +1,4 @@
-//! The event log: one JSON object per line, in the order of events.
+//! The event log: one JSON object per line, in the order of events. docs/event_log.md describes every line.
 //!
 //! Within a tick, events follow the order of the tick's sets, and within a set scene and object id; enters and leaves are ordered
 //! by scene, and per viewer by time. State without a message of its own (teams, caps, hiding, cells) is detected by comparing
@@ -22,6 +22,7 @@ use std::io::{self, Write};
 use self::line::{Blocked, Event, EventLine};
 pub(super) use self::tickets::log_matches;
 use super::scenario_world::ScenarioWorld;
+use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use throng::aoi::GridCell;
 use throng::aoi::ViewEvent;
@@ -44,6 +45,9 @@ pub struct EventLog {
     writer: Box<dyn Write + Send + Sync>,
     logs_positions: bool,
     logged: BTreeMap<ObjectRef, LoggedObject>,
+    /// What was read of spawns and despawns: they are logged at several places of a tick, each once.
+    spawned: MessageCursor<ObjectSpawned>,
+    despawned: MessageCursor<ObjectDespawned>,
     error: Option<io::Error>,
 }
 
@@ -82,6 +86,8 @@ impl EventLog {
             writer: to,
             logs_positions: positions,
             logged: BTreeMap::new(),
+            spawned: MessageCursor::default(),
+            despawned: MessageCursor::default(),
             error: None,
         }
     }
@@ -220,19 +226,20 @@ pub(in crate::scenario) fn log_sessions(
     }
 }
 
-/// Objects spawned and despawned.
+/// Objects spawned and despawned since the last call. It runs before everything that names an object: a line of an object never precedes
+/// its `spawn`, whichever system spawned it or changed its scene.
 pub(in crate::scenario) fn log_spawns(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     kinds: Res<ObjectKinds>,
-    mut spawned: MessageReader<ObjectSpawned>,
-    mut despawned: MessageReader<ObjectDespawned>,
-    objects: Query<(Option<&TeamId>, Option<&Viewer>)>,
+    (spawned, despawned): (Res<Messages<ObjectSpawned>>, Res<Messages<ObjectDespawned>>),
+    objects: Query<(Option<&TeamId>, Option<&Viewer>, Has<Viewable>)>,
 ) {
     let tick = tick.0;
-    let mut came: Vec<&ObjectSpawned> = spawned.read().collect();
+    let mut came: Vec<ObjectSpawned> = log.spawned.read(&spawned).copied().collect();
     came.sort_by_key(|spawned| spawned.object.reference());
-    let mut gone: Vec<Object> = despawned.read().map(|despawned| despawned.object).collect();
+    let gone = log.despawned.read(&despawned);
+    let mut gone: Vec<Object> = gone.map(|despawned| despawned.object).collect();
     gone.sort_by_key(|object| object.reference());
     let came_now = |object: &Object| {
         came.binary_search_by_key(&object.reference(), |spawned| spawned.object.reference())
@@ -245,7 +252,8 @@ pub(in crate::scenario) fn log_spawns(
         .for_each(|object| log_despawn(&mut log, tick, object));
     for spawned in &came {
         let object = spawned.object;
-        let (team, viewer) = objects.get(spawned.entity).unwrap_or((None, None));
+        let found = objects.get(spawned.entity);
+        let (team, viewer, viewable) = found.unwrap_or((None, None, false));
         let kind = kinds.get(object.kind());
         let team = team.map(|team| team.0);
         let cap = viewer.map(|viewer| viewer.caps.players);
@@ -266,6 +274,7 @@ pub(in crate::scenario) fn log_spawns(
                 generation: object.generation().0,
                 kind: kind.map_or("", |kind| &kind.name),
                 visibility: kind.map_or("near", |kind| visibility_name(kind.visibility)),
+                viewable,
                 viewer: viewer.is_some(),
                 team,
                 x: spawned.position.x,

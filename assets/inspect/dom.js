@@ -1,0 +1,80 @@
+// Small parts that all sections of the page use.
+// @ts-check
+
+/** @param {string} id @returns {any} */
+export const $ = (id) => document.getElementById(id);
+
+export const whole = new Intl.NumberFormat("en");
+
+/** @param {string} tag @param {Record<string, any>} [with_] @param {...(Node | string)} children */
+export function make(tag, with_ = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), with_);
+  made.append(...children);
+  return made;
+}
+
+/** A dot in the colour of a kind, as on the map. @param {number | undefined} kind */
+export function kindDot(kind) {
+  const dot = make("span", { className: "dot" });
+  dot.style.background = `var(--c${kind === undefined ? 4 : kind % 8})`;
+  return dot;
+}
+
+/** @param {string} id @param {boolean} on */
+export function press(id, on) {
+  $(id).setAttribute("aria-pressed", String(on));
+}
+
+/** A number with a fixed count of digits behind the point, and a dash for nothing. @param {number | null | undefined} value @param {number} [digits] */
+export function amount(value, digits = 0) {
+  if (value === null || value === undefined) return "–";
+  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+/** Rows with bars. @param {HTMLElement} into @param {[string, number, string][]} rows name, size of the bar, text with its unit */
+export function bars(into, rows) {
+  const most = Math.max(1e-9, ...rows.map(([, value]) => value));
+  if (into.children.length !== rows.length * 3) {
+    into.replaceChildren(...rows.flatMap(() => [make("span"), make("div", {}, make("i")), make("span", { className: "n" })]));
+  }
+  rows.forEach(([name, value, text], nth) => {
+    const [label, bar, number] = [0, 1, 2].map((at) => /** @type {HTMLElement} */ (into.children[nth * 3 + at]));
+    label.textContent = name;
+    number.textContent = text;
+    label.className = value ? "" : "zero";
+    number.className = value ? "n" : "n zero";
+    const filled = /** @type {HTMLElement} */ (bar.firstChild);
+    filled.style.width = value ? `${Math.max(1, value / most * 100)}%` : "0";
+  });
+}
+
+/** Replaces the content of a list, unless it is held down: a button that goes meanwhile is never clicked. The focus stays on the element
+ * with the same `data-key`. @param {HTMLElement} list @param {Node[]} rows */
+export function refill(list, rows) {
+  if (list.matches(":active")) return;
+  const focused = list.contains(document.activeElement) ? document.activeElement?.getAttribute("data-key") : null;
+  list.replaceChildren(...rows);
+  if (focused) /** @type {HTMLElement | null} */ (list.querySelector(`[data-key="${CSS.escape(focused)}"]`))?.focus();
+}
+
+/** The first rows of a list, and a button that shows more of them. The list remembers how many are shown.
+ * @param {HTMLElement} list @param {Node[]} rows @param {number} few @param {number} total how many there are; more than the rows if the server sent only some
+ * @param {() => void} again */
+export function refillWithMore(list, rows, few, total, again) {
+  const shown = Math.min(rows.length, Number(list.dataset.shown ?? few));
+  const all = rows.slice(0, shown);
+  const isOpen = shown > few;
+  if (rows.length > shown || isOpen) {
+    const text = rows.length > shown ? total - shown > 40 ? `Show 40 of ${whole.format(total - shown)} more` : `Show ${rows.length - shown} more` : "Show less";
+    const button = make("button", { type: "button", className: "more" }, text);
+    button.dataset.key = "more";
+    button.onclick = () => {
+      list.dataset.shown = String(rows.length > shown ? Math.min(rows.length, shown + 40) : few);
+      // It is held down no longer, but counts as active until the event is over.
+      setTimeout(again);
+    };
+    all.push(make("li", { className: "last" }, button));
+  }
+  if (rows.length <= shown && total > rows.length) all.push(make("li", { className: "none last" }, `and ${whole.format(total - rows.length)} more, which the server does not list`));
+  refill(list, all);
+}
