@@ -197,7 +197,7 @@ fn seen_objects_and_their_viewers_are_distinguished() {
     assert_eq!(hidden, [vec![1000; 3], vec![1000], vec![1000]]);
     let back = "At(t_s: 2, run: Hide(tag: \"monster\")), At(t_s: 2.5, run: Hide(tag: \"monster\", hidden: false)),";
     assert_eq!(all(&SIGHT.replace("HIDE", back)), seen);
-    // Of many each viewer is asked whom it sees, of few whether it sees them.
+    // With many objects the check reads each viewer's list, with few it tests each pair.
     let many = SIGHT.replace("HIDE", "");
     let many = many.replace("kind: \"npc\",", "kind: \"npc\", count: 40,");
     assert_eq!(all(&many), [vec![999; 3], vec![1000], vec![998; 40]]);

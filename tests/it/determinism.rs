@@ -269,7 +269,7 @@ fn mutual_views_are_equal_on_any_number_of_threads() {
 
 #[test]
 fn next_run_of_a_cue_is_in_the_state_hash() {
-    // The first two ticks are alike; what differs is what is still to come.
+    // The first two ticks are equal; only pending cues differ.
     let text = |t_s: &str| {
         format!(
             "Scenario(name: \"x\", scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 20, height_tiles: 20)))], \
