@@ -243,7 +243,7 @@ impl BanList {
         self.bans.len()
     }
 
-    /// Whether nobody is banned.
+    /// Whether there are no bans.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bans.is_empty()

@@ -38,15 +38,15 @@
 //!
 //! **Lost connections.** The transport discards undelivered packets of a lost connection. The server keeps a copy for
 //! [`in_flight_s_max`](crate::sync::SyncSettings::in_flight_s_max), so the transport must call `disconnect` within this time after the first
-//! packet that was not acknowledged. A client that returns uses a new `connect` and says in its *Resume* what it has received;
-//! [`wire`](crate::wire) documents what it receives then.
+//! packet that was not acknowledged. A client that returns gets a new `connect`; its *Resume* contains what it has received, and
+//! [`wire`](crate::wire) documents what the server sends then.
 //!
 //! **Limits.**
 //!
 //! | limit | at the limit |
 //! |---|---|
 //! | 65,536 connections that no tick has handled yet | `connect` is refused; a tick opens [`sessions_opened_per_tick_max`](super::SessionSettings::sessions_opened_per_tick_max) of them in order |
-//! | [`sessions_max`](super::SessionSettings::sessions_max) | a session that has not sent a login for some time is closed; if there is none, the new one is closed as `Full` |
+//! | [`sessions_max`](super::SessionSettings::sessions_max) | a session that has not sent a login for some time is closed; if there is none, the new session is closed as `Full` |
 //! | sessions without a login from one address (IPv6: one /64 network) | the new one is closed as `Full` |
 //! | the time to log in | closed as `TimedOut` |
 //! | [`CLIENT_MESSAGE_BYTES_MAX`](crate::wire::CLIENT_MESSAGE_BYTES_MAX) | the message is refused |
@@ -71,7 +71,7 @@ use crate::inbox::{
 };
 use crate::wire::ClientId;
 
-/// The interface that a transport calls. A resource that can be cloned for any thread; the [module's page](self) has the
+/// The interface that a transport calls. A resource that can be cloned for any thread; the [module's page](self) documents the
 /// contract.
 #[derive(Resource, Clone, Debug)]
 pub struct TransportHandle {

@@ -34,7 +34,7 @@ fn unseen_objects_are_sent_before_mirrors_are_compared() {
                 r#"Scenario(name: "unseen", tick_hz: 10, duration_s: 5, settings: ({settings}),
                 attributes: [Attribute(name: "fame", encoding: Varint, audience: [Scene])],
                 scenes: [Scene(name: "a", {HALL})],
-                cast: [Crowd(tag: "p", kind: "player", count: 1, clients: 1), Crowd(tag: "n", count: {npcs})],
+                crowds: [Crowd(tag: "p", kind: "player", count: 1, client_share: 1), Crowd(tag: "n", count: {npcs})],
                 script: [At(t_s: 1, run: Logout(tag: "p")), At(t_s: 4.8, run: Login(tag: "p"))],
                 expect: [MirrorsEqual])"#
             ),
@@ -51,7 +51,7 @@ fn rare_attributes_are_sent_before_mirrors_are_compared() {
                 r#"Scenario(name: "rare", duration_s: 5,
                 attributes: [Attribute(name: "fame", encoding: Varint, cadence: EveryNth({every}))],
                 scenes: [Scene(name: "a", map: Generate(Rooms(width_tiles: 100, height_tiles: 100)), tile_m: 0.5)],
-                cast: [Crowd(tag: "p", kind: "player", count: 5, clients: 1), Crowd(tag: "n", count: 20)],
+                crowds: [Crowd(tag: "p", kind: "player", count: 5, client_share: 1), Crowd(tag: "n", count: 20)],
                 script: [At(t_s: 4.8, run: SetAttribute(tag: "n", attribute: "fame", value: 7)),
                     At(t_s: 4.7, run: Spawn(tag: "late", kind: "npc", count: 5))],
                 expect: [MirrorsEqual])"#
@@ -69,7 +69,7 @@ fn last_stops_are_sent_before_mirrors_are_compared() {
                 r#"Scenario(name: "stops", seed: {seed}, heartbeat_ticks: 1, duration_s: 60,
                 kinds: [ObjectKind(name: "k0", class: Player)],
                 scenes: [Scene(name: "s0", copies: 2)],
-                cast: [Crowd(kind: "player", count: 21, clients: 0.3),
+                crowds: [Crowd(kind: "player", count: 21, client_share: 0.3),
                     Crowd(kind: "k0", count: 10, behaviour: Wander(radius_m: 19.26))],
                 expect: [MirrorsEqual])"#
             ),
@@ -83,7 +83,7 @@ fn client_that_lost_its_session_is_compared_after_its_login() {
     for end_s in [17.4, 17.57, 17.7, 17.9] {
         let found = verdicts(&format!(
             r#"Scenario(name: "lost", tick_hz: 30, duration_s: {end_s}, settings: (session: (keep_s: 0)),
-            scenes: [Scene(name: "s0")], cast: [Crowd(tag: "t4", kind: "player", clients: 1)],
+            scenes: [Scene(name: "s0")], crowds: [Crowd(tag: "t4", kind: "player", client_share: 1)],
             script: [Every(t_s: 0.25, from_s: 1.76, run: LoseLink(tag: "t4", for_s: 0.55))],
             expect: [MirrorsEqual])"#
         ));
@@ -95,7 +95,7 @@ fn client_that_lost_its_session_is_compared_after_its_login() {
 fn login_shortly_before_the_end_is_completed_and_compared() {
     assert_equal(
         r#"Scenario(name: "late", duration_s: 5, scenes: [Scene(name: "a")],
-        cast: [Crowd(tag: "p", kind: "player", count: 4, clients: 1)],
+        crowds: [Crowd(tag: "p", kind: "player", count: 4, client_share: 1)],
         script: [At(t_s: 1, run: Logout(tag: "p")), At(t_s: 4.95, run: Login(tag: "p"))],
         expect: [MirrorsEqual])"#,
         "4 mirrors",
@@ -106,7 +106,7 @@ fn login_shortly_before_the_end_is_completed_and_compared() {
 fn clients_whose_return_found_the_inbox_full_are_not_compared() {
     let found = verdicts(
         r#"Scenario(name: "full", duration_s: 16, settings: (inbox: (backlog_max: 10)),
-        scenes: [Scene(name: "s1")], cast: [Crowd(tag: "t0", kind: "player", count: 14, clients: 1)],
+        scenes: [Scene(name: "s1")], crowds: [Crowd(tag: "t0", kind: "player", count: 14, client_share: 1)],
         script: [At(t_s: 10.07, run: Disconnect(tag: "t0"))],
         expect: [MirrorsEqual, Counter(name: "sessions.ended.full", at_least: 4, at_most: 4)])"#,
     );

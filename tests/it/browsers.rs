@@ -134,7 +134,7 @@ fn web_clients_walk_and_mirror_the_server() {
             stats.bytes_in > 0 && stats.packets_out > 12 * 30,
             "{stats:?}"
         );
-        // One leaves; the server says goodbye to the rest, who hear why.
+        // One leaves; the server closes the others, which receive the reason.
         clients[0].0.socket.close(None).unwrap();
         hall.step_until("one left", |hall| hall.stats().left == 1);
         hall.server.world_mut().resource_mut::<Sessions>().drain();
@@ -235,7 +235,7 @@ fn invalid_data_ends_only_its_own_connection() {
     let mut polite = enter(1);
     polite.send(&ClientMessage::login(1).to_bytes());
     hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
-    // The head of a frame that says it has a gigabyte, masked as a client's frames are: it is not waited for.
+    // The header of a masked frame of one gigabyte: the server closes the connection without waiting for the rest.
     let long = [0x82, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 1, 2, 3, 4];
     let unmasked = [0x82, 0x03, 7, 7, 7];
     let text = [0x81, 0x82, 0, 0, 0, 0, b'h', b'i'];
@@ -255,7 +255,7 @@ fn invalid_data_ends_only_its_own_connection() {
             client.end.is_some()
         });
     }
-    // Messages that make no sense are the session's to judge, and what is no request the server's.
+    // The session refuses malformed messages, and the server malformed requests.
     polite.send(&[200, 1, 2, 3]);
     for (request, status) in [
         ("GET /play HTTP/1.1\r\nHost: x\r\n\r\n", 400),
@@ -487,7 +487,7 @@ fn local_page_logs_in_with_the_public_test_key() {
     let token = ConnectToken::from_bytes(&bytes.unwrap()).unwrap();
     let _client = WebClient::connect(address, request(&token));
     hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
-    // Another for the same guest, none for a player of the game's own, and none for who is not of here.
+    // Another token for the same guest; none for a player of the game, and none for requests of another host.
     let again = format!("/token?player={player}");
     assert_eq!(post(address, &again, &host).0, 200);
     for (path, fields) in [

@@ -6,7 +6,7 @@ use crate::harness::{RunConfig, assert_expectations, run_to_end, scenario_of};
 
 #[test]
 fn churn_scenario_ends_with_equal_mirrors() {
-    // Past the opening and the closing of the island; what is expected of later is not played.
+    // Until the island has opened and closed; expectations on later times are removed.
     let mut loaded = scenario::load("churn").unwrap();
     let is_played = |expectation: &Expectation| {
         let (_, window) = expectation.split_window();
@@ -26,7 +26,7 @@ fn churn_scenario_ends_with_equal_mirrors() {
         report.clients.logouts > 500 && report.sync.despawns > 1000,
         "{report:?}"
     );
-    // Every session that came either went or is there; who stands in line has not come yet.
+    // Every session has ended or is open; players in the login queue count as not logged in yet.
     assert_eq!(
         report.clients.logins + report.sessions.login_queue,
         report.clients.logouts + report.clients.now

@@ -197,7 +197,7 @@ fn seen_objects_and_their_viewers_are_distinguished() {
     assert_eq!(hidden, [vec![1000; 3], vec![1000], vec![1000]]);
     let back = "At(t_s: 2, run: Hide(tag: \"monster\")), At(t_s: 2.5, run: Hide(tag: \"monster\", hidden: false)),";
     assert_eq!(all(&SIGHT.replace("HIDE", back)), seen);
-    // Of many each viewer is asked whom it sees, of few whether it sees them.
+    // With many objects the check reads each viewer's list, with few it tests each pair.
     let many = SIGHT.replace("HIDE", "");
     let many = many.replace("kind: \"npc\",", "kind: \"npc\", count: 40,");
     assert_eq!(all(&many), [vec![999; 3], vec![1000], vec![998; 40]]);
@@ -565,11 +565,11 @@ fn cues_at_zero_run_after_the_cast_stands() {
     let loaded = scenario_of(
         r#"Scenario(name: "shut", duration_s: 1,
         scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 80, height_tiles: 80, fill: 0)), tile_m: 1)],
-        cast: [Crowd(tag: "inside", kind: "player", count: 120, at: Rect(min_m: (31, 31), max_m: (49, 49)))],
+        crowds: [Crowd(tag: "inside", kind: "player", count: 120, at: Rect(min_m: (31, 31), max_m: (49, 49)))],
         script: [At(t_s: 0, run: Block(rect_tiles: (29, 29, 22, 1))), At(t_s: 0, run: Block(rect_tiles: (29, 50, 22, 1))),
             At(t_s: 0, run: Block(rect_tiles: (29, 29, 1, 22))), At(t_s: 0, run: Block(rect_tiles: (50, 29, 1, 22))),
             At(t_s: 0, run: SetAttribute(tag: "inside", count: 120, attribute: "level", value: 9))],
-        expect: [NoIdleCues])"#,
+        expect: [NoCuesWithoutEffect])"#,
     );
     let mut run = start(
         loaded,
@@ -612,7 +612,7 @@ fn crowd_outside_its_area_is_a_warning() {
     let scenario = |at: &str| {
         format!(
             r#"Scenario(name: "cell", duration_s: 1, scenes: [Scene(name: "a", map: File("cell.map"), tile_m: 1)],
-            cast: [Crowd(tag: "prisoners", count: 7, at: {at}), Crowd(tag: "visitors", kind: "player", count: 3, at: {at})])"#
+            crowds: [Crowd(tag: "prisoners", count: 7, at: {at}), Crowd(tag: "visitors", kind: "player", count: 3, at: {at})])"#
         )
     };
     let file = folder.write("cell.ron", scenario("Rect(min_m: (3, 3), max_m: (6, 4))"));

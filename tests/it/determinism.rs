@@ -269,7 +269,7 @@ fn mutual_views_are_equal_on_any_number_of_threads() {
 
 #[test]
 fn next_run_of_a_cue_is_in_the_state_hash() {
-    // The first two ticks are alike; what differs is what is still to come.
+    // The first two ticks are equal; only pending cues differ.
     let text = |t_s: &str| {
         format!(
             "Scenario(name: \"x\", scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 20, height_tiles: 20)))], \
@@ -289,8 +289,8 @@ fn next_run_of_a_cue_is_in_the_state_hash() {
 /// Houses that clients keep while they commute, more of them than the limit; some are hidden, destroyed and built.
 const HOUSES: &str = r#"Scenario(name: "houses", seed: 5, duration_s: 30,
     scenes: [Scene(name: "town", map: Generate(Random(width_tiles: 600, height_tiles: 100, fill: 0.05)), cell_m: 15, thing_cap: 12)],
-    cast: [
-        Crowd(tag: "people", kind: "player", count: 60, clients: 0.5, churn_per_s: 0.5, speed_m_s: 12,
+    crowds: [
+        Crowd(tag: "people", kind: "player", count: 60, client_share: 0.5, churn_per_s: 0.5, speed_m_s: 12,
             behaviour: Commute(between: (Share((0, 0), (0.1, 1)), Share((0.9, 0), (1, 1))))),
         Crowd(tag: "houses", kind: "door", count: 120, keep: true, attributes_per_s: 1),
         Crowd(tag: "doors", kind: "door", count: 30, attributes_per_s: 1),

@@ -391,7 +391,7 @@ fn wall_time_is_checked_on_request_only() {
         run_throng(&["run", &firm, "--no-timing", "--check-timing"]).code,
         2
     );
-    // Four ticks in five are not all of them, and the share is what is asked for.
+    // With a share of 0 no tick has to be below the limit.
     let part = folder.write("part.ron", yard("", "TicksUnderMs(ms: 0, share: 0)"));
     assert_eq!(run_throng(&["run", &part]).code, 0);
 }
@@ -612,7 +612,7 @@ fn strict_turns_warnings_into_errors() {
     }
     let sound = folder.write("sound.ron", yard("", ""));
     assert_eq!(run_throng(&["check", "--strict", &sound]).code, 0);
-    // An earlier output is not touched for what is not played.
+    // A run that does not start leaves an existing output as it is.
     let events = folder.write("events.jsonl", "kept");
     run_throng(&["run", "--strict", &file, "--events", &events]);
     assert_eq!(std::fs::read_to_string(&events).unwrap(), "kept");

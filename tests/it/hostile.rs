@@ -161,7 +161,7 @@ fn full_or_closed_scene_refuses_with_an_error() {
         "{:#?}",
         report.script_errors
     );
-    // Also after another scene has opened: what names no scene means the scenario's first one.
+    // Also after another scene has opened: an action without a scene means the first scene of the scenario.
     assert_eq!(
         told("scene `a` is not open"),
         4,

@@ -10,7 +10,7 @@ pub fn check(input: &[u8]) {
     let Ok(message) = ClientMessage::decode(input) else {
         return;
     };
-    // It says the same when it is sent on, in as many bytes or fewer: a number may have been written longer than it must be.
+    // Encoded again, it is the same message in at most as many bytes: the input may have longer encodings of numbers.
     let bytes = message.to_bytes();
     assert!(bytes.len() <= input.len());
     assert_eq!(ClientMessage::decode(&bytes), Ok(message));

@@ -464,7 +464,7 @@ fn unacknowledged_client_stops_and_continues_later() {
         ..PERFECT_NETWORK
     };
     let walked = walk(dead, TestScenario::Undisturbed, 20.0, 480, 1);
-    // Two round trips of 401 ticks do not fit; the first tells it that it has an object.
+    // Two round trips of 401 ticks are longer than the test; the first one delivers the client's object.
     assert_eq!(walked.inputs as usize, UNHANDLED_MAX, "{walked:?}");
 }
 
@@ -534,7 +534,7 @@ fn cheaters_gain_at_most_the_budget_and_idle_players_stay() {
         let (client, entity) = world.log_in(player as u64, at);
         hackers.push((client, entity, from, 0_u16, 0.0_f64, 0.0_f64));
     }
-    // Two say nothing.
+    // Two clients send nothing.
     let quiet: Vec<_> = hackers.drain(..2).collect();
     world.server.step(1);
     let before: Vec<Vec2> = quiet.iter().map(|it| world.position(it.1)).collect();
@@ -624,7 +624,7 @@ fn server_counts_any_bytes_it_receives() {
                 *byte = chance.below(256) as u8;
             }
         }
-        // Whoever says that it goes is gone.
+        // A logout would end the session.
         if bytes != [2] {
             let from = [player, newcomer, ClientId(77)][chance.below(3) as usize];
             let _ = world.transport.receive(from, &bytes);

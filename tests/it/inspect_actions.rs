@@ -82,7 +82,7 @@ fn page_gets_wait_reasons_on_request_only() {
 fn page_gets_heatmaps_and_the_state_hash_is_unchanged() {
     let (mut looked_at, address) = inspected_server();
     let (mut other, _) = inspected_server();
-    // A viewer that asks for a way comes.
+    // A viewer with a path request is spawned.
     let come = |server: &mut Server| {
         let world = server.world_mut();
         let of = world
@@ -120,7 +120,7 @@ fn page_gets_heatmaps_and_the_state_hash_is_unchanged() {
     assert!(nodes[0] > 0, "where the way begins: {nodes:?}");
     page.send(r#"{"heat":"links"}"#);
     let links = page.receive(&mut looked_at, |message| values(message, 1));
-    // Each of them sees those who were there, and all who came before it.
+    // Each new viewer sees the initial objects, and those spawned before it.
     assert!(links.iter().sum::<u32>() >= 30, "{links:?}");
     while other.tick() < looked_at.tick() {
         if came.contains(&other.tick()) {

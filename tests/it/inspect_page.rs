@@ -47,7 +47,7 @@ fn inspected_server_with(objects: u32, token: Option<&str>) -> (Server, SocketAd
         .build();
     let world = server.world_mut();
     let spec = SceneSpec {
-        // With room for those who come.
+        // With room for objects that are spawned later.
         max_objects: objects + 2_000,
         ..SceneSpec::default()
     };
@@ -94,7 +94,7 @@ fn exchange(address: SocketAddr, request: &[u8], is_all: bool) -> String {
     stream
         .set_read_timeout(Some(Duration::from_secs(20)))
         .unwrap();
-    // The other end may have closed before all is said.
+    // The server may have closed the connection before everything is written.
     let _ = stream.write_all(request);
     if is_all {
         let _ = stream.shutdown(Shutdown::Write);
@@ -355,7 +355,7 @@ fn server_without_players_is_ready_while_its_store_answers() {
 fn thousand_connections_and_junk_are_bounded_and_counted() {
     let (mut server, address) = inspected_server();
     server.step(1);
-    // Who says nothing holds a place, for a while.
+    // A silent connection keeps its slot until it times out.
     let idle: Vec<TcpStream> = (0..1_000)
         .map_while(|_| TcpStream::connect(address).ok())
         .collect();
@@ -436,7 +436,7 @@ fn public_inspect_page_requires_a_token() {
         assert!(error.to_string().contains(part), "{error}");
     }
     assert!(open_inspector(server.world_mut(), open(Some("longenough"))).is_ok());
-    // Nothing is open where nothing was asked for.
+    // Without addresses in the settings, no port is open.
     let nothing = open_inspector(server.world_mut(), InspectSettings::default());
     assert_eq!(nothing.unwrap(), Default::default());
 }

@@ -212,7 +212,7 @@ fn missing_player_is_backfilled_on_the_same_side() {
     let (mut game, opened) = Game::new_with_duel(rules);
     let loser = game.read_messages::<InstancePlayerEntered>()[1];
     despawn_object(game.app.world_mut(), loser.entity).unwrap();
-    // Nobody waits yet: it is asked for again.
+    // No party waits yet, so the backfill request is repeated.
     game.step(25);
     assert!(game.stats().backfills_requested >= 1);
     game.spawn(3);

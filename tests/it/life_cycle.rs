@@ -66,7 +66,7 @@ fn lost_connection_resumes_in_time_or_gets_a_new_session() {
         At(t_s: 3, run: Disconnect(tag: "people", count: 2, for_s: 2))"#,
     );
     step(&mut run, 25);
-    // The objects of all stay, four of them of nobody who is there.
+    // The objects of all players stay, also those of four disconnected ones.
     let objects = controlled::<Object>(&mut run);
     assert_eq!((sessions(&mut run), objects), (10, [10, 0]));
     let report = finish(run);
@@ -174,7 +174,7 @@ fn spectators_have_no_object_and_follow_their_target() {
     };
     step(&mut run, 30);
     assert_eq!(are_there(&mut run), [true; 4]);
-    // In another scene now; and who only watches is not idle.
+    // In another scene now; a spectator does not count as idle.
     step(&mut run, 60);
     assert_eq!(are_there(&mut run), [true; 4]);
     assert_eq!(controlled::<AttachedTo>(&mut run), [4, 6]);
@@ -213,7 +213,7 @@ fn drained_server_empties_and_reopens_with_its_login_limit() {
     // Nobody takes the places that are kept for others,
     assert_eq!(controlled::<Object>(&mut run), [6, 0]);
     step(&mut run, 40);
-    // who go past the line.
+    // who skip the login queue.
     assert_eq!(controlled::<Object>(&mut run), [8, 0]);
     assert_eq!(sessions(&mut run), 12);
     step(&mut run, 20);
@@ -338,7 +338,7 @@ fn missing_names<'a>(texts: &[String], figures: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn unexercised_session_counters_are_found() {
     assert_eq!(failed_expectations(3, |_| ()), Vec::<String>::new());
-    // Everybody is let in at once.
+    // All players are admitted at once.
     let open = failed_expectations(3, |scenario| {
         scenario.settings.session = SessionSettings {
             admitted_per_tick_max: u32::MAX,
@@ -361,7 +361,7 @@ fn unexercised_session_counters_are_found() {
     });
     let staff = ["tags.harbourmasters"];
     assert!(missing_names(&anybody, &staff).is_empty(), "{anybody:?}");
-    // Lost lines end sessions, nobody is idle, and half of the script is left out.
+    // Lost connections end sessions, the idle timeout is off, and half of the script is removed.
     let dull = failed_expectations(13, |scenario| {
         let session = &mut scenario.settings.session;
         (session.reconnect_grace_s, session.idle_timeout_s) = (0.0, 0.0);

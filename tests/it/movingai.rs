@@ -73,7 +73,7 @@ impl CheckedSearch {
         let mut waypoints = Vec::new();
         let asked = PathQuery::new(query.from, query.to);
         let (algorithm, nav_map) = (self.algorithm, &mut self.nav_map);
-        // What an edit has undone is built anew, what it has repaired is kept.
+        // Rebuilds the data that an edit removed, and keeps the data that it updated.
         nav_map.prepare(map, algorithm);
         assert!(nav_map.is_prepared(map, algorithm), "{algorithm}");
         let outcome = self
@@ -159,7 +159,7 @@ fn starts_blocked(name: &str) -> bool {
     name.contains("switch_sc1")
 }
 
-// Every query is asked; in two tests, since two cores have time for them.
+// Runs every query, in two tests that two cores can run in parallel.
 #[test]
 fn prepared_maps_give_every_known_length() {
     check_maps_from(Algorithm::JpsGraph, 0, 2);

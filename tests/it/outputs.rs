@@ -100,7 +100,7 @@ fn capture_holds_every_packet_as_it_was_sent() {
     assert!(packets > 500, "{packets}");
     assert!(mirrors.values().all(|mirror| mirror.ids().len() > 5));
 
-    // A capture is no part of what is simulated.
+    // A capture does not affect the simulation.
     let without = run_throng(&["run", &scenario, "--json"]).json();
     assert_eq!(without["state_hash"], report["state_hash"]);
 }

@@ -143,7 +143,7 @@ fn unanswered_queries_are_not_called_optimal() {
         assert!(told.out.contains("no query was answered"), "{}", told.out);
         assert_eq!(told.code, 1);
     }
-    // The rest says nothing about those that gave up, and nothing against those that were answered.
+    // Queries without a result are reported, and do not affect the verdict on the others.
     let hard = "1\ta.map\t4\t3\t0\t0\t3\t0\t4.41421\n";
     let some = folder.write("some.scen", format!("{SCEN}{hard}"));
     let told = path(&[
@@ -284,7 +284,7 @@ fn wrong_length_is_reported_and_gives_exit_code_1() {
             assert!((wrong["found"].as_f64().unwrap() - 4.41421).abs() < 1e-4);
         }
     }
-    // Every third query from the first on: the wrong one is not asked.
+    // Every third query, beginning with the first: the wrong one is left out.
     let told = ask(&wrong, &["--stride", "3"]);
     assert_eq!((told.code, &told.json()["queries"]), (0, &json!(1)));
     let table = path(&["--map", &map, "--scen", &wrong]);

@@ -213,7 +213,7 @@ fn killed_server_loses_and_doubles_no_acknowledged_save() {
         "{stored} stored, {leases} leases, {} acknowledged",
         acknowledged.len()
     );
-    // It ends well, too: nobody is held any more.
+    // It also ends normally, so no player is leased any more.
     let told = run_throng(&[
         "run",
         scenario,
@@ -273,8 +273,8 @@ fn full_disk_loses_no_acknowledged_save() {
     let folder = TempFolder::new();
     let market = folder.write("market.ron", MARKET);
     let (db, log) = (folder.path("players.db"), folder.path("acknowledged"));
-    // No file may grow beyond half a megabyte, which the first saves fit into and later ones do not; whoever tries is told so in place
-    // of being killed.
+    // The file size limit is half a megabyte. The first saves fit, later ones do not: writes then return an error, since the signal
+    // is ignored.
     let limited = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\"";
     let mut process = Command::new("sh")
         .args(["-c", limited, env!("CARGO_BIN_EXE_throng")])

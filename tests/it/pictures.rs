@@ -328,7 +328,7 @@ fn animation_has_regular_frames_with_a_moving_crowd() {
         clear > Some(20),
         "those who stand still are lost: {clear:?}"
     );
-    // The words below say when it is.
+    // The caption shows the time.
     let words = |picture: &Pixels| picture.colors[620 * 600..].to_vec();
     assert_ne!(words(&film[0]), words(&film[80]));
     let told = run_throng(&[

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::code_rules::{Source, assert_none, sources};
 use crate::harness::root;
 
-/// Constructions that stand for a clearer one, in documents and in what the program prints.
+/// Constructions that stand for a clearer one, in documents, in rustdoc and in what the program prints.
 const RIDDLES: [&str; 12] = [
     "whoever",
     "of whom",
@@ -70,6 +70,26 @@ fn riddle(text: &str) -> Option<&'static str> {
     riddles.find(|riddle| words.contains(&format!(" {riddle} ")))
 }
 
+/// The paragraphs of the doc comments of a text, each with the number of its first line.
+fn doc_paragraphs(text: &str) -> Vec<(usize, String)> {
+    let mut paragraphs: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (nth, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let doc = line
+            .strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"))
+            .filter(|doc| !doc.trim().is_empty());
+        match (doc, paragraphs.last_mut()) {
+            (Some(doc), Some((_, paragraph))) if is_open => paragraph.push_str(doc),
+            (Some(doc), _) => paragraphs.push((nth + 1, doc.to_owned())),
+            (None, _) => {}
+        }
+        is_open = doc.is_some();
+    }
+    paragraphs
+}
+
 /// The string literals of a line of code.
 fn literals(line: &str) -> impl Iterator<Item = &str> {
     line.split('"').skip(1).step_by(2)
@@ -106,6 +126,22 @@ fn printed_text_uses_plain_english() {
 }
 
 #[test]
+fn rustdoc_uses_plain_english() {
+    let sources = sources();
+    let paragraphs = sources.iter().flat_map(|source| {
+        let paragraphs = doc_paragraphs(&source.text).into_iter();
+        paragraphs.map(|(line, paragraph)| (&source.path, line, paragraph))
+    });
+    let (mut count, mut faults) = (0, Vec::new());
+    for (path, line, paragraph) in paragraphs {
+        count += 1;
+        faults.extend(riddle(&paragraph).map(|riddle| format!("{path}:{line}: `{riddle}`")));
+    }
+    assert!(count > 5_000, "{count} paragraphs");
+    assert_none(faults);
+}
+
+#[test]
 fn functions_are_named_by_what_they_do() {
     let sources = sources();
     let faults = sources.iter().flat_map(|source| {
@@ -130,6 +166,11 @@ fn planted_riddles_are_found() {
         Some("of whom")
     );
     assert_eq!(riddle("The client is told"), Some("is told"));
+    let documented = "//! A page.\n\n    /// Two players, of\n    /// whom one is away.\n    ///\n    /// More.\nfn f() {}";
+    let paragraphs = doc_paragraphs(documented);
+    let lines: Vec<usize> = paragraphs.iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, [1, 3, 6]);
+    assert_eq!(riddle(&paragraphs[1].1), Some("of whom"));
     assert_eq!(riddle("The server sends the position to the client."), None);
     assert_eq!(
         literals(r#"warn!(%error, "a client is told");"#).find_map(riddle),

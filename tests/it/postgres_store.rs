@@ -121,7 +121,7 @@ fn unsavable_record_does_not_block_other_saves() {
     let faults: Vec<StoreErrorKind> = outcome.errors.iter().map(|fault| fault.1.kind).collect();
     assert_eq!(faults, [StoreErrorKind::ValueRejected]);
     assert_eq!(outcome.revisions.len(), 18);
-    // An attribute that somebody took out spoils those who have it, and them alone.
+    // A deleted attribute makes the saves fail of the players that have it, and of no others.
     operator.execute("DELETE FROM value WHERE attribute = 3; DELETE FROM attribute WHERE id = 3");
     let outcome = store.save(&server, &batch(2, 9..=20), Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(9)]);
@@ -231,7 +231,7 @@ fn concurrent_claims_give_a_player_to_one_server() {
         granted.collect::<Vec<_>>().concat()
     });
     granted.sort_unstable();
-    // One is held by who filled it.
+    // One is leased by the server that filled the store.
     assert_eq!(granted, players[1..]);
 }
 

@@ -374,7 +374,7 @@ fn check_refuses_what_run_refuses() {
             "expected at most 4194304 grid cells in all open scenes",
         ),
         (
-            "scenes: [Scene(name: \"a\", max_objects: 1048576)], cast: [Crowd(kind: \"player\", count: 1000001)]",
+            "scenes: [Scene(name: \"a\", max_objects: 1048576)], crowds: [Crowd(kind: \"player\", count: 1000001)]",
             "expected at most 1000000 players in the whole cast",
         ),
     ] {
@@ -398,7 +398,7 @@ fn check_reports_all_errors_of_a_file() {
         "x.ron",
         "Scenario(name: \"x\", duration_s: \"long\",
 scenes: [Scene(name: \"a\", colour: Red)],
-cast: [Crowd(tag: \"t\", speed: 3), Crowd(tag: \"u\", speed_m_s: -4)],
+crowds: [Crowd(tag: \"t\", speed: 3), Crowd(tag: \"u\", speed_m_s: -4)],
 script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"nobody\"))])",
     );
     let told = run_throng(&["check", &file]);
@@ -407,7 +407,7 @@ script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"no
         "expected a number in seconds for `duration_s`, found `\"long\"`",
         "unknown field `colour`",
         "unknown field `speed`, did you mean `speed_m_s`?",
-        "expected cast[1].speed_m_s from 0 to 1000 metres a second, found -4",
+        "expected crowds[1].speed_m_s from 0 to 1000 metres a second, found -4",
         "did you mean `Despawn`?",
         "unknown tag `nobody`",
     ] {
@@ -422,7 +422,7 @@ script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"no
     // Where a bracket is missing, all that follows is a consequence.
     let file = folder.write(
         "y.ron",
-        "Scenario(name: \"x\", cast: [Crowd(tag: \"t\", Crowd(colour: 3)], script: [At(t_s: 1, run: Despwan)])",
+        "Scenario(name: \"x\", crowds: [Crowd(tag: \"t\", Crowd(colour: 3)], script: [At(t_s: 1, run: Despwan)])",
     );
     let told = run_throng(&["check", &file]);
     assert_eq!(told.err.matches("error:").count(), 1, "{}", told.err);
@@ -450,7 +450,7 @@ fn improbable_duration_is_a_warning_of_check() {
 /// A wall that shuts in more and more of the crowd: how many still find a way is counted, not timed.
 const SWEPT: &str = "Scenario(name: \"swept\", duration_s: 2, parameters: {\"npcs\": 10, \"walkers\": true},
 scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 80, height_tiles: 80, fill: 0)), max_objects: 9000)],
-cast: [Crowd(tag: \"t\", count: npcs, behaviour: Wander(radius_m: 5))], expect: [ViewsWithinCap])";
+crowds: [Crowd(tag: \"t\", count: npcs, behaviour: Wander(radius_m: 5))], expect: [ViewsWithinCap])";
 
 #[test]
 fn sweep_finds_the_largest_value_with_which_an_expectation_holds() {
@@ -544,7 +544,7 @@ fn moves_of_players_are_figures_of_the_report() {
     let folder = TempFolder::new();
     let file = folder.write(
         "x.ron",
-        "Scenario(name: \"x\", duration_s: 10, scenes: [Scene(name: \"a\")], cast: [Crowd(kind: \"player\", count: 5, messages_per_s: 10, behaviour: Wander(radius_m: 10))],
+        "Scenario(name: \"x\", duration_s: 10, scenes: [Scene(name: \"a\")], crowds: [Crowd(kind: \"player\", count: 5, messages_per_s: 10, behaviour: Wander(radius_m: 10))],
 expect: [Counter(name: \"movement.moves_accepted\", at_least: 10), Counter(name: \"movement.moves_refused\", at_most: 0),
 Between(from_s: 9.9, until_s: 10, expect: Counter(name: \"movement.moves_accepted\", at_most: 9))])",
     );

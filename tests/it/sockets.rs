@@ -184,7 +184,7 @@ fn udp_clients_on_bad_networks_mirror_the_server() {
             (stats.clients, stats.clients_accepted, stats.lost),
             (16, 16, 0)
         );
-        // An operator sees of each how far away it is, and what it was sent: 8 ms each way, and what a tick adds.
+        // Session details have the ping, 8 ms each way and up to a tick, and the bytes sent.
         let world = hall.server.world();
         let socket = world.resource::<UdpListener>();
         let sessions = world.resource::<Sessions>();
@@ -195,7 +195,7 @@ fn udp_clients_on_bad_networks_mirror_the_server() {
             assert!(found.bytes_sent > 500 && found.loss > 0.0, "{found:?}");
         }
         assert_eq!(socket.connection_stats(ClientId(9_999)), None);
-        // One leaves, and the server says goodbye to the rest.
+        // One leaves, and the server closes the others.
         hall.clients[0].0.leave();
         for _ in 0..4 {
             hall.step();

@@ -317,11 +317,11 @@ fn event_log_of_a_restless_scenario_has_exact_views() {
 /// Crowds that see less far than the cells, farther, and the whole scene.
 const RANGES: &str = r#"Scenario(name: "ranges", seed: 5, duration_s: 10,
     scenes: [Scene(name: "field", map: Generate(Random(width_tiles: 600, height_tiles: 400, fill: 0.1)), cell_m: 20, margin_m: 2, view_cap: 30)],
-    cast: [
-        Crowd(tag: "near", kind: "player", count: 20, clients: 1, speed_m_s: 6, view_range_m: 12.5, behaviour: Wander(radius_m: 30)),
-        Crowd(tag: "scopes", kind: "player", count: 20, clients: 1, speed_m_s: 6, view_range_m: 80, behaviour: Wander(radius_m: 30)),
-        Crowd(tag: "masters", kind: "player", count: 3, clients: 1, view_range_m: 1000),
-        Crowd(tag: "people", kind: "player", count: 20, clients: 0.5, churn_per_s: 4, behaviour: Wander(radius_m: 30)),
+    crowds: [
+        Crowd(tag: "near", kind: "player", count: 20, client_share: 1, speed_m_s: 6, view_range_m: 12.5, behaviour: Wander(radius_m: 30)),
+        Crowd(tag: "scopes", kind: "player", count: 20, client_share: 1, speed_m_s: 6, view_range_m: 80, behaviour: Wander(radius_m: 30)),
+        Crowd(tag: "masters", kind: "player", count: 3, client_share: 1, view_range_m: 1000),
+        Crowd(tag: "people", kind: "player", count: 20, client_share: 0.5, churn_per_s: 4, behaviour: Wander(radius_m: 30)),
     ],
     script: [Every(t_s: 2, run: Teleport(tag: "people", count: 5, to: Share((0, 0), (1, 1))))],
     expect: [ViewsWithinCap, ViewsStable, MirrorsEqual])"#;

@@ -212,7 +212,7 @@ fn clients_that_lose_datagrams_mirror_the_server() {
         assert_eq!((stats.clients, stats.webtransport, stats.lost), (6, 6, 0));
         hall.await_connection_stats(&mut clients);
         assert_eq!((stats.datagrams_refused, stats.throttled), (0, 0));
-        // One leaves; the server says goodbye to the rest, who hear why.
+        // One leaves; the server closes the others, which receive the reason.
         let (client, _) = clients.remove(0);
         client.connection.close(0u8.into(), b"");
         hall.step_until("one left", |hall| {
@@ -431,7 +431,7 @@ fn unauthenticated_sessions_are_limited_and_release_slots() {
             .or_else(|| browser.try_open(address, "/play"));
         connection.is_some()
     });
-    // An address that asks too often is not heard.
+    // The server ignores an address above its request rate.
     let hall = WebTestServer::new(0, |settings| {
         settings.web.webtransport = Some(WebTransportSettings::default());
         settings.requests_per_s = 0;
@@ -472,7 +472,7 @@ fn new_certificate_is_published_and_keeps_connections() {
     });
     let mut client = client.unwrap();
     client.send(&ClientMessage::login(1).to_bytes());
-    // Ticks pass faster than in a game, and who asks nothing is gone after so many.
+    // Ticks pass faster than in real time, and a session without messages times out after a number of ticks.
     let talk = |client: &mut SessionClient, heard: &mut u32| {
         client.send(&ClientMessage::Ping { number: 1 }.to_bytes());
         client.exchange(|_| *heard += 1);

@@ -437,17 +437,17 @@ pub enum TicketError {
         /// The number of modes.
         modes: usize,
     },
-    /// A player waits already, in any mode.
+    /// A player is already queued, in any mode.
     #[error("party {party}: player {player} is already queued in party {queued_in}")]
     PlayerAlreadyQueued {
         /// The refused party.
         party: TicketParty,
-        /// The player who waits already.
+        /// The player that is already queued.
         player: TicketPlayer,
-        /// The waiting party of the player.
+        /// The queued party of the player.
         queued_in: TicketParty,
     },
-    /// The party waits already, in any mode.
+    /// The party is already queued, in any mode.
     #[error("party {party} is already queued")]
     PartyAlreadyQueued {
         /// The refused party.

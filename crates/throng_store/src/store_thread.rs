@@ -339,7 +339,7 @@ mod tests {
         drop(held);
     }
 
-    /// A factory that panics this many times while it is asked for its name.
+    /// A factory whose `Debug` implementation panics this many times.
     struct PanickingSource(HookedSource, AtomicU32);
 
     impl fmt::Debug for PanickingSource {

@@ -50,7 +50,7 @@ pub(super) fn sweep_range(text: &str) -> Result<SweepRange, String> {
 /// One try.
 struct SweepTry {
     value: u32,
-    holds: bool,
+    passed: bool,
     found: String,
 }
 
@@ -84,7 +84,7 @@ impl Run {
             let Some(result) = run.report.expectations.into_iter().next() else {
                 break;
             };
-            let holds = result.verdict == Verdict::Passed;
+            let passed = result.verdict == Verdict::Passed;
             if result.verdict == Verdict::NotExercised {
                 return Err(CliError::new(format!(
                     "--until: `{}` has nothing to check with {} = {value}: {}",
@@ -92,14 +92,14 @@ impl Run {
                 )));
             }
             if !output.quiet && !self.json {
-                let verdict = if holds { "holds" } else { "fails" };
+                let verdict = if passed { "passed" } else { "failed" };
                 let name = &range.name;
                 print(&format!("{name} = {value}: {verdict}, {}", result.found))?;
             }
-            search.record(value, holds);
+            search.record(value, passed);
             tries.push(SweepTry {
                 value,
-                holds,
+                passed,
                 found: result.found,
             });
             if is_interrupted() {
@@ -155,7 +155,7 @@ fn describe(range: &SweepRange, expected: &str, found: CrowdRange) -> String {
 fn json_text(range: &SweepRange, expected: &str, found: CrowdRange, tries: &[SweepTry]) -> String {
     let tries = tries.iter();
     let tries: Vec<Value> = tries
-        .map(|one| json!({ "value": one.value, "holds": one.holds, "found": one.found }))
+        .map(|one| json!({ "value": one.value, "passed": one.passed, "found": one.found }))
         .collect();
     json!({
         "parameter": range.name,

@@ -19,12 +19,12 @@ use super::sink::PacketSink;
 /// | 0 | kind: 0 a packet of the reliable channel, 1 a packet of the unreliable channel, 2 a client was closed |
 /// | 1–4 | the client, [`ClientId`] |
 /// | 5–8 | length of what follows, in bytes |
-/// | 9– | of a packet its bytes, with the header, as [`throng_protocol::wire`] describes; of a closed client the number of the [`CloseReason`]: 1 byte, 1 to 13, as in *Closed* |
+/// | 9– | a packet: its bytes, with the header, as [`throng_protocol::wire`] documents; a closed client: the number of the [`CloseReason`], 1 byte, 1 to 13, as in *Closed* |
 ///
 /// Records are in the order in which packets leave the outbox, before the transport or a simulated network: a packet that is lost later is
-/// in the file. The packets of a client and channel are in order. A packet that had to wait for a simulated connection stands among those
-/// of the tick in which it left; its header has the tick in which it was created. A client that receives no packets has only the record
-/// of its end. Nothing follows the record of a client's end.
+/// in the file. The packets of a client and channel are in order. A packet that was delayed by a simulated bandwidth limit is
+/// among those of the tick in which it was sent; its header has the tick in which it was created. For a client that received no packets
+/// there is only the record of its end. Nothing follows the record of a client's end.
 pub const CAPTURE_MAGIC: [u8; 9] = *b"TCAPTURE\x01";
 
 const CLOSED: u8 = 2;

@@ -7,8 +7,8 @@
 //! Scenes, transfers in both directions, and backfill requests belong to [`instance`](throng::instance); this module adds the
 //! scenario's part.
 //!
-//! Invariants: a moved player keeps its object; only its team and its behaviour change during the match. Nobody is in two
-//! matches, since nobody has a seat in two instances.
+//! Invariants: a moved player keeps its object; only its team and its behaviour change during the match. No player is
+//! in two matches, since no player has a seat in two instances.
 //!
 //! Limits: at most [`MATCH_SCENES_MAX`] matches have a scene at once, and with real players at most as many as
 //! [`InstanceSettings`](throng::instance::InstanceSettings) allows. Further matches are counted and run without a scene; the

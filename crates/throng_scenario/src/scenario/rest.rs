@@ -1,7 +1,7 @@
 //! How a run comes to rest: all activity stops, and ticks go on until clients have everything that the server has.
 //!
-//! Rest is asked for, not guessed: no message, path request, view, packet or login is under way, no object, attribute or motion is
-//! due to be sent, and no session has changed.
+//! A run is at rest when no message, path request, view, packet or login is pending, no object, attribute or motion has to be sent,
+//! and no session has changed. Each of these is checked.
 
 use bevy_ecs::prelude::*;
 

@@ -7,10 +7,10 @@
 //! | `tmap` | `.tmap`, packed: one bit per tile, with a version, a checksum, and sections of prepared data |
 //! | `png` | `.png`: an image, one pixel per tile, dark = blocked; with the feature `png` |
 //! | `no_png` | the same functions in builds without that feature: an error that names it |
-//! | `patch` | `.patch`: MovingAI's lists of patterns to be written into a map |
+//! | `patch` | `.patch`: MovingAI's lists of patterns that replace tiles of a map |
 //!
 //! Invariants: `decode(encode(map)) == map` for every format that can hold the map's size; no input panics, and sizes
-//! are checked against the limits of maps before anything of that size is allocated.
+//! are checked against the limits of maps before memory is allocated for them.
 
 mod letters;
 mod movingai;
@@ -61,7 +61,8 @@ impl MapFormat {
 
     /// The format of a file by the extension of its name, in upper or lower case.
     ///
-    /// Errors: [`MapError::UnknownFormat`], which lists the known ones.
+    /// # Errors
+    /// [`MapError::UnknownFormat`], which lists the known extensions.
     pub fn of(path: impl AsRef<std::path::Path>) -> Result<Self, MapError> {
         let path = path.as_ref();
         let extension = path
@@ -85,8 +86,10 @@ impl MapFormat {
 /// Reads a map from the bytes of a file.
 ///
 /// `name` identifies the file in errors; for [`MapFormat::Raw`] it may also contain the size, as in `town.300x200.raw`.
-/// Errors give the location, the value found and the value expected; [`MapError::MissingFeature`] when the format is
-/// not in this build.
+///
+/// # Errors
+/// [`MapError`] with the location, the value found and the value expected; [`MapError::MissingFeature`] if this build does not have
+/// the format.
 pub fn decode(format: MapFormat, name: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     match format {
         MapFormat::MovingAi => movingai::decode(name, bytes),
@@ -114,7 +117,8 @@ pub(super) fn decode_owned(
 /// A [`MapFormat::Raw`] file of a map that is not square must have the size in its name;
 /// [`save`](super::save) checks that.
 ///
-/// Errors: [`MapError::Png`] when the encoder fails, [`MapError::MissingFeature`] when the format is not in this build.
+/// # Errors
+/// [`MapError::Png`] if the encoder fails, [`MapError::MissingFeature`] if this build does not have the format.
 pub fn encode(format: MapFormat, map: &TileMap) -> Result<Vec<u8>, MapError> {
     match format {
         MapFormat::MovingAi => Ok(movingai::encode(map)),

@@ -79,7 +79,7 @@ const PART_FIELDS: [(&str, &[&str]); 7] = [
     ("Queue", &["mode", "parties_per_s"]),
     ("Attribute", &["name", "encoding"]),
     ("ObjectKind", &["name"]),
-    ("LineSpec", &["delay_ms", "loss"]),
+    ("NetworkConditions", &["delay_ms", "loss"]),
 ];
 
 /// Fields of parts whose value depends on the part.
@@ -91,8 +91,8 @@ const PART_VALUES: [(&str, &str, &str); 9] = [
     ("Queue", "mode", "\"duel\""),
     ("Attribute", "name", "\"fame\""),
     ("Attribute", "encoding", "U16"),
-    ("LineSpec", "delay_ms", "80"),
-    ("LineSpec", "loss", "0.01"),
+    ("NetworkConditions", "delay_ms", "80"),
+    ("NetworkConditions", "loss", "0.01"),
 ];
 
 /// Values without a name, and fields whose value depends on the entry.

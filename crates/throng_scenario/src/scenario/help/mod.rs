@@ -331,7 +331,7 @@ mod tests {
         }
         parts += "scenes: [Scene(name: \"yard\"), Scene(name: \"keep\")], queues: [Queue(mode: \"arena\")],";
         format!(
-            "Scenario(name: \"x\", {parts} cast: [{cast} Crowd(tag: \"guards\", kind: \"player\", count: 50),
+            "Scenario(name: \"x\", {parts} crowds: [{cast} Crowd(tag: \"guards\", kind: \"player\", count: 50),
             Crowd(tag: \"others\", kind: \"player\", count: 50), Crowd(tag: \"horses\", count: 50)],
             script: [{cues}], expect: [{expect}])"
         )

@@ -28,7 +28,7 @@ pub(super) fn unclosed_before(outline: &Outline<'_>, byte: usize) -> Option<(Tex
                 format!("`{words}(`"),
             )
         }
-        // `cast: [Crowd(…), script: […`: a field, in the place of an item.
+        // `crowds: [Crowd(…), script: […`: a field, in the place of an item.
         TokenKind::Word if kind == b'[' && next == Some(TokenKind::Mark(b':')) => {
             (true, format!("`{words}:`"))
         }
@@ -63,23 +63,23 @@ mod tests {
             "Ramp",
         );
         check(
-            "Scenario(cast: [Crowd(count: 1), script: [At(t_s: 1, run: Drain)])",
-            "1:16: the bracket of `[` is not closed before `script:`",
+            "Scenario(crowds: [Crowd(count: 1), script: [At(t_s: 1, run: Drain)])",
+            "1:18: the bracket of `[` is not closed before `script:`",
             "[",
         );
         check(
-            "Scenario(cast: [Crowd(count: 1], seed: 1)",
-            "1:17: the bracket of `Crowd(` is not closed before `]`",
+            "Scenario(crowds: [Crowd(count: 1], seed: 1)",
+            "1:19: the bracket of `Crowd(` is not closed before `]`",
             "Crowd",
         );
         check(
-            "Scenario(cast: [Crowd(speed_m_s: \"3 km/h\")])",
-            "1:34: expected a number in metres a second for `speed_m_s`, found `\"3 km/h\"`",
+            "Scenario(crowds: [Crowd(speed_m_s: \"3 km/h\")])",
+            "1:36: expected a number in metres a second for `speed_m_s`, found `\"3 km/h\"`",
             "\"3 km/h\"",
         );
         check(
-            "Scenario(cast: [Crowd(speed: 3)])",
-            "1:23: unknown field `speed`, did you mean `speed_m_s`?",
+            "Scenario(crowds: [Crowd(speed: 3)])",
+            "1:25: unknown field `speed`, did you mean `speed_m_s`?",
             "speed",
         );
     }

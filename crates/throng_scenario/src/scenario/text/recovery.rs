@@ -44,10 +44,10 @@ mod tests {
         let expected = text.replace("colour: Red(5, é: 1),", &" ".repeat(22));
         assert_eq!(cut(text, "colour"), Some(expected.clone()));
         assert_eq!(cut(text, "Red"), Some(expected));
-        let text = "Scenario(cast: [Crowd(a: 1),\n Crowd(b: 2)])";
+        let text = "Scenario(crowds: [Crowd(a: 1),\n Crowd(b: 2)])";
         assert_eq!(
             cut(text, "b"),
-            Some("Scenario(cast: [Crowd(a: 1),\n Crowd(    )])".to_owned())
+            Some("Scenario(crowds: [Crowd(a: 1),\n Crowd(    )])".to_owned())
         );
         assert_eq!(
             cut(text, "Crowd"),
