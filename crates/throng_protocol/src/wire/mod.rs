@@ -139,8 +139,8 @@
 //! Order of the messages of a tick on the reliable channel: Hello; Scene, ControlledObject, its Snapshot and its OwnPosition at the start
 //! of a scene; Despawns, ForgetUnseens, Snapshots, UnseenObjects, UnseenDeltas, Deltas, Announces, Motions at rest or after a jump. A Delta
 //! never precedes its object's Snapshot, nor an UnseenDelta or ForgetUnseen its UnseenObject. An object is never both seen and unseen:
-//! before it enters the view a ForgetUnseen is sent, and when it leaves the view it is despawned first. The unreliable channel has
-//! Announces and Motions. Ignore a Motion of an object that is unknown, has another generation or has a newer motion already, and a packet
+//! before it enters the view a ForgetUnseen is sent, and when it leaves the view it is despawned first, or stays known as if it were seen.
+//! The unreliable channel has Announces and Motions. Ignore a Motion of an object that is unknown, has another generation or has a newer motion already, and a packet
 //! of another epoch than that of the last *Scene*.
 
 mod client;
