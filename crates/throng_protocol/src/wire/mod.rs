@@ -155,7 +155,7 @@
 //! ForgetUnseens, Snapshots, UnseenObjects and UnseenDeltas, Deltas, Announces, a changed OwnSpeed, the OwnPosition after the last change,
 //! Motions at rest or after a jump. A Delta never precedes its object's Snapshot, nor an UnseenDelta or ForgetUnseen its UnseenObject. An
 //! object is never both seen and unseen: before it enters the view a ForgetUnseen is sent, and when it leaves the view it is despawned
-//! first. The unreliable channel has Announces, OwnPositions and Motions. Ignore a Motion of an object that is unknown, has another
+//! first, or stays known as if it were seen. The unreliable channel has Announces, OwnPositions and Motions. Ignore a Motion of an object that is unknown, has another
 //! generation or has a newer motion already, and a packet of another epoch than that of the last *Scene*.
 
 mod client;

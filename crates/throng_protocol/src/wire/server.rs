@@ -182,7 +182,8 @@ pub enum ServerMessage<'a> {
         /// Generation: how often that id was assigned before.
         generation: u32,
     },
-    /// The object left the view.
+    /// The client loses the object: it left the view, or was destroyed. Objects that the server marks to be kept stay when they leave the
+    /// view, with further Deltas and Motions.
     Despawn {
         /// Object id in the client's scene.
         id: u32,
