@@ -6,7 +6,6 @@ use crate::report::compare_runs;
 use crate::{
     CliError, CliStatus, Output, interrupted_status, listen_for_interrupt, print, print_failure,
 };
-use throng_scenario::TimingChecks;
 
 /// Parameters and their values.
 type Settings = Vec<(String, String)>;
@@ -48,11 +47,7 @@ impl Run {
     pub(super) fn compare(&self, output: Output) -> Result<CliStatus, CliError> {
         let settings = two_settings(&self.set.values)?;
         listen_for_interrupt();
-        let timing = match (self.check_timing, self.no_timing) {
-            (true, _) => TimingChecks::Always,
-            (false, true) => TimingChecks::Never,
-            (false, false) => TimingChecks::AsWritten,
-        };
+        let timing = self.timing_checks();
         let (mut reports, mut names) = (Vec::new(), Vec::new());
         let mut is_ok = true;
         for (nth, set) in settings.iter().enumerate() {

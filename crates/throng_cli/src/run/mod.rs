@@ -428,6 +428,15 @@ impl Run {
             .try_for_each(|path| check_writable(path))
     }
 
+    /// Which expectations on wall time are judged.
+    const fn timing_checks(&self) -> TimingChecks {
+        match (self.check_timing, self.no_timing) {
+            (true, _) => TimingChecks::Always,
+            (false, true) => TimingChecks::Never,
+            (false, false) => TimingChecks::AsWritten,
+        }
+    }
+
     /// The options of the run. Opens the output files; their content stays until they are emptied.
     fn options(&self, files: &mut Vec<File>) -> Result<RunOptions, CliError> {
         let map = self.map.as_deref().map(named_map).transpose()?;
@@ -455,11 +464,7 @@ impl Run {
             capture: output(&self.capture)?.map(|file| Box::new(file) as _),
             record: self.report.is_some(),
             csv: output(&self.csv)?.map(|file| Box::new(file) as _),
-            timing_checks: match (self.check_timing, self.no_timing) {
-                (true, _) => TimingChecks::Always,
-                (false, true) => TimingChecks::Never,
-                (false, false) => TimingChecks::AsWritten,
-            },
+            timing_checks: self.timing_checks(),
             memory: Some(process_memory),
             configure: if self.inspect.is_some() {
                 vec![Box::new(|app| {
