@@ -9,15 +9,15 @@ use crate::harness::{RunConfig, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 9] = [
-    ("town", 60, "4239f419470c9cf1"),
-    ("siege", 140, "cda1c04bb77c078b"),
-    ("boss", 60, "d7520958878dbdb5"),
-    ("arena_night", 300, "29b17fede8d2ea4d"),
-    ("churn", 140, "7776dbdcad93a4be"),
-    ("auction", 60, "b514640a90656ae7"),
-    ("royale", 60, "8567709aa7773ad4"),
-    ("raid", 60, "5d4a664679aa3092"),
-    ("overload", 300, "088dd1d8c3c5aa20"),
+    ("town", 60, "e4a9b98e3592fd2a"),
+    ("siege", 140, "ef76c9831f3c9a34"),
+    ("boss", 60, "c7acdccfbe95e6db"),
+    ("arena_night", 300, "b162160e8d7ec247"),
+    ("churn", 140, "35ac2b4d8c99e728"),
+    ("auction", 60, "1ceebab334170e81"),
+    ("royale", 60, "ee9d6aafae5e261c"),
+    ("raid", 60, "42d53a35d312e3ad"),
+    ("overload", 300, "97ee180d800b10cd"),
 ];
 
 #[test]

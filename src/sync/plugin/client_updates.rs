@@ -62,20 +62,8 @@ pub(super) fn write_client_updates(
     // The parts that `Send` emptied are filled again.
     swap_parts(workers, outbox.batch_mut());
     closing.extend(closed.read().copied());
-    for SessionNoticeRequest { client, notice } in told.read() {
-        if let Ok(place) = clients.binary_search_by_key(client, |state| state.client) {
-            clients[place].add_notice(*notice);
-        }
-    }
-    // A client whose scene starts reads the speed itself.
-    for (controlled, speed) in &changed_speeds {
-        let client = controlled.client();
-        if let Ok(place) = clients.binary_search_by_key(&client, |state| state.client)
-            && !clients[place].needs_own_speed()
-        {
-            clients[place].set_own_speed(speed.m_s());
-        }
-    }
+    add_notices(clients, told.read());
+    update_own_speeds(clients, &changed_speeds);
     let tick_s = time.timestep().as_secs_f32();
     let hello = Hello {
         client: 0,
@@ -119,6 +107,33 @@ pub(super) fn write_client_updates(
                 .drain(..)
                 .map(|client| SlowConsumerDetected { client }),
         );
+    }
+}
+
+/// Adds notices to the updates of their clients.
+fn add_notices<'a>(
+    clients: &mut [ClientState],
+    notices: impl Iterator<Item = &'a SessionNoticeRequest>,
+) {
+    for SessionNoticeRequest { client, notice } in notices {
+        if let Ok(place) = clients.binary_search_by_key(client, |state| state.client) {
+            clients[place].add_notice(*notice);
+        }
+    }
+}
+
+/// Sets the changed speeds of clients' objects. A client whose scene starts reads the speed itself.
+fn update_own_speeds(
+    clients: &mut [ClientState],
+    changed: &Query<(&ControlledBy, &MaxSpeed), Changed<MaxSpeed>>,
+) {
+    for (controlled, speed) in changed {
+        let client = controlled.client();
+        if let Ok(place) = clients.binary_search_by_key(&client, |state| state.client)
+            && !clients[place].needs_own_speed()
+        {
+            clients[place].set_own_speed(speed.m_s());
+        }
     }
 }
 

@@ -238,19 +238,7 @@ impl Mirror {
                 }
                 _ => {}
             }
-            if let ServerMessage::OwnSpeed { speed_m_s } = *message {
-                self.own_speed = Some(OwnSpeed { tick, speed_m_s });
-                continue;
-            }
-            if let ServerMessage::OwnPosition { position } = *message {
-                self.set_own_position(OwnPosition {
-                    tick,
-                    input: header.input,
-                    position,
-                });
-                continue;
-            }
-            self.apply(message, tick)?;
+            self.apply(message, tick, header.input)?;
         }
         let tick = expand_counter(self.tick, header.tick);
         self.apply_motions(&mut motions, tick, reliable, &mut show)?;
@@ -324,13 +312,17 @@ impl Mirror {
     }
 
     /// Applies a message of the client's epoch that is not a motion.
-    fn apply(&mut self, message: &ServerMessage, tick: u64) -> Result<(), MirrorError> {
+    fn apply(&mut self, message: &ServerMessage, tick: u64, input: u16) -> Result<(), MirrorError> {
         match *message {
-            ServerMessage::Hello(_)
-            | ServerMessage::Notice(_)
-            | ServerMessage::Motion { .. }
-            | ServerMessage::OwnPosition { .. }
-            | ServerMessage::OwnSpeed { .. } => {}
+            ServerMessage::Hello(_) | ServerMessage::Notice(_) | ServerMessage::Motion { .. } => {}
+            ServerMessage::OwnPosition { position } => self.set_own_position(OwnPosition {
+                tick,
+                input,
+                position,
+            }),
+            ServerMessage::OwnSpeed { speed_m_s } => {
+                self.own_speed = Some(OwnSpeed { tick, speed_m_s });
+            }
             ServerMessage::Scene { scene, size } => {
                 self.clear_scene();
                 (self.scene, self.size_m) = (Some(scene), size.metres());

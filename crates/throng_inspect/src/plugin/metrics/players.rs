@@ -53,6 +53,22 @@ pub fn count_states(sessions: &Sessions) -> [(&'static str, u64); SESSION_STATES
     counts
 }
 
+/// Refused logins by cause.
+fn login_refusals(stats: &SessionStats) -> MetricFamily {
+    counter(
+        "throng_session_login_refusals_total",
+        "Logins refused by the game's rule, by cause.",
+    )
+    .by_label(
+        "cause",
+        to_f64([
+            ("by_game", stats.login_refusals.by_game),
+            ("unverified", stats.login_refusals.unverified),
+            ("wrong_player", stats.login_refusals.wrong_player),
+        ]),
+    )
+}
+
 pub(super) fn add_session_metrics(world: &World, families: &mut Families) {
     let (Some(sessions), Some(stats)) = (
         world.get_resource::<Sessions>(),
@@ -78,18 +94,7 @@ pub(super) fn add_session_metrics(world: &World, families: &mut Families) {
             "Refused connections and logins.",
         )
         .value(stats.refused as f64),
-        counter(
-            "throng_session_login_refusals_total",
-            "Logins refused by the game's rule, by cause.",
-        )
-        .by_label(
-            "cause",
-            to_f64([
-                ("by_game", stats.login_refusals.by_game),
-                ("unverified", stats.login_refusals.unverified),
-                ("wrong_player", stats.login_refusals.wrong_player),
-            ]),
-        ),
+        login_refusals(stats),
         counter(
             "throng_session_connections_lost_total",
             "Players whose connection was lost.",
