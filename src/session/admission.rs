@@ -5,13 +5,15 @@
 //! - Never more than `players_max` players are admitted, and no slot that is reserved for a higher class is given to a lower
 //!   one.
 //! - The first player of the queue is admitted as soon as any player of its class could be.
+//! - A player whose connection is lost in the queue and who returns in time continues at its place. Until then others are not held up.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::authentication::AdmissionClass;
 use crate::memory::MemoryUse;
 use crate::wire::ClientId;
+use crate::world::PlayerId;
 
 /// The position of a client in the login queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,21 +26,72 @@ pub(super) struct QueueKey {
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct LoginQueue {
     waiting: BTreeMap<QueueKey, ClientId>,
+    /// Places of players whose connection was lost, and the ticks until which they are kept.
+    kept: BTreeMap<PlayerId, (QueueKey, u64)>,
+    /// The same by tick.
+    kept_until: BTreeSet<(u64, PlayerId)>,
     arrivals: u64,
     /// Admitted players, by class.
     inside: [u32; AdmissionClass::COUNT],
 }
 
 impl LoginQueue {
-    /// Adds a client at the end of its class.
-    pub fn push(&mut self, client: ClientId, class: AdmissionClass) -> QueueKey {
-        self.arrivals += 1;
+    /// Adds a client at the end of its class, or at the place that it had before, in the higher of its classes.
+    pub fn push(
+        &mut self,
+        client: ClientId,
+        class: AdmissionClass,
+        before: Option<QueueKey>,
+    ) -> QueueKey {
+        let nth = before.map_or_else(
+            || {
+                self.arrivals += 1;
+                self.arrivals
+            },
+            |before| before.nth,
+        );
+        let class = before.map_or(class, |before| before.class.0.max(class));
         let key = QueueKey {
             class: Reverse(class),
-            nth: self.arrivals,
+            nth,
         };
-        self.waiting.insert(key, client);
+        let other = self.waiting.insert(key, client);
+        debug_assert!(other.is_none(), "a place has one client");
         key
+    }
+
+    /// Keeps the place of a player whose connection was lost until a tick.
+    pub fn keep(&mut self, player: PlayerId, place: QueueKey, until: u64) {
+        self.take_kept(player);
+        self.kept.insert(player, (place, until));
+        self.kept_until.insert((until, player));
+    }
+
+    /// Takes the kept place of a player that returns.
+    pub fn take_kept(&mut self, player: PlayerId) -> Option<QueueKey> {
+        let (place, until) = self.kept.remove(&player)?;
+        self.kept_until.remove(&(until, player));
+        Some(place)
+    }
+
+    /// Forgets the places that were kept until this tick.
+    pub fn expire_kept(&mut self, now: u64) {
+        while let Some(&(until, player)) = self.kept_until.first()
+            && until <= now
+        {
+            self.take_kept(player);
+        }
+    }
+
+    /// The kept places: player, number of arrival, and tick until which they are kept.
+    pub fn kept(&self) -> impl Iterator<Item = (PlayerId, u64, u64)> {
+        let all = self.kept.iter();
+        all.map(|(&player, &(place, until))| (player, place.nth, until))
+    }
+
+    /// The number of queued clients and of kept places.
+    pub fn len_with_kept(&self) -> usize {
+        self.waiting.len() + self.kept.len()
     }
 
     /// Removes a client from the queue, if it is there.
@@ -136,7 +189,7 @@ mod tests {
             .into_iter()
             .enumerate()
         {
-            queue.push(ClientId(nth as u32), class);
+            queue.push(ClientId(nth as u32), class, None);
         }
         let order: Vec<u32> = queue.iter().map(|client| client.0).collect();
         assert_eq!(order, [1, 4, 3, 0, 2]);

@@ -49,6 +49,7 @@ impl Sessions {
             return true;
         }
         let mut place = class;
+        let mut kept = self.queue.take_kept(player);
         let mut takes_over = None;
         if let Some(&before) = self.by_player.get(&player)
             && let Some(other) = self.get(before).copied()
@@ -61,8 +62,9 @@ impl Sessions {
                 return true;
             }
             self.end(before, LogoutReason::Replaced);
-            // A queued session keeps its position in its class, and an admitted one keeps its slot: no player is added.
+            // A queued session keeps its position, and an admitted one keeps its slot: no player is added.
             place = class.max(other.class);
+            kept = kept.or(other.queue_key);
             takes_over = other.player.map(|_| other.class);
         }
         if let Some(class) = takes_over {
@@ -73,7 +75,7 @@ impl Sessions {
             self.admit_player(client, player, key);
             return true;
         }
-        let is_full = self.queue.len() >= self.settings.queue_max;
+        let is_full = kept.is_none() && self.queue.len_with_kept() >= self.settings.queue_max;
         // While no client is admitted, a free slot makes no room in the queue.
         let goes_on = self.settings.admitted_per_tick_max > 0
             && self.queue.has_room(
@@ -85,7 +87,7 @@ impl Sessions {
             self.end(client, LogoutReason::Full);
             return true;
         }
-        let line = self.queue.push(client, place);
+        let line = self.queue.push(client, place, kept);
         self.by_player.insert(player, client);
         self.update(client, |session| {
             session.class = class;

@@ -1,11 +1,15 @@
 //! Compares the list of sessions with a simple model.
 
+mod steps;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+
+use steps::{LifeStep, steps};
 
 use crate::inbox::ConnectionInfo;
 use crate::session::resume::ResumeResult;
@@ -40,44 +44,6 @@ const RULES: SessionTickSettings = SessionTickSettings {
 /// All player ids are below: more than can be admitted and queued together.
 const PLAYERS: u64 = 8;
 
-/// An event, for the n-th client that it applies to.
-#[derive(Clone, Copy, Debug)]
-enum LifeStep {
-    Connect(bool),
-    Login(usize),
-    Answer(usize, Option<(u64, usize)>),
-    /// Without a token, with the current one, or with the one by which the session was resumed.
-    Resume(usize, u64, u8),
-    Control(usize, bool),
-    Load(u32),
-    Ready(usize, u32),
-    Hear(usize),
-    Lose(usize),
-    End(usize),
-    Tick,
-}
-
-fn steps() -> impl Strategy<Value = Vec<LifeStep>> {
-    let client = 0..96_usize;
-    let player = 1..PLAYERS;
-    let step = prop_oneof![
-        4 => any::<bool>().prop_map(LifeStep::Connect),
-        6 => client.clone().prop_map(LifeStep::Login),
-        6 => (client.clone(), prop::option::weighted(0.9, (1..2 * PLAYERS, 0..4_usize)))
-            .prop_map(|(client, found)| LifeStep::Answer(client, found)),
-        5 => (client.clone(), player, 0..4_u8)
-            .prop_map(|(client, player, token)| LifeStep::Resume(client, player, token)),
-        3 => (client.clone(), prop::bool::weighted(0.8)).prop_map(|(client, on)| LifeStep::Control(client, on)),
-        2 => (1..3_u32).prop_map(LifeStep::Load),
-        3 => (client.clone(), 1..3_u32).prop_map(|(client, scene)| LifeStep::Ready(client, scene)),
-        1 => client.clone().prop_map(LifeStep::Hear),
-        2 => client.clone().prop_map(LifeStep::Lose),
-        2 => client.prop_map(LifeStep::End),
-        3 => Just(LifeStep::Tick),
-    ];
-    prop::collection::vec(step, 0..400)
-}
-
 #[derive(Clone, Debug)]
 struct Expected {
     client: u32,
@@ -102,6 +68,8 @@ struct LifeModel {
     sessions: Vec<Expected>,
     /// Class in the queue, arrival number, client.
     line: Vec<(AdmissionClass, u64, u32)>,
+    /// Places of players whose connection was lost in the queue: player, class, arrival number, tick of the loss.
+    kept: Vec<(u64, AdmissionClass, u64, u64)>,
     came: u64,
     now: u64,
     admitted: Vec<u64>,
@@ -181,6 +149,9 @@ impl LifeModel {
             return self.end(client);
         };
         let mut place = class;
+        let is_of_player = |of: &(u64, AdmissionClass, u64, u64)| of.0 == player;
+        let kept = self.kept.iter().position(is_of_player);
+        let mut kept = kept.map(|at| self.kept.remove(at)).map(|of| (of.1, of.2));
         if let Some(other) = self
             .sessions
             .iter()
@@ -192,6 +163,8 @@ impl LifeModel {
                 self.cover("link-dead session is taken over");
                 return self.take_over(client, other.client, None);
             }
+            let in_line = self.line.iter().find(|of| of.2 == other.client);
+            kept = in_line.map(|of| (of.0, of.1)).or(kept);
             self.end(other.client);
             place = class.max(other.class);
             if other.is_in {
@@ -203,7 +176,8 @@ impl LifeModel {
                 return;
             }
         }
-        if self.line.len() >= RULES.queue_max && !self.has_room(class) {
+        let is_full = self.line.len() + self.kept.len() >= RULES.queue_max;
+        if kept.is_none() && is_full && !self.has_room(class) {
             self.cover("queue is full");
             return self.end(client);
         }
@@ -216,8 +190,20 @@ impl LifeModel {
         {
             self.cover("queued player keeps its class");
         }
-        self.came += 1;
-        self.line.push((place, self.came, client));
+        let arrival = match kept {
+            Some((class, nth)) => {
+                place = place.max(class);
+                if self.line.iter().any(|of| of.0 == place && of.1 > nth) {
+                    self.cover("queued player returns to its place");
+                }
+                nth
+            }
+            None => {
+                self.came += 1;
+                self.came
+            }
+        };
+        self.line.push((place, arrival, client));
         self.line
             .sort_by_key(|&(class, nth, _)| (std::cmp::Reverse(class), nth));
         let of = self.get(client).unwrap();
@@ -304,6 +290,13 @@ impl LifeModel {
     fn tick(&mut self) {
         (self.now, self.resumed) = (self.now + 1, 0);
         self.admitted.clear();
+        let before = self.kept.len();
+        let now = self.now;
+        self.kept
+            .retain(|of| now - of.3 < RULES.reconnect_grace_ticks);
+        if self.kept.len() < before {
+            self.cover("place in the queue expires");
+        }
         self.resume_waiting();
         let late = |of: &Expected| {
             let since = self.now - of.since;
@@ -423,7 +416,7 @@ impl LifeRun {
                 of.into_iter()
                     .for_each(|of| (of.heard, of.former) = (now, None));
             }
-            LifeStep::Lose(nth) => self.drop_connection(self.nth(nth, |of| of.is_in)),
+            LifeStep::Lose(nth) => self.drop_connection(self.nth(nth, |of| of.known.is_some())),
             LifeStep::End(nth) => {
                 let client = self.nth(nth, |of| of.is_in);
                 self.sessions.end(ClientId(client), LogoutReason::Kicked);
@@ -570,7 +563,15 @@ impl LifeRun {
                     (of.state, of.since) = (AwaitingReconnect, now);
                 }
             }
-            _ => self.model.end(client),
+            of => {
+                let known = of.and_then(|of| of.known);
+                let line = self.model.line.iter().find(|of| of.2 == client).copied();
+                self.model.end(client);
+                if let (Some(player), Some((class, nth, _))) = (known, line) {
+                    self.model.kept.retain(|of| of.0 != player);
+                    self.model.kept.push((player, class, nth, now));
+                }
+            }
         }
     }
 
@@ -663,6 +664,8 @@ fn sessions_match_the_model_for_any_steps() {
         "link-dead session is taken over",
         "player inside is replaced",
         "queued player keeps its class",
+        "queued player returns to its place",
+        "place in the queue expires",
         "queue is full",
         "admission waits",
         "former token counts",

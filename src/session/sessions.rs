@@ -281,6 +281,9 @@ impl Sessions {
         self.queue
             .iter()
             .for_each(|client| word(u64::from(client.0)));
+        for (player, nth, until) in self.queue.kept() {
+            [player.0, nth, until].into_iter().for_each(&mut word);
+        }
         for (client, ticket) in &self.pending_resumes {
             word(u64::from(client.0));
             word(ticket.player.0);
@@ -288,14 +291,21 @@ impl Sessions {
         self.aliases.hash_state(&mut word);
     }
 
-    /// Handles a closed connection. If the client controls an object, the object stays for a while and the session can be resumed.
+    /// Handles a closed connection. If the player is logged in, its object stays for a while and the session can be resumed. If it waits in
+    /// the login queue, its place is kept for the same time.
     pub(super) fn on_disconnect(&mut self, client: ClientId) {
         let Some(session) = self.get(client).copied() else {
             return;
         };
-        if session.player.is_none() || self.settings.reconnect_grace_ticks == 0 || self.is_draining
-        {
+        let is_kept = self.settings.reconnect_grace_ticks > 0 && !self.is_draining;
+        if session.player.is_none() || !is_kept {
             self.end(client, LogoutReason::Disconnected);
+            if let (Some(player), Some(place), true) =
+                (session.authenticated_as, session.queue_key, is_kept)
+            {
+                let until = self.now.saturating_add(self.settings.reconnect_grace_ticks);
+                self.queue.keep(player, place, until);
+            }
         } else if session.state != SessionState::AwaitingReconnect {
             self.set_state(client, SessionState::AwaitingReconnect);
             self.effects
@@ -305,6 +315,7 @@ impl Sessions {
 
     /// Ends sessions whose deadline has passed, and some of all when draining.
     pub(super) fn end_expired(&mut self) {
+        self.queue.expire_kept(self.now);
         while let Some(&(due, client)) = self.deadlines.first()
             && due <= self.now
         {

@@ -12,7 +12,7 @@
 //! | `send_queue` | packets that wait for a client |
 //! | `shared`, `sink` | state that tick and thread share; from the server to the transport |
 //! | `proxies` | clients behind a trusted proxy |
-//! | `requests` | an HTTP connection: request and response |
+//! | `requests`, `transfer` | an HTTP connection: request and response; their time limit |
 //! | `admission` | admission and end of a client, over either transport |
 //! | `client_loop` | the WebSocket of a client |
 //! | `webtransport` | the same over QUIC, on the UDP port with the same number, with the feature `webtransport` |
@@ -44,6 +44,7 @@ mod send_queue;
 mod settings;
 mod shared;
 mod sink;
+mod transfer;
 #[cfg(feature = "webtransport")]
 mod webtransport;
 

@@ -11,12 +11,14 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use throng_core::clock::unix_ms;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::client_loop::run_websocket;
 use super::page::page_file;
 use super::proxies::client_address;
 use super::settings::WebCounters;
 use super::shared::{UnauthenticatedSlot, WebShared};
+use super::transfer::{CountedStream, TransferLimits};
 use crate::cipher::random_bytes;
 use crate::handshake::network_of;
 use crate::http::{
@@ -32,8 +34,8 @@ const HEAD_FIELDS_MAX: usize = 64;
 const GUEST_PLAYER_IDS: std::ops::Range<u64> = 1 << 48..(1 << 48) + (1 << 32);
 
 /// Handles a connection until the response is sent. A WebSocket continues in its own task.
-pub(super) async fn handle_connection(
-    stream: tokio::net::TcpStream,
+pub(super) async fn handle_connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
     from: SocketAddr,
     place: UnauthenticatedSlot,
     shared: Arc<WebShared>,
@@ -43,7 +45,14 @@ pub(super) async fn handle_connection(
         let answer = respond(request, from, &place, &shared);
         async move { Ok::<_, Infallible>(answer) }
     });
-    let patience = Duration::from_micros(shared.settings.handshake_timeout_us);
+    let settings = &shared.settings;
+    let patience = Duration::from_micros(settings.handshake_timeout_us);
+    let limits = TransferLimits {
+        request: patience,
+        bytes_per_s_min: settings.response_bytes_per_s_min,
+        total: Duration::from_micros(settings.response_timeout_us).max(patience),
+    };
+    let (stream, written) = CountedStream::new(stream);
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(patience)
@@ -51,10 +60,10 @@ pub(super) async fn handle_connection(
         .max_headers(HEAD_FIELDS_MAX)
         .serve_connection(TokioIo::new(stream), respond)
         .with_upgrades();
-    match tokio::time::timeout(patience, connection).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) if !error.is_timeout() => WebCounters::one(&shared.counters.refused),
-        Ok(Err(_)) | Err(_) => WebCounters::one(&shared.counters.timed_out),
+    match limits.run(&written, connection).await {
+        Some(Ok(())) => {}
+        Some(Err(error)) if !error.is_timeout() => WebCounters::one(&shared.counters.refused),
+        Some(Err(_)) | None => WebCounters::one(&shared.counters.timed_out),
     }
 }
 
@@ -193,4 +202,96 @@ fn guest_token(request: &Request<Incoming>, shared: &WebShared) -> Result<String
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+    use crate::handshake::{ServerHandshake, ServerHandshakeSettings};
+    use crate::inbox::{ConnectionInfo, DisconnectReason};
+    use crate::udp::ConnectionHandler;
+    use crate::web::settings::WebSettings;
+    use crate::web::shared::PageMap;
+    use crate::{PROTOCOL_ID, SecretKey};
+    use throng_protocol::wire::ClientId;
+
+    const MAP_BYTES: usize = 2 << 20;
+
+    struct Nobody;
+
+    impl ConnectionHandler for Nobody {
+        fn connect(&self, _: ConnectionInfo) -> Option<ClientId> {
+            None
+        }
+
+        fn receive(&self, _: ClientId, _: &[u8]) {}
+
+        fn disconnect(&self, _: ClientId, _: DisconnectReason) {}
+    }
+
+    fn server() -> Arc<WebShared> {
+        let address: SocketAddr = "127.0.0.1:7000".parse().unwrap();
+        let gate = ServerHandshakeSettings::new(PROTOCOL_ID, vec![address]);
+        let gate = ServerHandshake::new(gate, SecretKey([3; 32])).unwrap();
+        let shared = WebShared::new(WebSettings::default(), gate, Arc::new(Nobody));
+        let bytes = Bytes::from(vec![7; MAP_BYTES]);
+        shared.maps().insert(1, PageMap { bytes, edits: 0 });
+        Arc::new(shared)
+    }
+
+    /// What a client receives that requests a map and reads so many bytes per tenth of a second, and the simulated time that it takes.
+    fn read_map(bytes_per_step: usize, request: &'static [u8]) -> (usize, Duration, u64) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (shared, from) = (server(), ([10, 0, 0, 1], 5_000).into());
+            // What the network holds between them.
+            let (mut client, stream): (DuplexStream, _) = duplex(64 << 10);
+            let place = UnauthenticatedSlot::acquire(&shared, None).unwrap();
+            let started = Instant::now();
+            let served = tokio::spawn(handle_connection(stream, from, place, shared.clone()));
+            client.write_all(request).await.unwrap();
+            let (mut received, mut buffer) = (0, vec![0; bytes_per_step]);
+            while let Ok(length @ 1..) = client.read(&mut buffer).await {
+                received += length;
+                sleep(Duration::from_millis(100)).await;
+            }
+            served.await.unwrap();
+            (
+                received,
+                started.elapsed(),
+                shared.counters.read().timed_out,
+            )
+        })
+    }
+
+    const REQUEST: &[u8] = b"GET /map?scene=1 HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    #[test]
+    fn slow_phone_receives_a_whole_map() {
+        // 3 Mbit/s, and a network as slow as the limit allows.
+        for bytes_per_step in [37_500, 2_000] {
+            let (received, took, timed_out) = read_map(bytes_per_step, REQUEST);
+            assert!(received > MAP_BYTES, "{received} bytes in {took:?}");
+            assert!(took > Duration::from_secs(5));
+            assert_eq!(timed_out, 0);
+        }
+    }
+
+    #[test]
+    fn client_that_hardly_reads_is_cut_off() {
+        for bytes_per_step in [1, 1_000] {
+            let (received, _, timed_out) = read_map(bytes_per_step, REQUEST);
+            assert!(received < MAP_BYTES / 4, "{received}");
+            assert_eq!(timed_out, 1);
+        }
+        let (received, took, timed_out) = read_map(100, b"GET /map?scene=1 HTT");
+        assert_eq!((received, timed_out), (0, 1), "after {took:?}");
+    }
 }

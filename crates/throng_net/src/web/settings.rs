@@ -28,6 +28,11 @@ pub struct WebSettings {
     pub trusted_proxies: Vec<AddressRange>,
     /// Time limit for a request, and again for the token after it, in microseconds.
     pub handshake_timeout_us: u64,
+    /// The slowest rate at which a client may read a response, such as a map, in bytes per second on average. A slower client is
+    /// disconnected.
+    pub response_bytes_per_s_min: u32,
+    /// Time limit for a request with its response, in microseconds, however fast the client reads.
+    pub response_timeout_us: u64,
     /// Messages per second of a client, with a burst of as many; more wait at the client.
     pub messages_per_s: u32,
     /// Bytes of packets that wait for a client; a reliable packet beyond it closes the client as a slow consumer.
@@ -58,6 +63,8 @@ impl Default for WebSettings {
             unauthenticated_per_address_max: 64,
             trusted_proxies: Vec::new(),
             handshake_timeout_us: 5_000_000,
+            response_bytes_per_s_min: 16 << 10,
+            response_timeout_us: 120_000_000,
             messages_per_s: 256,
             client_bytes_max: MESSAGE_BYTES_MAX + (1 << 18),
             unreliable_bytes_max: 1 << 15,
@@ -85,7 +92,7 @@ counters! {
     answered,
     /// Requests that are malformed or not allowed.
     refused,
-    /// Connections that sent no complete request in time.
+    /// Connections that sent no complete request in time, or read the response too slowly.
     timed_out,
     /// WebSockets and sessions without a valid token.
     denied,
