@@ -76,7 +76,7 @@ impl SceneViews {
                 self.shared.grid.cell(target),
             ),
         };
-        let is_exact = self.object(viewer).is_some_and(|viewer| viewer.exact);
+        let is_exact = self.object(viewer).is_some_and(TrackedObject::is_exact);
         self.allows(viewer, target)
             && in_range
             && (!is_exact || self.is_allowed_by_distance(viewer, target))
@@ -104,12 +104,12 @@ impl SceneViews {
         }
         let viewers = &self.viewers[place.cell as usize];
         let in_row = viewers.relations.ids().get(place.row as usize);
-        let has_row = object.has_row();
+        let has_row = object.has_row;
         if has_row != (place.row != NONE) || has_row && in_row != Some(&id) {
             return fault(format!("{id} does not stand in its row"));
         }
         let is_listed = self.exact.get(id).is_some();
-        if object.exact != is_listed || object.exact && !object.viewer {
+        if object.is_exact() != is_listed || object.has_row && !object.viewer {
             return fault(format!(
                 "{id} is an exact viewer without lists, or has lists and is none"
             ));
@@ -164,7 +164,7 @@ impl SceneViews {
         let objects = self.shared.objects.iter().filter(|object| object.alive);
         let expected = objects.fold((0, 0), |(targets, viewers), object| {
             let target = usize::from(object.viewable && !object.uncapped);
-            (targets + target, viewers + usize::from(object.has_row()))
+            (targets + target, viewers + usize::from(object.has_row))
         });
         if found != expected {
             return fault(format!(
@@ -196,7 +196,7 @@ impl SceneViews {
         if !object.viewer {
             return Ok(members.len());
         }
-        if object.exact {
+        if object.is_exact() {
             self.validate_exact_list(viewer, list, &members)?;
             return Ok(members.len());
         }

@@ -34,7 +34,7 @@ impl SceneViews {
         let is_mutual = self.shared.ranking.mutual;
         let object = &mut self.shared.objects[id as usize];
         object.viewer = false;
-        object.exact = false;
+        object.has_row = false;
         object.pending.viewer = false;
         object.pending.caps = false;
         // Its partners may see it one-way from now on.
@@ -59,7 +59,7 @@ impl SceneViews {
         let object = self.shared.objects[id as usize];
         let watchers: Vec<u32> = self.watchers(id).collect();
         for watcher in watchers {
-            if self.shared.objects[watcher as usize].exact {
+            if self.shared.objects[watcher as usize].is_exact() {
                 self.exact.forget(watcher, object.list(), id);
                 self.record_removed_link(watcher, id, reason, object.list());
             } else if object.uncapped {

@@ -496,6 +496,7 @@ impl SceneViews {
     fn add_viewer(&mut self, id: u32, caps: ViewCaps) {
         let object = &mut self.shared.objects[id as usize];
         object.viewer = true;
+        object.has_row = true;
         object.caps = caps.by_class();
         object.pending.viewer = true;
         self.exact.note_new_viewer(id, &self.shared.distance_rules);

@@ -3,7 +3,7 @@
 use glam::Vec2;
 use throng_core::memory::MemoryUse;
 
-use super::reach::ChangedCells;
+use super::reach::{ChangedCells, ExactSight};
 use crate::priority::{DistanceBands, rank_of};
 use crate::views::events::{ViewEvent, ViewLeaveReason};
 use crate::views::state::object::{LIST_COUNT, UNCAPPED};
@@ -64,13 +64,15 @@ impl ExactViewer {
         let has_moved = here != self.last_position;
         self.last_position = here;
         self.is_due |= has_moved || changes.touch(shared, self.id, self.radius_m);
-        let (id, radius_m) = (self.id, self.radius_m);
+        let (id, sight) = (self.id, ExactSight::new(shared, self.id, self.radius_m));
         for list in 0..LIST_COUNT {
             let events = &mut self.events;
             let before = self.lists[list].len();
             self.lists[list].retain(|&target| {
-                let obstacle = shared.exact_obstacle(id, radius_m, target);
-                events.extend(obstacle.map(|reason| leave(id, target, reason, list)));
+                let obstacle = sight.obstacle(target);
+                if let Some(reason) = obstacle {
+                    events.push(leave(id, target, reason, list));
+                }
                 obstacle.is_none()
             });
             self.is_due |= self.lists[list].len() < before;
@@ -89,8 +91,9 @@ impl ExactViewer {
     pub(crate) fn scan(&mut self, shared: &SceneState, scratch: &mut ExactScratch) {
         scratch.found.iter_mut().for_each(Vec::clear);
         let (id, radius_m) = (self.id, self.radius_m);
+        let sight = ExactSight::new(shared, id, radius_m);
         shared.visit_reach(id, radius_m, |target| {
-            if target != id && shared.exact_obstacle(id, radius_m, target).is_none() {
+            if target != id && sight.obstacle(target).is_none() {
                 scratch.found[shared.object(target).list()].push(target);
             }
         });
@@ -152,14 +155,19 @@ impl ExactViewer {
         if members == targets {
             return;
         }
+        // Both are sorted, so one pass finds the difference.
+        let mut kept = targets.iter().peekable();
         for &target in members.iter() {
-            if targets.binary_search(&target).is_err() {
+            while kept.next_if(|&&other| other < target).is_some() {}
+            if kept.next_if_eq(&&target).is_none() {
                 let reason = ViewLeaveReason::Evicted;
                 self.events.push(leave(self.id, target, reason, list));
             }
         }
+        let mut known = members.iter().peekable();
         for &target in targets {
-            if members.binary_search(&target).is_err() {
+            while known.next_if(|&&other| other < target).is_some() {}
+            if known.next_if_eq(&&target).is_none() {
                 self.events.push(ViewEvent::Enter {
                     viewer: self.id,
                     target,

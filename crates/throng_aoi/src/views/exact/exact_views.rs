@@ -132,7 +132,7 @@ impl ExactViews {
         let mut has_work = !changed.is_empty();
         for id in changed.drain(..) {
             self.changed_cells.note(shared, id);
-            if shared.object(id).exact
+            if shared.object(id).is_exact()
                 && let Some(viewer) = self.get_mut(id)
             {
                 viewer.is_due = true;

@@ -130,7 +130,7 @@ impl SceneViews {
         self.queue.remove(id);
         let is_mutual = self.shared.ranking.mutual;
         let object = &mut self.shared.objects[id as usize];
-        object.exact = true;
+        object.has_row = false;
         // In mutual mode others may see it one-way from now on.
         object.pending.viewer |= is_mutual;
         object.pending.traits |= is_mutual;
@@ -144,7 +144,7 @@ impl SceneViews {
             return;
         };
         let object = &mut self.shared.objects[id as usize];
-        object.exact = false;
+        object.has_row = true;
         object.pending.viewer = true;
         object.pending.traits = true;
         object.pending.caps = true;

@@ -5,12 +5,12 @@ use throng_core::memory::MemoryUse;
 
 use crate::grid::{GridCell, SceneGrid};
 use crate::views::events::ViewLeaveReason;
-use crate::views::state::object::NONE;
+use crate::views::state::object::{NONE, TrackedObject};
 use crate::views::state::scene_state::SceneState;
 
 /// The square of the distance of two positions, in m². NaN if a coordinate is NaN.
 #[inline]
-pub(crate) fn distance_m2(a: Vec2, b: Vec2) -> f64 {
+fn distance_m2(a: Vec2, b: Vec2) -> f64 {
     let (dx, dy) = (
         f64::from(a.x) - f64::from(b.x),
         f64::from(a.y) - f64::from(b.y),
@@ -18,11 +18,15 @@ pub(crate) fn distance_m2(a: Vec2, b: Vec2) -> f64 {
     dx * dx + dy * dy
 }
 
-/// Whether a distance, given as its square, is at most a radius. An infinite radius contains every position, also an unknown one.
+/// The square of a radius.
+fn reach_m2(radius_m: f32) -> f64 {
+    f64::from(radius_m) * f64::from(radius_m)
+}
+
+/// Whether a distance is at most a radius, both given as squares. An infinite radius contains every position, also an unknown one.
 #[inline]
-pub(crate) fn is_within(radius_m: f32, distance_m2: f64) -> bool {
-    let radius_m = f64::from(radius_m);
-    distance_m2 <= radius_m * radius_m || radius_m == f64::INFINITY
+fn is_within(reach_m2: f64, distance_m2: f64) -> bool {
+    distance_m2 <= reach_m2 || reach_m2 == f64::INFINITY
 }
 
 /// The cells in which objects moved or changed in this update.
@@ -165,32 +169,55 @@ impl SceneState {
         }
         self.far.iter().for_each(visit);
     }
+}
 
-    /// Why an exact viewer cannot see a target now; `None` if it can.
+/// What one exact viewer can see now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExactSight<'a> {
+    shared: &'a SceneState,
+    me: &'a TrackedObject,
+    here: Vec2,
+    /// The square of its radius; infinite without one.
+    reach_m2: f64,
+    /// Its cell, if it has no radius.
+    cell: Option<GridCell>,
+    has_rules: bool,
+}
+
+impl<'a> ExactSight<'a> {
+    pub(crate) fn new(shared: &'a SceneState, viewer: u32, radius_m: Option<f32>) -> Self {
+        Self {
+            shared,
+            me: shared.object(viewer),
+            here: shared.position(viewer),
+            reach_m2: radius_m.map_or(f64::INFINITY, reach_m2),
+            cell: radius_m
+                .is_none()
+                .then(|| shared.grid.committed_cell(viewer)),
+            has_rules: !shared.distance_rules.is_empty(),
+        }
+    }
+
+    /// Why the viewer cannot see a target now; `None` if it can.
     #[inline]
-    pub(crate) fn exact_obstacle(
-        &self,
-        viewer: u32,
-        radius_m: Option<f32>,
-        target: u32,
-    ) -> Option<ViewLeaveReason> {
-        let distance_m2 = distance_m2(self.position(viewer), self.position(target));
-        if radius_m.is_some_and(|radius_m| !is_within(radius_m, distance_m2)) {
+    pub(crate) fn obstacle(&self, target: u32) -> Option<ViewLeaveReason> {
+        let shared = self.shared;
+        let distance_m2 = distance_m2(self.here, shared.position(target));
+        if !is_within(self.reach_m2, distance_m2) {
             return Some(ViewLeaveReason::Range);
         }
-        let (a, b) = (self.object(viewer), self.object(target));
-        if radius_m.is_none() {
-            let (here, there) = (
-                self.grid.committed_cell(viewer),
-                self.grid.committed_cell(target),
-            );
-            if !self.grid.in_range(usize::from(b.layer), here, there) {
+        let (a, b) = (self.me, shared.object(target));
+        if let Some(here) = self.cell {
+            let there = shared.grid.committed_cell(target);
+            if !shared.grid.in_range(usize::from(b.layer), here, there) {
                 return Some(ViewLeaveReason::Range);
             }
         }
-        let rules = &self.distance_rules;
-        let is_allowed = self.allows(a, b)
-            && (rules.allow(&a.traits, &b.traits, distance_m2) || self.is_shown(a, b));
+        let is_near_enough = || {
+            let rules = &shared.distance_rules;
+            rules.allow(&a.traits, &b.traits, distance_m2) || shared.is_shown(a, b)
+        };
+        let is_allowed = shared.allows(a, b) && (!self.has_rules || is_near_enough());
         (!is_allowed).then_some(ViewLeaveReason::Hidden)
     }
 }
@@ -220,7 +247,8 @@ mod tests {
             walk.iter().for_each(|step| { grid.locate(0, at(step)); });
             let (here, there) = (at(&centre), at(&walk[walk.len() - 1]));
             let radius_m = distance_m2(here, there).sqrt() as f32;
-            let radius_m = if is_within(radius_m, distance_m2(here, there)) { radius_m } else { radius_m.next_up() };
+            let is_enough = is_within(reach_m2(radius_m), distance_m2(here, there));
+            let radius_m = if is_enough { radius_m } else { radius_m.next_up() };
             let area = CellArea::around(&grid, here, radius_m);
             prop_assert!(area.contains(grid.cell(0)));
             prop_assert_eq!(area.iter().count(), area.len());
@@ -231,10 +259,11 @@ mod tests {
     #[test]
     fn radius_includes_its_own_distance_and_nothing_beyond() {
         let far = distance_m2(vec2(0.0, 0.0), vec2(3.0, 4.0));
-        assert!(is_within(5.0, far) && !is_within(5f32.next_down(), far));
+        let contains = |radius_m: f32, distance_m2: f64| is_within(reach_m2(radius_m), distance_m2);
+        assert!(contains(5.0, far) && !contains(5f32.next_down(), far));
         // In single precision, this distance is 50 m.
         let just_beyond = distance_m2(vec2(0.0, 0.0), vec2(50.0, 0.001));
-        assert!(!is_within(50.0, just_beyond));
-        assert!(is_within(f32::INFINITY, f64::NAN) && !is_within(f32::MAX, f64::NAN));
+        assert!(!contains(50.0, just_beyond));
+        assert!(contains(f32::INFINITY, f64::NAN) && !contains(f32::MAX, f64::NAN));
     }
 }

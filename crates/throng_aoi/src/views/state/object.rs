@@ -69,8 +69,8 @@ pub(crate) struct TrackedObject {
     pub(crate) viewer: bool,
     /// Whether any target is shown to it or hidden from it against the rules.
     pub(crate) has_exceptions: bool,
-    /// Whether it is a viewer whose links depend on exact distances, so that it has no row.
-    pub(crate) exact: bool,
+    /// Whether it is a viewer with a row in its cell: unless its links depend on exact distances.
+    pub(crate) has_row: bool,
     /// The changes since the last update.
     pub(crate) pending: PendingChanges,
 }
@@ -109,7 +109,7 @@ impl TrackedObject {
         viewable: false,
         viewer: false,
         has_exceptions: false,
-        exact: false,
+        has_row: false,
         pending: PendingChanges {
             target: false,
             viewer: false,
@@ -134,12 +134,12 @@ impl TrackedObject {
 
     /// Whether it takes part in mutual pairs, in mutual mode.
     pub(crate) const fn is_peer(&self) -> bool {
-        self.has_row() && self.viewable && !self.uncapped
+        self.has_row && self.viewable && !self.uncapped
     }
 
-    /// Whether it is a viewer with a row in its cell.
-    pub(crate) const fn has_row(&self) -> bool {
-        self.viewer && !self.exact
+    /// Whether it is a viewer whose links depend on exact distances.
+    pub(crate) const fn is_exact(&self) -> bool {
+        self.viewer && !self.has_row
     }
 }
 

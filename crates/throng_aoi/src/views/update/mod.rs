@@ -234,7 +234,7 @@ impl SceneViews {
         } else if object.viewable {
             self.update_slot(&object, cell, moved.then_some(from));
         }
-        if object.has_row() {
+        if object.has_row {
             self.update_row(&object, cell, moved.then_some(from), looks_left);
         }
         self.shared.locations[id as usize].cell = cell;
@@ -270,7 +270,7 @@ impl SceneViews {
             from: from.unwrap_or(to),
             is_new_everywhere: everywhere,
             is_revised: pending.traits && !pending.target,
-            is_viewer: object.has_row(),
+            is_viewer: object.has_row,
         });
         if let Some(slot) = left {
             let left = &mut cells[place.cell as usize];
