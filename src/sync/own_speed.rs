@@ -34,3 +34,34 @@ impl OwnSpeedSent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::ClientId;
+
+    #[test]
+    fn speed_is_sent_once_and_after_each_change() {
+        let (mut speed, mut part) = (OwnSpeedSent::default(), BatchPart::default());
+        assert!(speed.is_unknown());
+        let mut sent = Vec::new();
+        for (tick, now) in [None, Some(3.0), None, Some(3.0), Some(4.5), None]
+            .into_iter()
+            .enumerate()
+        {
+            if let Some(speed_m_s) = now {
+                speed.set(speed_m_s);
+            }
+            part.begin_client(ClientId(tick as u32), 1, 0);
+            sent.push(speed.write(&mut part));
+            part.end_client();
+        }
+        assert_eq!(sent, [0, 5, 0, 0, 5, 0]);
+        let updates = part.updates();
+        assert!(
+            updates
+                .into_iter()
+                .all(|update| update.unreliable.is_empty())
+        );
+    }
+}
