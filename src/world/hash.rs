@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
     use crate::server::Server;
-    use crate::world::{Npc, Position, SceneSpec, open_scene};
+    use crate::world::{InScene, Npc, Position, SceneSpec, open_scene};
 
     #[derive(Component, StateHashed)]
     struct Hunger(u16);
@@ -91,7 +91,7 @@ mod tests {
                 level,
                 _shown: shown,
             };
-            let place = (Npc, Object::in_scene(scene), Position(Vec2::ONE));
+            let place = (Npc, InScene(scene), Position(Vec2::ONE));
             server.world_mut().spawn((place, Hunger(level), thirst));
             server.step(1);
             let mut objects = server.world_mut().query::<(&Object, &Thirst)>();

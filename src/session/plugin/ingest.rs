@@ -7,6 +7,7 @@
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
+use tracing::debug;
 
 use super::client_messages::{Handled, MessageBatch, handle_message, handle_with_world};
 use super::effects::{end_session, with_key, write_effects};

@@ -66,7 +66,7 @@ pub(super) fn apply_login_decisions(
     } in answered.drain(..)
     {
         let is_banned = |player| world.resource::<BanList>().of_player(player).is_some();
-        if found.is_some_and(|(player, _)| is_banned(player)) {
+        if found.is_ok_and(|(player, _)| is_banned(player)) {
             end_session(world, client, LogoutReason::Banned, effects);
             continue;
         }

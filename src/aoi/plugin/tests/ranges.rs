@@ -1,7 +1,7 @@
 //! Viewers with a range of their own, and rules by distance.
 
 use super::*;
-use crate::world::Npc;
+use crate::world::{InScene, Npc};
 
 fn set_range(app: &mut App, viewer: Entity, range_m: Option<f32>) {
     app.world_mut().get_mut::<Viewer>(viewer).unwrap().range_m = range_m;
@@ -99,7 +99,7 @@ fn spawned_tower_sees_as_far_as_its_range() {
         ..Viewer::new(ViewCaps::all(5))
     };
     let position = Position(Vec2::new(500.0, 500.0));
-    let tower = (Npc, Object::in_scene(scene), position, viewer);
+    let tower = (Npc, InScene(scene), position, viewer);
     let tower = app.world_mut().spawn(tower).id();
     app.update();
     let id = app.world().get::<Object>(tower).unwrap().id().0;

@@ -10,12 +10,12 @@ use crate::aoi::{
     hide_from, show_to,
 };
 use crate::sync::kept_objects::KeptObjects;
-use crate::world::{Generation, ObjectId, SceneObjects};
+use crate::world::{Generation, ObjectId, SceneIds};
 
 /// A viewer sees a target whose tag is not above its own.
 const BY_TAG: ViewRules = ViewRules {
     allows: Some(|viewer, target| viewer.tag[0] >= target.tag[0]),
-    class: None,
+    ..ViewRules::NONE
 };
 
 /// Id and generation.
@@ -165,7 +165,7 @@ impl Town {
 /// Whether the client of a player keeps an object out of view, from the components of both.
 fn may_keep(world: &World, player: Entity, (id, generation): Ids) -> bool {
     let own = world.get::<Object>(player).unwrap();
-    let objects = world.get::<SceneObjects>(own.scene_entity()).unwrap();
+    let objects = world.get::<SceneIds>(own.scene_entity()).unwrap();
     let target = objects.resolve(ObjectId(id), Generation(generation));
     let Some(target) = target.filter(|&target| target != player) else {
         return false;
