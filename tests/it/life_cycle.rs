@@ -210,10 +210,10 @@ fn drained_server_empties_and_reopens_with_its_login_limit() {
     step(&mut run, 1);
     assert_eq!(controlled::<Object>(&mut run), [2, 0]);
     step(&mut run, 8);
-    // Nobody takes the places that are kept for others,
+    // Players of other classes cannot use the reserved slots;
     assert_eq!(controlled::<Object>(&mut run), [6, 0]);
     step(&mut run, 40);
-    // who skip the login queue.
+    // moderators use them and skip the login queue.
     assert_eq!(controlled::<Object>(&mut run), [8, 0]);
     assert_eq!(sessions(&mut run), 12);
     step(&mut run, 20);

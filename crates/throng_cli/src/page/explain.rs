@@ -49,14 +49,14 @@ pub(super) fn reasons(
         .collect();
     sets.sort_by(|a, b| b.excess_ms().total_cmp(&a.excess_ms()));
     let all: f64 = sets.iter().map(|set| set.excess_ms().max(0.0)).sum();
-    let mut told = Vec::new();
+    let mut causes = Vec::new();
     // The one or two sets that make up most of the excess.
     for set in sets
         .iter()
         .take(2)
         .filter(|set| set.excess_ms() > 0.25 * all)
     {
-        told.push(set.describe());
+        causes.push(set.describe());
     }
     let mut things: Vec<(f64, String)> = CAUSES
         .into_iter()
@@ -74,10 +74,10 @@ pub(super) fn reasons(
         .collect();
     things.sort_by(|a, b| b.0.total_cmp(&a.0));
     if things.is_empty() {
-        told.push("nothing that is counted was unusual, so it may be the machine".to_owned());
+        causes.push("nothing that is counted was unusual, so it may be the machine".to_owned());
     }
-    told.extend(things.into_iter().take(CAUSES_MAX).map(|(_, told)| told));
-    told
+    causes.extend(things.into_iter().take(CAUSES_MAX).map(|(_, cause)| cause));
+    causes
 }
 
 impl Excess {
@@ -120,9 +120,9 @@ mod tests {
             ("packets", 99.0),
         ]);
         let means = named(&[("path_requests", 12.0), ("enters", 28.0), ("packets", 95.0)]);
-        let told = reasons(&tick, &means, |set| if set == "view" { 3.5 } else { 1.0 });
+        let causes = reasons(&tick, &means, |set| if set == "view" { 3.5 } else { 1.0 });
         assert_eq!(
-            told,
+            causes,
             [
                 "<b>navigate</b> took 31.00 ms, 31\u{a0}×\u{a0}its median",
                 "412 path requests (12 on average)"
@@ -133,11 +133,11 @@ mod tests {
     #[test]
     fn tick_without_a_known_cause_says_so() {
         let tick = named(&[("view_ms", 9.0), ("send_ms", 8.0), ("enters", 3.0)]);
-        let told = reasons(&tick, &named(&[]), |_| 0.0);
-        assert_eq!(told.len(), 3, "{told:?}");
+        let causes = reasons(&tick, &named(&[]), |_| 0.0);
+        assert_eq!(causes.len(), 3, "{causes:?}");
         assert!(
-            told[0].contains("its median is 0.00 ms") && told[2].contains("the machine"),
-            "{told:?}"
+            causes[0].contains("its median is 0.00 ms") && causes[2].contains("the machine"),
+            "{causes:?}"
         );
     }
 }

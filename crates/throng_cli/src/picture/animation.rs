@@ -145,7 +145,7 @@ impl<W: Write> Animation<W> {
     /// # Errors
     /// When it, or one of its pictures, could not be written.
     pub(crate) fn finish(mut self) -> Result<(), CliError> {
-        // Of a run that was stopped: the file has said how many there are, so the last one stays.
+        // In a run that was stopped: the header has the number of frames, so the last frame is repeated.
         while self.writer.is_ok() && self.written < self.frames {
             self.write();
         }
@@ -417,9 +417,9 @@ mod tests {
     #[test]
     fn unwritable_animation_is_reported_at_its_end() {
         for room in [0, 100, 1_000] {
-            let told = stopped(&mut vec![0; room][..]).unwrap_err();
-            let told = format!("{told:?}");
-            assert!(told.contains("could not write a.png"), "{told}");
+            let error = stopped(&mut vec![0; room][..]).unwrap_err();
+            let error = format!("{error:?}");
+            assert!(error.contains("could not write a.png"), "{error}");
         }
     }
 

@@ -506,7 +506,7 @@ mod tests {
             "{:?}",
             both.notes
         );
-        let told: Vec<_> = both
+        let shown: Vec<_> = both
             .verdicts
             .iter()
             .map(|change| {
@@ -518,7 +518,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            shown,
             [
                 ("b holds", "passed → failed".to_owned(), Some(false)),
                 ("a holds", "failed → passed".to_owned(), Some(true)),
@@ -552,7 +552,7 @@ mod tests {
             is_within_spread: false,
         };
         assert_eq!(one(1.0, 4.0).size(), one(4.0, 1.0).size());
-        let told = [
+        let shown = [
             one(1.0, 4.0),
             one(4.0, 1.0),
             one(1.0, 1.05),
@@ -560,7 +560,7 @@ mod tests {
             one(-1.0, 1.0),
         ]
         .map(|one| one.change());
-        assert_eq!(told, ["×4.00", "×0.25", "×1.05", "to 0", "other sign"]);
+        assert_eq!(shown, ["×4.00", "×0.25", "×1.05", "to 0", "other sign"]);
         let small = [
             one(1_000.0, 1_001.0),
             one(1_000.0, 1.0),

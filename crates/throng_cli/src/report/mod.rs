@@ -187,8 +187,8 @@ mod tests {
             (r#"{"rows": 3}"#, "throng bench --json` prints"),
             (r#"{"scenario": "x"}"#, "found no `state_hash`"),
         ] {
-            let told = read(bad).err().unwrap();
-            assert!(told.contains(expected), "{told}");
+            let error = read(bad).err().unwrap();
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

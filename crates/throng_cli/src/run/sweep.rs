@@ -1,7 +1,7 @@
 //! `throng run --sweep NAME=FROM..TO --until EXPECTATION`: the largest value of a parameter with which an expectation holds.
 //!
 //! ```text
-//! a value ─▶ the whole run ─▶ the expectation holds? ─▶ [`CrowdSearch`]: the next value ─▶ … ─▶ the largest that held
+//! a value ─▶ the whole run ─▶ the expectation holds? ─▶ [`CrowdSearch`]: the next value ─▶ … ─▶ the largest that largest
 //! ```
 //! An expectation on wall time is tried several times at both ends of the result, since times differ from run to run; any other
 //! one has the same result in every run, and is tried once.
@@ -135,20 +135,20 @@ fn is_timed(expectation: &Expectation) -> bool {
 
 fn describe(range: &SweepRange, expected: &str, found: CrowdRange) -> String {
     let SweepRange { name, from, to } = range;
-    let held = match found.max_passed {
+    let largest = match found.max_passed {
         0 => format!("{expected}: not even with {name} = {from}"),
-        held => format!(
-            "{expected}: holds up to {name} = {held}, tried {}",
+        largest => format!(
+            "{expected}: holds up to {name} = {largest}, tried {}",
             times_text(found.passed_tries)
         ),
     };
     match found.min_failed {
         Some(failed) if found.max_passed > 0 => format!(
-            "{held}\n{expected}: fails with {name} = {failed}, tried {}",
+            "{largest}\n{expected}: fails with {name} = {failed}, tried {}",
             times_text(found.failed_tries)
         ),
-        None => format!("{held}; {to} is the end of the range"),
-        Some(_) => held,
+        None => format!("{largest}; {to} is the end of the range"),
+        Some(_) => largest,
     }
 }
 
@@ -160,7 +160,7 @@ fn json_text(range: &SweepRange, expected: &str, found: CrowdRange, tries: &[Swe
     json!({
         "parameter": range.name,
         "until": expected,
-        "largest_passed": Some(found.max_passed).filter(|held| *held > 0),
+        "largest_passed": Some(found.max_passed).filter(|largest| *largest > 0),
         "smallest_failed": found.min_failed,
         "tries": tries,
     })

@@ -410,8 +410,8 @@ fn never_happened(
 ) -> ExpectationCheck {
     match watched {
         Some(watched) if watched.checked > 0 => {
-            let told = watched.violations.describe();
-            ExpectationCheck::new(told.is_none(), told.unwrap_or_else(well))
+            let violation = watched.violations.describe();
+            ExpectationCheck::new(violation.is_none(), violation.unwrap_or_else(well))
         }
         _ => ExpectationCheck::not_exercised(nothing),
     }

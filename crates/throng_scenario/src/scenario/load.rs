@@ -414,7 +414,7 @@ mod tests {
         }
     }
 
-    fn told(error: &ScenarioError) -> String {
+    fn located(error: &ScenarioError) -> String {
         let mistake = error.source_error().unwrap();
         format!("{}:{}: {}", mistake.line, mistake.column, mistake.message)
     }
@@ -451,9 +451,9 @@ mod tests {
         let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
         let error = loaded.check_maps().unwrap_err();
         assert!(
-            told(&error).starts_with("2:38: none.map: "),
+            located(&error).starts_with("2:38: none.map: "),
             "{}",
-            told(&error)
+            located(&error)
         );
     }
 
@@ -469,7 +469,7 @@ mod tests {
             text: text.to_owned(),
             sources: Sources::default(),
         };
-        assert!(told(&loaded.check_maps().unwrap_err()).starts_with("1:74: "));
+        assert!(located(&loaded.check_maps().unwrap_err()).starts_with("1:74: "));
     }
 
     #[test]
@@ -487,8 +487,8 @@ mod tests {
             sources: Sources::default(),
         };
         let warnings = loaded.review_maps(&Behaviours::default()).warnings;
-        let told: Vec<&str> = warnings.iter().map(|w| w.message.as_str()).collect();
-        assert_eq!(told, ["the map of scene `a` has no free tile"]);
+        let messages: Vec<&str> = warnings.iter().map(|w| w.message.as_str()).collect();
+        assert_eq!(messages, ["the map of scene `a` has no free tile"]);
         assert_eq!(warnings[0].line, 2);
     }
 
@@ -507,7 +507,7 @@ mod tests {
         };
         let error = loaded.check_maps().unwrap_err();
         assert_eq!(
-            told(&error),
+            located(&error),
             "3:107: expected a rectangle within the 20 × 10 tiles of scene `a`, found (15, 0, 6, 10)"
         );
     }
@@ -516,7 +516,10 @@ mod tests {
     fn binary_and_oversized_files_are_refused() {
         let folder = Folder::new("refused");
         let error = load(&folder.write("x.ron", b"Scen\xffario(")).unwrap_err();
-        assert_eq!(told(&error), "1:5: expected text in UTF-8, found byte 0xff");
+        assert_eq!(
+            located(&error),
+            "1:5: expected text in UTF-8, found byte 0xff"
+        );
         let large = vec![b' '; SCENARIO_BYTES_MAX as usize + 1];
         let error = load(&folder.write("large.ron", &large)).unwrap_err();
         assert!(matches!(error, ScenarioError::TooLarge { .. }));

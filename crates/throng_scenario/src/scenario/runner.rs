@@ -492,7 +492,7 @@ impl ScenarioRun {
         let scenario = &self.loaded.scenario;
         let is_whole = self.tick() as f64 >= (scenario.duration_s * scenario.tick_hz).round();
         let script = self.server.world().resource::<ScenarioScript>();
-        let told = |(cue, deeds): (usize, &CueCounts)| {
+        let describe = |(cue, deeds): (usize, &CueCounts)| {
             let why = match deeds {
                 CueCounts { run_count: 0, .. } if is_whole => "it never ran".to_owned(),
                 CueCounts { run_count: 0, .. } => return None,
@@ -512,14 +512,14 @@ impl ScenarioRun {
             .cue_counts()
             .iter()
             .enumerate()
-            .filter_map(told)
+            .filter_map(describe)
             .collect()
     }
 
     /// The faults of the script, each with the location of its cue.
     fn script_errors(&self) -> Vec<String> {
         let (faults, _) = self.server.world().resource::<ScenarioScript>().errors();
-        let told = |fault: &ScriptError| {
+        let describe = |fault: &ScriptError| {
             let ScriptError {
                 tick,
                 message: what,
@@ -535,7 +535,7 @@ impl ScenarioRun {
             };
             format!("{place}tick {tick}: {what}{often}")
         };
-        faults.iter().map(told).collect()
+        faults.iter().map(describe).collect()
     }
 
     /// Stops the script and the checks; existing objects go on.

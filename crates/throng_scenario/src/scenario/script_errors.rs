@@ -190,11 +190,11 @@ pub(super) fn postcheck(world: &World, action: &Action, foresight: &Precheck) ->
 }
 
 /// Fewer objects than the action needs; none at all is always too few.
-fn too_few(wanted: Option<u32>, found: u64, told: impl Fn() -> String) -> Option<String> {
+fn too_few(wanted: Option<u32>, found: u64, describe: impl Fn() -> String) -> Option<String> {
     let wanted = wanted.map_or(1, u64::from);
     (found < wanted).then(|| match wanted {
-        1 => told(),
-        _ => format!("expected {wanted}, found {}", told()),
+        1 => describe(),
+        _ => format!("expected {wanted}, found {}", describe()),
     })
 }
 
@@ -324,12 +324,12 @@ mod tests {
 
     #[test]
     fn fewer_objects_than_requested_are_an_error() {
-        let told = || "found".to_owned();
-        assert_eq!(too_few(None, 1, told), None);
-        assert_eq!(too_few(Some(5), 5, told), None);
-        assert_eq!(too_few(Some(0), 0, told), None);
-        assert_eq!(too_few(None, 0, told), Some("found".to_owned()));
+        let describe = || "found".to_owned();
+        assert_eq!(too_few(None, 1, describe), None);
+        assert_eq!(too_few(Some(5), 5, describe), None);
+        assert_eq!(too_few(Some(0), 0, describe), None);
+        assert_eq!(too_few(None, 0, describe), Some("found".to_owned()));
         let message = "expected 5, found found".to_owned();
-        assert_eq!(too_few(Some(5), 4, told), Some(message));
+        assert_eq!(too_few(Some(5), 4, describe), Some(message));
     }
 }

@@ -252,7 +252,7 @@ struct SourceReader<'a> {
 }
 
 impl SourceReader<'_> {
-    /// Reads a file and all that it includes, and tells which fields these say. `given` are the values that including files
+    /// Reads a file and all that it includes, and returns the fields that they set. `given` are the values that including files
     /// have for parameters.
     fn read(
         &mut self,
@@ -279,7 +279,7 @@ impl SourceReader<'_> {
         if !self.include_stack.is_empty() {
             resolve_map_paths(&mut own, path.as_deref());
         }
-        let mut said: BTreeSet<String> = BTreeSet::new();
+        let mut all_fields: BTreeSet<String> = BTreeSet::new();
         let mut whole: Option<Scenario> = None;
         self.include_stack
             .push(file_identity(path.as_deref(), &file));
@@ -290,25 +290,25 @@ impl SourceReader<'_> {
                 let span = Outline::new(&this.expanded).find(&at);
                 ScenarioError::Invalid(Box::new(this.source_error(span, (message, None))))
             })?;
-            let (included, says) = self.read(included, &values)?;
+            let (included, fields) = self.read(included, &values)?;
             whole = Some(match whole {
                 None => included,
-                Some(before) => merge(before, included, &says),
+                Some(before) => merge(before, included, &fields),
             });
-            said.extend(says);
+            all_fields.extend(fields);
         }
         self.include_stack.pop();
         let outline = Outline::new(&this.expanded);
         let keys = outline.parts(&ValuePath::root()).into_iter();
         let keys = keys.filter_map(|(key, _)| key);
-        let says = keys.map(|key| outline.text_at(&key).to_owned()).collect();
+        let fields = keys.map(|key| outline.text_at(&key).to_owned()).collect();
         self.sources.files.push(this);
         let whole = match whole {
             None => own,
-            Some(before) => merge(before, own, &says),
+            Some(before) => merge(before, own, &fields),
         };
-        said.extend(says);
-        Ok((whole, said))
+        all_fields.extend(fields);
+        Ok((whole, all_fields))
     }
 
     /// Parses a file. When errors are collected, what is wrong is left out, up to the field or the item that it is in, and the rest
@@ -323,8 +323,8 @@ impl SourceReader<'_> {
             };
             let span = mistake.span.offset()..mistake.span.offset() + mistake.span.len();
             let is_missing = mistake.message.ends_with(" is missing");
-            let said = (mistake.message, mistake.help);
-            let error = ScenarioError::Syntax(Box::new(this.source_error(span.clone(), said)));
+            let problem = (mistake.message, mistake.help);
+            let error = ScenarioError::Syntax(Box::new(this.source_error(span.clone(), problem)));
             let Some(errors) = self.errors.as_mut().filter(|all| all.len() < ERRORS_MAX) else {
                 return Err(error);
             };
@@ -570,15 +570,15 @@ fn resolve_map_paths(scenario: &mut Scenario, path: Option<&Path>) {
     }
 }
 
-/// Two scenarios as one: the lists of the second behind those of the first, and of the rest what the second says.
-fn merge(first: Scenario, second: Scenario, says: &BTreeSet<String>) -> Scenario {
+/// Two scenarios as one: the lists of the second behind those of the first, and of the other fields those that the second one sets.
+fn merge(first: Scenario, second: Scenario, fields: &BTreeSet<String>) -> Scenario {
     fn append<T>(mut first: Vec<T>, second: Vec<T>) -> Vec<T> {
         first.extend(second);
         first
     }
-    macro_rules! said {
+    macro_rules! last_given {
         ($field:ident) => {
-            if says.contains(stringify!($field)) {
+            if fields.contains(stringify!($field)) {
                 second.$field
             } else {
                 first.$field
@@ -586,20 +586,20 @@ fn merge(first: Scenario, second: Scenario, says: &BTreeSet<String>) -> Scenario
         };
     }
     Scenario {
-        name: said!(name),
-        seed: said!(seed),
+        name: last_given!(name),
+        seed: last_given!(seed),
         include: Vec::new(),
         parameters: second.parameters,
-        tick_hz: said!(tick_hz),
-        heartbeat_ticks: said!(heartbeat_ticks),
-        duration_s: said!(duration_s),
-        settings: said!(settings),
+        tick_hz: last_given!(tick_hz),
+        heartbeat_ticks: last_given!(heartbeat_ticks),
+        duration_s: last_given!(duration_s),
+        settings: last_given!(settings),
         kinds: append(first.kinds, second.kinds),
         attributes: append(first.attributes, second.attributes),
         scenes: append(first.scenes, second.scenes),
         crowds: append(first.crowds, second.crowds),
         queues: append(first.queues, second.queues),
-        network: said!(network),
+        network: last_given!(network),
         script: append(first.script, second.script),
         expect: append(first.expect, second.expect),
     }

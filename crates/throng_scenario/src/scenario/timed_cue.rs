@@ -29,7 +29,7 @@ enum Trigger {
     /// Each step runs its share of a number.
     Ramp { number: u32, steps: u64, done: u64 },
     /// A condition that begins to hold.
-    Condition { condition: Condition, held: bool },
+    Condition { condition: Condition, was_met: bool },
 }
 
 #[derive(Debug)]
@@ -176,7 +176,7 @@ impl TimedCue {
                 trigger: Condition::from_cue(cue).map_or(Trigger::Time, |condition| {
                     Trigger::Condition {
                         // Nobody is there before the first has come, which is no coming down.
-                        held: matches!(condition, Condition::AtMost { .. }),
+                        was_met: matches!(condition, Condition::AtMost { .. }),
                         condition,
                     }
                 }),
@@ -199,9 +199,9 @@ impl TimedCue {
             return None;
         }
         let action = match &mut self.trigger {
-            Trigger::Condition { condition, held } => {
-                let before = std::mem::replace(held, condition.is_met(world));
-                (*held && !before).then(|| self.action.clone())?
+            Trigger::Condition { condition, was_met } => {
+                let before = std::mem::replace(was_met, condition.is_met(world));
+                (*was_met && !before).then(|| self.action.clone())?
             }
             Trigger::Time => {
                 self.next = next_after(tick, self.every, self.until);
@@ -233,7 +233,7 @@ impl TimedCue {
         match &self.trigger {
             Trigger::Time => {}
             Trigger::Ramp { done, .. } => hasher.write_u64(*done),
-            Trigger::Condition { held, .. } => hasher.write_u64(u64::from(*held)),
+            Trigger::Condition { was_met, .. } => hasher.write_u64(u64::from(*was_met)),
         }
     }
 }

@@ -18,14 +18,14 @@ pub(super) fn verdict(run: &PageRun) -> (String, &'static str) {
     }
     let expected = expectations(run);
     let of = |word: &str| expected.iter().filter(|one| one["verdict"] == word).count() as u64;
-    let (broken, unused, holds) = (of("failed"), of("not_exercised"), of("passed"));
+    let (broken, unused, passed) = (of("failed"), of("not_exercised"), of("passed"));
     match (broken, unused) {
         (0, 0) if expected.is_empty() => ("Nothing was expected of it".to_owned(), "open"),
-        (0, 0) if holds == 0 => {
+        (0, 0) if passed == 0 => {
             let all = count(expected.len() as u64, "expectation");
             (format!("{all} not checked"), "open")
         }
-        (0, 0) => (format!("{} held", count(holds, "expectation")), "good"),
+        (0, 0) => (format!("{} passed", count(passed, "expectation")), "good"),
         (0, unused) => (
             format!("{} not exercised", count(unused, "expectation")),
             "bad",
@@ -56,8 +56,8 @@ pub(super) fn section(run: &PageRun) -> String {
         ("script_errors", "Script error"),
         ("cues_without_effect", "Cue without effect"),
     ] {
-        let told = run.report[name].as_array().into_iter().flatten();
-        for line in told.filter_map(Value::as_str) {
+        let lines = run.report[name].as_array().into_iter().flatten();
+        for line in lines.filter_map(Value::as_str) {
             body += &format!("<p class=\"fault\"><b>{word}:</b> {}</p>", text(line));
         }
     }
@@ -123,15 +123,15 @@ mod tests {
 
     #[test]
     fn headroom_is_shown_on_both_sides_of_a_limit() {
-        let told = |found, limit, side| headroom(&Margin::new(found, limit, side, "ms"));
-        let below = told(12.5, 50.0, MarginSide::Below);
+        let shown = |found, limit, side| headroom(&Margin::new(found, limit, side, "ms"));
+        let below = shown(12.5, 50.0, MarginSide::Below);
         assert!(
             below.contains("12.5 of 50 ms: 75 % to spare") && below.contains("within"),
             "{below}"
         );
-        assert!(told(75.0, 50.0, MarginSide::AtMost).contains("beyond it by 50 %"));
-        assert!(told(60.0, 50.0, MarginSide::AtLeast).contains("60 of at least 50 ms: 20 % more"));
-        assert_eq!(told(f64::NAN, 1.0, MarginSide::Below), "");
-        assert_eq!(told(0.0, 0.0, MarginSide::AtMost), "");
+        assert!(shown(75.0, 50.0, MarginSide::AtMost).contains("beyond it by 50 %"));
+        assert!(shown(60.0, 50.0, MarginSide::AtLeast).contains("60 of at least 50 ms: 20 % more"));
+        assert_eq!(shown(f64::NAN, 1.0, MarginSide::Below), "");
+        assert_eq!(shown(0.0, 0.0, MarginSide::AtMost), "");
     }
 }

@@ -372,8 +372,8 @@ mod tests {
             ("{}", "no `scenario`"),
             ("{", "expected JSON"),
         ] {
-            let told = PageRun::parse(bad).unwrap_err();
-            assert!(told.contains(expected), "{told}");
+            let error = PageRun::parse(bad).unwrap_err();
+            assert!(error.contains(expected), "{error}");
         }
         let mut bare = played(false);
         let drawn = page(&PageRun::from_json(bare.clone()).unwrap(), &[]);

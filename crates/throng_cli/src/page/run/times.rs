@@ -149,15 +149,15 @@ fn slowest(run: &PageRun, record: &RunRecord) -> String {
             });
             format!("<b>cue {}</b> ran{words}", nth.saturating_add(1))
         });
-        let mut told: Vec<String> = cues.take(3).collect();
-        told.extend(reasons(&slow.values, &record.means, p50));
+        let mut causes: Vec<String> = cues.take(3).collect();
+        causes.extend(reasons(&slow.values, &record.means, p50));
         format!(
             "<li><div class=\"when\"><strong>{} ms</strong> <span>tick {}, {} s</span></div>{}<p>{}.</p></li>\n",
             fixed(tick_ms(slow), 2),
             figure(slow.tick as f64),
             figure(slow.tick as f64 / record.tick_hz.max(1e-9)),
             parts(&slow.values, longest),
-            told.join("; "),
+            causes.join("; "),
         )
     };
     let items: String = record.slowest.iter().map(item).collect();

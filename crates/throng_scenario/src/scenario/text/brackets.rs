@@ -47,12 +47,16 @@ mod tests {
     use crate::scenario::text::parse;
 
     #[track_caller]
-    fn check(text: &str, said: &str, underlined: &str) {
+    fn check(text: &str, expected: &str, underlined: &str) {
         let error = parse("t.ron", text).unwrap_err();
         let mistake = error.source_error().unwrap();
         let message = format!("{}:{}: {}", mistake.line, mistake.column, mistake.message);
         let words = &text[mistake.span.offset()..mistake.span.offset() + mistake.span.len()];
-        assert_eq!((message.as_str(), words), (said, underlined), "for {text}");
+        assert_eq!(
+            (message.as_str(), words),
+            (expected, underlined),
+            "for {text}"
+        );
     }
 
     #[test]

@@ -64,7 +64,7 @@ mod tests {
         size_m: Option<f32>,
     }
 
-    fn told(text: &str) -> (String, &str) {
+    fn read_error(text: &str) -> (String, &str) {
         let problem = read::<Named>(text, &ValuePath::root()).unwrap_err();
         (problem.message, &text[problem.span.unwrap()])
     }
@@ -102,15 +102,15 @@ mod tests {
 
     #[test]
     fn error_span_is_the_wrong_value() {
-        let (message, words) = told("Any(count: 3, sise_m: 4)");
+        let (message, words) = read_error("Any(count: 3, sise_m: 4)");
         assert_eq!(words, "sise_m");
         assert!(message.contains("did you mean `size_m`?"), "{message}");
-        let (message, words) = told("Anyé(\n  count: 300)");
+        let (message, words) = read_error("Anyé(\n  count: 300)");
         assert_eq!(
             (message.as_str(), words),
             ("`300` is out of range for `count`", "300")
         );
-        let (message, words) = told("Any(count: \"five\")");
+        let (message, words) = read_error("Any(count: \"five\")");
         assert_eq!(words, "\"five\"");
         assert!(message.starts_with("expected a whole number"), "{message}");
     }

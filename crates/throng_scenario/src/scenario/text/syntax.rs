@@ -365,20 +365,20 @@ mod tests {
     use crate::scenario::{BUILT_IN, Behaviours, LoadedScenario};
 
     /// `line:column: message`, the words underlined, and the help.
-    fn told(text: &str) -> (String, String, Option<String>) {
+    fn read_error(text: &str) -> (String, String, Option<String>) {
         let error = parse("t.ron", text).unwrap_err();
         let mistake = error.source_error().unwrap();
         let span: Range<usize> = mistake.span.offset()..mistake.span.offset() + mistake.span.len();
-        let said = format!("{}:{}: {}", mistake.line, mistake.column, mistake.message);
-        (said, text[span].to_owned(), mistake.help.clone())
+        let expected = format!("{}:{}: {}", mistake.line, mistake.column, mistake.message);
+        (expected, text[span].to_owned(), mistake.help.clone())
     }
 
     #[track_caller]
-    fn check(text: &str, said: &str, underlined: &str) {
-        let (message, words, _) = told(text);
+    fn check(text: &str, expected: &str, underlined: &str) {
+        let (message, words, _) = read_error(text);
         assert_eq!(
             (message.as_str(), words.as_str()),
-            (said, underlined),
+            (expected, underlined),
             "for {text}"
         );
     }
@@ -423,7 +423,7 @@ Scenario(
             "1:41: expected the fields at once, as in `Spawn(tag: …)`, found `Crowd(`",
             "Crowd",
         );
-        let (message, _, help) = told("Scenario(colour: 1)");
+        let (message, _, help) = read_error("Scenario(colour: 1)");
         assert_eq!(message, "1:10: unknown field `colour`");
         assert!(
             help.unwrap()

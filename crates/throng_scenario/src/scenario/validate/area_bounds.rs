@@ -168,7 +168,7 @@ mod tests {
     use crate::scenario::parse;
 
     /// What is warned of in a scene of 100 m × 50 m.
-    fn told(fields: &str) -> Vec<String> {
+    fn warnings_of(fields: &str) -> Vec<String> {
         let text = format!(
             "Scenario(name: \"x\", scenes: [Scene(name: \"a\"), Scene(name: \"b\")], {fields})"
         );
@@ -231,7 +231,7 @@ mod tests {
                 "script[0].run.at",
             ),
         ] {
-            let found = told(&fields);
+            let found = warnings_of(&fields);
             assert_eq!(found.len(), 1, "{fields}: {found:#?}");
             let start = format!("{place}: expected an area within the 100 m × 50 m of scene `a`");
             assert!(found[0].starts_with(&start), "{fields}: {found:#?}");
@@ -248,7 +248,7 @@ mod tests {
             "crowds: [Crowd(tag: \"t\")], script: [At(t_s: 1, run: ChangeScene(tag: \"t\", to: \"b\")),
                 At(t_s: 2, run: Teleport(tag: \"t\", to: Point(center_m: (200, 1))))]",
         ] {
-            assert_eq!(told(fields), Vec::<String>::new(), "{fields}");
+            assert_eq!(warnings_of(fields), Vec::<String>::new(), "{fields}");
         }
     }
 }

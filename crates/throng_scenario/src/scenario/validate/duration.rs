@@ -39,17 +39,20 @@ mod tests {
 
     #[test]
     fn long_run_without_a_condition_is_a_warning() {
-        let told = |fields: &str, written_s: f64| {
+        let warning = |fields: &str, written_s: f64| {
             let scenario = parse("t.ron", &format!("Scenario(name: \"x\", {fields})")).unwrap();
             long_duration(&scenario, written_s).map(|warning| warning.to_string())
         };
         assert_eq!(
-            told("duration_s: 75000", 75_000.0).as_deref(),
+            warning("duration_s: 75000", 75_000.0).as_deref(),
             Some("duration_s: the run lasts 20 h 50 min of simulated time")
         );
-        assert_eq!(told("duration_s: 7200", 7200.0), None);
-        assert_eq!(told("duration_s: 75000", 60.0), None, "set by a flag");
+        assert_eq!(warning("duration_s: 7200", 7200.0), None);
+        assert_eq!(warning("duration_s: 75000", 60.0), None, "set by a flag");
         let waits = "script: [WhenCount(tag: \"a\", at_most: 0, run: Drain)]";
-        assert_eq!(told(&format!("duration_s: 75000, {waits}"), 75_000.0), None);
+        assert_eq!(
+            warning(&format!("duration_s: 75000, {waits}"), 75_000.0),
+            None
+        );
     }
 }

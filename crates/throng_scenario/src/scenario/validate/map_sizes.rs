@@ -250,7 +250,7 @@ mod tests {
         parse("t.ron", &format!("Scenario(name: \"x\", {fields})")).unwrap()
     }
 
-    fn told(fields: &str) -> String {
+    fn first_error(fields: &str) -> String {
         match validate(&scenario(fields), &[], &Behaviours::default()) {
             Ok(()) => "ok".to_owned(),
             Err(problem) => problem.to_string(),
@@ -336,8 +336,8 @@ mod tests {
             format!("Scene(name: \"{name}\", map: Generate({recipe}))")
         };
         let equal = format!("scenes: [{}, {}]", scene("a", 10_000), scene("b", 10_000));
-        assert_eq!(told(&equal), "ok");
+        assert_eq!(first_error(&equal), "ok");
         let different = format!("scenes: [{}, {}]", scene("a", 10_000), scene("b", 10_001));
-        assert!(told(&different).starts_with("scenes[1].map: expected at most"));
+        assert!(first_error(&different).starts_with("scenes[1].map: expected at most"));
     }
 }

@@ -214,7 +214,7 @@ mod tests {
     use crate::scenario::parse;
 
     /// What is wrong with `Scenario(name: "x", …)`, as `place: message`, or `ok`.
-    fn told(fields: &str) -> String {
+    fn first_error(fields: &str) -> String {
         let text = format!("Scenario(name: \"x\", {fields})");
         let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
         validate(&scenario, &["health"], &Behaviours::default())
@@ -222,13 +222,13 @@ mod tests {
     }
 
     fn with_crowd(fields: &str) -> String {
-        told(&format!(
+        first_error(&format!(
             "scenes: [Scene(name: \"a\")], crowds: [Crowd(tag: \"t\", {fields})]"
         ))
     }
 
     fn with_action(action: &str) -> String {
-        told(&format!(
+        first_error(&format!(
             "scenes: [Scene(name: \"a\")], crowds: [Crowd(tag: \"t\")], queues: [Queue(mode: \"q\")], \
              script: [At(t_s: 1, run: {action})]"
         ))
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn scenario_needs_only_a_name() {
-        assert_eq!(told(""), "ok");
+        assert_eq!(first_error(""), "ok");
         assert_eq!(
             validate(&Scenario::default(), &[], &Behaviours::default())
                 .unwrap_err()
@@ -306,9 +306,9 @@ mod tests {
             ("expect: [HashIs(\"12\")]", "expect[0][0]"),
         ] {
             assert!(
-                told(fields).starts_with(&format!("{place}: expected ")),
+                first_error(fields).starts_with(&format!("{place}: expected ")),
                 "{fields}: {}",
-                told(fields)
+                first_error(fields)
             );
         }
         for (fields, field) in [
@@ -336,10 +336,10 @@ mod tests {
                 "behaviour.sight_m",
             ),
         ] {
-            let told = with_crowd(fields);
+            let first_error = with_crowd(fields);
             assert!(
-                told.starts_with(&format!("crowds[0].{field}: expected ")),
-                "{fields}: {told}"
+                first_error.starts_with(&format!("crowds[0].{field}: expected ")),
+                "{fields}: {first_error}"
             );
         }
     }
@@ -416,14 +416,17 @@ mod tests {
                 "expect[0].expect: expected an expectation that can be checked",
             ),
         ] {
-            let told = told(&format!(
+            let first_error = first_error(&format!(
                 "queues: [Queue(mode: \"q\")], expect: [{expectation}]"
             ));
-            assert!(told.starts_with(problem), "{expectation}: {told}");
+            assert!(
+                first_error.starts_with(problem),
+                "{expectation}: {first_error}"
+            );
         }
         let sound = "queues: [Queue(mode: \"q.r\")], expect: [Counter(name: \"matchmaking.modes.q.r.matches\", at_least: 0),
             Counter(name: \"systems.view.p99_ms\", at_most: 5), PathsExact(share: 0.5)]";
-        assert_eq!(told(sound), "ok");
+        assert_eq!(first_error(sound), "ok");
     }
 
     #[test]
@@ -477,16 +480,16 @@ mod tests {
         let fields = "scenes: [Scene(name: \"a\")], kinds: [ObjectKind(name: \"wolf\")], script: [
             At(t_s: 1, run: Spawn(tag: \"pack\", kind: \"wolf\")), At(t_s: 2, run: OpenScene(name: \"b\")),
             At(t_s: 3, run: ChangeScene(tag: \"pack\", to: \"b\")), At(t_s: 4, run: CloseScene(scene: \"b\"))]";
-        assert_eq!(told(fields), "ok");
+        assert_eq!(first_error(fields), "ok");
     }
 
     #[test]
     fn duplicate_names_are_refused() {
         assert!(
-            told("scenes: [Scene(name: \"a\"), Scene(name: \"a\")]")
+            first_error("scenes: [Scene(name: \"a\"), Scene(name: \"a\")]")
                 .starts_with("scenes[1].name: ")
         );
-        assert!(told("queues: [Queue(), Queue()]").starts_with("queues[1].mode: "));
+        assert!(first_error("queues: [Queue(), Queue()]").starts_with("queues[1].mode: "));
     }
 
     #[test]
@@ -506,10 +509,11 @@ mod tests {
 
     #[test]
     fn crowd_needs_a_scene_with_room_for_it() {
-        assert!(told("crowds: [Crowd()]").starts_with("crowds[0]: expected a scene"));
+        assert!(first_error("crowds: [Crowd()]").starts_with("crowds[0]: expected a scene"));
         let fields = "scenes: [Scene(name: \"a\", max_objects: 10)], crowds: [Crowd(count: 6), Crowd(count: 5)]";
         assert!(
-            told(fields).starts_with("crowds[1].count: expected at most 10 objects in scene `a`")
+            first_error(fields)
+                .starts_with("crowds[1].count: expected at most 10 objects in scene `a`")
         );
     }
 }

@@ -240,7 +240,7 @@ mod tests {
             ),
             ""
         );
-        for (fields, told) in [
+        for (fields, expected) in [
             ("levels: (9, 8)", "levels[1]: expected "),
             ("avoid_share: NaN", "avoid_share: expected "),
             ("avoid_share: 1.5", "avoid_share: expected "),
@@ -255,7 +255,7 @@ mod tests {
         ] {
             let found = with_queue(fields);
             assert!(
-                found.starts_with(&format!("queues[0].{told}")),
+                found.starts_with(&format!("queues[0].{expected}")),
                 "{fields}: {found}"
             );
         }

@@ -369,7 +369,7 @@ mod tests {
     use crate::scenario::{Behaviours, parse, validate};
 
     /// What is wrong with a scenario with a cue and attributes, or `ok`.
-    fn told(cue: &str, attributes: &str) -> String {
+    fn first_error(cue: &str, attributes: &str) -> String {
         let text = format!(
             "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], attributes: [{attributes}], \
              crowds: [Crowd(tag: \"mob\"), Crowd(tag: \"people\", kind: \"player\")], script: [{cue}])"
@@ -386,7 +386,7 @@ mod tests {
         } else {
             format!("script[0].{place}: {message}")
         };
-        let found = told(cue, "");
+        let found = first_error(cue, "");
         assert!(found.starts_with(&expected), "{cue}: {found}");
     }
 
@@ -399,7 +399,7 @@ mod tests {
             format!("When(tag: \"mob\", attribute: \"health\", below: 5, {run})"),
             format!("WhenCount(tag: \"mob\", at_least: 5, times: 2, {run})"),
         ] {
-            assert_eq!(told(&good, ""), "ok", "{good}");
+            assert_eq!(first_error(&good, ""), "ok", "{good}");
         }
         let late = "expected script[0].until_s from 3 to 604800 seconds, found 2";
         refuses(
@@ -504,7 +504,7 @@ mod tests {
             refuses(&only(condition), &format!("run.only[0]{place}"), message);
         }
         assert_eq!(
-            told(&only("InViewOf(\"people\"), Seeing(\"mob\")"), ""),
+            first_error(&only("InViewOf(\"people\"), Seeing(\"mob\")"), ""),
             "ok"
         );
         let many = "Seeing(\"mob\"), ".repeat(17);
@@ -525,7 +525,7 @@ mod tests {
             "Spectate(tag: \"people\", follow: \"people\")",
             "Release(tag: \"people\", count: 2)",
         ] {
-            assert_eq!(told(&at(good), ""), "ok", "{good}");
+            assert_eq!(first_error(&at(good), ""), "ok", "{good}");
         }
         for (action, place, message) in [
             (
@@ -561,7 +561,7 @@ mod tests {
             let cue = format!(
                 "At(t_s: 1, run: SetAttribute(tag: \"mob\", attribute: \"{attribute}\", value: {value}))"
             );
-            told(
+            first_error(
                 &cue,
                 "Attribute(name: \"gold\", encoding: U16, range: (10, 500), start: 10)",
             )
@@ -630,13 +630,13 @@ mod tests {
                 "expected",
             ),
         ] {
-            let found = told("", attributes);
+            let found = first_error("", attributes);
             let expected = format!("attributes{place}: {message}");
             assert!(found.starts_with(&expected), "{attributes}: {found}");
         }
         let many: String = (0..17)
             .map(|nth| format!("Attribute(name: \"a{nth}\"),"))
             .collect();
-        assert!(told("", &many).starts_with("attributes: expected at most 16 items"));
+        assert!(first_error("", &many).starts_with("attributes: expected at most 16 items"));
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn check_sessions(
 mod tests {
     use crate::scenario::{Behaviours, parse, validate};
 
-    fn told(session: &str) -> String {
+    fn first_error(session: &str) -> String {
         let text = format!("Scenario(name: \"x\", settings: (session: ({session})))");
         let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
         validate(&scenario, &[], &Behaviours::default())
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn invalid_session_times_and_slots_are_refused() {
         assert_eq!(
-            told("reconnect_grace_s: 3, players_max: 9, reserved_slots: (0, 4, 0, 5)"),
+            first_error("reconnect_grace_s: 3, players_max: 9, reserved_slots: (0, 4, 0, 5)"),
             "ok"
         );
         for (session, expected) in [
@@ -77,7 +77,7 @@ mod tests {
                 "settings.session.reserved_slots: expected at most 8 reserved places (`players_max`), found 9",
             ),
         ] {
-            assert_eq!(told(session), expected);
+            assert_eq!(first_error(session), expected);
         }
     }
 }

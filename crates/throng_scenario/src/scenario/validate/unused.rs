@@ -77,7 +77,7 @@ fn crowds(scenario: &Scenario) -> Vec<(ValuePath, &ScenarioCrowd)> {
 /// Settings that only players have, on other kinds.
 fn player_only_fields(place: &ValuePath, crowd: &ScenarioCrowd) -> Vec<ValidationError> {
     let kind = &crowd.kind;
-    let said = [
+    let fields = [
         ("client_share", crowd.client_share > 0.0),
         ("churn_per_s", crowd.churn_per_s > 0.0),
         ("party_size", crowd.party_size > 1),
@@ -88,12 +88,13 @@ fn player_only_fields(place: &ValuePath, crowd: &ScenarioCrowd) -> Vec<Validatio
         ),
         ("view_range_m", crowd.view_range_m.is_some()),
     ];
-    let said = said.into_iter().filter(|(_, is_said)| *is_said);
-    said.map(|(field, _)| {
-        let message = format!("`{field}` has no effect: a `{kind}` is not a player");
-        ValidationError::new(place.field(field), message)
-    })
-    .collect()
+    let fields = fields.into_iter().filter(|(_, is_set)| *is_set);
+    fields
+        .map(|(field, _)| {
+            let message = format!("`{field}` has no effect: a `{kind}` is not a player");
+            ValidationError::new(place.field(field), message)
+        })
+        .collect()
 }
 
 fn has_no_share(line: &CrowdNetworkConditions) -> bool {
@@ -281,7 +282,7 @@ mod tests {
     use crate::scenario::parse;
 
     /// What is warned of in a scenario of 10 s with ten players `p` and five NPCs `n`, as `place: message`.
-    fn told(fields: &str) -> Vec<String> {
+    fn warnings_of(fields: &str) -> Vec<String> {
         let text = format!(
             "Scenario(name: \"x\", duration_s: 10, scenes: [Scene(name: \"a\")], crowds: [
                 Crowd(tag: \"p\", kind: \"player\", count: 10), Crowd(tag: \"n\", count: 5)], {fields})"
@@ -371,7 +372,7 @@ mod tests {
                 "expect[0]: nothing can exercise this expectation: the scenario ends at 10 s",
             ),
         ] {
-            let found = told(&fields);
+            let found = warnings_of(&fields);
             assert_eq!(found.len(), 1, "{fields}: {found:#?}");
             assert!(found[0].starts_with(warning), "{fields}: {found:#?}");
         }
@@ -391,7 +392,7 @@ mod tests {
             "queues: [Queue(parties: 3, match_scene: Scene(name: \"b\"))], expect: [MatchesAtLeast(1), PathsExact]",
             "expect: [ViewsStable, NoObjectOnBlockedTile, TicketsConserved, TickP99UnderMs(5), After(t_s: 9, expect: ViewsWithinCap)]",
         ] {
-            assert_eq!(told(fields), Vec::<String>::new(), "{fields}");
+            assert_eq!(warnings_of(fields), Vec::<String>::new(), "{fields}");
         }
     }
 }
