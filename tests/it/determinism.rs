@@ -302,8 +302,8 @@ const HOUSES: &str = r#"Scenario(name: "houses", seed: 5, duration_s: 30,
         Every(t_s: 4, from_s: 6, run: Hide(tag: "houses", hidden: false)),
         Every(t_s: 5, from_s: 5, run: Teleport(tag: "people", count: 10, to: Share((0, 0), (1, 1)))),
     ],
-    settings: (sync: (kept_objects_max: 60)),
-    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, Counter(name: "sync.kept", at_least: 500), Counter(name: "sync.kept_evicted", at_least: 100)])"#;
+    settings: (sync: (kept_objects_max: 15)),
+    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, Counter(name: "sync.kept", at_least: 200), Counter(name: "sync.kept_evicted", at_least: 20)])"#;
 
 #[test]
 fn kept_objects_are_the_same_on_any_number_of_threads() {

@@ -6,7 +6,7 @@
 use super::{ClientState, MOTION_BYTES, SNAPSHOT_BYTES};
 use crate::outbox::BatchPart;
 use crate::sync::client_objects::ClientObject;
-use crate::sync::resume_buffer::{RecentlySent, ResumeBufferLimits};
+use crate::sync::resume_buffer::{MissedMessages, RecentlySent, ResumeBufferLimits};
 use crate::sync::scene_messages::SceneMessages;
 use crate::sync::sent_log::{SentLog, SentPart};
 use crate::wire::SessionNotice;
@@ -74,21 +74,9 @@ impl ClientState {
                 }
             }
         } else {
-            // A message that waits for a snapshot would be lost with the objects that are removed.
-            for held in at
-                .pending_announcements
-                .iter()
-                .filter(|held| held.announced.reliable)
-            {
-                missed
-                    .messages
-                    .push(|bytes| bytes.extend_from_slice(&held.bytes));
-            }
-            let kept = at.kept_to_resend(is_marked, |id| {
+            at.discard_known(&mut missed, is_marked, |id| {
                 records.map_or(0, |records| records.known_generation(id))
             });
-            at.end_scene();
-            at.kept = kept;
             // The scene start increments the epoch.
             at.epoch = before.epoch;
             at.sent_controlled = None;
@@ -97,6 +85,25 @@ impl ClientState {
         at.missed = (!missed.messages.is_empty()).then(|| Box::new(missed));
         at.notices
             .push(SessionNotice::Resumed { keeps_state: keeps });
+    }
+
+    /// Forgets what the client knows, since it receives fresh snapshots; notes what has to be sent again beyond its view.
+    fn discard_known(
+        &mut self,
+        missed: &mut MissedMessages,
+        is_marked: impl Fn(u32) -> bool,
+        known: impl Fn(u32) -> u32,
+    ) {
+        // A message that waits for a snapshot would be lost with the objects that are removed.
+        let held = self.pending_announcements.iter();
+        for held in held.filter(|held| held.announced.reliable) {
+            missed
+                .messages
+                .push(|bytes| bytes.extend_from_slice(&held.bytes));
+        }
+        let kept = self.kept_to_resend(is_marked, known);
+        self.end_scene();
+        self.kept = kept;
     }
 
     /// Sets whether its connection is lost.

@@ -33,13 +33,13 @@ struct ModelClient {
 }
 
 /// A server with players and things.
-struct Town {
+struct KeptRig {
     rig: Rig,
     things: Vec<Entity>,
     model: BTreeMap<ClientId, ModelClient>,
 }
 
-impl Town {
+impl KeptRig {
     fn new(cap: u16, things: u32) -> Self {
         let mut town = Self {
             rig: Rig::new(cap),
@@ -189,7 +189,7 @@ fn may_keep(world: &World, player: Entity, (id, generation): Ids) -> bool {
 }
 
 #[derive(Clone, Debug)]
-enum TownStep {
+enum KeptStep {
     Tick,
     /// A player or thing jumps.
     Jump(usize, f32),
@@ -218,45 +218,45 @@ enum TownStep {
     Announce(usize),
 }
 
-fn steps() -> impl Strategy<Value = Vec<TownStep>> {
+fn steps() -> impl Strategy<Value = Vec<KeptStep>> {
     let some = || 0..20_usize;
     let x = || 0.0..700.0_f32;
     let places = || prop::sample::select(vec![20.0_f32, 60.0, 240.0, 500.0, 690.0]);
     let frequent = prop_oneof![
-        8 => Just(TownStep::Tick),
-        6 => (some(), places()).prop_map(|(of, to)| TownStep::Jump(of, to)),
-        3 => (some(), -60.0..60.0_f32).prop_map(|(of, by)| TownStep::Walk(of, by)),
-        1 => (some(), -3.0..3.0_f32).prop_map(|(of, pace)| TownStep::Pace(of, pace)),
-        3 => (some(), 0..3_u32).prop_map(|(of, value)| TownStep::Health(of, value)),
-        1 => (some(), 0..3_u32).prop_map(|(of, value)| TownStep::Stance(of, value)),
-        1 => (some(), 0..2_u32).prop_map(|(of, team)| TownStep::Team(of, team)),
-        1 => (some(), 0..3_u32).prop_map(|(of, value)| TownStep::Score(of, value)),
-        1 => some().prop_map(TownStep::Announce),
+        8 => Just(KeptStep::Tick),
+        6 => (some(), places()).prop_map(|(of, to)| KeptStep::Jump(of, to)),
+        3 => (some(), -60.0..60.0_f32).prop_map(|(of, by)| KeptStep::Walk(of, by)),
+        1 => (some(), -3.0..3.0_f32).prop_map(|(of, pace)| KeptStep::Pace(of, pace)),
+        3 => (some(), 0..3_u32).prop_map(|(of, value)| KeptStep::Health(of, value)),
+        1 => (some(), 0..3_u32).prop_map(|(of, value)| KeptStep::Stance(of, value)),
+        1 => (some(), 0..2_u32).prop_map(|(of, team)| KeptStep::Team(of, team)),
+        1 => (some(), 0..3_u32).prop_map(|(of, value)| KeptStep::Score(of, value)),
+        1 => some().prop_map(KeptStep::Announce),
     ];
     let rights = prop_oneof![
-        2 => (some(), prop::bool::weighted(0.7)).prop_map(|(of, keep)| TownStep::Keep(of, keep)),
-        2 => (some(), prop::bool::weighted(0.3)).prop_map(|(of, hidden)| TownStep::Hidden(of, hidden)),
-        1 => (some(), 1..4_u32).prop_map(|(of, layers)| TownStep::Layers(of, layers)),
-        1 => (some(), 1..4_u32).prop_map(|(of, layers)| TownStep::Sees(of, layers)),
-        2 => (some(), 0..2_u32).prop_map(|(of, tag)| TownStep::Tag(of, tag)),
-        1 => prop::bool::ANY.prop_map(TownStep::Rules),
-        2 => (some(), some(), 0..3_u8).prop_map(|(by, of, what)| TownStep::Exception(by, of, what)),
-        1 => (some(), prop::bool::weighted(0.8)).prop_map(|(of, sees)| TownStep::Viewer(of, sees)),
+        2 => (some(), prop::bool::weighted(0.7)).prop_map(|(of, keep)| KeptStep::Keep(of, keep)),
+        2 => (some(), prop::bool::weighted(0.3)).prop_map(|(of, hidden)| KeptStep::Hidden(of, hidden)),
+        1 => (some(), 1..4_u32).prop_map(|(of, layers)| KeptStep::Layers(of, layers)),
+        1 => (some(), 1..4_u32).prop_map(|(of, layers)| KeptStep::Sees(of, layers)),
+        2 => (some(), 0..2_u32).prop_map(|(of, tag)| KeptStep::Tag(of, tag)),
+        1 => prop::bool::ANY.prop_map(KeptStep::Rules),
+        2 => (some(), some(), 0..3_u8).prop_map(|(by, of, what)| KeptStep::Exception(by, of, what)),
+        1 => (some(), prop::bool::weighted(0.8)).prop_map(|(of, sees)| KeptStep::Viewer(of, sees)),
     ];
     let lists = prop_oneof![
-        2 => (some(), 0..5_u16).prop_map(|(of, cap)| TownStep::Cap(of, cap)),
-        1 => (0..6_u32).prop_map(TownStep::KeptMax),
-        2 => (x(), prop::bool::ANY).prop_map(|(x, keep)| TownStep::Build(x, keep)),
-        3 => some().prop_map(TownStep::Raze),
-        1 => (some(), 0..2_usize).prop_map(|(of, to)| TownStep::Scene(of, to)),
-        1 => some().prop_map(TownStep::Control),
+        2 => (some(), 0..5_u16).prop_map(|(of, cap)| KeptStep::Cap(of, cap)),
+        1 => (0..6_u32).prop_map(KeptStep::KeptMax),
+        2 => (x(), prop::bool::ANY).prop_map(|(x, keep)| KeptStep::Build(x, keep)),
+        3 => some().prop_map(KeptStep::Raze),
+        1 => (some(), 0..2_usize).prop_map(|(of, to)| KeptStep::Scene(of, to)),
+        1 => some().prop_map(KeptStep::Control),
     ];
     let step = prop_oneof![6 => frequent, 2 => rights, 2 => lists];
     prop::collection::vec(step, 0..120)
 }
 
-impl TownStep {
-    fn apply(self, town: &mut Town, loose: &mut Vec<(ClientId, Entity)>) {
+impl KeptStep {
+    fn apply(self, town: &mut KeptRig, loose: &mut Vec<(ClientId, Entity)>) {
         match self {
             Self::Tick => town.tick(),
             Self::Jump(of, x) => {
@@ -303,7 +303,7 @@ impl TownStep {
     }
 
     /// The same for what may be seen and kept.
-    fn apply_to_rights(self, town: &mut Town, loose: &mut Vec<(ClientId, Entity)>) {
+    fn apply_to_rights(self, town: &mut KeptRig, loose: &mut Vec<(ClientId, Entity)>) {
         match self {
             Self::Keep(of, keep) => {
                 town.component(town.pick(of), |it: &mut Viewable| it.keep = keep);
@@ -357,7 +357,7 @@ impl TownStep {
     }
 
     /// The same for limits, and for objects that come and go.
-    fn apply_to_lists(self, town: &mut Town, loose: &mut Vec<(ClientId, Entity)>) {
+    fn apply_to_lists(self, town: &mut KeptRig, loose: &mut Vec<(ClientId, Entity)>) {
         match self {
             Self::Cap(of, cap) => town.component(town.player(of), |it: &mut Viewer| {
                 it.caps = ViewCaps::all(cap);
@@ -405,7 +405,7 @@ proptest! {
         bytes in prop_oneof![Just(8000_u32), Just(400)],
         steps in steps(),
     ) {
-        let mut town = Town::new(cap, 10);
+        let mut town = KeptRig::new(cap, 10);
         town.rig.mirrors.0.lock().unwrap().bad = bad;
         town.world().insert_resource(SyncSettings {
             enters_per_tick_max: enters,
@@ -426,8 +426,8 @@ proptest! {
 }
 
 /// A town whose first player stands at the first two things, and things far away; all of them are kept.
-fn small_town() -> Town {
-    let mut town = Town::new(20, 0);
+fn small_town() -> KeptRig {
+    let mut town = KeptRig::new(20, 0);
     [20.0, 30.0, 500.0, 510.0]
         .into_iter()
         .for_each(|x| town.build(x, true));
@@ -570,11 +570,11 @@ fn announcements_about_kept_objects_are_for_viewers() {
     let player = town.rig.players[0];
     town.teleport(player, 500.0);
     town.rest_and_compare();
-    let heard = |town: &Town, player: Entity| {
+    let heard = |town: &KeptRig, player: Entity| {
         let end = town.rig.mirrors.0.lock().unwrap();
         end.mirrors[&town.rig.client_of(player)].0.announcements()
     };
-    TownStep::Announce(town.rig.players.len()).apply(&mut town, &mut Vec::new());
+    KeptStep::Announce(town.rig.players.len()).apply(&mut town, &mut Vec::new());
     town.tick();
     assert_eq!(
         (heard(&town, player), heard(&town, town.rig.players[1])),
