@@ -1,7 +1,8 @@
 //! Sessions: which clients are connected, which player each one is, and which object it controls.
 //!
 //! A transport reports connections through a [`TransportHandle`]. The game authenticates logins with [`Authentication`], spawns an
-//! object on [`LoggedIn`], and gives the client control of it with [`ControlledBy`].
+//! object on [`LoggedIn`], and gives the client control of it with [`ControlledBy`]. Each session has an entity with
+//! [`SessionClient`], which `ControlledBy` names; it stays the same when a session is resumed over another connection.
 //!
 //! ```text
 //! TransportHandle ─▶ Connecting ─ Login ─▶ Authentication ─▶ login queue ─▶ LoggedIn
@@ -53,9 +54,10 @@ pub use authentication::{
 };
 pub use plugin::{
     AwaitingReconnect, ClientMessageAppExt, ClientMessageType, ConnectionLost, ControlledBy,
-    FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest, PlayerRequestReceived,
-    SessionClosed, SessionCommandsExt, SessionEndCounts, SessionNoticeRequest, SessionPlugin,
-    SessionResumed, SessionSettings, SessionStats, connect, control, disconnect,
+    Controls, FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest, PlayerRequestReceived,
+    SessionClient, SessionClosed, SessionCommandsExt, SessionEndCounts, SessionNoticeRequest,
+    SessionPlugin, SessionResumed, SessionSettings, SessionStats, connect, control,
+    controlling_client, disconnect,
 };
 pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;
