@@ -46,14 +46,15 @@ fn spawn_characters(
     (town, store): (Res<Town>, Res<Store>),
     mut commands: Commands,
 ) {
-    for &LoggedIn { client, player } in new.read() {
+    for login in new.read() {
+        let player = login.player;
         if player.0 > 2 {
             println!("player {} may not play", player.0);
             continue;
         }
         let gold = store.0.get(&player).copied().unwrap_or(5);
         let at = Position(Vec2::new(10.0, 20.0 + 5.0 * player.0 as f32));
-        let place = (InScene(town.0), at, ControlledBy::new(client));
+        let place = (InScene(town.0), at, ControlledBy(login.client_entity));
         commands.spawn((Player, player, place, MaxSpeed(6.0), Gold(gold)));
     }
 }

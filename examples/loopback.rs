@@ -52,10 +52,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         server.step(1);
         let mut new = server.world_mut().resource_mut::<Messages<LoggedIn>>();
         let new: Vec<LoggedIn> = new.drain().collect();
-        for LoggedIn { client, player } in new {
+        for login in new {
             let place = (InScene(town), Position(Vec2::splat(10.0)));
-            let own = (Player, player, ControlledBy::new(client), MaxSpeed(3.0));
-            server.world_mut().spawn((own, place));
+            let own = (Player, login.player, MaxSpeed(3.0), place);
+            let control = ControlledBy(login.client_entity);
+            server.world_mut().spawn((own, control));
         }
         std::thread::yield_now();
     }

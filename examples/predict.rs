@@ -59,7 +59,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ConnectionInfo::player(7).without_loading(),
     )?;
     let place = (InScene(hall), Position(Vec2::splat(15.3)));
-    let own = (Player, ControlledBy::new(client), MaxSpeed(SPEED_M_S));
+    let sessions = server.world().resource::<Sessions>();
+    let session = sessions.client_entity(client).ok_or("it is connected")?;
+    let own = (Player, ControlledBy(session), MaxSpeed(SPEED_M_S));
     let own = server.world_mut().spawn((own, place)).id();
     let handle = server.world().resource::<TransportHandle>().clone();
     handle.receive(client, &ClientMessage::login(7).to_bytes())?;

@@ -327,6 +327,24 @@ mod tests {
     }
 
     #[test]
+    fn small_map_is_one_warning_however_its_scene_is_opened() {
+        let mut app = App::new();
+        app.add_plugins(MapPlugin);
+        let map = || SceneMap::new(Arc::new(TileMap::new(8, 8, false).unwrap()), 0.5);
+        let warnings = crate::sim::logged_warnings(|| {
+            app.world_mut().spawn((SceneSpec::default(), map()));
+            open_scene(app.world_mut(), SceneSpec::default(), map()).unwrap();
+            let exact = SceneSpec::new("exact", map().size_m());
+            app.world_mut().spawn((exact, map()));
+        });
+        let scenes: Vec<_> = warnings
+            .iter()
+            .map(|warning| warning.contains("; scene=0;") || warning.contains("; scene=1;"))
+            .collect();
+        assert_eq!(scenes, [true; 2], "{warnings:?}");
+    }
+
+    #[test]
     fn far_border_belongs_to_the_last_tile() {
         let map = SceneMap::new(Arc::new(TileMap::new(4, 6, false).unwrap()), 0.5);
         assert_eq!(map.tile_at(Vec2::new(2.0, 3.0)), IVec2::new(3, 5));

@@ -147,7 +147,13 @@ impl Sessions {
             session.since_tick = now;
         });
         self.send_welcome(client, player, token);
-        self.effects.push(SessionEffect::LoggedIn(client, player));
+        if let Some(client_entity) = self.client_entity(client) {
+            self.effects.push(SessionEffect::LoggedIn {
+                client,
+                client_entity,
+                player,
+            });
+        }
     }
 
     pub(super) fn send_welcome(&mut self, client: ClientId, player: PlayerId, token: ResumeToken) {

@@ -1,7 +1,8 @@
 //! Sessions: which clients are connected, which player each one is, and which object it controls.
 //!
 //! A transport reports connections through a [`TransportHandle`]. The game authenticates logins with [`Authentication`], spawns an
-//! object on [`LoggedIn`], and gives the client control of it with [`ControlledBy`].
+//! object on [`LoggedIn`], and gives the client control of it with [`ControlledBy`]. Each session has an entity with
+//! [`SessionClient`], which `ControlledBy` names; it stays the same when a session is resumed over another connection.
 //!
 //! ```text
 //! TransportHandle ─▶ Connecting ─ Login ─▶ Authentication ─▶ login queue ─▶ LoggedIn
@@ -56,10 +57,11 @@ pub use authentication::{
 pub use bans::{BAN_REASON_BYTES_MAX, BANS_MAX, Ban, BanError, BanList, BanTarget};
 pub use plugin::{
     AwaitingReconnect, ClientMessageAppExt, ClientMessageRefused, ClientMessageType,
-    ConnectionLost, ControlledBy, FromClient, LoggedIn, LoggedOut, LoginRefusalCounts, PlayerInput,
-    PlayerRequest, PlayerRequestReceived, REFUSALS_PER_TICK_MAX, SessionClosed, SessionCommandsExt,
-    SessionEndCounts, SessionNoticeRequest, SessionPlugin, SessionResumed, SessionSettings,
-    SessionStats, ban, connect, control, disconnect,
+    ConnectionLost, ControlledBy, Controls, FromClient, LoggedIn, LoggedOut, LoginRefusalCounts,
+    PlayerInput, PlayerRequest, PlayerRequestReceived, REFUSALS_PER_TICK_MAX, SessionClient,
+    SessionClosed, SessionCommandsExt, SessionEndCounts, SessionNoticeRequest, SessionPlugin,
+    SessionResumed, SessionSettings, SessionStats, ban, connect, control, controlling_client,
+    disconnect,
 };
 pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;

@@ -47,6 +47,8 @@ const PLAYERS: u64 = 8;
 #[derive(Clone, Debug)]
 struct Expected {
     client: u32,
+    /// The client whose connection opened the session.
+    opened_by: u32,
     state: SessionState,
     /// The player that the hook returned.
     known: Option<u64>,
@@ -61,6 +63,11 @@ struct Expected {
     token: Option<ResumeToken>,
     /// The token by which it was resumed, until it sends a message.
     former: Option<ResumeToken>,
+}
+
+/// The entity of the session that a client's connection opens.
+fn client_entity(client: u32) -> Entity {
+    Entity::from_raw_u32(1_000_000 + client).unwrap()
 }
 
 #[derive(Clone, Debug, Default)]
@@ -127,6 +134,7 @@ impl LifeModel {
         }
         self.sessions.push(Expected {
             client,
+            opened_by: client,
             state: Connecting,
             known: None,
             is_in: false,
@@ -282,6 +290,7 @@ impl LifeModel {
         let now = self.now;
         let of = self.get(client).unwrap();
         (of.known, of.is_in, of.class) = (old.known, true, old.class);
+        of.opened_by = old.opened_by;
         (of.controls, of.since) = (old.controls, now);
         of.former = token;
         of.state = inside(of);
@@ -440,7 +449,8 @@ impl LifeRun {
             requires_ready: loads,
             ..ConnectionInfo::unknown()
         };
-        self.sessions.open(ClientId(self.made), loaded, false);
+        let opened = (ClientId(self.made), client_entity(self.made));
+        self.sessions.open(opened, loaded, false);
         self.model.connect(self.made, loads);
     }
 
@@ -579,7 +589,7 @@ impl LifeRun {
         self.sessions.drain_effects(&mut self.effects);
         for effect in self.effects.drain(..) {
             match effect {
-                SessionEffect::LoggedIn(..) => self.logins += 1,
+                SessionEffect::LoggedIn { .. } => self.logins += 1,
                 SessionEffect::Ended(_, session, reason) => {
                     let is_out = session.player.is_some() && reason != LogoutReason::Resumed;
                     self.logouts += usize::from(is_out);
@@ -600,7 +610,7 @@ impl LifeRun {
                     client.0,
                     of.state,
                     of.player.map(|of| of.0),
-                    of.controlled_entity.is_some(),
+                    (of.controlled_entity.is_some(), of.client_entity),
                     is_ready,
                 )
             })
@@ -616,7 +626,7 @@ impl LifeRun {
                     of.client,
                     of.state,
                     player,
-                    of.controls,
+                    (of.controls, client_entity(of.opened_by)),
                     ready && of.state != AwaitingReconnect,
                 )
             })

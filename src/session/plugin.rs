@@ -18,7 +18,7 @@ mod time_rate;
 pub use ban::ban;
 pub use client_messages::{ClientMessageAppExt, ClientMessageType};
 pub use commands::SessionCommandsExt;
-pub use control::{ControlledBy, control};
+pub use control::{ControlledBy, Controls, SessionClient, control, controlling_client};
 pub use effects::disconnect;
 pub use ingest::connect;
 pub use messages::{
@@ -32,7 +32,8 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 use self::client_messages::CustomMessages;
-use self::control::{UncontrolledObjects, control_on_spawn, despawn_uncontrolled};
+use self::control::{EndedSessions, control_on_spawn, despawn_ended};
+use self::effects::on_session_despawned;
 use self::ingest::{IngestState, ingest};
 use self::loading::request_loading;
 use self::time_rate::notify_time_rate;
@@ -58,6 +59,9 @@ impl SessionPlugin {
         #[cfg(feature = "reflect")]
         app.register_type::<SessionSettings>()
             .register_type::<SessionStats>();
+        app.world_mut()
+            .register_component_hooks::<SessionClient>()
+            .on_despawn(on_session_despawned);
         app.init_resource::<SessionSettings>()
             .init_resource::<Sessions>()
             .init_resource::<SessionStats>()
@@ -67,7 +71,7 @@ impl SessionPlugin {
             .init_resource::<TransportHandle>()
             .init_resource::<CustomMessages>()
             .init_resource::<IngestState>()
-            .init_resource::<UncontrolledObjects>()
+            .init_resource::<EndedSessions>()
             .count_memory::<Sessions>("session")
             .count_memory::<IngestState>("session")
             .count_memory::<BanList>("session")
@@ -90,7 +94,7 @@ impl SessionPlugin {
                     .after(SimSystems::Heartbeat)
                     .before(SimSystems::Replicate),
             )
-            .add_systems(FixedUpdate, despawn_uncontrolled.in_set(SimSystems::Last))
+            .add_systems(FixedUpdate, despawn_ended.in_set(SimSystems::Last))
             .hash_part("sessions", |world, hasher| {
                 for (client, session) in world.resource::<Sessions>().iter() {
                     session.hash_state(client, |word| hasher.write_u64(word));

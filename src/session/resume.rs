@@ -117,7 +117,9 @@ impl Sessions {
         self.effects
             .push(SessionEffect::Ended(before, old, LogoutReason::Resumed));
         self.by_player.insert(player, client);
+        let unused_entity = self.get(client).map(|session| session.client_entity);
         self.update(client, |session| {
+            session.client_entity = old.client_entity;
             session.player = Some(player);
             session.authenticated_as = Some(player);
             session.class = old.class;
@@ -143,6 +145,8 @@ impl Sessions {
         self.effects.push(SessionEffect::Resumed {
             client,
             before,
+            client_entity: old.client_entity,
+            unused_entity,
             player,
             entity: old.controlled_entity,
         });

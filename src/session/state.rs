@@ -71,6 +71,9 @@ pub struct Session {
     /// The queue position that was sent.
     pub(super) queue_position: u32,
     pub(super) token: ResumeToken,
+    /// The entity of the session, with [`SessionClient`](super::SessionClient). It stays the same when the session is resumed over
+    /// another connection.
+    pub client_entity: Entity,
     pub(super) since_tick: u64,
     pub(super) deadline_tick: u64,
 }
@@ -78,7 +81,7 @@ pub struct Session {
 /// The size of a session, in bytes.
 pub const SESSION_BYTES: usize = size_of::<Session>();
 
-const _: () = assert!(SESSION_BYTES <= 216);
+const _: () = assert!(SESSION_BYTES <= 224);
 const _: () = assert!(std::mem::offset_of!(Session, class) <= 64);
 
 impl Session {

@@ -125,6 +125,7 @@ impl MemoryUse for SessionTable {
 
 #[cfg(test)]
 mod tests {
+    use bevy_ecs::entity::Entity;
     use proptest::prelude::*;
 
     use super::*;
@@ -140,7 +141,8 @@ mod tests {
             ..SessionTickSettings::default()
         };
         sessions.begin_tick(heard, rules);
-        sessions.open(ClientId(1), ConnectionInfo::unknown(), false);
+        let opened = (ClientId(1), Entity::PLACEHOLDER);
+        sessions.open(opened, ConnectionInfo::unknown(), false);
         *sessions.get(ClientId(1)).expect("there is room for one")
     }
 

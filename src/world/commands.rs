@@ -5,8 +5,9 @@ use glam::Vec2;
 use throng_core::ids::{PartyId, PlayerId};
 use tracing::warn;
 
+use super::error::PartyError;
 use super::objects::{change_scene, teleport};
-use super::parties::{PartyError, join_party, leave_party};
+use super::parties::{join_party, leave_party};
 
 /// Commands for an object. They are applied with the other commands of the system. A command that fails changes nothing and
 /// logs a warning with the entity and the error. It never panics, even if the entity was despawned in the meantime.

@@ -3,9 +3,8 @@
 use bevy_ecs::entity::Entity;
 use glam::Vec2;
 use thiserror::Error;
-use throng_core::ids::SceneId;
+use throng_core::ids::{PartyId, PlayerId, SceneId};
 
-use super::parties::PartyError;
 use super::registry::KindId;
 
 /// Why a change of the world failed.
@@ -110,4 +109,36 @@ pub enum WorldError {
     /// A party could not be created or joined.
     #[error(transparent)]
     Party(#[from] PartyError),
+}
+
+/// Why a party could not be created or joined.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PartyError {
+    /// Too many parties exist.
+    #[error("too many parties: at most {max} can exist at once")]
+    TooMany {
+        /// The maximum number of parties at once.
+        max: usize,
+    },
+    /// The party does not exist, or has ended.
+    #[error("party {} does not exist", .0.0)]
+    NotFound(PartyId),
+    /// The party has five members.
+    #[error("party {} is full: it has five members", .0.0)]
+    Full(PartyId),
+    /// The player is in a party already.
+    #[error("player {} is already in party {}", player.0, party.0)]
+    AlreadyMember {
+        /// The player that tried to join.
+        player: PlayerId,
+        /// The party that it is in.
+        party: PartyId,
+    },
+    /// The entity has no [`PlayerId`].
+    #[error("entity {entity} has no player: it does not exist, or has no `PlayerId`")]
+    NoPlayer {
+        /// The entity whose player should join or leave a party.
+        entity: Entity,
+    },
 }

@@ -23,7 +23,8 @@
 //! |---|---|
 //! | `scenes` | opening and closing scenes |
 //! | `scene_ids` | the ids of a scene and their entities |
-//! | `membership` | the relationship of objects and their scene; spawning by components |
+//! | `in_scene` | the relationship between objects and their scene |
+//! | `membership` | spawning, changing scenes and leaving them by this relationship |
 //! | `objects` | spawn, despawn, teleport and change of scene |
 //! | `spawning` | players and NPCs; spawning by commands |
 //! | `commands` | commands for an object: teleport, change of scene, parties |
@@ -38,6 +39,7 @@
 mod commands;
 mod error;
 mod hash;
+mod in_scene;
 mod input;
 mod membership;
 mod objects;
@@ -51,18 +53,18 @@ mod spawning;
 mod tests;
 
 pub use commands::ObjectEntityCommandsExt;
-pub use error::WorldError;
+pub use error::{PartyError, WorldError};
 pub use hash::{ObjectHashAppExt, StateHashed};
+pub use in_scene::{InScene, SceneObjectSet, SceneObjects};
 pub use input::MoveInput;
 pub(crate) use membership::is_spawn_pending;
-pub use membership::{InScene, SceneObjectSet, SceneObjects, SpawnFailed, SpawnRefused};
+pub use membership::{SpawnFailed, SpawnRefused};
 pub use objects::{
     Object, ObjectChangedScene, ObjectDespawned, ObjectSpawned, ObjectTeleported, change_scene,
     despawn_object, spawn_object, teleport,
 };
 pub use parties::{
-    AffiliationChanged, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, PartyError, Players, join_party,
-    leave_party,
+    AffiliationChanged, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, Players, join_party, leave_party,
 };
 pub use plugin::WorldPlugin;
 pub use registry::{KindId, ObjectKind, ObjectKinds};

@@ -8,7 +8,7 @@ use throng_core::ids::{Generation, ObjectId, ObjectRef, SceneId};
 use throng_core::spatial::{Floor, Heading, Position, Velocity};
 
 use super::error::WorldError;
-use super::membership::InScene;
+use super::in_scene::InScene;
 use super::registry::{KindId, ObjectKinds};
 use super::scene_ids::SceneIds;
 use super::scenes::SimScene;

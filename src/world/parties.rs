@@ -6,10 +6,10 @@ use arrayvec::ArrayVec;
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
-use thiserror::Error;
 use throng_core::ids::{GuildId, PartyId, PlayerId, TeamId};
 use tracing::warn;
 
+use super::error::PartyError;
 use super::membership::is_spawn_pending;
 use crate::memory::MemoryUse;
 
@@ -41,38 +41,6 @@ impl Players {
     pub fn iter(&self) -> impl Iterator<Item = (PlayerId, Entity)> {
         self.0.iter().map(|(&player, &entity)| (player, entity))
     }
-}
-
-/// Why a party could not be created or joined.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PartyError {
-    /// Too many parties exist.
-    #[error("too many parties: at most {max} can exist at once")]
-    TooMany {
-        /// The maximum number of parties at once.
-        max: usize,
-    },
-    /// The party does not exist, or has ended.
-    #[error("party {} does not exist", .0.0)]
-    NotFound(PartyId),
-    /// The party has five members.
-    #[error("party {} is full: it has five members", .0.0)]
-    Full(PartyId),
-    /// The player is in a party already.
-    #[error("player {} is already in party {}", player.0, party.0)]
-    AlreadyMember {
-        /// The player that tried to join.
-        player: PlayerId,
-        /// The party that it is in.
-        party: PartyId,
-    },
-    /// The entity has no [`PlayerId`].
-    #[error("entity {entity} has no player: it does not exist, or has no `PlayerId`")]
-    NoPlayer {
-        /// The entity whose player should join or leave a party.
-        entity: Entity,
-    },
 }
 
 /// All parties and their members; the first member is the leader.

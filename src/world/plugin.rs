@@ -4,10 +4,10 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
-use super::membership::{despawn_refused, on_membership_inserted};
+use super::membership::{despawn_refused, on_membership_inserted, on_membership_removed};
 use super::parties::register_affiliations;
 use super::{
-    AffiliationChanged, Floor, GuildId, Heading, MoveInput, Object, ObjectChangedScene,
+    AffiliationChanged, Floor, GuildId, Heading, InScene, MoveInput, Object, ObjectChangedScene,
     ObjectDespawned, ObjectHashAppExt, ObjectKinds, ObjectSpawned, ObjectTeleported, Parties,
     PartyId, PlayerId, Players, Position, SceneClosed, SceneIds, SceneObjects, SceneOpened, Scenes,
     SpawnRefused, TeamId, Velocity,
@@ -18,7 +18,7 @@ use crate::sim::{HashAppExt, SimSystems, WorkAppExt};
 /// Scenes, objects and affiliations. Every other plugin that needs objects adds it when it is missing.
 ///
 /// # Panics
-/// When an entity of the app had a [`PlayerId`], [`TeamId`], [`PartyId`] or [`GuildId`] before the plugin was added.
+/// When an entity of the app had a [`PlayerId`], [`TeamId`], [`PartyId`], [`GuildId`] or [`InScene`] before the plugin was added.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorldPlugin;
 
@@ -41,6 +41,9 @@ impl WorldPlugin {
             .register_type::<GuildId>();
         count_memory(app);
         register_affiliations(app.world_mut());
+        app.world_mut()
+            .register_component_hooks::<InScene>()
+            .on_remove(on_membership_removed);
         app.init_resource::<Scenes>()
             .init_resource::<ObjectKinds>()
             .add_observer(on_membership_inserted)

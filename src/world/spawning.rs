@@ -5,7 +5,7 @@ use glam::Vec2;
 use throng_core::spatial::Position;
 use tracing::warn;
 
-use super::membership::InScene;
+use super::in_scene::InScene;
 use super::objects::{change_scene, teleport};
 use super::registry::KindId;
 
@@ -29,9 +29,10 @@ use super::registry::KindId;
 /// # #[derive(Resource)]
 /// # struct Town(Entity);
 /// fn welcome(mut logins: MessageReader<LoggedIn>, town: Res<Town>, mut commands: Commands) {
-///     for &LoggedIn { client, player } in logins.read() {
+///     for login in logins.read() {
 ///         let at = Position(Vec2::new(10.0, 20.0));
-///         commands.spawn((Player, player, ControlledBy::new(client), InScene(town.0), at));
+///         let control = ControlledBy(login.client_entity);
+///         commands.spawn((Player, login.player, control, InScene(town.0), at));
 ///     }
 /// }
 /// ```

@@ -77,7 +77,7 @@ impl TestWorld {
         let own = (
             Player,
             new[0].player,
-            ControlledBy::new(client),
+            ControlledBy(new[0].client_entity),
             MaxSpeed(SPEED),
         );
         let entity = self.server.world_mut().spawn((own, place)).id();

@@ -24,7 +24,7 @@ mod program {
             app.add_systems(FixedUpdate, show.before(SimSystems::Think));
         };
         let mut server = Server::builder().plugins(game).build();
-        let scene = open_scene(server.world_mut(), SceneSpec::default(), ()).unwrap();
+        let scene = server.world_mut().spawn(SceneSpec::default()).id();
         let place = (InScene(scene), Position(Vec2::splat(5.0)));
         server.world_mut().spawn((Player, PlayerId(1), place));
         server.step(ticks);

@@ -46,13 +46,14 @@ fn meadow() -> TestServer {
             let Ok(scene) = scene.single() else {
                 return;
             };
-            for &LoggedIn { client, player } in new.read() {
+            for login in new.read() {
+                let player = login.player;
                 let at = Vec2::new((player.0 % 190) as f32, (player.0 / 190 % 190) as f32);
                 let place = (InScene(scene), Position(at + Vec2::splat(5.0)));
                 commands.spawn((
                     Player,
                     player,
-                    ControlledBy::new(client),
+                    ControlledBy(login.client_entity),
                     MaxSpeed(5.0),
                     place,
                 ));

@@ -79,12 +79,12 @@ impl UdpTestServer {
         let world = self.server.world_mut();
         let mut new = world.resource_mut::<Messages<LoggedIn>>();
         let new: Vec<LoggedIn> = new.drain().collect();
-        for LoggedIn { client, player } in new {
+        for login in new {
             let place = (InScene(self.scene), Position(START));
             let own = (
                 Player,
-                player,
-                ControlledBy::new(client),
+                login.player,
+                ControlledBy(login.client_entity),
                 MaxSpeed(SPEED_M_S),
             );
             world.spawn((own, Viewer::default(), place));

@@ -107,12 +107,12 @@ impl Town {
             self.server.step(1);
             let world = self.server.world_mut();
             let new: Vec<LoggedIn> = world.resource_mut::<Messages<LoggedIn>>().drain().collect();
-            for LoggedIn { client, player } in new {
+            for login in new {
                 let place = (InScene(self.scene), Position(Vec2::new(10.0, 20.0)));
                 world.spawn((
                     Player,
-                    player,
-                    ControlledBy::new(client),
+                    login.player,
+                    ControlledBy(login.client_entity),
                     MaxSpeed(6.0),
                     place,
                 ));

@@ -87,9 +87,14 @@ impl Town {
         sleep(Duration::from_millis(2));
         let world = self.server.world_mut();
         let new: Vec<LoggedIn> = world.resource_mut::<Messages<LoggedIn>>().drain().collect();
-        for LoggedIn { client, player } in new {
+        for login in new {
             let place = (InScene(self.scene), Position(Vec2::splat(10.0)));
-            let own = (Player, player, ControlledBy::new(client), MaxSpeed(SPEED));
+            let own = (
+                Player,
+                login.player,
+                ControlledBy(login.client_entity),
+                MaxSpeed(SPEED),
+            );
             world.spawn((own, place));
         }
         for client in clients {

@@ -136,6 +136,7 @@ fn logout_cancels_tickets_in_the_same_tick() {
     for player in [11, 20, 99] {
         app.world_mut().write_message(LoggedOut {
             client: ClientId(1),
+            client_entity: Entity::PLACEHOLDER,
             player: PlayerId(player),
             entity: None,
             reason: LogoutReason::Requested,
@@ -152,6 +153,7 @@ fn logout_cancels_tickets_in_the_same_tick() {
 fn drop_connection(app: &mut App, player: u64, client: u32) {
     app.world_mut().write_message(ConnectionLost {
         client: ClientId(client),
+        client_entity: Entity::PLACEHOLDER,
         player: PlayerId(player),
         entity: None,
     });
@@ -161,6 +163,7 @@ fn resume_session(app: &mut App, player: u64, client: u32, before: u32) {
     app.world_mut().write_message(SessionResumed {
         client: ClientId(client),
         previous_client: ClientId(before),
+        client_entity: Entity::PLACEHOLDER,
         player: PlayerId(player),
         entity: None,
     });
@@ -223,6 +226,7 @@ fn suspended_ticket_is_dropped_at_logout_or_cancellation() {
         } else {
             app.world_mut().write_message(LoggedOut {
                 client: ClientId(1),
+                client_entity: Entity::PLACEHOLDER,
                 player: PlayerId(10),
                 entity: None,
                 reason: LogoutReason::Disconnected,

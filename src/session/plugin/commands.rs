@@ -15,14 +15,18 @@ pub trait SessionCommandsExt {
     /// ```
     /// use bevy_ecs::prelude::*;
     /// use throng::prelude::*;
-    /// use throng::session::LogoutReason;
+    /// use throng::session::{LogoutReason, SessionClient};
     ///
     /// #[derive(Component)]
     /// struct Cheated;
     ///
-    /// fn kick(cheaters: Query<&ControlledBy, With<Cheated>>, mut commands: Commands) {
-    ///     for controlled_by in &cheaters {
-    ///         commands.disconnect_client(controlled_by.client(), LogoutReason::Kicked);
+    /// fn kick(
+    ///     cheaters: Query<&ControlledBy, With<Cheated>>,
+    ///     sessions: Query<&SessionClient>,
+    ///     mut commands: Commands,
+    /// ) {
+    ///     for session in sessions.iter_many(cheaters.iter().map(|by| by.0)) {
+    ///         commands.disconnect_client(session.client(), LogoutReason::Kicked);
     ///     }
     /// }
     /// ```

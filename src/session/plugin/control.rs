@@ -1,33 +1,88 @@
-//! Which client controls which object.
+//! Which client controls which object: a relationship between the object and the entity of the client's session.
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
+use bevy_ecs::relationship::Relationship;
 use bevy_ecs::world::DeferredWorld;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::messages::AwaitingReconnect;
 use crate::session::{SessionState, Sessions};
 use crate::wire::ClientId;
 use crate::world::{Object, is_spawn_pending};
 
-/// The client that controls this object. Spawned with or inserted on an object, it gives the client control of it, in place of
-/// its previous object. It is removed again if the session or the object does not exist. [`control`] does the same and returns
-/// whether it succeeded. An object that is spawned with it for a client whose session has ended in the meantime is despawned in
-/// the same tick, since no client would ever control it.
+/// On the entity of an open session. [`LoggedIn`](super::LoggedIn) and [`Sessions::client_entity`] name it. The entity stays the
+/// same when the session is resumed over another connection; this component then has the new client id. It is despawned at the
+/// end of the tick in which the session ends. Despawning it ends the session, as [`disconnect`](super::disconnect) with the reason `Kicked` does.
+///
+/// Insert components of your own on the entity for what belongs to a session rather than to an object.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[component(immutable, on_insert = control_gained, on_discard = control_lost, clone_behavior = Ignore)]
-pub struct ControlledBy(ClientId);
+#[component(immutable, clone_behavior = Ignore)]
+pub struct SessionClient(ClientId);
 
-impl ControlledBy {
-    /// Controlled by this client, from the insert command on.
-    #[must_use]
-    pub const fn new(client: ClientId) -> Self {
+impl SessionClient {
+    pub(super) const fn new(client: ClientId) -> Self {
         Self(client)
     }
 
-    /// The client that controls the object.
+    /// The id of the client, of its current connection.
     #[must_use]
     pub const fn client(self) -> ClientId {
+        self.0
+    }
+}
+
+/// The session that controls this object, by the entity that has its [`SessionClient`]. Spawned with or inserted on an object,
+/// it gives the client control of it, in place of its previous object.
+///
+/// It is removed again if the entity is not an open session, or this one is not an object; the first case is logged as a
+/// warning. [`control`] takes a client id and returns whether it succeeded. A refused spawn takes over nothing. An object that is
+/// spawned with it for a session that has ended in the meantime is despawned in the same tick, since no client would ever
+/// control it.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// # #[derive(Resource)]
+/// # struct Town(Entity);
+/// fn welcome(mut logins: MessageReader<LoggedIn>, town: Res<Town>, mut commands: Commands) {
+///     for login in logins.read() {
+///         let control = ControlledBy(login.client_entity);
+///         commands.spawn((Player, login.player, control, InScene(town.0), Position::default()));
+///     }
+/// }
+/// ```
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(immutable, on_insert = control_gained, on_discard = control_lost, clone_behavior = Ignore)]
+pub struct ControlledBy(#[entities] pub Entity);
+
+/// By hand: the hooks of the derived one would take the previous object from the client before the spawn of the next one is
+/// accepted.
+impl Relationship for ControlledBy {
+    type RelationshipTarget = Controls;
+
+    fn get(&self) -> Entity {
+        self.0
+    }
+
+    fn from(entity: Entity) -> Self {
+        Self(entity)
+    }
+
+    fn set_risky(&mut self, entity: Entity) {
+        self.0 = entity;
+    }
+}
+
+/// The object that a session controls; on the session's entity while it controls one. Removing it takes the control away.
+#[derive(Component, Debug, PartialEq, Eq)]
+#[relationship_target(relationship = ControlledBy)]
+pub struct Controls(Entity);
+
+impl Controls {
+    /// The controlled object.
+    #[must_use]
+    pub const fn entity(&self) -> Entity {
         self.0
     }
 }
@@ -36,118 +91,158 @@ impl ControlledBy {
 /// resumed over another connection, its former id can be used as well ([`Sessions::current_id`]).
 pub fn control(world: &mut World, client: ClientId, entity: Entity) -> bool {
     let sessions = world.get_resource::<Sessions>();
-    let client = sessions.map_or(client, |sessions| sessions.current_id(client));
-    let is_open = sessions.is_some_and(|sessions| sessions.get(client).is_some());
-    if !is_open || world.get::<Object>(entity).is_none() {
+    let session = sessions.and_then(|sessions| sessions.client_entity(client));
+    let Some(session) = session.filter(|_| world.get::<Object>(entity).is_some()) else {
         return false;
-    }
-    world.entity_mut(entity).insert(ControlledBy(client));
+    };
+    world.entity_mut(entity).insert(ControlledBy(session));
     true
+}
+
+/// The client that controls an object. O(1).
+#[must_use]
+pub fn controlling_client(world: &World, entity: Entity) -> Option<ClientId> {
+    let ControlledBy(session) = *world.get::<ControlledBy>(entity)?;
+    world.get::<SessionClient>(session).map(|of| of.client())
+}
+
+/// The client of an open session, by the entity of the session.
+pub(super) fn client_of(world: &DeferredWorld, session: Entity) -> Option<ClientId> {
+    let of = world.get::<SessionClient>(session)?;
+    let sessions = world.get_resource::<Sessions>()?;
+    let client = sessions.current_id(of.client());
+    let open = sessions.get(client)?;
+    (open.client_entity == session).then_some(client)
 }
 
 fn control_gained(mut world: DeferredWorld, context: HookContext) {
     let entity = context.entity;
-    let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
-        return;
-    };
-    if replace_client_id(&mut world, entity, client) {
-        return;
+    // A pending spawn gives control when it is complete.
+    if let Some(&ControlledBy(session)) = world.get::<ControlledBy>(entity)
+        && !is_spawn_pending(&world, entity)
+    {
+        assign_control(&mut world, entity, session);
     }
-    if !is_spawn_pending(&world, entity) {
-        assign_control(&mut world, entity, client);
-    }
-}
-
-/// Replaces a former client id with the current one; the insert does the rest. Returns whether it did.
-fn replace_client_id(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bool {
-    let sessions = world.get_resource::<Sessions>();
-    let now = sessions.map_or(client, |sessions| sessions.current_id(client));
-    if now != client {
-        let renamed = ControlledBy(now);
-        world.commands().entity(entity).try_insert(renamed);
-    }
-    now != client
 }
 
 /// Gives the client control of an object that was spawned with [`ControlledBy`], once the spawn is complete.
 pub(super) fn control_on_spawn(spawned: On<Add<Object>>, mut world: DeferredWorld) {
     let entity = spawned.entity;
-    let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
-        return;
-    };
-    if replace_client_id(&mut world, entity, client) {
-        return;
-    }
-    if !assign_control(&mut world, entity, client)
-        && let Some(mut uncontrolled) = world.get_resource_mut::<UncontrolledObjects>()
+    if let Some(&ControlledBy(session)) = world.get::<ControlledBy>(entity)
+        && !assign_control(&mut world, entity, session)
+        && let Some(mut ended) = world.get_resource_mut::<EndedSessions>()
     {
-        uncontrolled.0.push(entity);
+        ended.entities.push(entity);
     }
 }
 
-/// Objects that were spawned in this tick for clients whose session has ended.
+/// What is despawned at the end of the tick.
 #[derive(Resource, Debug, Default)]
-pub(super) struct UncontrolledObjects(Vec<Entity>);
+pub(super) struct EndedSessions {
+    /// The entities of sessions that ended, and objects that were spawned for them in this tick.
+    pub entities: Vec<Entity>,
+    /// Whether an object whose control was refused was reported.
+    has_warned: bool,
+}
 
-pub(super) fn despawn_uncontrolled(
-    mut uncontrolled: ResMut<UncontrolledObjects>,
-    mut commands: Commands,
-) {
-    for entity in uncontrolled.0.drain(..) {
+pub(super) fn despawn_ended(mut ended: ResMut<EndedSessions>, mut commands: Commands) {
+    for entity in ended.entities.drain(..) {
         commands.entity(entity).try_despawn();
     }
 }
 
 /// Gives a client control of an object in place of its previous one; `false` when the session or the object does not exist.
-fn assign_control(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bool {
-    let is_object = world.get::<Object>(entity).is_some();
-    let sessions = world.get_resource_mut::<Sessions>();
-    let before = sessions.filter(|_| is_object).and_then(|mut sessions| {
-        let before = sessions.get(client)?.controlled_entity;
-        sessions.set_control(client, Some(entity));
-        Some(before)
-    });
-    let session = world.get_resource::<Sessions>();
-    let session = session.and_then(|sessions| sessions.get(client));
-    if before.is_some()
-        && session.is_some_and(|session| session.state == SessionState::AwaitingReconnect)
-    {
-        world
-            .commands()
-            .entity(entity)
-            .try_insert(AwaitingReconnect);
-    }
-    let loser = match before {
-        Some(Some(before)) if before != entity => before,
-        Some(_) => return true,
-        None => {
-            debug!(
-                client = client.0,
-                ?entity,
-                "control refused: no such session, or the entity is not an object"
-            );
-            entity
-        }
+fn assign_control(world: &mut DeferredWorld, entity: Entity, session: Entity) -> bool {
+    let Some(client) = client_of(world, session) else {
+        let cause = "its session has ended, or the entity of `ControlledBy` is not a session";
+        return refuse_control(world, entity, session, cause);
     };
-    world.commands().entity(loser).try_remove::<ControlledBy>();
-    loser != entity
+    if world.get::<Object>(entity).is_none() {
+        let cause = "the entity is not an object of a scene";
+        return refuse_control(world, entity, session, cause);
+    }
+    let Some(mut sessions) = world.get_resource_mut::<Sessions>() else {
+        return false;
+    };
+    let open = sessions.get(client).copied();
+    sessions.set_control(client, Some(entity));
+    let before = open.and_then(|open| open.controlled_entity);
+    let is_away = open.is_some_and(|open| open.state == SessionState::AwaitingReconnect);
+    let mut commands = world.commands();
+    if is_away {
+        commands.entity(entity).try_insert(AwaitingReconnect);
+    }
+    if let Some(before) = before.filter(|&before| before != entity) {
+        commands.entity(before).try_remove::<ControlledBy>();
+    }
+    commands.queue(move |world: &mut World| update_target(world, session));
+    true
+}
+
+/// Removes [`ControlledBy`] where it cannot be right. The first case is a warning: its client sees nothing.
+fn refuse_control(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    session: Entity,
+    cause: &'static str,
+) -> bool {
+    let ended = world.get_resource_mut::<EndedSessions>();
+    if ended.is_some_and(|mut ended| !std::mem::replace(&mut ended.has_warned, true)) {
+        warn!(%entity, %session, cause, "object not controlled (first case; further ones are logged at debug level)");
+    } else {
+        debug!(%entity, %session, cause, "object not controlled");
+    }
+    world.commands().entity(entity).try_remove::<ControlledBy>();
+    false
+}
+
+/// Sets [`Controls`] of a session to the object that it controls.
+fn update_target(world: &mut World, session: Entity) {
+    let client = client_of(&DeferredWorld::from(&mut *world), session);
+    let controlled = client.and_then(|client| {
+        let open = world.resource::<Sessions>().get(client)?;
+        open.controlled_entity
+    });
+    let Ok(mut found) = world.get_entity_mut(session) else {
+        return;
+    };
+    match controlled {
+        None => {
+            if let Some(mut controls) = found.get_mut::<Controls>() {
+                // The removal must not take the object from its next client.
+                controls.0 = Entity::PLACEHOLDER;
+            }
+            found.remove::<Controls>();
+        }
+        Some(entity) => match found.get_mut::<Controls>() {
+            Some(mut controls) => controls.0 = entity,
+            None => {
+                found.insert(Controls(entity));
+            }
+        },
+    }
 }
 
 fn control_lost(mut world: DeferredWorld, context: HookContext) {
-    let Some(&ControlledBy(client)) = world.get::<ControlledBy>(context.entity) else {
+    let entity = context.entity;
+    let Some(&ControlledBy(session)) = world.get::<ControlledBy>(entity) else {
         return;
     };
-    if let Some(mut sessions) = world.get_resource_mut::<Sessions>()
+    if let Some(client) = client_of(&world, session)
+        && let Some(mut sessions) = world.get_resource_mut::<Sessions>()
         && sessions
             .get(client)
-            .is_some_and(|session| session.controlled_entity == Some(context.entity))
+            .is_some_and(|open| open.controlled_entity == Some(entity))
     {
         sessions.set_control(client, None);
-    }
-    if world.get::<AwaitingReconnect>(context.entity).is_some() {
         world
             .commands()
-            .entity(context.entity)
+            .queue(move |world: &mut World| update_target(world, session));
+    }
+    if world.get::<AwaitingReconnect>(entity).is_some() {
+        world
+            .commands()
+            .entity(entity)
             .try_remove::<AwaitingReconnect>();
     }
 }

@@ -1,9 +1,11 @@
 //! Writes the effects of session changes as messages.
 
+use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
+use bevy_ecs::world::DeferredWorld;
 use tracing::{debug, warn};
 
-use super::control::ControlledBy;
+use super::control::{Controls, EndedSessions, SessionClient, client_of};
 use super::messages::{
     AwaitingReconnect, ConnectionLost, LoggedIn, LoggedOut, SessionClosed, SessionNoticeRequest,
     SessionResumed,
@@ -23,6 +25,15 @@ use crate::world::despawn_object;
 pub fn disconnect(world: &mut World, client: ClientId, reason: LogoutReason) {
     if world.get_resource::<Sessions>().is_some() {
         end_session(world, client, reason, &mut Vec::new());
+    }
+}
+
+/// Ends the session whose entity is despawned. Before other hooks take its object away, which is despawned with it.
+pub(super) fn on_session_despawned(mut world: DeferredWorld, context: HookContext) {
+    if let Some(client) = client_of(&world, context.entity) {
+        world
+            .commands()
+            .queue(move |world: &mut World| disconnect(world, client, LogoutReason::Kicked));
     }
 }
 
@@ -84,9 +95,17 @@ fn write_effect(
             }
             world.write_message(SessionNoticeRequest { client, notice });
         }
-        SessionEffect::LoggedIn(client, player) => {
+        SessionEffect::LoggedIn {
+            client,
+            client_entity,
+            player,
+        } => {
             world.resource_mut::<SessionStats>().logins += 1;
-            world.write_message(LoggedIn { client, player });
+            world.write_message(LoggedIn {
+                client,
+                client_entity,
+                player,
+            });
         }
         SessionEffect::ConnectionLost(client, session) => {
             world.resource_mut::<SessionStats>().connections_lost += 1;
@@ -98,6 +117,7 @@ fn write_effect(
             if let Some(player) = session.player {
                 world.write_message(ConnectionLost {
                     client,
+                    client_entity: session.client_entity,
                     player,
                     entity,
                 });
@@ -106,17 +126,24 @@ fn write_effect(
         SessionEffect::Resumed {
             client,
             before,
+            client_entity,
+            unused_entity,
             player,
             entity,
         } => {
             world.resource_mut::<SessionStats>().resumed += 1;
+            let mut ended = world.resource_mut::<EndedSessions>();
+            ended.entities.extend(unused_entity);
+            if let Ok(mut session) = world.get_entity_mut(client_entity) {
+                session.insert(SessionClient::new(client));
+            }
             if let Some(mut object) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
                 object.remove::<AwaitingReconnect>();
-                object.insert(ControlledBy::new(client));
             }
             world.write_message(SessionResumed {
                 client,
                 previous_client: before,
+                client_entity,
                 player,
                 entity,
             });
@@ -145,7 +172,8 @@ fn log_refusal(world: &mut World, client: ClientId, refusal: LoginRefusal) {
     }
 }
 
-/// Ends a session: removes its queue, and despawns its object unless the session is resumed elsewhere.
+/// Ends a session: removes its queue, and despawns its object unless the session is resumed elsewhere. Its entity is despawned at
+/// the end of the tick, so that an object that is spawned for it until then finds that the session has ended.
 fn write_session_end(
     world: &mut World,
     client: ClientId,
@@ -174,10 +202,17 @@ fn write_session_end(
     let entity = session
         .controlled_entity
         .filter(|&entity| despawn_object(world, entity).is_ok());
+    let client_entity = session.client_entity;
+    let mut ended = world.resource_mut::<EndedSessions>();
+    ended.entities.push(client_entity);
+    if let Ok(mut session) = world.get_entity_mut(client_entity) {
+        session.remove::<Controls>();
+    }
     if let Some(player) = session.player {
         world.resource_mut::<SessionStats>().logouts += 1;
         world.write_message(LoggedOut {
             client,
+            client_entity,
             player,
             entity,
             reason,

@@ -10,6 +10,7 @@ use bevy_time::{Fixed, Time};
 use tracing::debug;
 
 use super::client_messages::{Handled, MessageBatch, handle_message, handle_with_world};
+use super::control::SessionClient;
 use super::effects::{end_session, with_key, write_effects};
 use super::logins::apply_login_decisions;
 use super::settings::{SessionSettings, SessionStats};
@@ -149,9 +150,12 @@ fn open_sessions(world: &mut World, state: &mut IngestState) {
             let mut authentication = world.resource_mut::<Authentication>();
             authentication.hook.is_banned(address)
         });
-        world
-            .resource_mut::<Sessions>()
-            .open(client, connected, is_banned);
+        let client_entity = world.spawn_empty().id();
+        let mut sessions = world.resource_mut::<Sessions>();
+        sessions.open((client, client_entity), connected, is_banned);
+        // An observer of the component finds the session.
+        let mut opened = world.entity_mut(client_entity);
+        opened.insert(SessionClient::new(client));
         write_effects(world, &mut state.effects);
     }
     let open = world.resource::<Sessions>().len();

@@ -7,11 +7,13 @@ use crate::session::LogoutReason;
 use crate::wire::{ChatScope, ClientId, ClientInput, LoginRefusal, SessionNotice};
 use crate::world::PlayerId;
 
-/// A player logged in. The game spawns an object for it and gives it [`control`](crate::session::control).
+/// A player logged in. The game spawns an object for it with [`ControlledBy`](crate::session::ControlledBy).
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedIn {
     /// The session of the player.
     pub client: ClientId,
+    /// The entity of the session.
+    pub client_entity: Entity,
     /// The player.
     pub player: PlayerId,
 }
@@ -21,6 +23,8 @@ pub struct LoggedIn {
 pub struct LoggedOut {
     /// The ended session.
     pub client: ClientId,
+    /// The entity of the session. It is despawned at the end of the tick.
+    pub client_entity: Entity,
     /// The player of the session.
     pub player: PlayerId,
     /// The object that it controlled, now despawned.
@@ -34,6 +38,8 @@ pub struct LoggedOut {
 pub struct ConnectionLost {
     /// The session of the connection.
     pub client: ClientId,
+    /// The entity of the session.
+    pub client_entity: Entity,
     /// The player of the session.
     pub player: PlayerId,
     /// The object that it controls, if it has one.
@@ -47,6 +53,8 @@ pub struct SessionResumed {
     pub client: ClientId,
     /// Its previous id.
     pub previous_client: ClientId,
+    /// The entity of the session, the same as before.
+    pub client_entity: Entity,
     /// The player of the session.
     pub player: PlayerId,
     /// The object that it controls.

@@ -2,6 +2,7 @@
 
 mod authentication;
 mod bans;
+mod control;
 mod lifecycle;
 mod overload;
 mod refused;
@@ -43,6 +44,12 @@ fn connect_as(app: &mut App, player: u64) -> ClientId {
     .unwrap()
 }
 
+/// The entity of an open session.
+fn session_of(app: &App, client: ClientId) -> Entity {
+    let sessions = app.world().resource::<Sessions>();
+    sessions.client_entity(client).unwrap()
+}
+
 fn send(app: &mut App, client: ClientId, message: ClientMessage) {
     let mut bytes = Vec::new();
     message.encode(&mut bytes);
@@ -77,6 +84,7 @@ fn login_writes_a_message_and_moves_reach_the_object() {
         written::<LoggedIn>(&app),
         [LoggedIn {
             client,
+            client_entity: session_of(&app, client),
             player: PlayerId(7)
         }]
     );
@@ -105,9 +113,14 @@ fn app_with_characters() -> (App, Entity) {
     };
     let scene = open_scene(app.world_mut(), spec, ()).unwrap();
     let welcome = move |mut new: MessageReader<LoggedIn>, mut commands: Commands| {
-        for &LoggedIn { client, player } in new.read() {
+        for login in new.read() {
             let place = (InScene(scene), Position(Vec2::ONE));
-            commands.spawn((Player, player, ControlledBy::new(client), place));
+            commands.spawn((
+                Player,
+                login.player,
+                ControlledBy(login.client_entity),
+                place,
+            ));
         }
     };
     app.add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
@@ -152,7 +165,8 @@ fn refused_spawn_takes_neither_control_nor_player_id() {
     };
     let first = controls(&app).unwrap();
     let outside = (InScene(scene), Position(Vec2::splat(-5.0)));
-    let again = (Player, PlayerId(7), ControlledBy::new(client));
+    let session = session_of(&app, client);
+    let again = (Player, PlayerId(7), ControlledBy(session));
     let refused = app.world_mut().spawn((again, outside)).id();
     app.update();
     assert!(app.world().get_entity(refused).is_err());
@@ -175,7 +189,8 @@ fn refused_spawn_takes_neither_control_nor_player_id() {
 fn control_is_limited_to_objects() {
     let mut app = app();
     let client = connect(&mut app);
-    let thing = app.world_mut().spawn(ControlledBy::new(client)).id();
+    let session = session_of(&app, client);
+    let thing = app.world_mut().spawn(ControlledBy(session)).id();
     app.update();
     assert!(app.world().get::<ControlledBy>(thing).is_none());
     let session = app.world().resource::<Sessions>().get(client);
@@ -190,10 +205,12 @@ fn second_login_ends_the_first_session_and_its_object() {
     app.update();
     let entity = object(&mut app);
     control(app.world_mut(), first, entity);
+    let ended = session_of(&app, first);
     send(&mut app, second, ClientMessage::login(7));
     app.update();
     let gone = LoggedOut {
         client: first,
+        client_entity: ended,
         player: PlayerId(7),
         entity: Some(entity),
         reason: LogoutReason::Replaced,
@@ -213,12 +230,14 @@ fn slow_consumer_loses_its_session() {
     let client = connect(&mut app);
     send(&mut app, client, ClientMessage::login(7));
     app.update();
+    let session = session_of(&app, client);
     app.world_mut()
         .write_message(SlowConsumerDetected { client });
     app.update();
     assert!(app.world().resource::<Sessions>().is_empty());
     let gone = LoggedOut {
         client,
+        client_entity: session,
         player: PlayerId(7),
         entity: None,
         reason: LogoutReason::SlowConsumer,

@@ -47,10 +47,17 @@ fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<Play
     match event {
         LeaseEvent::Loaded(record) => {
             stats.loaded += 1;
-            let Some(client) = world.resource::<Sessions>().client_of(record.player) else {
+            let sessions = world.resource::<Sessions>();
+            let client = sessions.client_of(record.player);
+            let found = client.and_then(|client| Some((client, sessions.client_entity(client)?)));
+            let Some((client, client_entity)) = found else {
                 return Some(record.player);
             };
-            world.write_message(PlayerLoaded { client, record });
+            world.write_message(PlayerLoaded {
+                client,
+                client_entity,
+                record,
+            });
         }
         LeaseEvent::LoadFailed(player, error) => {
             stats.refused += 1;

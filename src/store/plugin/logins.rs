@@ -61,7 +61,7 @@ fn collect_events(world: &World, directory: &mut PlayerStore) -> Vec<LeaseEvent>
         open.ledger.release(gone.player);
     }
     let sessions = world.resource::<Sessions>();
-    for &LoggedIn { client, player } in logins.read(world.resource::<Messages<LoggedIn>>()) {
+    for &LoggedIn { client, player, .. } in logins.read(world.resource::<Messages<LoggedIn>>()) {
         // Its session may have ended in the same tick.
         if sessions.client_of(player) == Some(client)
             && let Err(error) = open.ledger.claim(player, now_ms)

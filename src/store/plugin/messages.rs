@@ -12,6 +12,8 @@ use crate::world::PlayerId;
 pub struct PlayerLoaded {
     /// The session of the player.
     pub client: ClientId,
+    /// The entity of the session.
+    pub client_entity: Entity,
     /// The stored record; [`is_new`](PlayerRecord::is_new) if there is none.
     pub record: PlayerRecord,
 }
@@ -125,7 +127,8 @@ pub struct AtomicSaveRequest {
 /// let gear = vec![3, 1, 4];
 /// let zoe = Character { name: "Zoë".to_owned(), level: 12, power: 3_400, guild: 5, gear };
 /// let place = (InScene(scene), Position::default());
-/// other.world_mut().spawn((Player, PlayerId(7), ControlledBy::new(client), zoe, place));
+/// let session = other.world().resource::<Sessions>().client_entity(client).expect("it is open");
+/// other.world_mut().spawn((Player, PlayerId(7), ControlledBy(session), zoe, place));
 /// other.step(1);
 /// assert!(close_player_store(other.world_mut(), Duration::from_secs(10)));
 ///

@@ -61,10 +61,15 @@ fn game_with(source: impl StoreFactory + 'static, settings: PlayerStoreSettings)
     let welcome = move |mut loaded: MessageReader<PlayerLoaded>,
                         forgetful: Option<Res<Forgetful>>,
                         mut commands: Commands| {
-        for PlayerLoaded { client, record } in loaded.read() {
+        for PlayerLoaded {
+            client_entity,
+            record,
+            ..
+        } in loaded.read()
+        {
             let purse = record.count(PURSE, Encoding::Varint).unwrap_or(100) as u32;
             let place = (InScene(scene), Position(Vec2::ONE));
-            let control = ControlledBy::new(*client);
+            let control = ControlledBy(*client_entity);
             let mut object = commands.spawn((Player, record.player, control, place));
             if forgetful.is_none() {
                 object.insert(Purse(purse));

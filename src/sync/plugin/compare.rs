@@ -13,7 +13,7 @@ use super::replicator::Replicator;
 use super::sent_values::SentValues;
 use super::settings::SyncSettings;
 use crate::aoi::{SceneInterest, Viewable};
-use crate::session::{ControlledBy, Sessions};
+use crate::session::{Sessions, controlling_client};
 use crate::sync::attribute_set::ATTRIBUTES_MAX;
 use crate::sync::unseen::unseen_object_id;
 use crate::sync::{AttributeValues, Mirror};
@@ -170,8 +170,7 @@ impl MirrorCheck<'_> {
     /// Whether the client may receive an attribute of an object or scene, by the attribute's registration.
     fn may_receive(&self, spec: AttributeSpec, of: EntityRef, is_seen: bool) -> bool {
         let told_to = |audience| spec.audience.contains(audience);
-        let controller = of.get::<ControlledBy>();
-        if controller.is_some_and(|by| by.client() == self.client) {
+        if controlling_client(self.world, of.id()) == Some(self.client) {
             return true;
         }
         let to_registered = || {

@@ -22,7 +22,9 @@ use super::*;
 use crate::aoi::ViewCaps;
 use crate::aoi::{Viewable, Viewer};
 use crate::outbox::{Outbox, PacketSink};
-use crate::session::{ConnectionInfo, ControlledBy, LogoutReason, connect, control, disconnect};
+use crate::session::{
+    ConnectionInfo, ControlledBy, LogoutReason, connect, control, controlling_client, disconnect,
+};
 use crate::sim::{SimTick, Workers};
 use crate::sync::{Mirror, SentCounters};
 use crate::wire::CloseReason;
@@ -225,11 +227,7 @@ impl Rig {
     }
 
     fn client_of(&self, entity: Entity) -> ClientId {
-        self.app
-            .world()
-            .get::<ControlledBy>(entity)
-            .unwrap()
-            .client()
+        controlling_client(self.app.world(), entity).unwrap()
     }
 
     /// The value that the client of one player has of another's attribute.

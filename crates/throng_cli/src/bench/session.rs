@@ -13,7 +13,7 @@ use throng::inbox::InboxSettings;
 use throng::outbox::{MemorySink, Outbox};
 use throng::session::{
     ConnectionInfo, ControlledBy, DisconnectReason, LoggedIn, PlayerInput, SESSION_BYTES,
-    SessionPlugin, SessionSettings, SessionStats, TransportHandle, connect,
+    SessionPlugin, SessionSettings, SessionStats, Sessions, TransportHandle, connect,
 };
 use throng::sim::clock::{Stopwatch, one_tick_per_update};
 use throng::sim::{SimSystems, single_threaded};
@@ -59,12 +59,19 @@ impl LoginRig {
             plaza: Res<LoginScene>,
             mut commands: Commands,
         ) {
-            for &LoggedIn { client, player } in new.read() {
+            for login in new.read() {
+                let player = login.player;
                 let nth = player.0 as f32;
                 let at = Vec2::new(nth * 7.3 % 2_000.0, nth * 3.1 % 2_000.0);
                 let place = (InScene(plaza.0), Position(at));
                 let sight = (Viewer::new(ViewCaps::all(50)), Viewable::default());
-                commands.spawn((Player, player, ControlledBy::new(client), place, sight));
+                commands.spawn((
+                    Player,
+                    player,
+                    ControlledBy(login.client_entity),
+                    place,
+                    sight,
+                ));
             }
         }
         let mut app = App::new();
@@ -255,7 +262,8 @@ fn log_in_clients(app: &mut App, players: u32) -> Vec<ClientId> {
         let login = ClientMessage::login(player).to_bytes();
         transport.receive(client, &login).ok()?;
         let place = (Player, InScene(scene), Position(Vec2::ONE));
-        app.world_mut().spawn((ControlledBy::new(client), place));
+        let session = app.world().resource::<Sessions>().client_entity(client)?;
+        app.world_mut().spawn((ControlledBy(session), place));
         Some(client)
     });
     let clients = clients.collect();

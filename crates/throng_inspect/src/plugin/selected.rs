@@ -10,7 +10,7 @@ use throng::aoi::{SceneInterest, ViewRules};
 use throng::map::SceneMap;
 use throng::matchmaking::{Matchmaker, TicketParty};
 use throng::nav::NavPath;
-use throng::session::ControlledBy;
+use throng::session::controlling_client;
 use throng::sync::Attributes;
 use throng::wire::AttributeValue;
 use throng::world::{
@@ -71,7 +71,7 @@ fn object_json(world: &World, entity: EntityRef, of: Entity, other: Option<u32>)
         "party": entity.get::<PartyId>().map(|party| party.0),
         "guild": entity.get::<GuildId>().map(|guild| guild.0),
         "player": entity.get::<PlayerId>().map(|player| player.0.to_string()),
-        "client": entity.get::<ControlledBy>().map(|by| by.client().0),
+        "client": controlling_client(world, entity.id()).map(|client| client.0),
         "attributes": attributes_json(world, entity),
         "path": path_json(world, entity, of),
     });

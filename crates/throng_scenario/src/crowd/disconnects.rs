@@ -9,7 +9,7 @@ use super::authenticator::CrowdAuthenticator;
 use super::clients::SyntheticClients;
 use throng::inbox::DisconnectReason;
 use throng::session::{
-    AwaitingReconnect, ControlledBy, LogoutReason, Sessions, TransportHandle, disconnect,
+    AwaitingReconnect, LogoutReason, Sessions, TransportHandle, controlling_client, disconnect,
 };
 use throng::sim::SimTick;
 use throng::wire::ClientId;
@@ -18,8 +18,7 @@ use throng::wire::ClientId;
 #[must_use]
 pub fn client_of(world: &World, entity: Entity) -> Option<ClientId> {
     let is_there = world.get::<AwaitingReconnect>(entity).is_none();
-    let client = world.get::<ControlledBy>(entity).filter(|_| is_there)?;
-    Some(client.client())
+    controlling_client(world, entity).filter(|_| is_there)
 }
 
 /// The clients that control some objects.

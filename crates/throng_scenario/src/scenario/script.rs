@@ -17,7 +17,7 @@ use super::selection;
 use super::timed_cue::{Ticks, TimedCue};
 use crate::crowd::{self, Gather};
 use throng::map::{TileEdit, TilePattern, TileRect, edit_map};
-use throng::session::{ControlledBy, Sessions};
+use throng::session::{Sessions, controlling_client};
 use throng::sim::{RandomStreams, SimTick, StateHasher};
 use throng::sync::{AnnouncementRequest, AnnouncementScope};
 use throng::wire::Channel;
@@ -388,7 +388,7 @@ fn announcement_scope(
         }
         ScenarioAnnouncementScope::Scene => AnnouncementScope::Scene(from.scene),
         ScenarioAnnouncementScope::Client => {
-            AnnouncementScope::Client(world.get::<ControlledBy>(entity)?.client())
+            AnnouncementScope::Client(controlling_client(world, entity)?)
         }
     };
     Some((from, scope))

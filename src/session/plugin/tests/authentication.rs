@@ -136,6 +136,7 @@ fn hook_may_reply_later_and_choose_the_player() {
     app.update();
     let expected = LoggedIn {
         client: clients[0],
+        client_entity: session_of(&app, clients[0]),
         player: PlayerId(41),
     };
     assert_eq!(written::<LoggedIn>(&app), [expected]);

@@ -69,6 +69,7 @@ fn lost_connection_keeps_the_object_and_token_resumes_once() {
     let first = log_in(&mut app, 7);
     let old = token(&app, first);
     let entity = controls(&app, first).unwrap();
+    let session = session_of(&app, first);
     drop_connection(&mut app, first);
     assert_eq!(state(&app, first), Some(SessionState::AwaitingReconnect));
     assert!(app.world().get::<AwaitingReconnect>(entity).is_some());
@@ -91,6 +92,7 @@ fn lost_connection_keeps_the_object_and_token_resumes_once() {
     let back = SessionResumed {
         client: second,
         previous_client: first,
+        client_entity: session,
         player: PlayerId(7),
         entity: Some(entity),
     };
@@ -102,7 +104,8 @@ fn lost_connection_keeps_the_object_and_token_resumes_once() {
     );
     assert!(app.world().get::<AwaitingReconnect>(entity).is_none());
     let by = app.world().get::<ControlledBy>(entity).unwrap();
-    assert_eq!(by.client(), second);
+    assert_eq!((by.0, session_of(&app, second)), (session, session));
+    assert_eq!(controlling_client(app.world(), entity), Some(second));
     let new = token(&app, second);
     assert_ne!(new, old);
 
@@ -417,6 +420,7 @@ fn command_disconnects_a_client_and_ignores_an_ended_one() {
     let client = log_in(&mut app, 1);
     let entity = controls(&app, client);
     assert!(entity.is_some());
+    let client_entity = session_of(&app, client);
     let mut commands = app.world_mut().commands();
     commands
         .disconnect_client(client, LogoutReason::Kicked)
@@ -426,6 +430,7 @@ fn command_disconnects_a_client_and_ignores_an_ended_one() {
     let player = PlayerId(1);
     let expected = LoggedOut {
         client,
+        client_entity,
         player,
         entity,
         reason,

@@ -33,6 +33,7 @@ fn object_for_a_former_client_id_goes_to_the_resumed_client() {
     send(&mut app, first, ClientMessage::login(7));
     app.update();
     let of_first = token(&app, first);
+    let session = session_of(&app, first);
     drop_connection(&mut app, first);
     assert_eq!(state(&app, first), Some(SessionState::AwaitingReconnect));
     let second = resume(&mut app, 7, of_first);
@@ -41,17 +42,16 @@ fn object_for_a_former_client_id_goes_to_the_resumed_client() {
     let entity = object(&mut app);
     assert!(control(app.world_mut(), first, entity));
     assert_eq!(controls(&app, second), Some(entity));
-    let by = app.world().get::<ControlledBy>(entity).unwrap();
-    assert_eq!(by.client(), second);
-    // Also if the id is spawned with the object.
+    assert_eq!(controlling_client(app.world(), entity), Some(second));
+    // Also if the entity of the session is spawned with the object.
+    assert_eq!(session_of(&app, first), session);
     let scene = app.world().get::<Object>(entity).unwrap().scene_entity();
     let place = (InScene(scene), Position(Vec2::ONE));
-    let own = (Player, PlayerId(7), ControlledBy::new(first));
+    let own = (Player, PlayerId(7), ControlledBy(session));
     let next = app.world_mut().spawn((own, place)).id();
     app.update();
     assert_eq!(controls(&app, second), Some(next));
-    let by = app.world().get::<ControlledBy>(next).unwrap();
-    assert_eq!(by.client(), second);
+    assert_eq!(controlling_client(app.world(), next), Some(second));
     // The former ids end with the session.
     disconnect(app.world_mut(), second, LogoutReason::Kicked);
     let late = object(&mut app);

@@ -105,9 +105,9 @@ struct Comeback {
 
 const PLAYER: u64 = 7;
 
-/// The clients whose object spawns in this tick.
+/// The sessions whose object spawns in these ticks.
 #[derive(Resource, Default)]
-struct Births(Vec<(u64, ClientId)>);
+struct Births(Vec<(u64, Entity)>);
 
 impl Comeback {
     fn new(is_never_away: bool, loads: bool, resume_buffer_bytes_max: u32) -> Self {
@@ -135,7 +135,7 @@ impl Comeback {
             spawn_object(app.world_mut(), scenes[0], KindId(1), at, values).unwrap()
         });
         let others = others.collect();
-        // The game takes its time, and may use an id that is gone by then.
+        // The game takes its time, and may use a session that is gone by then.
         let scene = scenes[0];
         let welcome = move |mut new: MessageReader<LoggedIn>,
                             mut births: ResMut<Births>,
@@ -143,8 +143,8 @@ impl Comeback {
                             mut commands: Commands| {
             births
                 .0
-                .extend(new.read().map(|new| (tick.0 + 3, new.client)));
-            births.0.retain(|&(at, client)| {
+                .extend(new.read().map(|new| (tick.0 + 3, new.client_entity)));
+            births.0.retain(|&(at, session)| {
                 if at <= tick.0 {
                     let sight = (
                         Viewer::new(ViewCaps::all(20)),
@@ -155,7 +155,7 @@ impl Comeback {
                     commands.spawn((
                         Player,
                         PlayerId(PLAYER),
-                        ControlledBy::new(client),
+                        ControlledBy(session),
                         sight,
                         place,
                     ));
@@ -281,7 +281,7 @@ impl Comeback {
                     && let Some(entity) = session.controlled_entity
                 {
                     let world = self.app.world_mut();
-                    let by = world.get::<ControlledBy>(entity).unwrap().client();
+                    let by = world.get::<ControlledBy>(entity).unwrap().0;
                     let tick = world.resource::<SimTick>().0;
                     world.despawn(entity);
                     world.resource_mut::<Births>().0.push((tick + 4, by));
