@@ -1,4 +1,4 @@
-import { Connection, DatagramConnection, TileGround, clientMessage } from "../src/index.js";
+import { Connection, DatagramConnection, TileGround, clientMessage, endText, mayRetry } from "../src/index.js";
 import { BadDatagrams } from "./bad_datagrams.js";
 import { Ghosts } from "./ghosts.js";
 import { GOOD, SlowSession } from "./slow_session.js";
@@ -6,8 +6,6 @@ const SHOWN_M = 64;
 const PAUSE_MS = 1000;
 const WALLS_MS = 2000;
 const PLAYER_KIND = 0;
-const CLOSED = ["", "session ended", "logged in elsewhere", "connection too slow", "server is stopping", "kicked", "banned",
-    "idle", "flooding", "authentication failed", "timed out", "server full", "resumed elsewhere", "player data unavailable"];
 const KEYS = {
     ArrowLeft: { x: -1, y: 0 }, KeyA: { x: -1, y: 0 }, ArrowRight: { x: 1, y: 0 }, KeyD: { x: 1, y: 0 },
     ArrowUp: { x: 0, y: -1 }, KeyW: { x: 0, y: -1 }, ArrowDown: { x: 0, y: 1 }, KeyS: { x: 0, y: 1 },
@@ -146,20 +144,19 @@ async function askForCertificate() {
 function over(code, player) {
     const fault = line?.fault;
     line = null;
-    if (session?.closed != null) {
-        say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
-    }
-    else if (fault != null) {
+    const closed = session?.closed ?? null;
+    const text = endText(code, closed);
+    if (fault != null && closed === null) {
         say(`protocol error: ${String(fault)}`, "off");
     }
-    else if (code === 1008) {
-        say("token rejected: a token is valid once and for 30 seconds", "off");
+    else if (!mayRetry(code, closed)) {
+        say(text, "off");
     }
     else if (new URLSearchParams(location.search).has("token")) {
-        say("connection lost; open the page with a new token", "off");
+        say(`${text}; open the page with a new token`, "off");
     }
     else {
-        say(code === 1013 ? "server full; retrying" : "connection lost; reconnecting", "off");
+        say(`${text}; reconnecting`, "off");
         setTimeout(() => void join(player), PAUSE_MS);
     }
 }

@@ -1,5 +1,5 @@
 import { Reader, WireError } from "./codec.js";
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 const UNITS_A_METRE = 64;
 const VELOCITY_UNITS = 256;
 const MESSAGE_BYTES_MAX = 1 << 20;

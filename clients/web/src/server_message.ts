@@ -3,7 +3,7 @@
 import { Reader, WireError } from "./codec.js";
 
 /** The protocol version of this client. */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 
 /** A point or a vector, in metres. */
 export type Vec = { x: number; y: number };

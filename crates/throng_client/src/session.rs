@@ -117,6 +117,8 @@ pub struct ClientSession {
     next_ping_s: f64,
     token: Option<ResumeToken>,
     has_logged_in: bool,
+    /// Why the server has ended the session.
+    close_reason: Option<CloseReason>,
     /// The scene for which *Ready* has to be sent.
     ready_scene: Option<u32>,
     /// Objects with a motion in the current packet, and where they were shown until then.
@@ -144,6 +146,7 @@ impl ClientSession {
             next_ping_s: 0.0,
             token: None,
             has_logged_in: false,
+            close_reason: None,
             ready_scene: None,
             moved: Vec::new(),
         }
@@ -216,6 +219,7 @@ impl ClientSession {
             }
             SessionNotice::Closed { reason } => {
                 let reason = CloseReason::from_number(reason);
+                self.close_reason = reason;
                 ClientEvent::Closed { reason }
             }
             SessionNotice::ResumeRefused => {
@@ -336,7 +340,13 @@ impl ClientSession {
     /// Another connection replaces the one before; the session is to be resumed over it.
     pub fn reconnect(&mut self) {
         self.mirror.reconnect();
-        self.has_logged_in = false;
+        (self.has_logged_in, self.close_reason) = (false, None);
+    }
+
+    /// Why the server has ended the session; `None` while it has not, or if this version does not know the reason.
+    #[must_use]
+    pub const fn close_reason(&self) -> Option<CloseReason> {
+        self.close_reason
     }
 
     /// The oldest event that was not returned yet.

@@ -13,7 +13,7 @@ macro_rules! file {
 }
 
 /// Path, content type and content of each file.
-const FILES: [(&str, &str, &str); 17] = [
+const FILES: [(&str, &str, &str); 18] = [
     file!("/", HTML, "index.html"),
     file!("/page.css", CSS, "page.css"),
     file!("/demo/page.js", SCRIPT, "demo/page.js"),
@@ -21,6 +21,7 @@ const FILES: [(&str, &str, &str); 17] = [
     file!("/demo/bad_datagrams.js", SCRIPT, "demo/bad_datagrams.js"),
     file!("/demo/slow_session.js", SCRIPT, "demo/slow_session.js"),
     file!("/src/client_message.js", SCRIPT, "src/client_message.js"),
+    file!("/src/close_reason.js", SCRIPT, "src/close_reason.js"),
     file!("/src/codec.js", SCRIPT, "src/codec.js"),
     file!("/src/connection.js", SCRIPT, "src/connection.js"),
     file!("/src/datagrams.js", SCRIPT, "src/datagrams.js"),

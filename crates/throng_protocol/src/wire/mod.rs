@@ -72,7 +72,7 @@
 //!
 //! | kind | message | body |
 //! |---|---|---|
-//! | 7 | [`Hello`] | the first message to a client: version: varint, now 3; client's id: varint; ticks in 1,000 seconds: varint (20,000 at 20 Hz); server tick: varint (64 bits), full; longest packet in bytes: varint. If the version differs, read no further |
+//! | 7 | [`Hello`] | the first message to a client: version: varint, now 4; client's id: varint; ticks in 1,000 seconds: varint (20,000 at 20 Hz); server tick: varint (64 bits), full; longest packet in bytes: varint. If the version differs, read no further |
 //! | 8 | *Fragment* | number of the long message: 2 bytes; its length: varint, at most 1,048,576; offset of this fragment in it: varint; bytes of it until the end of the packet, at least one |
 //!
 //! A message that does not fit into one packet is split into *Fragments*. A Fragment is alone in its packet. Those of one message are
@@ -179,8 +179,8 @@ pub use server::{
 pub use throng_derive::ReplicatedAttribute;
 pub use value::{AttributeType, AttributeValue, Encoding};
 
-/// The version of the packets and messages, in [`Hello`].
-pub const PROTOCOL_VERSION: u32 = 3;
+/// The version of handshakes, packets and messages, in requests and in [`Hello`]. Client and server must have the same.
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// The id of a connection, never reused while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, MemoryUse)]

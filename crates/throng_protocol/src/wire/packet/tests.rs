@@ -148,7 +148,7 @@ fn hello_reads_back_and_another_version_is_refused() {
     };
     let mut bytes = Vec::new();
     hello.write(&mut bytes);
-    assert_eq!(bytes[..2], [HELLO, 3]);
+    assert_eq!(bytes[..2], [HELLO, 4]);
     let mut reader = WireReader::new(&bytes[1..]);
     assert_eq!(Hello::read(&mut reader), Ok(hello));
     assert!(reader.is_empty());
@@ -156,10 +156,10 @@ fn hello_reads_back_and_another_version_is_refused() {
         assert!(Hello::read(&mut WireReader::new(&bytes[1..cut])).is_err());
     }
     let expected = WireError::VersionMismatch {
-        found: 4,
-        expected: 3,
+        found: 5,
+        expected: 4,
     };
-    assert_eq!(Hello::read(&mut WireReader::new(&[4, 255])), Err(expected));
+    assert_eq!(Hello::read(&mut WireReader::new(&[5, 255])), Err(expected));
 }
 
 #[test]
