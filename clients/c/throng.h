@@ -27,17 +27,20 @@ enum ThrongStatus
   THRONG_STATUS_BAD_TOKEN = -3,
   // The system cannot open a socket.
   THRONG_STATUS_NO_SOCKET = -4,
-  // The server cannot be reached, is full, or does not accept the token: the connection was never made.
+  // The server cannot be reached, or does not accept the token: the connection was never made.
   THRONG_STATUS_NOT_CONNECTED = -5,
-  // The server has ended the connection; the event THRONG_EVENT_KIND_CLOSED contains the reason, and throng_error says why a login was
-  // refused.
+  // The server has ended the connection; the event THRONG_EVENT_KIND_CLOSED contains the reason, and throng_error as well, or why a
+  // login was refused.
   THRONG_STATUS_CLOSED = -6,
-  // Nothing was received from the server for too long. throng_reconnect with another token may help.
+  // Nothing was received from the server for too long: throng_resume continues. Or it restarted: throng_reconnect with another token may
+  // help.
   THRONG_STATUS_LOST = -7,
-  // The server's messages cannot be decoded: it has another version.
+  // The server speaks another version of the protocol: throng_error has both versions.
   THRONG_STATUS_PROTOCOL_ERROR = -8,
   // The send queue is full, or a message is too long.
   THRONG_STATUS_SEND_QUEUE_FULL = -9,
+  // The server is full. The token was not used: throng_reconnect with the same one may help later.
+  THRONG_STATUS_FULL = -11,
   // A bug of the library: this client cannot be used any more, and may only be destroyed.
   THRONG_STATUS_PANICKED = -10,
 };
@@ -84,8 +87,8 @@ enum ThrongEventKind
   // The rate of simulated time has changed; number: percent of real time.
   THRONG_EVENT_KIND_TIME_RATE = 14,
   // The server has ended the session, and the end of the connection follows; number: the reason. 1 ended, 2 replaced, 3 slow_consumer, 4
-  // stopping, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 refused, 10 timed_out, 11 full, 12 resumed, 13 unavailable; 0 is an unknown
-  // reason.
+  // stopping, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 refused, 10 timed_out, 11 full, 12 resumed, 13 unavailable, 14 lost; 0 is an
+  // unknown reason. throng_close_reason has a sentence for each.
   THRONG_EVENT_KIND_CLOSED = 15,
 };
 #ifndef __cplusplus
@@ -209,6 +212,9 @@ uint32_t throng_abi(void);
 size_t throng_error(char *text,
                     size_t capacity);
 
+// A sentence for a reason of THRONG_EVENT_KIND_CLOSED: UTF-8 with a terminating 0, valid as long as the library is loaded.
+const char *throng_close_reason(uint8_t reason);
+
 // The player of the token, without a credential and without loading.
 struct ThrongClientSettings throng_settings(void);
 
@@ -229,6 +235,10 @@ ThrongStatus throng_connect(const uint8_t *token,
 ThrongStatus throng_reconnect(struct ThrongClient *client,
                               const uint8_t *token,
                               size_t length);
+
+// Connects again with the same token after the connection was lost (THRONG_STATUS_LOST), and resumes the session. The server allows it as
+// long as it keeps the session; afterwards throng_reconnect with another token is needed.
+ThrongStatus throng_resume(struct ThrongClient *client);
 
 // Continues from another port, as after a change of network.
 ThrongStatus throng_rebind(struct ThrongClient *client);

@@ -34,6 +34,9 @@ pub struct ListenSettings {
     pub requests_per_s: u32,
     /// Used tokens. Share it between all listeners of a server, so that each token admits once.
     pub used_tokens: UsedTokens,
+    /// How long a client whose connection was lost may return with its token, in seconds: it then resumes its session. As long as sessions
+    /// are kept: `SessionSettings::reconnect_grace_s`.
+    pub return_s: u64,
     /// Limits of UDP clients.
     pub udp: UdpSettings,
     /// Limits of browser clients, and WebTransport.
@@ -48,6 +51,7 @@ impl Default for ListenSettings {
             public_addresses: Vec::new(),
             requests_per_s: 32,
             used_tokens: UsedTokens::default(),
+            return_s: 30,
             udp: UdpSettings::default(),
             #[cfg(feature = "web")]
             web: WebSettings::default(),
@@ -212,6 +216,7 @@ pub(super) fn server_handshake(
         clients_max: u32::try_from(clients_max).unwrap_or(u32::MAX),
         requests_per_s: settings.requests_per_s,
         used_tokens: settings.used_tokens.clone(),
+        return_s: settings.return_s,
         ..ServerHandshakeSettings::new(settings.protocol_id, public)
     };
     Ok(ServerHandshake::new(gate, key)?)

@@ -59,6 +59,27 @@ impl LogoutReason {
             Self::PlayerUnavailable => CloseReason::Unavailable,
         }
     }
+
+    /// The reason in the server's log and metrics.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::Disconnected => "disconnected",
+            Self::Replaced => "replaced",
+            Self::SlowConsumer => "slow_consumer",
+            Self::Kicked => "kicked",
+            Self::Banned => "banned",
+            Self::Idle => "idle",
+            Self::Flooding => "flooding",
+            Self::Refused => "authentication_failed",
+            Self::TimedOut => "timed_out",
+            Self::Full => "server_full",
+            Self::Stopping => "server_stopping",
+            Self::Resumed => "resumed",
+            Self::PlayerUnavailable => "player_unavailable",
+        }
+    }
 }
 
 /// Why a connection was refused.
@@ -70,4 +91,23 @@ pub enum AcceptError {
     /// Too many new connections since the last tick.
     #[error("too many new connections in one tick ({0})")]
     TooManyPending(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_reason_has_its_own_label_and_client_reason() {
+        let labels: BTreeSet<&str> = LogoutReason::ALL.iter().map(|it| it.label()).collect();
+        assert_eq!(labels.len(), LogoutReason::ALL.len());
+        let told = LogoutReason::ALL
+            .iter()
+            .map(|it| it.close_reason().number());
+        let told: BTreeSet<u8> = told.collect();
+        // A client that logged out or is disconnected receives nothing that it does not know.
+        assert_eq!(told.len(), LogoutReason::ALL.len() - 1);
+    }
 }

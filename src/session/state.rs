@@ -125,7 +125,12 @@ impl Session {
     pub(super) fn hash_state(&self, client: ClientId, mut word: impl FnMut(u64)) {
         word(u64::from(client.0) << 16 | u64::from(self.last_input));
         word(self.player.map_or(u64::MAX, |player| player.0));
-        let flags = [self.receives, self.requires_ready, self.has_input_numbers];
+        let flags = [
+            self.claims.resumes_only,
+            self.receives,
+            self.requires_ready,
+            self.has_input_numbers,
+        ];
         let flags = flags
             .iter()
             .fold(0, |all, &flag| all << 1 | u64::from(flag));

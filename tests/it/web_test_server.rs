@@ -15,7 +15,7 @@ use throng::prelude::*;
 use throng::sim::clock::unix_ms;
 use throng::sync::SyncSettings;
 use throng::sync::{Mirror, compare_mirror};
-use throng::wire::{ClientMessage, ResumeToken, SessionNotice};
+use throng::wire::{ClientMessage, PROTOCOL_VERSION, ResumeToken, SessionNotice};
 
 /// How long a test waits for other threads: much longer than any needs, since machines have other work, too.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
@@ -29,7 +29,9 @@ pub const START: Vec2 = Vec2::splat(100.0);
 /// What a client says first: of its token what is sealed, and what that is bound to.
 pub fn request(token: &ConnectToken) -> Vec<u8> {
     let token = token.to_bytes();
-    [&[0], &token[..21], &token[29..1_085]].concat()
+    let version = u16::try_from(PROTOCOL_VERSION).unwrap().to_le_bytes();
+    let prefix = b"\0THRONG NET\0";
+    [prefix, &version[..], &token[13..21], &token[29..1_085]].concat()
 }
 
 /// Requests to a server: one that lets in, once, and some that do not.

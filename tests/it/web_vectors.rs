@@ -12,12 +12,12 @@ use throng::movement::{Ground, PlayerStep, direction_of};
 use throng::net::{ClientHandshake, ConnectToken, map_bytes};
 use throng::sync::{AttributeValues, Mirror, Predictor};
 use throng::wire::{
-    Channel, ChannelState, ChatScope, ClientInput, ClientMessage, Hello, InputMotion, LoginRefusal,
-    Motion, PacketHeader, PacketWriter, QuantizedPosition, ResumeToken, SessionNotice,
-    UnseenObjectId, write_announce, write_attribute, write_controlled_object, write_delta_header,
-    write_despawn, write_forget_unseen, write_motion, write_own_position, write_own_speed,
-    write_removed_attribute, write_scene, write_snapshot_header, write_unseen_delta_header,
-    write_unseen_header,
+    Channel, ChannelState, ChatScope, ClientInput, ClientMessage, CloseReason, Hello, InputMotion,
+    LoginRefusal, Motion, PacketHeader, PacketWriter, QuantizedPosition, ResumeToken,
+    SessionNotice, UnseenObjectId, write_announce, write_attribute, write_controlled_object,
+    write_delta_header, write_despawn, write_forget_unseen, write_motion, write_own_position,
+    write_own_speed, write_removed_attribute, write_scene, write_snapshot_header,
+    write_unseen_delta_header, write_unseen_header,
 };
 
 use crate::datagram_vectors::{changed_datagrams, datagrams, first_datagram};
@@ -464,6 +464,13 @@ fn shown() -> Value {
     json!({ "token": hex(&token), "request": hex(&request) })
 }
 
+/// Why a server ends a session.
+fn close_reasons() -> Vec<Value> {
+    let all = CloseReason::ALL.iter();
+    all.map(|reason| json!({ "number": reason.number(), "text": reason.to_string() }))
+        .collect()
+}
+
 /// A client walks ahead of a server that agrees, until it does not.
 fn predicted() -> Vec<Value> {
     let mut speaker = VectorWriter::default();
@@ -600,6 +607,7 @@ fn web_client_vectors_match_this_library() {
         ("directions.json", listed(&directions)),
         ("walked.json", listed(&walked())),
         ("token.json", listed(&[shown()])),
+        ("reasons.json", listed(&close_reasons())),
         ("datagrams.json", listed(&datagrams())),
         ("changed_datagrams.json", listed(&changed_datagrams())),
         ("first_datagram.json", listed(&first_datagram())),

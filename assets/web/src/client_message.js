@@ -1,4 +1,5 @@
 import { Writer } from "./codec.js";
+import { PROTOCOL_VERSION } from "./server_message.js";
 function position(writer, at) {
     const units = (metres) => Math.min(Math.max(Math.floor(metres * 64 + 0.5) || 0, 0), 0xffffffff);
     return writer.varint(units(at.x)).varint(units(at.y));
@@ -39,7 +40,6 @@ export const clientMessage = {
     user: (kind, bytes) => of(17).varint(kind).raw(bytes).finish(),
 };
 const TOKEN_BYTES = 2048;
-export const PROTOCOL_VERSION = 4;
 export function connectRequest(token) {
     if (token.length !== TOKEN_BYTES) {
         throw new RangeError(`a token of ${token.length} bytes, expected ${TOKEN_BYTES}`);

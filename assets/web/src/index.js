@@ -1,4 +1,5 @@
 export { WireError } from "./codec.js";
+export { closeReasonText, endText, mayRetry } from "./close_reason.js";
 export { clientMessage, connectRequest } from "./client_message.js";
 export { Connection, closeText } from "./connection.js";
 export { DatagramConnection } from "./datagrams.js";

@@ -3,12 +3,12 @@
 //! Pointers to single values are references here, so null is `None` and the compiler enforces Rust's rules. Only pointers with a length are
 //! handled by hand, in [`slice()`] and [`slice_mut`].
 
-use std::ffi::c_char;
+use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use throng_client::TileMap;
-use throng_client::{Client, ClientMessage, ClientSettings, ControlState};
+use throng_client::{Client, ClientMessage, ClientSettings, CloseReason, ControlState};
 use throng_protocol::wire::{
     CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, InputMotion, quantise,
 };
@@ -46,6 +46,20 @@ pub unsafe extern "C" fn throng_error(text: *mut c_char, capacity: usize) -> usi
         }
         error.len()
     })
+}
+
+/// A sentence for a reason of THRONG_EVENT_KIND_CLOSED: UTF-8 with a terminating 0, valid as long as the library is loaded.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_close_reason(reason: u8) -> *const c_char {
+    static TEXTS: LazyLock<Vec<CString>> = LazyLock::new(|| {
+        let of = |number| CloseReason::from_number(number).map(|reason| reason.to_string());
+        let unknown = "this version does not know the reason";
+        let texts = (0..=u8::MAX).map(|number| of(number).unwrap_or_else(|| unknown.to_owned()));
+        texts
+            .map(|text| CString::new(text).unwrap_or_default())
+            .collect()
+    });
+    TEXTS[usize::from(reason)].as_ptr()
 }
 
 /// The player of the token, without a credential and without loading.
@@ -116,6 +130,16 @@ pub unsafe extern "C" fn throng_reconnect(
         // SAFETY: guaranteed by the caller.
         let token = unsafe { slice(token, length, "token") }?;
         client.client.reconnect(token)?;
+        Ok(ThrongStatus::Ok)
+    })
+}
+
+/// Connects again with the same token after the connection was lost (THRONG_STATUS_LOST), and resumes the session. The server allows it as
+/// long as it keeps the session; afterwards throng_reconnect with another token is needed.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_resume(client: Option<&mut ThrongClient>) -> ThrongStatus {
+    with_client_mut(client, |client| {
+        client.client.resume()?;
         Ok(ThrongStatus::Ok)
     })
 }
@@ -444,6 +468,19 @@ mod tests {
     use throng_net::{ConnectToken, SecretKey, TokenClaims};
 
     use super::*;
+    use std::collections::BTreeSet;
+    use std::ffi::CStr;
+
+    #[test]
+    fn each_close_reason_has_its_own_text() {
+        // SAFETY: the text has a terminating 0 and lives as long as the library.
+        let text = |reason| unsafe { CStr::from_ptr(throng_close_reason(reason)) };
+        let texts: BTreeSet<&CStr> = (1..=14).map(text).collect();
+        assert_eq!(texts.len(), 14);
+        assert!(!texts.contains(text(0)) && text(0) == text(255));
+        let stopping = text(CloseReason::Stopping.number());
+        assert_eq!(stopping.to_str(), Ok("the server is shutting down"));
+    }
 
     #[test]
     fn panicked_client_can_only_be_destroyed() {

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use throng_client::{ClientError, ClientStartError, ConnectionError};
+use throng_client::{ClientError, ClientHandshakeError, ClientStartError, ConnectionError};
 
 /// Result of a call. 0 and above: success. Below 0: failure; nothing has changed unless documented.
 #[repr(i32)]
@@ -22,17 +22,20 @@ pub enum ThrongStatus {
     BadToken = -3,
     /// The system cannot open a socket.
     NoSocket = -4,
-    /// The server cannot be reached, is full, or does not accept the token: the connection was never made.
+    /// The server cannot be reached, or does not accept the token: the connection was never made.
     NotConnected = -5,
-    /// The server has ended the connection; the event THRONG_EVENT_KIND_CLOSED contains the reason, and throng_error says why a login was
-    /// refused.
+    /// The server has ended the connection; the event THRONG_EVENT_KIND_CLOSED contains the reason, and throng_error as well, or why a
+    /// login was refused.
     Closed = -6,
-    /// Nothing was received from the server for too long. throng_reconnect with another token may help.
+    /// Nothing was received from the server for too long: throng_resume continues. Or it restarted: throng_reconnect with another token may
+    /// help.
     Lost = -7,
-    /// The server's messages cannot be decoded: it has another version.
+    /// The server speaks another version of the protocol: throng_error has both versions.
     ProtocolError = -8,
     /// The send queue is full, or a message is too long.
     SendQueueFull = -9,
+    /// The server is full. The token was not used: throng_reconnect with the same one may help later.
+    Full = -11,
     /// A bug of the library: this client cannot be used any more, and may only be destroyed.
     Panicked = -10,
 }
@@ -71,8 +74,12 @@ impl CallError {
     /// Whether the connection has ended, or was never made.
     fn status_of(end: ConnectionError) -> ThrongStatus {
         match end {
+            ConnectionError::Failed(ClientHandshakeError::Denied) => ThrongStatus::Full,
+            ConnectionError::Failed(
+                ClientHandshakeError::Version { .. } | ClientHandshakeError::ProtocolId { .. },
+            ) => ThrongStatus::ProtocolError,
             ConnectionError::Failed(_) => ThrongStatus::NotConnected,
-            ConnectionError::Lost => ThrongStatus::Lost,
+            ConnectionError::Lost | ConnectionError::Restarted => ThrongStatus::Lost,
             ConnectionError::Broken(_) => ThrongStatus::ProtocolError,
             _ => ThrongStatus::Closed,
         }
@@ -144,6 +151,65 @@ fn panic_text(payload: &(dyn Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use throng_client::CloseReason;
+
+    #[test]
+    fn each_end_has_its_own_text() {
+        let reason = |reason| ConnectionError::Closed {
+            reason: Some(reason),
+        };
+        let version = ClientHandshakeError::Version {
+            server: 5,
+            client: 4,
+        };
+        let ends = [
+            (
+                reason(CloseReason::Stopping),
+                ThrongStatus::Closed,
+                "is shutting down",
+            ),
+            (
+                ConnectionError::Lost,
+                ThrongStatus::Lost,
+                "connection is lost",
+            ),
+            (
+                ConnectionError::Restarted,
+                ThrongStatus::Lost,
+                "server restarted",
+            ),
+            (
+                reason(CloseReason::Kicked),
+                ThrongStatus::Closed,
+                "was kicked",
+            ),
+            (
+                reason(CloseReason::SlowConsumer),
+                ThrongStatus::Closed,
+                "is behind",
+            ),
+            (
+                ConnectionError::Failed(version),
+                ThrongStatus::ProtocolError,
+                "the server speaks protocol 5, this client 4: update the client",
+            ),
+            (
+                ConnectionError::Failed(ClientHandshakeError::Denied),
+                ThrongStatus::Full,
+                "the server is full",
+            ),
+            (
+                reason(CloseReason::Unavailable),
+                ThrongStatus::Closed,
+                "store does not answer",
+            ),
+        ];
+        for (end, status, text) in ends {
+            let called = catch_panic(|| Err(ClientError::Ended(end).into()));
+            assert_eq!(called, status);
+            error_text(|found| assert!(found.contains(text), "{found}: {text}"));
+        }
+    }
 
     #[test]
     fn panic_becomes_a_status_with_its_text() {

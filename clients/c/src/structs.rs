@@ -293,8 +293,8 @@ pub enum ThrongEventKind {
     /// The rate of simulated time has changed; number: percent of real time.
     TimeRate = 14,
     /// The server has ended the session, and the end of the connection follows; number: the reason. 1 ended, 2 replaced, 3 slow_consumer, 4
-    /// stopping, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 refused, 10 timed_out, 11 full, 12 resumed, 13 unavailable; 0 is an unknown
-    /// reason.
+    /// stopping, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 refused, 10 timed_out, 11 full, 12 resumed, 13 unavailable, 14 lost; 0 is an
+    /// unknown reason. throng_close_reason has a sentence for each.
     Closed = 15,
 }
 

@@ -1,6 +1,6 @@
 // The demo page at `/`: connects, draws the objects in view, and walks.
 
-import { Connection, DatagramConnection, TileGround, clientMessage, closeText, refusalText } from "../src/index.js";
+import { Connection, DatagramConnection, TileGround, clientMessage, endText, mayRetry, refusalText } from "../src/index.js";
 import type { Line, MirrorObject, Vec } from "../src/index.js";
 import { BadDatagrams } from "./bad_datagrams.js";
 import { Ghosts } from "./ghosts.js";
@@ -24,9 +24,6 @@ const PAUSE_MS = 1000;
 const WALLS_MS = 2000;
 /** Kinds that are players, in the scenarios that come with the server. */
 const PLAYER_KIND = 0;
-/** Texts for the reasons in *Closed*, by number. */
-const CLOSED = ["", "session ended", "logged in elsewhere", "connection too slow", "server is stopping", "kicked", "banned",
-  "idle", "flooding", "authentication failed", "timed out", "server full", "resumed elsewhere", "player data unavailable"];
 const KEYS: Record<string, Vec> = {
   ArrowLeft: { x: -1, y: 0 }, KeyA: { x: -1, y: 0 }, ArrowRight: { x: 1, y: 0 }, KeyD: { x: 1, y: 0 },
   ArrowUp: { x: 0, y: -1 }, KeyW: { x: 0, y: -1 }, ArrowDown: { x: 0, y: 1 }, KeyS: { x: 0, y: 1 },
@@ -199,18 +196,18 @@ async function askForCertificate(): Promise<Uint8Array | null> {
 function over(code: number, guest: bigint | null): void {
   const fault = line?.fault;
   line = null;
+  const closed = session?.closed ?? null;
+  const text = endText(code, closed);
   if (session?.refusal != null) {
     say(`login refused: ${refusalText(session.refusal)}`, "off");
-  } else if (session?.closed != null) {
-    say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
-  } else if (fault != null) {
+  } else if (fault != null && closed === null) {
     say(`protocol error: ${String(fault)}`, "off");
-  } else if (code === 1008) {
-    say(closeText(code), "off");
+  } else if (!mayRetry(code, closed)) {
+    say(text, "off");
   } else if (new URLSearchParams(location.search).has("token")) {
-    say("connection lost; open the page with a new token", "off");
+    say(`${text}; open the page with a new token`, "off");
   } else {
-    say(code === 1013 ? "server full; retrying" : "connection lost; reconnecting", "off");
+    say(`${text}; reconnecting`, "off");
     setTimeout(() => void join(guest), PAUSE_MS);
   }
 }

@@ -1,6 +1,7 @@
 // Messages of the client.
 
 import { Writer } from "./codec.js";
+import { PROTOCOL_VERSION } from "./server_message.js";
 import type { Vec } from "./server_message.js";
 
 /** The motion of an input: none, to a position in metres, or one step in a direction, in 256ths of a turn. */
@@ -57,9 +58,6 @@ export const clientMessage = {
 
 /** Length of a connect token, in bytes. */
 const TOKEN_BYTES = 2048;
-
-/** Version of requests and messages. Client and server must have the same. */
-export const PROTOCOL_VERSION = 4;
 
 /** The first frame of a connection: the version, the sealed part of a connect token, and the data that authenticates with it. */
 export function connectRequest(token: Uint8Array): Uint8Array {

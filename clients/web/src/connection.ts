@@ -43,7 +43,7 @@ export class Connection implements Line {
     url: string,
     token: Uint8Array,
     private readonly session: Session,
-    /** The connection has ended, with a code of RFC 6455: 1000 closed by the server, 1008 invalid token, 1013 server full. */
+    /** The connection has ended, with a close code; `endText` has a sentence for it, and `mayRetry` whether a new connection may help. */
     private readonly over: (code: number) => void,
   ) {
     const request = connectRequest(token);

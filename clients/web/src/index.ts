@@ -1,6 +1,7 @@
 // A throng client for browsers.
 
 export { WireError } from "./codec.js";
+export { closeReasonText, endText, mayRetry } from "./close_reason.js";
 export { clientMessage, connectRequest } from "./client_message.js";
 export type { ClientInput, InputMotion } from "./client_message.js";
 export { Connection, closeText } from "./connection.js";

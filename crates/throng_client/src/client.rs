@@ -32,7 +32,8 @@ pub enum ClientStartError {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The connection has ended, or was never made. [`Client::reconnect`] with another token may help.
+    /// The connection has ended, or was never made. If it was lost, [`Client::resume`] continues; otherwise [`Client::reconnect`] with
+    /// another token may help.
     #[error(transparent)]
     Ended(#[from] ConnectionError),
     /// The server has refused the login.
@@ -51,6 +52,8 @@ pub enum ClientError {
 pub struct Client {
     connection: UdpClient,
     session: ClientSession,
+    /// The token of the connection.
+    token: Vec<u8>,
     started: Instant,
     error: Option<ClientError>,
 }
@@ -65,6 +68,7 @@ impl Client {
         Ok(Self {
             connection: open_connection(token)?,
             session: ClientSession::new(settings),
+            token: token.to_vec(),
             started: Instant::now(),
             error: None,
         })
@@ -76,6 +80,20 @@ impl Client {
     /// [`ClientStartError`]; then nothing has changed.
     pub fn reconnect(&mut self, token: &[u8]) -> Result<(), ClientStartError> {
         self.connection = open_connection(token)?;
+        self.token = token.to_vec();
+        self.session.reconnect();
+        self.error = None;
+        Ok(())
+    }
+
+    /// Connects again with the same token after the connection was lost, and resumes the session. The server allows it as long as it keeps
+    /// the session, 30 seconds by default; afterwards the session ends with [`CloseReason::Refused`](throng_protocol::wire::CloseReason),
+    /// or the server does not reply, and [`reconnect`](Self::reconnect) with another token is needed.
+    ///
+    /// # Errors
+    /// [`ClientStartError`]; then nothing has changed.
+    pub fn resume(&mut self) -> Result<(), ClientStartError> {
+        self.connection = open_connection(&self.token)?;
         self.session.reconnect();
         self.error = None;
         Ok(())
@@ -96,12 +114,26 @@ impl Client {
     pub fn update(&mut self, now: Instant) -> Result<(), ClientError> {
         self.error.map_or(Ok(()), Err)?;
         let went = self.exchange_packets(self.seconds_since_start(now));
-        let error = went.err().map(|error| {
-            let refusal = self.session.refusal();
-            refusal.map_or(error, ClientError::Refused)
-        });
-        self.error = error;
-        error.map_or(Ok(()), Err)
+        let went = went.map_err(|error| self.end_cause(error));
+        self.error = went.err();
+        went
+    }
+
+    /// The error with the reason that the server gave, if that has arrived.
+    fn end_cause(&self, error: ClientError) -> ClientError {
+        if let Some(refusal) = self.session.refusal() {
+            return ClientError::Refused(refusal);
+        }
+        let reason = self.session.close_reason();
+        match error {
+            // The reason has arrived, and perhaps not the end of the connection.
+            ClientError::Ended(ConnectionError::Lost | ConnectionError::Closed { .. })
+                if reason.is_some() =>
+            {
+                ConnectionError::Closed { reason }.into()
+            }
+            _ => error,
+        }
     }
 
     fn exchange_packets(&mut self, now_s: f64) -> Result<(), ClientError> {

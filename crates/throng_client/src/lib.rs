@@ -60,7 +60,7 @@ pub use session::{ClientMap, ClientSession, ClientSettings, ControlState};
 
 pub use glam::Vec2;
 pub use throng_nav::map::TileMap;
-pub use throng_net::{ConnectionError, EndpointSettings};
+pub use throng_net::{ClientHandshakeError, ConnectionError, EndpointSettings};
 pub use throng_protocol::mirror::{Mirror, MirrorError, MirrorObject};
 pub use throng_protocol::predictor::Correction;
 #[doc(no_inline)]

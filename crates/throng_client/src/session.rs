@@ -115,6 +115,8 @@ pub struct ClientSession {
     token: Option<(u64, ResumeToken)>,
     refusal: Option<LoginRefusal>,
     has_logged_in: bool,
+    /// Why the server has ended the session.
+    close_reason: Option<CloseReason>,
     /// The scene for which *Ready* has to be sent.
     ready_scene: Option<u32>,
     /// Objects with a motion in the current packet, and where they were shown until then.
@@ -143,6 +145,7 @@ impl ClientSession {
             token: None,
             refusal: None,
             has_logged_in: false,
+            close_reason: None,
             ready_scene: None,
             moved: Vec::new(),
         }
@@ -216,6 +219,7 @@ impl ClientSession {
             SessionNotice::Closed { reason, refusal } => {
                 self.refusal = refusal;
                 let reason = CloseReason::from_number(reason);
+                self.close_reason = reason;
                 ClientEvent::Closed { reason, refusal }
             }
             SessionNotice::ResumeRefused => {
@@ -339,7 +343,13 @@ impl ClientSession {
     /// Another connection replaces the one before; the session is to be resumed over it.
     pub fn reconnect(&mut self) {
         self.mirror.reconnect();
-        self.has_logged_in = false;
+        (self.has_logged_in, self.close_reason) = (false, None);
+    }
+
+    /// Why the server has ended the session; `None` while it has not, or if this version does not know the reason.
+    #[must_use]
+    pub const fn close_reason(&self) -> Option<CloseReason> {
+        self.close_reason
     }
 
     /// The oldest event that was not returned yet.

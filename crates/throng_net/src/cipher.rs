@@ -26,6 +26,7 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use ring::hkdf;
 use ring::rand::{SecureRandom, SystemRandom};
 use thiserror::Error;
+use throng_protocol::wire::PROTOCOL_VERSION;
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
@@ -35,9 +36,6 @@ pub const TAG_BYTES: usize = 16;
 
 /// The most bytes that encryption adds to a packet.
 pub const SEALING_BYTES: usize = 1 + 8 + TAG_BYTES;
-
-/// Version of handshake, packets and messages. Client and server must have the same.
-pub const PROTOCOL_VERSION: u16 = 4;
 
 /// First bytes of a version field, the same in all versions.
 const VERSION_PREFIX: &[u8; 11] = b"THRONG NET\0";
@@ -50,14 +48,16 @@ pub(super) const HANDSHAKE_VERSION: [u8; VERSION_BYTES] = {
     let mut field = [0; VERSION_BYTES];
     let (prefix, number) = field.split_at_mut(VERSION_PREFIX.len());
     prefix.copy_from_slice(VERSION_PREFIX);
-    number.copy_from_slice(&PROTOCOL_VERSION.to_le_bytes());
+    number.copy_from_slice(&(PROTOCOL_VERSION as u16).to_le_bytes());
     field
 };
 
 /// The version in a version field; `None` if it is not one of this protocol.
-pub(super) fn version_in(field: &[u8; VERSION_BYTES]) -> Option<u16> {
+pub(super) fn version_in(field: &[u8; VERSION_BYTES]) -> Option<u32> {
     let number = field.strip_prefix(VERSION_PREFIX)?;
-    number.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+    number
+        .first_chunk()
+        .map(|bytes| u16::from_le_bytes(*bytes).into())
 }
 
 /// Length of a nonce of XChaCha20-Poly1305, in bytes.

@@ -8,20 +8,22 @@
 use std::net::SocketAddr;
 
 use thiserror::Error;
+use throng_protocol::wire::CloseReason;
 
 use super::cipher::{ConnectionCipher, DecryptError, SealedKind};
 use super::endpoint::{EndpointSettings, PacketError, ReliableEndpoint, SendError};
 use super::handshake::{ClientHandshake, ClientHandshakeError};
 use super::packet::{PacketStamp, StreamId};
 use super::path::{PathSecret, write_numbered};
+use super::reset::{ResetCause, ResetGrant};
 use super::token::ConnectToken;
 
 /// Number of disconnect packets. They are not acknowledged, so several are sent.
 const DISCONNECT_PACKETS: usize = 3;
 
-/// After this time without a packet of the server, packets contain the number of the connection, because a NAT may have changed this end's
-/// address. In microseconds.
-const SILENCE_US: u64 = 1_500_000;
+/// After this time without a packet of the server, packets contain the number of the connection: a NAT may have changed this end's
+/// address, or the server has restarted and can send a reset. In microseconds.
+const SILENCE_US: u64 = 600_000;
 
 /// Why a connection ended or failed.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -31,17 +33,30 @@ pub enum ConnectionError {
     #[error(transparent)]
     Failed(#[from] ClientHandshakeError),
     /// The server closed it.
-    #[error("the server closed the connection")]
-    Closed,
-    /// No packet of the server arrived within the timeout of the token.
-    #[error("the connection is lost")]
+    #[error("the server closed the connection: {}", close_text(*reason))]
+    Closed {
+        /// The reason; `None` if this version does not know its number.
+        reason: Option<CloseReason>,
+    },
+    /// No packet of the server arrived within the timeout of the token, or the server gave the connection up.
+    #[error("the connection is lost: nothing arrived from the other side for too long")]
     Lost,
+    /// The server has restarted, and does not know the connection any more.
+    #[error("the server restarted: connect again with a new token")]
+    Restarted,
     /// A packet of the server could not be decoded.
     #[error("a packet of the server cannot be decoded: {0}")]
     Broken(PacketError),
     /// This client left.
     #[error("the client left")]
     Left,
+}
+
+fn close_text(reason: Option<CloseReason>) -> String {
+    reason.map_or_else(
+        || "the reason is unknown to this version".to_owned(),
+        |reason| reason.to_string(),
+    )
 }
 
 /// Why a datagram is refused. It changes nothing.
@@ -79,6 +94,7 @@ pub struct ClientConnection {
     must_confirm: bool,
     /// The server's number of the connection.
     number: u32,
+    reset: ResetGrant,
     /// Whether packets contain that number, because the server may have another address of this end.
     sends_number: bool,
     /// The address has changed for certain, and the server has not challenged the new one yet.
@@ -103,6 +119,7 @@ impl ClientConnection {
             last_received_us: 0,
             must_confirm: false,
             number: 0,
+            reset: ResetGrant::default(),
             sends_number: false,
             address_changed: false,
             path_response: None,
@@ -173,6 +190,13 @@ impl ClientConnection {
                 Ok(())
             }
             ClientPhase::Open(line) => {
+                if let Some(cause) = self.reset.read_reset(datagram) {
+                    self.phase = ClientPhase::Over(match cause {
+                        ResetCause::Restarted => ConnectionError::Restarted,
+                        ResetCause::Ended => ConnectionError::Lost,
+                    });
+                    return Ok(());
+                }
                 let (kind, packet) = line.open(datagram)?;
                 self.last_received_us = self.last_received_us.max(now_us);
                 match kind {
@@ -184,7 +208,12 @@ impl ClientConnection {
                         return Ok(());
                     }
                     SealedKind::Disconnect => {
-                        self.phase = ClientPhase::Over(ConnectionError::Closed);
+                        let number = packet.first().copied();
+                        let reason = number.and_then(CloseReason::from_number);
+                        self.phase = ClientPhase::Over(match reason {
+                            Some(CloseReason::Lost) => ConnectionError::Lost,
+                            reason => ConnectionError::Closed { reason },
+                        });
                         return Ok(());
                     }
                     // The server has not received a packet of this end yet.
@@ -217,6 +246,7 @@ impl ClientConnection {
                 Ok(true) => {
                     self.server = handshake.server();
                     self.number = handshake.number();
+                    self.reset = handshake.reset_grant();
                     self.last_received_us = now_us;
                     self.must_confirm = true;
                     let line = handshake.into_cipher();
@@ -254,11 +284,11 @@ impl ClientConnection {
             return;
         }
         self.sends_number |= silent_us >= SILENCE_US;
-        let (number, is_numbered) = (self.number, self.sends_number);
+        let (number, run, is_numbered) = (self.number, self.reset.run, self.sends_number);
         let mut seal = |kind, body: &[u8]| {
             line.seal(kind, body, sealed);
             if is_numbered {
-                write_numbered(number, sealed, numbered);
+                write_numbered(number, run, sealed, numbered);
                 send(server, numbered);
             } else {
                 send(server, sealed);

@@ -10,11 +10,12 @@
 use std::net::SocketAddr;
 
 use throng_core::memory::MemoryUse;
-use throng_protocol::wire::ClientId;
+use throng_protocol::wire::{ClientId, CloseReason};
 
 use super::cipher::{ConnectionCipher, SealedKind, random_bytes};
-use super::handshake::AcceptedClient;
+use super::handshake::{AcceptedClient, TokenUse};
 use super::path::PathCandidate;
+use super::reset::ResetGrant;
 use super::server_endpoint::{ConnectionLimits, ServerEndpoint};
 use crate::inbox::DisconnectReason;
 
@@ -45,8 +46,17 @@ pub(super) struct ServerConnection {
     pub endpoint: ServerEndpoint,
     #[memory(skip)]
     cipher: ConnectionCipher,
+    #[memory(skip)]
+    reset: ResetGrant,
+    /// The use of the token that admitted it.
+    #[memory(skip)]
+    pub token: TokenUse,
     keep_alive_sent_us: Option<u64>,
-    is_confirmed: bool,
+    /// A packet of the client was received.
+    pub is_confirmed: bool,
+    #[memory(skip)]
+    /// Why the server closes it, if it does.
+    pub close_reason: Option<CloseReason>,
     /// The address to which the client may have moved, until it replies.
     candidate: Option<PathCandidate>,
 }
@@ -63,8 +73,11 @@ impl ServerConnection {
             address: admitted.address,
             endpoint: ServerEndpoint::new(admitted.timeout_s, limits, now_us),
             cipher: admitted.cipher,
+            reset: admitted.reset,
+            token: admitted.token,
             keep_alive_sent_us: None,
             is_confirmed: false,
+            close_reason: None,
             candidate: None,
         }
     }
@@ -140,17 +153,24 @@ impl ServerConnection {
         let is_due = |greeted_us| now_us.saturating_sub(greeted_us) >= KEEP_ALIVE_US;
         if self.keep_alive_sent_us.is_none_or(is_due) {
             self.keep_alive_sent_us = Some(now_us);
-            let [c0, c1, c2, c3] = self.client.0.to_le_bytes();
-            let greeting = [c0, c1, c2, c3, 0, 0, 0, 0];
+            let mut greeting = [0; 8 + ResetGrant::BYTES];
+            greeting[..4].copy_from_slice(&self.client.0.to_le_bytes());
+            greeting[8..].copy_from_slice(&self.reset.to_bytes());
             self.cipher.seal(SealedKind::KeepAlive, &greeting, sealed);
             send(sealed);
         }
     }
 
-    /// Seals the disconnect packets.
-    pub fn send_disconnect(&mut self, sealed: &mut Vec<u8>, mut send: impl FnMut(&[u8])) {
+    /// Seals the disconnect packets, which contain the reason.
+    pub fn send_disconnect(
+        &mut self,
+        reason: CloseReason,
+        sealed: &mut Vec<u8>,
+        mut send: impl FnMut(&[u8]),
+    ) {
+        let reason = [reason.number()];
         for _ in 0..DISCONNECT_PACKETS {
-            self.cipher.seal(SealedKind::Disconnect, &[], sealed);
+            self.cipher.seal(SealedKind::Disconnect, &reason, sealed);
             send(sealed);
         }
     }
@@ -171,6 +191,8 @@ mod tests {
             address: home,
             timeout_s: 10,
             user_data: [0; _],
+            token: TokenUse::default(),
+            reset: ResetGrant::default(),
             cipher: ConnectionCipher::new(7, [&down, &up], [&[1; 32], &[2; 32]]),
         };
         let limits = ConnectionLimits {

@@ -38,13 +38,15 @@
 //!
 //! | message | content |
 //! |---|---|
-//! | first of the client | a request, 1,078 bytes: a byte 0, `THRONG NET\0`, [`PROTOCOL_VERSION`] in 2 bytes, then bytes 13–20 (protocol id) and 29–1,084 (expiry, nonce, sealed part) of the connect token. The token has 2,048 bytes; the keys at its end stay with the client |
+//! | first of the client | a request, 1,078 bytes: a byte 0, `THRONG NET\0`, [`PROTOCOL_VERSION`](throng_protocol::wire::PROTOCOL_VERSION) in 2 bytes, then bytes 13–20 (protocol id) and 29–1,084 (expiry, nonce, sealed part) of the connect token. The token has 2,048 bytes; the keys at its end stay with the client |
 //! | later ones of the client | one message of [`wire`](throng_protocol::wire) each, first *Login* or *Resume* |
 //! | all of the server | one packet of [`wire`](throng_protocol::wire) each, with its header, of either channel. Reliable packets arrive in the order of their sequence numbers; unreliable ones are dropped while the send queue is too full |
 //!
 //! The answer to the first message is packets, or the end. The server sends pings, and the client answers them as in RFC 6455. A client
 //! that does not answer within the timeout of its token is lost. Close codes: 1000: the server has ended the session, and the last packet
-//! (*Closed*) has the reason. 1008: the token is invalid, or a message could not be decoded. 1013: the server is full. A client that leaves
+//! (*Closed*) has the reason. 1008: the token is invalid, or a message could not be decoded. 1013: the server is full; the token can be used
+//! again. 4000 and the number of a [`CloseReason`](throng_protocol::wire::CloseReason): that reason, for a client that may not have received
+//! *Closed*. 4100 and a version: the client speaks another version of the protocol than the server, whose version it is. A client that leaves
 //! closes the connection. After any other end it may connect with another token and send *Resume*.
 //!
 //! # WebTransport
@@ -55,7 +57,7 @@
 //!
 //! | what | content |
 //! |---|---|
-//! | first bidirectional stream of the client | from the client: the request of 1,078 bytes, as on a WebSocket. From the server: nothing until it ends the session, then two bytes, little endian: 1000, 1008 or 1013 as above |
+//! | first bidirectional stream of the client | from the client: the request of 1,078 bytes, as on a WebSocket. From the server: nothing until it ends the session, then two bytes, little endian: a close code as above |
 //! | datagrams in both directions | one [packet](#packets) each, which QUIC encrypts |
 //!
 //! Streams and unreliable messages of the client contain messages of [`wire`](throng_protocol::wire), first *Login* or *Resume*. Messages
@@ -99,6 +101,7 @@ mod mtu;
 pub mod outbox;
 mod packet;
 mod path;
+mod reset;
 mod retransmit;
 mod server_endpoint;
 mod stream;
@@ -114,8 +117,8 @@ pub mod workload;
 
 pub use address_range::{AddressRange, InvalidAddressRange};
 pub use cipher::{
-    ConnectionCipher, DecryptError, KEY_BYTES, PROTOCOL_VERSION, RandomnessUnavailable,
-    ReplayWindow, SEALING_BYTES, SealedKind, SecretKey, TAG_BYTES,
+    ConnectionCipher, DecryptError, KEY_BYTES, RandomnessUnavailable, ReplayWindow, SEALING_BYTES,
+    SealedKind, SecretKey, TAG_BYTES,
 };
 pub use client::{ClientConnection, ConnectionError, DatagramError};
 pub use connection_stats::ConnectionStats;

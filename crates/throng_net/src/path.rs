@@ -13,17 +13,20 @@
 //! |---|---|
 //! | 0 | 15 |
 //! | 1–4 | number of the connection, from the first keep-alive packet, little endian |
+//! | 5–12 | run of the server, from the same packet |
 //! | | a sealed packet |
 
 use std::net::SocketAddr;
 
 use throng_protocol::wire::ClientId;
 
+use super::reset::RunId;
+
 /// Byte 0 of a packet with a number.
 const NUMBERED: u8 = 15;
 
 /// Bytes before the sealed packet.
-pub(super) const NUMBERED_HEADER_BYTES: usize = 5;
+pub(super) const NUMBERED_HEADER_BYTES: usize = 5 + size_of::<RunId>();
 
 /// The random content of a path challenge.
 pub(super) type PathSecret = [u8; 8];
@@ -35,21 +38,34 @@ pub(super) struct PathCandidate {
     pub secret: PathSecret,
 }
 
-/// Replaces `packet` by a packet with the number of its connection.
-pub(super) fn write_numbered(number: u32, sealed: &[u8], packet: &mut Vec<u8>) {
+/// Replaces `packet` by a packet with the number of its connection in a run of the server.
+pub(super) fn write_numbered(number: u32, run: RunId, sealed: &[u8], packet: &mut Vec<u8>) {
     packet.clear();
     packet.push(NUMBERED);
     packet.extend_from_slice(&number.to_le_bytes());
+    packet.extend_from_slice(&run);
     packet.extend_from_slice(sealed);
 }
 
-/// The client and the sealed packet inside a packet with a number; `None` for other packets.
-pub(super) fn read_numbered(packet: &mut [u8]) -> Option<(ClientId, &mut [u8])> {
+/// A packet with a number.
+#[derive(Debug)]
+pub(super) struct NumberedPacket<'p> {
+    pub client: ClientId,
+    pub run: RunId,
+    pub sealed: &'p mut [u8],
+}
+
+/// Reads a packet with a number; `None` for other packets.
+pub(super) fn read_numbered(packet: &mut [u8]) -> Option<NumberedPacket<'_>> {
     let (head, sealed) = packet.split_first_chunk_mut::<NUMBERED_HEADER_BYTES>()?;
-    let [NUMBERED, number @ ..] = *head else {
+    let [NUMBERED, n0, n1, n2, n3, run @ ..] = *head else {
         return None;
     };
-    Some((ClientId(u32::from_le_bytes(number)), sealed))
+    Some(NumberedPacket {
+        client: ClientId(u32::from_le_bytes([n0, n1, n2, n3])),
+        run,
+        sealed,
+    })
 }
 
 #[cfg(test)]
@@ -59,10 +75,11 @@ mod tests {
     #[test]
     fn a_packet_with_a_number_reads_back() {
         let mut packet = vec![9; 3];
-        write_numbered(0x0102_0304, b"sealed", &mut packet);
-        let (client, sealed) = read_numbered(&mut packet).unwrap();
-        assert_eq!((client.0, &*sealed), (0x0102_0304, &b"sealed"[..]));
-        assert!(read_numbered(&mut packet[..4]).is_none());
+        write_numbered(0x0102_0304, [7; 8], b"sealed", &mut packet);
+        let read = read_numbered(&mut packet).unwrap();
+        assert_eq!((read.client.0, read.run), (0x0102_0304, [7; 8]));
+        assert_eq!(&*read.sealed, b"sealed");
+        assert!(read_numbered(&mut packet[..12]).is_none());
         packet[0] = 5;
         assert!(read_numbered(&mut packet).is_none());
     }

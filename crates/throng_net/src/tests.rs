@@ -3,6 +3,7 @@
 mod bounds;
 mod hostile;
 mod lossy_paths;
+mod restarts;
 
 use std::collections::BTreeSet;
 

@@ -9,10 +9,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use thiserror::Error;
+use throng_protocol::wire::PROTOCOL_VERSION;
 
 use super::cipher::{
-    KEY_BYTES, LONG_NONCE_BYTES, PROTOCOL_VERSION, RandomnessUnavailable, SecretKey, TAG_BYTES,
-    open_extended, random_bytes, seal_extended,
+    KEY_BYTES, LONG_NONCE_BYTES, RandomnessUnavailable, SecretKey, TAG_BYTES, open_extended,
+    random_bytes, seal_extended,
 };
 
 /// First bytes of a token, and authenticated with its private part.

@@ -183,6 +183,12 @@ fn write_session_end(
     world.resource::<Inbox>().intake().queue.close(client);
     let mut stats = world.resource_mut::<SessionStats>();
     stats.ends.count(reason);
+    tracing::debug!(
+        client = client.0,
+        player = session.player.map(|player| player.0),
+        reason = reason.label(),
+        "session ended"
+    );
     match reason {
         LogoutReason::Full | LogoutReason::Banned | LogoutReason::Refused => stats.refused += 1,
         LogoutReason::TimedOut => stats.timed_out += 1,

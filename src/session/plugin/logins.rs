@@ -26,6 +26,12 @@ pub(super) fn start_login(
         world.resource_mut::<SessionStats>().refused += 1;
         return Err("already logged in, or a login is pending");
     }
+    if session.claims.resumes_only {
+        world
+            .resource_mut::<Sessions>()
+            .end(client, LogoutReason::Refused);
+        return Err("it returned with a used token, which resumes a session only");
+    }
     let pending_logins_max = world.resource::<SessionSettings>().pending_logins_max as usize;
     if world.resource::<Authentication>().pending() >= pending_logins_max {
         world

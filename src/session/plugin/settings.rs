@@ -48,7 +48,8 @@ pub struct SessionSettings {
     /// How long a client may take to become ready for a scene, in seconds.
     #[serde(alias = "loading_s_max")]
     pub loading_timeout_s: f32,
-    /// How long the object of a player stays after its connection was lost, in seconds; 0 ends the session with the connection.
+    /// How long the object of a player stays after its connection was lost, in seconds; 0 ends the session with the connection. A player
+    /// that waits in the login queue keeps its place for as long.
     #[serde(alias = "keep_s")]
     pub reconnect_grace_s: f32,
     /// How long a client in the world may send nothing, in seconds; 0 for no limit.
@@ -201,9 +202,20 @@ pub struct SessionEndCounts {
 }
 
 impl SessionEndCounts {
+    /// Number of ends for a reason.
+    #[must_use]
+    pub fn of(&self, reason: LogoutReason) -> u64 {
+        let mut counts = *self;
+        *counts.count_mut(reason)
+    }
+
     /// Counts an end.
     pub(super) const fn count(&mut self, reason: LogoutReason) {
-        let ends = match reason {
+        *self.count_mut(reason) += 1;
+    }
+
+    const fn count_mut(&mut self, reason: LogoutReason) -> &mut u64 {
+        match reason {
             LogoutReason::Requested => &mut self.requested,
             LogoutReason::Disconnected => &mut self.disconnected,
             LogoutReason::Replaced => &mut self.replaced,
@@ -218,7 +230,6 @@ impl SessionEndCounts {
             LogoutReason::Stopping => &mut self.server_stopping,
             LogoutReason::Resumed => &mut self.resumed,
             LogoutReason::PlayerUnavailable => &mut self.unavailable,
-        };
-        *ends += 1;
+        }
     }
 }

@@ -3,12 +3,15 @@
 use std::net::SocketAddr;
 
 use thiserror::Error;
+use throng_protocol::wire::CloseReason;
 
 use super::REQUEST_BYTES;
+use super::version::{REFUSAL, SpokenProtocol, read_refusal};
 use crate::cipher::{
     ConnectionCipher, ConnectionRandom, DecryptError, HANDSHAKE_VERSION, RandomnessUnavailable,
     SealedKind, open_handshake, random_bytes, seal_handshake,
 };
+use crate::reset::ResetGrant;
 use crate::token::ConnectToken;
 
 /// Time between two attempts without a reply, in microseconds.
@@ -32,6 +35,27 @@ pub enum ClientHandshakeError {
     /// The server is full.
     #[error("the server is full")]
     Denied,
+    /// The server speaks another version of the protocol.
+    #[error(
+        "the server speaks protocol {server}, this client {client}: update the {}",
+        if server > client { "client" } else { "server" }
+    )]
+    Version {
+        /// Version of the server.
+        server: u32,
+        /// Version of this client.
+        client: u32,
+    },
+    /// The token is for another game, or another version of it, than the server.
+    #[error(
+        "the server has the protocol id {server:#x}, the token {token:#x}: client and server need the same version of the game"
+    )]
+    ProtocolId {
+        /// Protocol id of the server.
+        server: u64,
+        /// Protocol id of the token.
+        token: u64,
+    },
     /// The operating system provides no random bytes.
     #[error(transparent)]
     NoRandomness(#[from] RandomnessUnavailable),
@@ -42,6 +66,9 @@ const RESPONSE_TIMEOUT_US: u64 = 1_000_000;
 
 /// How long a server is tried before the next one, in microseconds. The last one is tried until the timeout of the token.
 const SERVER_TIMEOUT_US: u64 = 3_000_000;
+
+/// How long a client waits for a challenge after a refusal, in microseconds. A refusal may be forged.
+const REFUSAL_DELAY_US: u64 = 500_000;
 
 /// State of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,12 +90,18 @@ pub struct ClientHandshake {
     random: Option<ConnectionRandom>,
     progress: Progress,
     server: usize,
+    /// Why the current server or an earlier one refused the client.
+    refusal: Option<ClientHandshakeError>,
+    /// When the current server refused it.
+    refused_us: Option<u64>,
     /// Time at which the handshake began, and time at which it began with the current server.
     started_us: Option<u64>,
     last_received_us: u64,
     sent_us: Option<u64>,
     /// The server's number of the connection.
     number: u32,
+    /// What the client needs to recognise a reset of the connection.
+    reset: ResetGrant,
 }
 
 impl ClientHandshake {
@@ -81,10 +114,13 @@ impl ClientHandshake {
             token,
             progress: Progress::Requesting,
             server: 0,
+            refusal: None,
+            refused_us: None,
             started_us: None,
             last_received_us: 0,
             sent_us: None,
             number: 0,
+            reset: ResetGrant::default(),
         }
     }
 
@@ -98,6 +134,11 @@ impl ClientHandshake {
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
+    }
+
+    /// What the client needs to recognise a reset of the connection.
+    pub(crate) const fn reset_grant(&self) -> ResetGrant {
+        self.reset
     }
 
     /// Whether the client is connected.
@@ -182,7 +223,12 @@ impl ClientHandshake {
             self.progress = Progress::Failed(ClientHandshakeError::Expired);
             return;
         }
-        if now_us.saturating_sub(self.last_received_us) < self.server_timeout_us(valid_us) {
+        let is_refused = self
+            .refused_us
+            .is_some_and(|refused_us| now_us.saturating_sub(refused_us) >= REFUSAL_DELAY_US);
+        let is_late =
+            now_us.saturating_sub(self.last_received_us) >= self.server_timeout_us(valid_us);
+        if !is_refused && !is_late {
             if let Progress::Responding(_, since_us) = self.progress
                 && now_us.saturating_sub(since_us) >= RESPONSE_TIMEOUT_US
             {
@@ -192,12 +238,13 @@ impl ClientHandshake {
         }
         self.server += 1;
         self.last_received_us = now_us;
-        self.sent_us = None;
+        (self.sent_us, self.refused_us) = (None, None);
         self.progress = if self.server < self.token.servers.len() {
             Progress::Requesting
         } else {
             let servers = self.token.servers.len();
-            Progress::Failed(ClientHandshakeError::TimedOut { servers })
+            let timed_out = ClientHandshakeError::TimedOut { servers };
+            Progress::Failed(self.refusal.unwrap_or(timed_out))
         };
     }
 
@@ -223,18 +270,35 @@ impl ClientHandshake {
         let malformed = DecryptError::Malformed {
             found: packet.len(),
         };
+        if packet.first() == Some(&REFUSAL) {
+            let server = read_refusal(packet, &self.token.nonce).ok_or(malformed)?;
+            self.record_refusal(now_us, server);
+            return Ok(());
+        }
         let kind = packet.first().map(|first| first & 0xf);
-        let next = if kind == Some(SealedKind::KeepAlive as u8) {
+        let is_of_connection =
+            [SealedKind::KeepAlive, SealedKind::Disconnect].map(|kind| Some(kind as u8));
+        let next = if is_of_connection.contains(&kind) {
             let cipher = self.cipher.as_mut().ok_or(malformed)?;
-            let (_, body) = cipher.open(packet)?;
-            let number = body.first_chunk().copied();
-            self.number = u32::from_le_bytes(number.unwrap_or_default());
-            Progress::Connected
+            let (kind, body) = cipher.open(packet)?;
+            if kind == SealedKind::Disconnect {
+                let is_full = body.first() == Some(&CloseReason::Full.number());
+                let denied = ClientHandshakeError::Denied;
+                let servers = self.token.servers.len();
+                let ended = ClientHandshakeError::TimedOut { servers };
+                Progress::Failed(if is_full { denied } else { ended })
+            } else {
+                let number = body.first_chunk().copied();
+                self.number = u32::from_le_bytes(number.unwrap_or_default());
+                self.reset = body.get(8..).and_then(ResetGrant::read).unwrap_or_default();
+                Progress::Connected
+            }
         } else {
             let (key, protocol) = (&self.token.to_client, self.token.protocol);
             let (kind, body) = open_handshake(key, protocol, packet)?;
             match (&self.progress, kind, body.first_chunk()) {
                 (Progress::Requesting, SealedKind::Challenge, Some(random)) => {
+                    (self.refusal, self.refused_us) = (None, None);
                     self.respond(now_us, *random)
                 }
                 (_, SealedKind::Denied, _) => Progress::Failed(ClientHandshakeError::Denied),
@@ -252,6 +316,26 @@ impl ClientHandshake {
             self.sent_us = None;
         }
         Ok(())
+    }
+
+    /// Records that the server refuses this version. It counts only if no challenge follows.
+    fn record_refusal(&mut self, now_us: u64, server: SpokenProtocol) {
+        let own = SpokenProtocol::of_game(self.token.protocol);
+        if self.progress != Progress::Requesting || server == own {
+            return;
+        }
+        self.refused_us.get_or_insert(now_us);
+        self.refusal = Some(if server.version == own.version {
+            ClientHandshakeError::ProtocolId {
+                server: server.id,
+                token: own.id,
+            }
+        } else {
+            ClientHandshakeError::Version {
+                server: server.version,
+                client: own.version,
+            }
+        });
     }
 
     /// Answers a challenge: derives the keys of the connection from the random bytes of both ends.

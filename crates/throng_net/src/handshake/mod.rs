@@ -12,7 +12,7 @@
 //! | bytes | a request |
 //! |---|---|
 //! | 0 | 0 |
-//! | 1–13 | `THRONG NET\0`, and [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION) in 2 bytes, little endian |
+//! | 1–13 | `THRONG NET\0`, and [`PROTOCOL_VERSION`](throng_protocol::wire::PROTOCOL_VERSION) in 2 bytes, little endian |
 //! | 14–29 | protocol id and expiry, as in the token |
 //! | 30–53 | nonce of the token |
 //! | 54–1,077 | sealed part of the token |
@@ -22,9 +22,20 @@
 //! | `server` | the server's side |
 //! | `used_tokens` | tokens that were used |
 //! | `client` | the client's side |
+//! | `version` | the refusal of other versions |
+//!
+//! A request of another version or with another protocol id is answered by a refusal, which is not sealed:
+//!
+//! | bytes | a refusal |
+//! |---|---|
+//! | 0 | 13 |
+//! | 1–13 | as in a request, with the version of the server |
+//! | 14–21 | protocol id of the server |
+//! | 22–45 | bytes 30–53 of the request |
 //!
 //! Invariants: until an address is proven, the server sends fewer bytes to it than it received from it. A packet without a token costs one
-//! hash lookup. Memory does not grow with packets of unauthenticated clients. A token admits one client once at each server. The keys of a
+//! hash lookup. Memory does not grow with packets of unauthenticated clients. A token admits one client once at each server; that client may
+//! return with it after its connection was lost. The keys of a
 //! connection are derived from the token and random bytes of both ends, so no packet number is used twice with a key, whatever happens to
 //! the token.
 //!
@@ -36,13 +47,16 @@ mod server;
 #[cfg(test)]
 mod tests;
 mod used_tokens;
+mod version;
 
 pub use client::{ClientHandshake, ClientHandshakeError};
+pub(crate) use server::ClientReturns;
 #[cfg(feature = "webtransport")]
 pub(crate) use server::RequestBucket;
 pub use server::{
     AcceptedClient, ServerHandshake, ServerHandshakeError, ServerHandshakeSettings, TokenIdentity,
 };
+pub(crate) use used_tokens::TokenUse;
 pub use used_tokens::UsedTokens;
 
 use std::net::IpAddr;

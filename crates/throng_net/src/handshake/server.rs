@@ -5,13 +5,18 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 
 use thiserror::Error;
+use throng_protocol::wire::{ClientId, CloseReason};
 
-use super::used_tokens::{UsedTokenError, UsedTokens};
+use super::used_tokens::{TokenUse, UsedTokenError, UsedTokens};
+use super::version::{SpokenProtocol, write_refusal};
 use super::{REQUEST_BYTES, network_of};
 use crate::cipher::{
-    ConnectionCipher, ConnectionRandom, DecryptError, HANDSHAKE_VERSION, RandomnessUnavailable,
-    SealedKind, SecretKey, TAG_BYTES, open_handshake, random_bytes, seal_handshake,
+    ConnectionCipher, ConnectionRandom, DecryptError, RandomnessUnavailable, SealedKind, SecretKey,
+    TAG_BYTES, open_handshake, random_bytes, seal_handshake,
 };
+use crate::inbox::DisconnectReason;
+use crate::path::read_numbered;
+use crate::reset::{RESET_BYTES, ResetGrant, ResetKey, RunId};
 use crate::token::{
     ConnectToken, PRIVATE_BYTES, PrivateToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
     USER_DATA_BYTES,
@@ -38,11 +43,19 @@ pub struct ServerHandshakeSettings {
     pub used_tokens_max: usize,
     /// The table of used tokens. Handshakes that share it admit each token once between them.
     pub used_tokens: UsedTokens,
+    /// How long a client whose connection was lost may return with its token, in seconds. It then resumes its session, and cannot log in.
+    pub return_s: u64,
     /// Requests per second of one address (IPv6: of a network of 64 bits), and the burst after a pause.
     pub requests_per_s: u32,
     /// Requests per second, of all addresses together, that are checked although their address has exceeded its rate. Sender addresses can
     /// be forged; with this reserve an attacker needs at least as many forged requests to block another address. A check takes 4 µs.
     pub reserve_requests_per_s: u32,
+    /// Clients of another version or game that get a refusal per second, of all addresses together. More get no answer.
+    pub refusals_per_s: u32,
+    /// Resets per second of connections that the server does not know, of all addresses together. More get no answer.
+    pub resets_per_s: u32,
+    /// The same of one address (IPv6: of a network of 64 bits).
+    pub resets_per_address_per_s: u32,
     /// Maximum number of clients, sent in keep-alive packets.
     pub clients_max: u32,
 }
@@ -58,14 +71,19 @@ impl ServerHandshakeSettings {
             half_open_us_max: 5_000_000,
             used_tokens_max: 65_536,
             used_tokens: UsedTokens::default(),
+            return_s: 30,
             requests_per_s: 32,
             reserve_requests_per_s: 50_000,
+            refusals_per_s: 1_000,
+            resets_per_s: 4_000,
+            resets_per_address_per_s: 256,
             clients_max: 10_000,
         }
     }
 }
 
-/// Why a packet is refused. Unauthenticated clients get no error packet.
+/// Why a packet is refused. Clients of another version or game, and of connections that the server does not know, get an answer; others do
+/// not.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerHandshakeError {
@@ -75,9 +93,25 @@ pub enum ServerHandshakeError {
         /// Its length in bytes.
         found: usize,
     },
-    /// A request for another version or game.
-    #[error("the request is of another version or game")]
-    Version,
+    /// A packet of a connection that this server does not know: it has restarted, or the connection has ended.
+    #[error("the packet belongs to a connection that this server does not know")]
+    UnknownConnection,
+    /// A request of another version.
+    #[error("the client speaks protocol {found}, this server {expected}")]
+    Version {
+        /// Version of the client; 0 if it does not speak this protocol at all.
+        found: u32,
+        /// Version of the server.
+        expected: u32,
+    },
+    /// A request with the token of another game, or of another version of it.
+    #[error("the token has the protocol id {found:#x}, this server {expected:#x}")]
+    ProtocolId {
+        /// Protocol id of the token.
+        found: u64,
+        /// Protocol id of the server.
+        expected: u64,
+    },
     /// The token has expired, or the challenge was answered too late.
     #[error(
         "the token expired at {expires_s} s (unix time), or its challenge was answered too late"
@@ -128,6 +162,9 @@ pub struct AcceptedClient {
     pub user_data: [u8; USER_DATA_BYTES],
     /// The encryption of the connection.
     pub cipher: ConnectionCipher,
+    pub(crate) token: TokenUse,
+    /// What it needs to recognise a reset, once the connection has a number.
+    pub(crate) reset: ResetGrant,
 }
 
 /// A token bucket for requests.
@@ -186,6 +223,30 @@ pub struct TokenIdentity {
     pub timeout_s: i32,
     /// User data of the token, written by its issuer.
     pub user_data: [u8; USER_DATA_BYTES],
+    pub(crate) token: TokenUse,
+}
+
+/// Which clients may return with their tokens, after their connections have ended.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientReturns {
+    used_tokens: UsedTokens,
+    return_s: u64,
+}
+
+impl ClientReturns {
+    /// The first packet of a client over its connection was received.
+    pub fn confirm_connection(&self, token: TokenUse) {
+        self.used_tokens.confirm(token);
+    }
+
+    /// The connection of a client has ended. If it was lost, the client may return for a while.
+    pub fn end_connection(&self, token: TokenUse, reason: DisconnectReason, unix_s: u64) {
+        let until_s = match reason {
+            DisconnectReason::Lost => unix_s.saturating_add(self.return_s),
+            DisconnectReason::Closed => 0,
+        };
+        self.used_tokens.end(token, until_s);
+    }
 }
 
 /// A token that is genuine, for this server, and not expired.
@@ -208,6 +269,11 @@ pub struct ServerHandshake {
     buckets: Vec<RequestBucket>,
     /// The reserve, shared by addresses with an empty bucket.
     reserve: RequestBucket,
+    refusals: RequestBucket,
+    resets: RequestBucket,
+    /// One bucket per hash of an address.
+    address_resets: Vec<RequestBucket>,
+    reset_key: ResetKey,
     hasher: RandomState,
 }
 
@@ -227,6 +293,10 @@ impl ServerHandshake {
             used_tokens: settings.used_tokens.clone(),
             buckets: vec![full; BUCKETS],
             reserve: RequestBucket::full(settings.reserve_requests_per_s),
+            refusals: RequestBucket::full(settings.refusals_per_s),
+            resets: RequestBucket::full(settings.resets_per_s),
+            address_resets: vec![RequestBucket::full(settings.resets_per_address_per_s); BUCKETS],
+            reset_key: ResetKey::new(&private_key, &settings.addresses)?,
             hasher: RandomState::new(),
             settings,
         })
@@ -249,7 +319,7 @@ impl ServerHandshake {
     /// address are denied.
     ///
     /// # Errors
-    /// [`ServerHandshakeError`]; then there is no reply.
+    /// [`ServerHandshakeError`]; then there is no reply, except to a client of another version or game, or of an unknown connection.
     pub fn receive(
         &mut self,
         (now_us, unix_s): (u64, u64),
@@ -259,11 +329,72 @@ impl ServerHandshake {
         answer: &mut Vec<u8>,
     ) -> Result<Option<AcceptedClient>, ServerHandshakeError> {
         answer.clear();
-        if packet.len() == REQUEST_BYTES && packet[0] == 0 {
-            self.challenge((now_us, unix_s), from, packet, answer)?;
-            return Ok(None);
+        if packet.first() == Some(&0) {
+            self.check_version(packet).inspect_err(|refused| {
+                let per_s = self.settings.refusals_per_s;
+                let is_noise = matches!(refused, ServerHandshakeError::Version { found: 0, .. });
+                if !is_noise
+                    && self.try_take_request(now_us, from)
+                    && self.refusals.try_consume(now_us, per_s)
+                {
+                    write_refusal(self.settings.protocol, packet, answer);
+                }
+            })?;
+            if packet.len() == REQUEST_BYTES {
+                self.challenge((now_us, unix_s), from, packet, answer)?;
+                return Ok(None);
+            }
+        }
+        if let Some(numbered) = read_numbered(packet) {
+            let (run, client) = (numbered.run, numbered.client);
+            if numbered.sealed.len() >= RESET_BYTES && self.try_take_reset(now_us, from) {
+                self.reset_key.write_reset(run, client, answer);
+            }
+            return Err(ServerHandshakeError::UnknownConnection);
         }
         self.accept((now_us, unix_s), from, packet, is_full, answer)
+    }
+
+    fn try_take_reset(&mut self, now_us: u64, from: SocketAddr) -> bool {
+        let at = self.bucket_of(from);
+        let (settings, of_address) = (&self.settings, &mut self.address_resets[at]);
+        of_address.try_consume(now_us, settings.resets_per_address_per_s)
+            && self.resets.try_consume(now_us, settings.resets_per_s)
+    }
+
+    fn bucket_of(&self, from: SocketAddr) -> usize {
+        self.hasher.hash_one(network_of(from.ip())) as usize % BUCKETS
+    }
+
+    /// The run of this server, which packets with a number contain.
+    pub(crate) const fn run(&self) -> RunId {
+        self.reset_key.run()
+    }
+
+    /// What the client of a connection needs to recognise a reset.
+    pub(crate) fn reset_grant(&self, client: ClientId) -> ResetGrant {
+        self.reset_key.grant(client)
+    }
+
+    /// Returns the token of a client that proved it, but for which there was no room: it may be used again.
+    pub(crate) fn release_token(&self, unix_s: u64, token: TokenUse) {
+        let until_s = unix_s.saturating_add(self.settings.return_s);
+        self.used_tokens.release(token, until_s);
+    }
+
+    /// What the transport has to call when the connection of a client has ended.
+    pub(crate) fn returns(&self) -> ClientReturns {
+        ClientReturns {
+            used_tokens: self.used_tokens.clone(),
+            return_s: self.settings.return_s,
+        }
+    }
+
+    /// Denies an admitted client, because there is no room for it after all: writes the answer, and returns its token.
+    pub(crate) fn deny(&self, unix_s: u64, mut admitted: AcceptedClient, answer: &mut Vec<u8>) {
+        self.release_token(unix_s, admitted.token);
+        let full = [CloseReason::Full.number()];
+        admitted.cipher.seal(SealedKind::Disconnect, &full, answer);
     }
 
     /// Admits a client by its request alone, which is decrypted in place. Only for transports that prove the address of the client, such as
@@ -278,12 +409,16 @@ impl ServerHandshake {
         request: &mut [u8],
     ) -> Result<TokenIdentity, ServerHandshakeError> {
         let found = request.len();
+        if request.first() == Some(&0) {
+            self.check_version(request)?;
+        }
         if found != REQUEST_BYTES || request[0] != 0 {
             return Err(ServerHandshakeError::UnexpectedPacket { found });
         }
         let token = self.check_token((now_us, unix_s), from, request)?;
         self.record_token(unix_s, &token, from)?;
-        self.used_tokens.spend(&token.mac);
+        let used = self.used_tokens.spend_once(&token.mac);
+        let used = used.ok_or(ServerHandshakeError::TokenUsed)?;
         let PrivateToken {
             client,
             timeout_s,
@@ -294,6 +429,7 @@ impl ServerHandshake {
             client,
             timeout_s,
             user_data,
+            token: used,
         })
     }
 
@@ -311,6 +447,24 @@ impl ServerHandshake {
         ConnectToken::issue(&claims, &self.private_key)
     }
 
+    /// Checks the version and the protocol id of a request.
+    fn check_version(&self, packet: &[u8]) -> Result<(), ServerHandshakeError> {
+        let expected = SpokenProtocol::of_game(self.settings.protocol);
+        match SpokenProtocol::of_request(packet) {
+            Some(found) if found.version != expected.version => {
+                Err(ServerHandshakeError::Version {
+                    found: found.version,
+                    expected: expected.version,
+                })
+            }
+            Some(found) if found.id != expected.id => Err(ServerHandshakeError::ProtocolId {
+                found: found.id,
+                expected: expected.id,
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks the token of a request: the rate of its address, the server, the expiry, the encryption.
     fn check_token(
         &mut self,
@@ -323,11 +477,11 @@ impl ServerHandshake {
             let bytes = head[at..].first_chunk();
             bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
         };
-        if head[1..14] != HANDSHAKE_VERSION || number(14) != self.settings.protocol {
-            return Err(ServerHandshakeError::Version);
-        }
+        let (mut nonce, mut mac) = ([0; 24], [0; TAG_BYTES]);
+        nonce.copy_from_slice(&head[30..54]);
+        mac.copy_from_slice(&private[PRIVATE_BYTES - TAG_BYTES..]);
         let expires_s = number(22);
-        if unix_s >= expires_s {
+        if unix_s >= expires_s && !self.used_tokens.may_return(&mac, unix_s) {
             return Err(ServerHandshakeError::Expired { expires_s });
         }
         let is_spare = !self.try_take_request(now_us, from);
@@ -335,9 +489,6 @@ impl ServerHandshake {
         if is_spare && !self.reserve.try_consume(now_us, spare_per_s) {
             return Err(ServerHandshakeError::RateLimited);
         }
-        let (mut nonce, mut mac) = ([0; 24], [0; TAG_BYTES]);
-        nonce.copy_from_slice(&head[30..54]);
-        mac.copy_from_slice(&private[PRIVATE_BYTES - TAG_BYTES..]);
         let bound_to = (self.settings.protocol, expires_s);
         let private = PrivateToken::open(private, bound_to, &nonce, &self.private_key)?;
         let is_here = |server| self.settings.addresses.contains(server);
@@ -426,7 +577,7 @@ impl ServerHandshake {
 
     /// Takes a request out of the bucket of an address. Returns false if the bucket is empty.
     pub(crate) fn try_take_request(&mut self, now_us: u64, from: SocketAddr) -> bool {
-        let at = self.hasher.hash_one(network_of(from.ip())) as usize % BUCKETS;
+        let at = self.bucket_of(from);
         self.buckets[at].try_consume(now_us, self.settings.requests_per_s)
     }
 
@@ -460,7 +611,9 @@ impl ServerHandshake {
         let half_open = self.half_open.get(&from).ok_or(stranger)?;
         let expires_s = half_open.expires_s;
         let waited_us = now_us.saturating_sub(half_open.since_us);
-        if unix_s >= expires_s || waited_us >= self.settings.half_open_us_max {
+        let is_expired =
+            unix_s >= expires_s && !self.used_tokens.may_return(&half_open.mac, unix_s);
+        if is_expired || waited_us >= self.settings.half_open_us_max {
             self.half_open.remove(&from);
             return Err(ServerHandshakeError::Expired { expires_s });
         }
@@ -478,6 +631,7 @@ impl ServerHandshake {
             return Err(stranger);
         };
         if is_full {
+            self.used_tokens.forget_unused(&half_open.mac);
             seal_handshake(
                 &half_open.to_client,
                 protocol,
@@ -487,9 +641,8 @@ impl ServerHandshake {
             )?;
             return Ok(None);
         }
-        if !self.used_tokens.spend(&half_open.mac) {
-            return Err(ServerHandshakeError::TokenUsed);
-        }
+        let used = self.used_tokens.spend(&half_open.mac, unix_s);
+        let used = used.ok_or(ServerHandshakeError::TokenUsed)?;
         let keys = [&half_open.to_client, &half_open.to_server];
         let mut line = ConnectionCipher::new(protocol, keys, [&half_open.random, client_random]);
         let mut welcome = [0; 8];
@@ -500,6 +653,8 @@ impl ServerHandshake {
             address: from,
             timeout_s: half_open.timeout_s,
             user_data: half_open.user_data,
+            token: used,
+            reset: ResetGrant::default(),
             cipher: line,
         }))
     }

@@ -1,4 +1,5 @@
-//! Used tokens, until they expire. A token admits one client once, at whichever of the server's transports it is used.
+//! Used tokens. A token admits one client once, at whichever of the server's transports it is used. The same client may use it again to
+//! return to its session after its connection was lost, over a transport on which it proves that it has the keys of the token.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,6 +15,9 @@ pub struct UsedTokens(Arc<Mutex<BTreeMap<[u8; TAG_BYTES], UsedToken>>>);
 /// repeated from many forged addresses.
 const REBIND_S: u64 = 2;
 
+/// While the client of a token is connected, it may return at any time: the server may not know yet that the connection is lost.
+const CONNECTED: u64 = u64::MAX;
+
 /// Why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UsedTokenError {
@@ -23,13 +27,34 @@ pub(super) enum UsedTokenError {
     TableFull { waiting: usize },
 }
 
+/// One use of a token: it has admitted a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TokenUse {
+    mac: [u8; TAG_BYTES],
+    /// 1 for the first use.
+    nth: u32,
+    /// The client has used an earlier connection with this token, or the token has expired: the client may only resume its session.
+    pub resumes_only: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct UsedToken {
     address: SocketAddr,
     /// Time of the first use from this address, in seconds since 1970.
     since_s: u64,
     expires_s: u64,
-    is_spent: bool,
+    /// How often it has admitted its client.
+    uses: u32,
+    /// Whether the client has used such a connection. If not, the end of its handshake was lost, and it tries again.
+    is_confirmed: bool,
+    /// Until when its client may return.
+    returns_until_s: u64,
+}
+
+impl UsedToken {
+    const fn may_return(&self, unix_s: u64) -> bool {
+        self.uses > 0 && unix_s < self.returns_until_s
+    }
 }
 
 impl UsedTokens {
@@ -45,8 +70,9 @@ impl UsedTokens {
         self.lock().is_empty()
     }
 
-    /// Records a use of a token, unless it has admitted a client. A client whose address changes during its handshake may continue with the
-    /// same token; then this returns the previous address. A table with `most` tokens first removes those that have expired.
+    /// Records a use of a token, unless it has admitted a client that may not return. A client whose address changes during its handshake
+    /// may continue with the same token; then this returns the previous address. A table with `most` tokens first removes those that have
+    /// expired.
     pub(super) fn record(
         &self,
         mac: [u8; TAG_BYTES],
@@ -58,11 +84,12 @@ impl UsedTokens {
         let before = seen.get(&mac).copied();
         let elsewhere = before.filter(|before| before.address != address);
         let is_early = |it: UsedToken| unix_s < it.since_s.saturating_add(REBIND_S);
-        if before.is_some_and(|before| before.is_spent) || elsewhere.is_some_and(is_early) {
+        let is_spent = before.is_some_and(|it| it.uses > 0 && !it.may_return(unix_s));
+        if is_spent || elsewhere.is_some_and(is_early) {
             return Err(UsedTokenError::Used);
         }
         if seen.len() >= most && before.is_none() {
-            seen.retain(|_, seen| seen.expires_s > unix_s);
+            seen.retain(|_, seen| seen.expires_s > unix_s || seen.may_return(unix_s));
             let waiting = seen.len();
             if waiting >= most {
                 return Err(UsedTokenError::TableFull { waiting });
@@ -75,18 +102,93 @@ impl UsedTokens {
                 None => before.since_s,
             }),
             expires_s,
-            is_spent: false,
+            uses: before.map_or(0, |before| before.uses),
+            is_confirmed: before.is_some_and(|before| before.is_confirmed),
+            returns_until_s: before.map_or(0, |before| before.returns_until_s),
         };
         seen.insert(mac, token);
         Ok(elsewhere.map(|before| before.address))
     }
 
-    /// Marks the token as having admitted a client. Returns false if it had done so before.
-    pub(super) fn spend(&self, mac: &[u8; TAG_BYTES]) -> bool {
-        match self.lock().get_mut(mac) {
-            Some(token) => !std::mem::replace(&mut token.is_spent, true),
+    /// Whether the client of a token may return with it, even if the token has expired.
+    pub(super) fn may_return(&self, mac: &[u8; TAG_BYTES], unix_s: u64) -> bool {
+        self.lock()
+            .get(mac)
+            .is_some_and(|token| token.may_return(unix_s))
+    }
+
+    /// Marks the token as having admitted its client. `None` if it had done so before, and the client may not return.
+    pub(super) fn spend(&self, mac: &[u8; TAG_BYTES], unix_s: u64) -> Option<TokenUse> {
+        let mut tokens = self.lock();
+        let Some(token) = tokens.get_mut(mac) else {
             // Removed because it has expired, so no other request can use it.
-            None => true,
+            return Some(TokenUse {
+                mac: *mac,
+                nth: 1,
+                resumes_only: false,
+            });
+        };
+        if token.uses > 0 && !token.may_return(unix_s) {
+            return None;
+        }
+        let is_late = token.is_confirmed || unix_s >= token.expires_s;
+        let resumes_only = token.uses > 0 && is_late;
+        token.uses += 1;
+        token.returns_until_s = CONNECTED;
+        Some(TokenUse {
+            mac: *mac,
+            nth: token.uses,
+            resumes_only,
+        })
+    }
+
+    /// Marks the token as having admitted its client for good: over a transport on which the client does not prove that it has the keys of
+    /// the token. `None` if it had done so before.
+    pub(super) fn spend_once(&self, mac: &[u8; TAG_BYTES]) -> Option<TokenUse> {
+        let mut tokens = self.lock();
+        if let Some(token) = tokens.get_mut(mac) {
+            if token.uses > 0 {
+                return None;
+            }
+            token.uses = 1;
+        }
+        Some(TokenUse {
+            mac: *mac,
+            nth: 1,
+            resumes_only: false,
+        })
+    }
+
+    /// Records that the client uses its connection.
+    pub(crate) fn confirm(&self, of: TokenUse) {
+        if let Some(token) = self.lock().get_mut(&of.mac) {
+            token.is_confirmed = true;
+        }
+    }
+
+    /// Records that the connection of a use has ended, and until when its client may return. Does nothing if it has returned already.
+    pub(crate) fn end(&self, of: TokenUse, returns_until_s: u64) {
+        if let Some(token) = self.lock().get_mut(&of.mac)
+            && token.uses == of.nth
+        {
+            token.returns_until_s = returns_until_s;
+        }
+    }
+
+    /// Takes a use back: its client was not admitted after all. It may use the token again; a client that returned, until this time.
+    pub(super) fn release(&self, of: TokenUse, returns_until_s: u64) {
+        if of.nth > 1 {
+            self.end(of, returns_until_s);
+        } else {
+            self.lock().remove(&of.mac);
+        }
+    }
+
+    /// Takes the record of a token back whose client was denied before it was admitted.
+    pub(super) fn forget_unused(&self, mac: &[u8; TAG_BYTES]) {
+        let mut tokens = self.lock();
+        if tokens.get(mac).is_some_and(|token| token.uses == 0) {
+            tokens.remove(mac);
         }
     }
 

@@ -26,7 +26,10 @@ impl ConnectionInfo {
     #[must_use]
     pub const fn unknown() -> Self {
         Self {
-            claims: VerifiedIdentity { player: None },
+            claims: VerifiedIdentity {
+                player: None,
+                resumes_only: false,
+            },
             address: None,
             receives: true,
             requires_ready: true,
@@ -39,9 +42,17 @@ impl ConnectionInfo {
         Self {
             claims: VerifiedIdentity {
                 player: Some(PlayerId(player)),
+                resumes_only: false,
             },
             ..Self::unknown()
         }
+    }
+
+    /// The same; with `true`, of a client that may resume its session and cannot log in.
+    #[must_use]
+    pub const fn resuming_only(mut self, resumes_only: bool) -> Self {
+        self.claims.resumes_only = resumes_only;
+        self
     }
 
     /// The same, without loading.
@@ -68,6 +79,8 @@ impl ConnectionInfo {
 pub struct VerifiedIdentity {
     /// The player id: from a verified token, or of a client in the server's own process.
     pub player: Option<PlayerId>,
+    /// It has returned with a token that was used before, and may have expired: it may resume its session, and cannot log in.
+    pub resumes_only: bool,
 }
 
 /// Maximum number of connections that wait for the next tick.

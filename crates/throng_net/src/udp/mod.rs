@@ -87,7 +87,7 @@ impl UdpServer {
             receiver: None,
         };
         for nth in 0..shared.mailboxes.len() {
-            let worker = ShardWorker::new(nth, shared.clone(), transport.clone());
+            let worker = ShardWorker::new(nth, shared.clone(), transport.clone(), gate.returns());
             let thread = thread::Builder::new().name(format!("throng-net-{nth}"));
             server.shards.push(thread.spawn(|| worker.run())?);
         }

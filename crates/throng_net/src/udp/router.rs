@@ -20,7 +20,7 @@ use super::settings::UdpCounters;
 use super::shared::{RouteChange, UdpShared};
 use super::socket::RECEIVE_TIMEOUT;
 use crate::cipher::SealedKind;
-use crate::handshake::{AcceptedClient, ServerHandshake, network_of};
+use crate::handshake::{AcceptedClient, ServerHandshake, ServerHandshakeError, network_of};
 use crate::inbox::ConnectionInfo;
 use crate::path::read_numbered;
 
@@ -132,8 +132,8 @@ impl DatagramRouter {
         if matches!(kind, Some(0)) || kind == Some(SealedKind::Response as u8) {
             return self.handle_unauthenticated(datagram, from);
         }
+        let run = self.handshake.run();
         let numbered = read_numbered(datagram);
-        let is_numbered = numbered.is_some();
         let rate = self.shared.settings.datagrams_per_s;
         let (client, sealed) = match (self.routes.get_mut(&from), numbered) {
             (Some(route), numbered) => {
@@ -141,22 +141,22 @@ impl DatagramRouter {
                     return UdpCounters::one(&counters.throttled);
                 }
                 match numbered {
-                    Some((client, sealed)) if client == route.client => (client, sealed),
+                    Some(packet) if (packet.client, packet.run) == (route.client, run) => {
+                        (packet.client, packet.sealed)
+                    }
                     Some(_) => return UdpCounters::one(&counters.refused),
                     None => (route.client, datagram),
                 }
             }
-            (None, Some((client, sealed))) if self.shared.clients().contains(&client) => {
+            (None, Some(packet))
+                if packet.run == run && self.shared.clients().contains(&packet.client) =>
+            {
                 let at =
                     self.hasher.hash_one(network_of(from.ip())) as usize % UNKNOWN_ADDRESS_BUCKETS;
                 if !self.unknown_address_allowances[at].try_consume(self.now_us, rate) {
                     return UdpCounters::one(&counters.throttled);
                 }
-                (client, sealed)
-            }
-            (None, _) if is_numbered => {
-                UdpCounters::one(&counters.unauthenticated);
-                return UdpCounters::add(&counters.unauthenticated_bytes_in, datagram.len() as u64);
+                (packet.client, packet.sealed)
             }
             (None, _) => return self.handle_unauthenticated(datagram, from),
         };
@@ -189,16 +189,27 @@ impl DatagramRouter {
             // The keep-alive packet comes from its shard.
             Ok(Some(admitted)) => self.accept(admitted),
             Ok(None) if self.answer.is_empty() => {}
-            Ok(None) => {
-                UdpCounters::one(&counters.answers_out);
-                UdpCounters::add(&counters.answer_bytes_out, self.answer.len() as u64);
-                shared.send(&self.answer, from);
-            }
+            Ok(None) => self.send_answer(from),
             Err(refused) => {
                 tracing::trace!(address = %from, error = %refused, "datagram of an unknown address refused");
                 UdpCounters::one(&counters.unauthenticated);
+                if !self.answer.is_empty() {
+                    UdpCounters::one(match refused {
+                        ServerHandshakeError::UnknownConnection => &counters.resets,
+                        _ => &counters.versions_refused,
+                    });
+                    self.send_answer(from);
+                }
             }
         }
+    }
+
+    /// Sends a reply to an address without a connection.
+    fn send_answer(&self, to: SocketAddr) {
+        let counters = &self.shared.counters;
+        UdpCounters::one(&counters.answers_out);
+        UdpCounters::add(&counters.answer_bytes_out, self.answer.len() as u64);
+        self.shared.send(&self.answer, to);
     }
 
     /// Admits a client. The server may send packets to it before this returns; they wait for the lock on the connected clients.
@@ -210,17 +221,18 @@ impl DatagramRouter {
         let connected = ConnectionInfo {
             requires_ready: shared.settings.requires_ready,
             ..ConnectionInfo::player(admitted.client).with_address(address)
-        };
+        }
+        .resuming_only(admitted.token.resumes_only);
         let Some(client) = self.transport.connect(connected) else {
             drop(roster);
             UdpCounters::one(&counters.tick_full);
-            admitted
-                .cipher
-                .seal(SealedKind::Disconnect, &[], &mut self.answer);
+            self.handshake
+                .deny(unix_ms() / 1_000, admitted, &mut self.answer);
             shared.send(&self.answer, address);
             return;
         };
         UdpCounters::one(&counters.clients_accepted);
+        admitted.reset = self.handshake.reset_grant(client);
         roster.insert(client);
         shared.mailbox_of(client).update(|work| {
             work.accepted.push((client, Box::new(admitted)));

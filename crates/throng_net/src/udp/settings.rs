@@ -83,6 +83,10 @@ counters! {
     unauthenticated,
     /// Bytes of all datagrams of unauthenticated addresses.
     unauthenticated_bytes_in,
+    /// Refusals sent to clients of another version or game.
+    versions_refused,
+    /// Resets sent for connections that this server does not know: it restarted, or they have ended.
+    resets,
     /// Clients that have proven their token and address.
     clients_accepted,
     /// Clients refused because too many waited for the server's next tick.

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use foldhash::fast::FixedState;
 use indexmap::IndexMap;
-use throng_protocol::wire::ClientId;
+use throng_core::clock::unix_ms;
+use throng_protocol::wire::{ClientId, CloseReason};
 
 use super::handler::SharedIntake;
 use super::mailbox::{OutboundKind, PackedItems, ShardWork};
@@ -17,6 +18,7 @@ use super::settings::UdpCounters;
 use super::shared::{ShardStats, UdpShared};
 use crate::connection::{DatagramResult, ServerConnection};
 use crate::connection_stats::CONNECTION_STATS_US;
+use crate::handshake::ClientReturns;
 use crate::inbox::DisconnectReason;
 
 /// Time between two checks of all connections, while there are any.
@@ -37,6 +39,7 @@ pub(super) struct ShardWorker {
     nth: usize,
     shared: Arc<UdpShared>,
     transport: SharedIntake,
+    returns: ClientReturns,
     connections: IndexMap<ClientId, ServerConnection, FixedState>,
     work: ShardWork,
     sending: SendBuffers,
@@ -73,11 +76,17 @@ impl SendBuffers {
 }
 
 impl ShardWorker {
-    pub fn new(nth: usize, shared: Arc<UdpShared>, transport: SharedIntake) -> Self {
+    pub fn new(
+        nth: usize,
+        shared: Arc<UdpShared>,
+        transport: SharedIntake,
+        returns: ClientReturns,
+    ) -> Self {
         Self {
             nth,
             shared,
             transport,
+            returns,
             connections: IndexMap::default(),
             work: ShardWork::default(),
             sending: SendBuffers::default(),
@@ -122,6 +131,7 @@ impl ShardWorker {
                     return;
                 }
                 for connection in self.connections.values_mut() {
+                    connection.close_reason.get_or_insert(CloseReason::Stopping);
                     connection.endpoint.close(now_us);
                 }
             }
@@ -154,11 +164,14 @@ impl ShardWorker {
             };
             let transport = &self.transport;
             let datagram = (from, &mut datagrams[place]);
-            let before = connection.address;
+            let (before, was_confirmed) = (connection.address, connection.is_confirmed);
             let taken = connection.receive(now_us, datagram, |message| {
                 // The handler counts refused messages; there is nothing else to do.
                 transport.receive(client, message);
             });
+            if connection.is_confirmed && !was_confirmed {
+                self.returns.confirm_connection(connection.token);
+            }
             match taken {
                 DatagramResult::Accepted if from == before => {}
                 DatagramResult::Accepted => {
@@ -199,7 +212,14 @@ impl ShardWorker {
                         self.touched.push(client);
                     }
                 }
-                OutboundKind::Close(_) => connection.endpoint.close(now_us),
+                OutboundKind::Close(reason) => {
+                    connection.close_reason.get_or_insert(reason);
+                    // It cannot return while its last packets are sent.
+                    let closed = DisconnectReason::Closed;
+                    self.returns
+                        .end_connection(connection.token, closed, unix_ms() / 1_000);
+                    connection.endpoint.close(now_us);
+                }
             }
         }
         for client in self.touched.drain(..) {
@@ -208,6 +228,9 @@ impl ShardWorker {
             }
         }
         for client in behind.drain(..) {
+            if let Some(connection) = self.connections.get_mut(&client) {
+                connection.close_reason = Some(CloseReason::SlowConsumer);
+            }
             self.end(client, DisconnectReason::Lost, |counters| {
                 &counters.slow_consumers
             });
@@ -275,13 +298,19 @@ impl ShardWorker {
         let SendBuffers {
             datagrams, sealed, ..
         } = &mut self.sending;
-        connection.send_disconnect(sealed, |sealed| datagrams.push(address, sealed));
+        let why = connection.close_reason.unwrap_or(match reason {
+            DisconnectReason::Closed => CloseReason::Ended,
+            DisconnectReason::Lost => CloseReason::Lost,
+        });
+        connection.send_disconnect(why, sealed, |sealed| datagrams.push(address, sealed));
         let counters = &self.shared.counters;
         UdpCounters::one(counter(counters));
         counters.clients.fetch_sub(1, Ordering::Relaxed);
         UdpCounters::add(&counters.packets_lost, stats.packets_lost);
         UdpCounters::add(&counters.packets_sent, stats.packets_sent);
         self.transport.disconnect(client, reason);
+        self.returns
+            .end_connection(connection.token, reason, unix_ms() / 1_000);
         self.shared.notify_gone(address, client);
     }
 

@@ -5,13 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use throng_core::clock::unix_ms;
-use throng_protocol::wire::ClientId;
+use throng_protocol::wire::{ClientId, CloseReason, PROTOCOL_VERSION};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::send_queue::WebSendQueue;
 use super::settings::WebCounters;
 use super::shared::WebShared;
+use crate::handshake::ServerHandshakeError;
 use crate::inbox::{ConnectionInfo, DisconnectReason};
+
+/// A close code is this and the number of a [`CloseReason`].
+const REASON_CODES: u16 = 4_000;
+
+/// A close code is this and the version of the server, for a client of another version.
+const VERSION_CODES: u16 = 4_100;
+
+const fn reason_code(reason: CloseReason) -> CloseCode {
+    CloseCode::Library(REASON_CODES + reason.number() as u16)
+}
 
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +45,8 @@ impl WebConnectionEnd {
         match self {
             Self::Broken => Some(CloseCode::Policy),
             Self::Closed => Some(CloseCode::Normal),
-            Self::Left | Self::Lost | Self::SlowConsumer => None,
+            Self::SlowConsumer => Some(reason_code(CloseReason::SlowConsumer)),
+            Self::Left | Self::Lost => None,
         }
     }
 }
@@ -85,7 +97,12 @@ pub(super) fn accept(
     let bearer = bearer.map_err(|refused| {
         tracing::debug!(address = %from, error = %refused, "connect token refused");
         WebCounters::one(&counters.denied);
-        CloseCode::Policy
+        match refused {
+            ServerHandshakeError::Version { found: 1.., .. } => {
+                CloseCode::Library(VERSION_CODES + PROTOCOL_VERSION as u16)
+            }
+            _ => CloseCode::Policy,
+        }
     })?;
     let connected = ConnectionInfo {
         requires_ready: settings.requires_ready,
@@ -93,6 +110,8 @@ pub(super) fn accept(
     };
     let mut lines = shared.send_queues_mut();
     let Some(client) = shared.transport.connect(connected) else {
+        drop(lines);
+        shared.handshake().release_token(times.1, bearer.token);
         WebCounters::one(&counters.full);
         return Err(CloseCode::Again);
     };
@@ -106,4 +125,57 @@ pub(super) fn accept(
         send_queue: line,
         timeout_s: bearer.timeout_s,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::handshake::{ClientHandshake, ServerHandshake, ServerHandshakeSettings};
+    use crate::udp::ConnectionHandler;
+    use crate::web::settings::WebSettings;
+    use crate::{ConnectToken, PROTOCOL_ID, SecretKey, TokenClaims};
+
+    /// A server that may have no room.
+    #[derive(Default)]
+    struct Room(AtomicBool);
+
+    impl ConnectionHandler for Room {
+        fn connect(&self, _: ConnectionInfo) -> Option<ClientId> {
+            let has_room = self.0.load(Ordering::Relaxed);
+            has_room.then_some(ClientId(1))
+        }
+
+        fn receive(&self, _: ClientId, _: &[u8]) {}
+
+        fn disconnect(&self, _: ClientId, _: DisconnectReason) {}
+    }
+
+    #[test]
+    fn client_refused_as_full_can_use_its_token_again() {
+        let address: SocketAddr = "127.0.0.1:7000".parse().unwrap();
+        let key = SecretKey([3; 32]);
+        let gate = ServerHandshakeSettings::new(PROTOCOL_ID, vec![address]);
+        let gate = ServerHandshake::new(gate, key).unwrap();
+        let room = Arc::<Room>::default();
+        let shared = WebShared::new(WebSettings::default(), gate, room.clone());
+        let claims = TokenClaims::new(1, vec![address], unix_ms() / 1_000);
+        let token = ConnectToken::issue(&claims, &key).unwrap();
+        let mut request = Vec::new();
+        ClientHandshake::new(token).update(0, &mut request);
+        let full = accept(&shared, address, &request);
+        assert_eq!(full.unwrap_err(), CloseCode::Again);
+        room.0.store(true, Ordering::Relaxed);
+        assert!(accept(&shared, address, &request).is_ok());
+        let used = accept(&shared, address, &request);
+        assert_eq!(used.unwrap_err(), CloseCode::Policy);
+        // A client of another version receives the version of the server.
+        request[12] ^= 1;
+        let other = accept(&shared, address, &request);
+        assert_eq!(
+            u16::from(other.unwrap_err()),
+            4_100 + PROTOCOL_VERSION as u16
+        );
+    }
 }

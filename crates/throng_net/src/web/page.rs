@@ -13,7 +13,7 @@ macro_rules! file {
 }
 
 /// Path, content type and content of each file.
-const FILES: [(&str, &str, &str); 20] = [
+const FILES: [(&str, &str, &str); 21] = [
     file!("/", HTML, "index.html"),
     file!("/page.css", CSS, "page.css"),
     file!("/demo/page.js", SCRIPT, "demo/page.js"),
@@ -24,6 +24,7 @@ const FILES: [(&str, &str, &str); 20] = [
     file!("/demo/names.js", SCRIPT, "demo/names.js"),
     file!("/demo/words.js", SCRIPT, "demo/words.js"),
     file!("/src/client_message.js", SCRIPT, "src/client_message.js"),
+    file!("/src/close_reason.js", SCRIPT, "src/close_reason.js"),
     file!("/src/codec.js", SCRIPT, "src/codec.js"),
     file!("/src/connection.js", SCRIPT, "src/connection.js"),
     file!("/src/datagrams.js", SCRIPT, "src/datagrams.js"),

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
 /// Time limits of an HTTP request and its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,15 +34,17 @@ impl TransferLimits {
 
     /// Runs an exchange over a counted stream; `None` if it takes too long.
     pub async fn run<T>(self, written: &AtomicU64, exchange: impl Future<Output = T>) -> Option<T> {
-        let started = Instant::now();
         let mut exchange = pin!(exchange);
+        let mut waited = Duration::ZERO;
         loop {
             let limit = self.limit(written.load(Ordering::Relaxed));
-            match timeout_at(started + limit, &mut exchange).await {
-                Ok(done) => return Some(done),
-                Err(_) if self.limit(written.load(Ordering::Relaxed)) > limit => {}
-                Err(_) => return None,
+            if limit <= waited {
+                return None;
             }
+            if let Ok(done) = timeout(limit - waited, &mut exchange).await {
+                return Some(done);
+            }
+            waited = limit;
         }
     }
 }

@@ -197,7 +197,7 @@ pub use server::{
 pub use throng_derive::ReplicatedAttribute;
 pub use value::{AttributeType, AttributeValue, Encoding};
 
-/// The version of the packets and messages, in [`Hello`].
+/// The version of handshakes, packets and messages, in requests and in [`Hello`]. Client and server must have the same.
 pub const PROTOCOL_VERSION: u32 = 4;
 
 /// The id of a connection, never reused while the server runs.

@@ -270,3 +270,20 @@ fn refused_messages_are_reported_up_to_a_limit() {
     assert_eq!(found.len(), 1);
     assert!(found[0].reason.contains("neither sees"), "{found:?}");
 }
+
+#[test]
+fn client_that_returned_with_a_used_token_resumes_only() {
+    let (mut app, _) = app_with_characters();
+    let (_, own) = logged_in(&mut app, 7);
+    let returned = ConnectionInfo::player(7)
+        .without_loading()
+        .resuming_only(true);
+    let client = connect_client(app.world_mut(), returned).unwrap();
+    // The token may have expired, and the player may be banned since.
+    assert_eq!(refused(&mut app, client, ClientMessage::login(7)), 1);
+    let sessions = app.world().resource::<Sessions>();
+    assert!(sessions.get(client).is_none());
+    let ends = app.world().resource::<SessionStats>().ends;
+    assert_eq!(ends.authentication_failed, 1);
+    assert!(app.world().get_entity(own).is_ok(), "the session goes on");
+}

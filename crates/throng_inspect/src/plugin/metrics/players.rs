@@ -11,7 +11,7 @@ use throng::net::UdpListener;
 #[cfg(feature = "web")]
 use throng::net::WebListener;
 use throng::outbox::{Outbox, OutboxStats};
-use throng::session::{SessionState, SessionStats, Sessions};
+use throng::session::{LogoutReason, SessionState, SessionStats, Sessions};
 use throng::store::{PlayerStore, PlayerStoreStats};
 use throng::sync::SyncStats;
 
@@ -121,22 +121,7 @@ pub(super) fn add_session_metrics(world: &World, families: &mut Families) {
         )
         .by_label(
             "reason",
-            to_f64([
-                ("requested", ends.requested),
-                ("disconnected", ends.disconnected),
-                ("replaced", ends.replaced),
-                ("slow_consumer", ends.slow_consumer),
-                ("kicked", ends.kicked),
-                ("banned", ends.banned),
-                ("idle", ends.idle),
-                ("flooding", ends.flooding),
-                ("authentication_failed", ends.authentication_failed),
-                ("timed_out", ends.timed_out),
-                ("server_full", ends.full),
-                ("server_stopping", ends.server_stopping),
-                ("resumed", ends.resumed),
-                ("player_unavailable", ends.unavailable),
-            ]),
+            LogoutReason::ALL.map(|reason| (reason.label(), ends.of(reason) as f64)),
         ),
     ]);
 }
