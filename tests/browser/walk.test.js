@@ -14,7 +14,7 @@ async function packetOfMirror() {
   const { mirror } = /** @type {any} */ (globalThis).throng.session;
   const tick = mirror.tick % 65_536;
   const writer = new Writer().byte(0).byte(1).u16(0).u16(tick).u16(0);
-  writer.byte(7).varint(3).varint(0).varint(Math.round(1000 / mirror.tickS)).varint(mirror.tick).varint(1200);
+  writer.byte(7).varint(4).varint(0).varint(Math.round(1000 / mirror.tickS)).varint(mirror.tick).varint(1200);
   writer.byte(1).varint(mirror.scene).varint(Math.round(mirror.size.x * 64)).varint(Math.round(mirror.size.y * 64));
   writer.byte(2).varint(mirror.own.id).varint(mirror.own.generation);
   const values = (/** @type {Map<number, Uint8Array>} */ all) => {
@@ -33,6 +33,7 @@ async function packetOfMirror() {
     writer.byte(10).varint(scene).varint(id).varint(generation).varint(kind);
     values(attributes);
   }
+  if (mirror.ownSpeed) writer.byte(22).raw(new Uint8Array(Float32Array.of(mirror.ownSpeed.speedMS).buffer));
   return [...writer.finish()];
 }
 

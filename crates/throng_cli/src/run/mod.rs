@@ -160,8 +160,20 @@ pub(super) struct Run {
 
 /// Options that are about one run.
 const REPEATED_CONFLICTS: [&str; 14] = [
-    "realtime", "inspect", "events", "hashes", "capture", "report", "csv", "picture", "film",
-    "trace", "memory", "leaks", "store", "strict",
+    "realtime",
+    "inspect",
+    "events",
+    "hashes",
+    "capture",
+    "report",
+    "csv",
+    "picture",
+    "animation",
+    "trace",
+    "memory",
+    "leaks",
+    "store",
+    "strict",
 ];
 
 const EXAMPLES: &str = "Examples:
