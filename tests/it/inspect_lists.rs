@@ -41,7 +41,8 @@ fn log_in(server: &mut Server) -> BTreeMap<u64, ClientId> {
     let scene = scene(server);
     for (&player, &client) in clients.iter().take(PLAYERS as usize / 2) {
         let at = Position(glam::vec2(20.0, 20.0));
-        let body = (Player, PlayerId(player), ControlledBy::new(client));
+        let session = server.world().resource::<Sessions>().client_entity(client);
+        let body = (Player, PlayerId(player), ControlledBy(session.unwrap()));
         let body = (body, InScene(scene), at);
         server.world_mut().spawn(body);
     }

@@ -16,7 +16,7 @@ use super::settings::SyncSettings;
 use super::stats::SyncStats;
 use crate::movement::MaxSpeed;
 use crate::outbox::{BatchPart, Outbox, OutboxSettings, OutgoingBatch, SlowConsumerDetected};
-use crate::session::{ControlledBy, SessionClosed, SessionNoticeRequest};
+use crate::session::{ControlledBy, SessionClient, SessionClosed, SessionNoticeRequest};
 use crate::sim::{Overload, SimTick, Workers};
 use crate::sync::client::{ClientState, ClientUpdateInput};
 use crate::sync::resume_buffer::ResumeBufferLimits;
@@ -47,7 +47,10 @@ pub(super) fn write_client_updates(
     ids: Query<&'static SceneIds>,
     values: Query<&'static SentValues>,
     speeds: Query<&'static MaxSpeed>,
-    changed_speeds: Query<(&ControlledBy, &MaxSpeed), Changed<MaxSpeed>>,
+    (changed_speeds, sessions): (
+        Query<(&ControlledBy, &MaxSpeed), Changed<MaxSpeed>>,
+        Query<&SessionClient>,
+    ),
 ) {
     let Replicator {
         scenes: records,
@@ -63,7 +66,7 @@ pub(super) fn write_client_updates(
     swap_parts(workers, outbox.batch_mut());
     closing.extend(closed.read().copied());
     add_notices(clients, told.read());
-    update_own_speeds(clients, &changed_speeds);
+    update_own_speeds(clients, &changed_speeds, &sessions);
     let tick_s = time.timestep().as_secs_f32();
     let hello = Hello {
         client: 0,
@@ -126,9 +129,12 @@ fn add_notices<'a>(
 fn update_own_speeds(
     clients: &mut [ClientState],
     changed: &Query<(&ControlledBy, &MaxSpeed), Changed<MaxSpeed>>,
+    sessions: &Query<&SessionClient>,
 ) {
-    for (controlled, speed) in changed {
-        let client = controlled.client();
+    for (&ControlledBy(session), speed) in changed {
+        let Ok(client) = sessions.get(session).map(|of| of.client()) else {
+            continue;
+        };
         if let Ok(place) = clients.binary_search_by_key(&client, |state| state.client)
             && !clients[place].needs_own_speed()
         {

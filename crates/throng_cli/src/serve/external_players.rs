@@ -208,7 +208,9 @@ mod tests {
             transport.receive(client, &login).unwrap();
             server.step(1);
             let place = (InScene(scene), Position(Vec2::splat(9.0)));
-            let body = (Player, PlayerId(player), ControlledBy::new(client), place);
+            let session = server.world().resource::<Sessions>().client_entity(client);
+            let control = ControlledBy(session.unwrap());
+            let body = (Player, PlayerId(player), control, place);
             let entity = server.world_mut().spawn(body).id();
             (client, entity)
         });

@@ -72,7 +72,9 @@ fn login_without_a_player_is_that_of_the_token() {
     send(&mut app, unproved, ClientMessage::login_by_token());
     app.update();
     let player = PlayerId(8);
-    assert_eq!(written::<LoggedIn>(&app), [LoggedIn { client, player }]);
+    let logged_in = written::<LoggedIn>(&app);
+    let logged_in: Vec<_> = logged_in.iter().map(|it| (it.client, it.player)).collect();
+    assert_eq!(logged_in, [(client, player)]);
     let closed = written::<SessionClosed>(&app);
     let refusals: Vec<_> = closed.iter().map(|it| (it.client, it.refusal)).collect();
     assert_eq!(refusals, [(unproved, Some(LoginRefusal::Unverified))]);

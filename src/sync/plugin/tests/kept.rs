@@ -9,6 +9,7 @@ use crate::aoi::{
     SceneInterest, ViewException, ViewExceptions, ViewRules, ViewTag, clear_view_exception,
     hide_from, show_to,
 };
+use crate::session::controlling_client;
 use crate::sync::kept_objects::KeptObjects;
 use crate::world::{Generation, ObjectId, SceneIds};
 
@@ -145,7 +146,7 @@ impl KeptRig {
         self.rig.rest_and_compare();
         let stats = *self.rig.app.world().resource::<SyncStats>();
         let controlled = self.rig.players.iter().filter_map(|&player| {
-            let client = self.rig.app.world().get::<ControlledBy>(player)?.client();
+            let client = controlling_client(self.rig.app.world(), player)?;
             self.model.get(&client)
         });
         let kept = controlled.map(|model| model.kept.len() as u64);
