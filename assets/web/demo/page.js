@@ -1,8 +1,13 @@
-import { Connection, DatagramConnection, TileGround, clientMessage, endText, mayRetry } from "../src/index.js";
+import { Connection, DatagramConnection, TileGround, clientMessage, endText, mayRetry, refusalText } from "../src/index.js";
 import { BadDatagrams } from "./bad_datagrams.js";
 import { Ghosts } from "./ghosts.js";
+import { Minimap } from "./minimap.js";
+import { Names } from "./names.js";
 import { GOOD, SlowSession } from "./slow_session.js";
+import { Words, announcementText } from "./words.js";
 const SHOWN_M = 64;
+const POINTED_PX = 16;
+const MINIMAP_MS = 100;
 const PAUSE_MS = 1000;
 const WALLS_MS = 2000;
 const PLAYER_KIND = 0;
@@ -26,14 +31,14 @@ async function askForPass(guest) {
     const given = new URLSearchParams(location.search);
     const token = given.get("token");
     if (token !== null && guest === null) {
-        return { player: BigInt(given.get("player") ?? "0"), token: bytesOf(token), speedMS: Number(given.get("speed") ?? "1.5") };
+        return { guest: null, token: bytesOf(token) };
     }
     const answer = await fetch(guest === null ? "/token" : `/token?player=${guest}`, { method: "POST" });
     if (!answer.ok) {
-        return "a token is needed: open this page with ?token=…&player=…";
+        return "a token is needed: open this page with ?token=…";
     }
     const told = (await answer.json());
-    return { player: BigInt(told.player), token: bytesOf(told.token), speedMS: told.speed_m_s };
+    return { guest: BigInt(told.player), token: bytesOf(told.token) };
 }
 class Trodden {
     cells = new Uint8Array();
@@ -50,6 +55,11 @@ class Trodden {
     }
 }
 const trodden = new Trodden();
+const names = new Names();
+const minimap = new Minimap(byId("minimap"));
+const words = new Words(byId("chat"), byId("words"), (scope, text) => session?.say(clientMessage.say(scope, text)));
+let player = null;
+let mouse = null;
 const held = new Set();
 let pointer = null;
 let session = null;
@@ -90,7 +100,7 @@ async function join(guest) {
         return;
     }
     if (session === null) {
-        session = new SlowSession({ player: pass.player, speedMS: pass.speedMS }, {
+        session = new SlowSession({}, {
             message: (message) => {
                 if (message.kind === "scene") {
                     trodden.reset(message.size);
@@ -99,8 +109,12 @@ async function join(guest) {
                     void askForWalls(message.scene, (wallsRound += 1));
                 }
                 else if (message.kind === "welcome") {
-                    say(`player ${message.player}, over ${line instanceof DatagramConnection ? "WebTransport" : "a WebSocket"}`, "on");
+                    player = message.player;
+                    say(`connected over ${line instanceof DatagramConnection ? "WebTransport" : "a WebSocket"}`, "on");
                     applyLine();
+                }
+                else if (message.kind === "announce") {
+                    words.add(speaker(message.from?.id ?? null), announcementText(message.bytes));
                 }
                 else if (message.kind === "queued") {
                     say(`login queue: position ${message.place}`);
@@ -120,7 +134,7 @@ async function join(guest) {
     link = new BadDatagrams();
     const ended = (code) => {
         if (datagrams.wasOpen) {
-            over(code, pass.player);
+            over(code, pass.guest);
         }
         else {
             connect(pass, session);
@@ -132,7 +146,7 @@ async function join(guest) {
 function connect(pass, to) {
     const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
     link = null;
-    line = new Connection(url, pass.token, to, (code) => over(code, pass.player));
+    line = new Connection(url, pass.token, to, (code) => over(code, pass.guest));
 }
 async function askForCertificate() {
     if (!("WebTransport" in globalThis)) {
@@ -141,12 +155,15 @@ async function askForCertificate() {
     const answer = await fetch("/webtransport");
     return answer.ok ? bytesOf((await answer.json()).sha256) : null;
 }
-function over(code, player) {
+function over(code, guest) {
     const fault = line?.fault;
     line = null;
     const closed = session?.closed ?? null;
     const text = endText(code, closed);
-    if (fault != null && closed === null) {
+    if (session?.refusal != null) {
+        say(`login refused: ${refusalText(session.refusal)}`, "off");
+    }
+    else if (fault != null && closed === null) {
         say(`protocol error: ${String(fault)}`, "off");
     }
     else if (!mayRetry(code, closed)) {
@@ -157,7 +174,7 @@ function over(code, player) {
     }
     else {
         say(`${text}; reconnecting`, "off");
-        setTimeout(() => void join(player), PAUSE_MS);
+        setTimeout(() => void join(guest), PAUSE_MS);
     }
 }
 function applyLine() {
@@ -199,6 +216,72 @@ function steer() {
     }
 }
 let heading = 0;
+function speaker(id) {
+    return id === null ? "announcement:" : id === session?.mirror.own?.id ? "you:" : `${objectName(id)}:`;
+}
+function objectName(id) {
+    const object = session?.mirror.objects.get(id);
+    return `${object === undefined ? "" : `${names.kind(object.kind)}, `}object ${id}`;
+}
+function showRows(id, rows) {
+    const list = byId(id);
+    const text = JSON.stringify(rows);
+    if (list.dataset["rows"] === text) {
+        return;
+    }
+    list.dataset["rows"] = text;
+    list.replaceChildren(...rows.flatMap(([name, value]) => {
+        const [term, data] = [document.createElement("dt"), document.createElement("dd")];
+        [term.textContent, data.textContent] = [name, value];
+        return [term, data];
+    }));
+}
+function tellOwn() {
+    const own = session?.mirror.own ?? null;
+    byId("you").hidden = own === null;
+    if (session === null || own === null) {
+        return;
+    }
+    byId("you-name").textContent = objectName(own.id);
+    const rows = player === null ? [] : [["player", `${player}`]];
+    rows.push(...names.list(session.mirror.objects.get(own.id)?.attributes ?? new Map()));
+    for (const remote of session.mirror.remotes.values()) {
+        if (remote.id === 0 && remote.scene === session.mirror.scene) {
+            rows.push(...names.list(remote.attributes).map(([name, value]) => [`${name} (scene)`, value]));
+        }
+    }
+    showRows("attributes", rows);
+}
+function tellPointed() {
+    const tip = byId("tip");
+    const found = mouse === null ? null : pointed(mouse);
+    tip.hidden = found === null;
+    if (found === null || mouse === null) {
+        return;
+    }
+    byId("tip-name").textContent = objectName(found.id);
+    showRows("tip-rows", names.list(found.object.attributes));
+    tip.style.left = `${Math.min(mouse.x + 14, canvas.clientWidth - tip.offsetWidth - 8)}px`;
+    tip.style.top = `${Math.min(mouse.y + 14, canvas.clientHeight - tip.offsetHeight - 8)}px`;
+}
+function pointed(place) {
+    const own = session?.ownPosition(nowS()) ?? null;
+    if (session === null || own === null) {
+        return null;
+    }
+    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+    const scale = Math.min(width, height) / SHOWN_M;
+    let best = null;
+    let least = POINTED_PX;
+    for (const [id, object] of session.mirror.objects) {
+        const at = session.position(id, nowS());
+        const far = at === null ? Infinity : Math.hypot(width / 2 + (at.x - own.x) * scale - place.x, height / 2 + (at.y - own.y) * scale - place.y);
+        if (far < least) {
+            [best, least] = [{ id, object }, far];
+        }
+    }
+    return best;
+}
 function dot(at, radius, direction, color) {
     const angle = (direction / 256) * 2 * Math.PI;
     context.fillStyle = context.strokeStyle = color;
@@ -292,23 +375,45 @@ function draw() {
     dot({ x: width / 2, y: height / 2 }, radius * 1.25, heading, colors["own"]);
     drawGhosts(mirror.scene, radius, onPage, width, height);
 }
+function drawMinimap() {
+    const time = nowS();
+    const own = session?.ownPosition(time) ?? null;
+    byId("minimap").hidden = own === null;
+    if (session === null || own === null) {
+        return;
+    }
+    const { mirror } = session;
+    const dots = [...mirror.objects].flatMap(([id, object]) => {
+        const at = mirror.own?.id === id ? null : session.position(id, time);
+        return at === null ? [] : [{ at, color: colors[object.kind === PLAYER_KIND ? "player" : "other"] }];
+    });
+    const scale = Math.min(canvas.clientWidth, canvas.clientHeight) / SHOWN_M;
+    const half = { x: canvas.clientWidth / 2 / scale, y: canvas.clientHeight / 2 / scale };
+    minimap.draw(mirror.size, walls, dots, own, half, colors);
+}
 function tellFigures() {
-    const trip = session?.roundTripS ?? null;
+    const trip = session?.lastRoundTripS ?? null;
     const own = session?.ownPosition(nowS()) ?? null;
     byId("sight").textContent = own === null ? "–" : `${session.mirror.objects.size - 1}`;
     byId("trip").textContent = trip === null ? "–" : `${Math.round(trip * 1000)} ms`;
     byId("place").textContent = own === null ? "–" : `${own.x.toFixed(0)}, ${own.y.toFixed(0)} m`;
     byId("corrected").textContent = `${corrections}`;
+    tellOwn();
 }
 function frame() {
     steer();
     line?.update();
     draw();
+    tellPointed();
     requestAnimationFrame(frame);
 }
 addEventListener("keydown", (event) => {
-    if (event.target instanceof HTMLInputElement) {
+    if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) {
         return;
+    }
+    if (event.key === "Enter" && !(event.target instanceof HTMLButtonElement)) {
+        words.focus();
+        event.preventDefault();
     }
     if (event.code in KEYS && !event.ctrlKey && !event.metaKey && !event.altKey) {
         held.add(event.code);
@@ -325,11 +430,20 @@ canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
     point(event);
 });
-canvas.addEventListener("pointermove", (event) => pointer !== null && point(event));
+canvas.addEventListener("pointermove", (event) => {
+    mouse = event.pointerType === "mouse" ? { x: event.offsetX, y: event.offsetY } : null;
+    if (pointer !== null) {
+        point(event);
+    }
+});
+canvas.addEventListener("pointerleave", () => (mouse = null));
 for (const end of ["pointerup", "pointercancel"]) {
     canvas.addEventListener(end, () => (pointer = null));
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColors);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    readColors();
+    drawMinimap();
+});
 readColors();
 const showsGhosts = byId("ghosts");
 byId("line-form").addEventListener("input", () => {
@@ -343,7 +457,9 @@ showsGhosts.checked = ghosts.isOn = ghosts.canBe;
 byId("of-ghosts").hidden = !ghosts.canBe;
 ghosts.ask();
 setInterval(tellFigures, 250);
+setInterval(drawMinimap, MINIMAP_MS);
 setInterval(() => document.hidden && line?.update(), 250);
-Object.defineProperty(globalThis, "throng", { get: () => ({ session, line, walls, ghosts }) });
+Object.defineProperty(globalThis, "throng", { get: () => ({ session, line, walls, ghosts, player }) });
+void names.load();
 void join(null);
 frame();
