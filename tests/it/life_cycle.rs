@@ -383,7 +383,7 @@ fn unexercised_session_counters_are_found() {
         "ended.idle",
         "end_notices",
         "sessions.possessing at most 0",
-        "sessions.watching at most 0",
+        "sessions.spectating at most 0",
     ];
     assert!(missing_names(&dull, &missed).is_empty(), "{dull:?}");
 }
