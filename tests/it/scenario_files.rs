@@ -144,7 +144,7 @@ fn errors_after_a_long_parameter_value_are_located() {
     let broken =
         scenario::parse("x.ron", &text.replace("count: 1,", "count: 1 count: 2,")).unwrap_err();
     let mistake = broken.source_error().unwrap();
-    assert_eq!((mistake.line, mistake.column), (2, 23), "{mistake}");
+    assert_eq!((mistake.line, mistake.column), (2, 25), "{mistake}");
 }
 
 #[test]

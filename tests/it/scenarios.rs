@@ -375,7 +375,7 @@ fn check_refuses_what_run_refuses() {
         ),
         (
             "scenes: [Scene(name: \"a\", max_objects: 1048576)], crowds: [Crowd(kind: \"player\", count: 1000001)]",
-            "expected at most 1000000 players in the whole cast",
+            "expected at most 1000000 players in all crowds",
         ),
     ] {
         let file = folder.write(
