@@ -23,5 +23,5 @@ pub use crate::wire::ClientId;
 pub use crate::world::{
     Heading, InScene, KindId, Npc, Object, ObjectCommandsExt, ObjectDespawned,
     ObjectEntityCommandsExt, ObjectRef, ObjectSpawned, Player, PlayerId, Position, SceneSpec,
-    SimScene, StateHashed, TeamId, open_scene, spawn_object,
+    SimScene, StateHashed, TeamId, open_scene,
 };

@@ -11,7 +11,7 @@ use throng::session::{ConnectionInfo, connect, control};
 use throng::sync::{AttributeSpec, SendRate, SyncPlugin};
 use throng::sync::{AudienceAppExt, Membership, Mirror, compare_mirror_exactly};
 use throng::wire::{ClientId, Encoding};
-use throng::world::KindId;
+use throng::world::{KindId, spawn_object};
 
 /// The trade partner: both have the number of the trade.
 #[derive(Component)]

@@ -22,7 +22,7 @@ use throng::session::SessionPlugin;
 use throng::sim::{Heartbeat, SimPlugin, clock};
 use throng::sync::SyncPlugin;
 use throng::world::KindId;
-use throng::world::{WorldPlugin, despawn_object, teleport};
+use throng::world::{WorldPlugin, despawn_object, spawn_object, teleport};
 
 /// An app of somebody else, to which throng's plugins are added.
 fn host() -> App {

@@ -29,6 +29,12 @@ use crate::world::{Object, ObjectId, SceneId, SceneIds, SimScene};
 /// The prefetch distance, in clients: of a client's objects, and twice as far ahead of the location of these.
 const PREFETCH_DISTANCE: usize = 2;
 
+/// Objects with another speed than in the last tick, and the clients of sessions.
+type ChangedSpeeds<'w, 's> = (
+    Query<'w, 's, (&'static ControlledBy, &'static MaxSpeed), Changed<MaxSpeed>>,
+    Query<'w, 's, &'static SessionClient>,
+);
+
 /// Writes each client's update.
 pub(super) fn write_client_updates(
     mut replicator: ResMut<Replicator>,
@@ -47,10 +53,7 @@ pub(super) fn write_client_updates(
     ids: Query<&'static SceneIds>,
     values: Query<&'static SentValues>,
     speeds: Query<&'static MaxSpeed>,
-    (changed_speeds, sessions): (
-        Query<(&ControlledBy, &MaxSpeed), Changed<MaxSpeed>>,
-        Query<&SessionClient>,
-    ),
+    changed_speeds: ChangedSpeeds,
 ) {
     let Replicator {
         scenes: records,
@@ -66,7 +69,7 @@ pub(super) fn write_client_updates(
     swap_parts(workers, outbox.batch_mut());
     closing.extend(closed.read().copied());
     add_notices(clients, told.read());
-    update_own_speeds(clients, &changed_speeds, &sessions);
+    update_own_speeds(clients, &changed_speeds);
     let tick_s = time.timestep().as_secs_f32();
     let hello = Hello {
         client: 0,
@@ -126,11 +129,7 @@ fn add_notices<'a>(
 }
 
 /// Sets the changed speeds of clients' objects. A client whose scene starts reads the speed itself.
-fn update_own_speeds(
-    clients: &mut [ClientState],
-    changed: &Query<(&ControlledBy, &MaxSpeed), Changed<MaxSpeed>>,
-    sessions: &Query<&SessionClient>,
-) {
+fn update_own_speeds(clients: &mut [ClientState], (changed, sessions): &ChangedSpeeds) {
     for (&ControlledBy(session), speed) in changed {
         let Ok(client) = sessions.get(session).map(|of| of.client()) else {
             continue;

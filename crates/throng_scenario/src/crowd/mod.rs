@@ -98,4 +98,5 @@ pub use plugin::{CrowdPlugin, CrowdSystems};
 pub use possession::{PossessionError, count_possessing, possess, release, spectate};
 pub use spawn::{CROWDS_MAX, PLAYERS_MAX, add_crowd, spawn_individual};
 pub use tickets::REGIONS_MAX;
+pub(crate) use trades::TradeSystems;
 pub use trades::{Inventory, START_COINS, START_ITEMS, TradePlugin};

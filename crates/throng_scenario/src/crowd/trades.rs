@@ -122,10 +122,15 @@ impl TradePlugin {
                 (insert_inventories, trade)
                     .chain()
                     .after(CrowdSystems)
+                    .in_set(TradeSystems)
                     .in_set(SimSystems::Think),
             );
     }
 }
+
+/// The systems of trades in `Think`; the first cues of scripts run before them.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TradeSystems;
 
 /// The property of online players without an object, such as spectators, until they get one.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]

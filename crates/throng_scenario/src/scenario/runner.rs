@@ -617,7 +617,8 @@ fn add_script(app: &mut App) {
                 run_first_cues
                     .in_set(SimSystems::Think)
                     .run_if(resource_exists::<ScenarioScript>)
-                    .after(crate::crowd::CrowdSystems),
+                    .after(crate::crowd::CrowdSystems)
+                    .before(crate::crowd::TradeSystems),
                 tick_checks::check_tick.in_set(AfterTick),
             ),
         );
