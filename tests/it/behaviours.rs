@@ -179,12 +179,12 @@ fn parameter_errors_point_into_the_scenario() {
         (
             "Wander(radius_m: 20)",
             "Wander",
-            "6:80: the field `radius_m` of `Wander` is missing",
+            "6:85: the field `radius_m` of `Wander` is missing",
         ),
         (
             "Wander(radius_m: 20)",
             "5",
-            "6:80: expected a behaviour, such as `Wander(radius_m: 5)`",
+            "6:85: expected a behaviour, such as `Wander(radius_m: 5)`",
         ),
     ] {
         let text = SCENARIO.replace(from, to);
@@ -192,7 +192,7 @@ fn parameter_errors_point_into_the_scenario() {
         assert_eq!(scenario_error(&text).0, expected, "{to}");
     }
     let (said, help) = scenario_error(&SCENARIO.replace("Wander(radius_m: 20)", "Teleportation"));
-    assert_eq!(said, "6:80: unknown behaviour `Teleportation`");
+    assert_eq!(said, "6:85: unknown behaviour `Teleportation`");
     assert_eq!(
         help,
         "the known names are `Chase`, `Commute`, `Flee`, `Gather`, `Guard`, `Idle`, `Patrol` or `Wander`"

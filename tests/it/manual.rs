@@ -9,7 +9,13 @@ fn completions_have_every_subcommand_and_flag() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let told = run_throng(&["completions", shell]);
         assert_eq!((told.code, told.err.as_str()), (0, ""), "{shell}");
-        for word in ["generate", "render", "bench", "judge", "completions"] {
+        for word in [
+            "generate",
+            "render",
+            "bench",
+            "check-targets",
+            "completions",
+        ] {
             assert!(told.out.contains(word), "{word} for {shell}");
         }
     }
@@ -22,7 +28,7 @@ fn every_command_has_a_man_page() {
     let folder = TempFolder::new();
     for (command, word) in [
         (&["man"][..], "throng"),
-        (&["man", "bench"], "judge"),
+        (&["man", "bench"], "targets"),
         (&["man", "map", "generate"], "gates"),
     ] {
         let told = run_throng(command);

@@ -411,7 +411,7 @@ fn capture_log_and_figures_agree_with_their_pages() {
         "leave",
         "pos",
         "resume",
-        "link_lost",
+        "connection_lost",
     ] {
         assert!(types.contains(needed), "{needed} did not occur: {types:?}");
     }
