@@ -195,7 +195,7 @@ fn requests_without_a_valid_token_change_nothing() {
 #[test]
 fn readable_or_invalid_token_files_are_refused() {
     let folder = TempFolder::new();
-    let tokens = folder.write("tokens", &format!("alice {TOKEN}\nbob"));
+    let tokens = folder.write("tokens", format!("alice {TOKEN}\nbob"));
     let serve = [
         "serve",
         "arena_night",

@@ -369,8 +369,8 @@ impl KeptStep {
             }
             Self::Build(x, keep) => town.build(x, keep),
             Self::Raze(of) => {
-                if !town.things.is_empty() {
-                    let thing = town.things.swap_remove(of % town.things.len());
+                if let Some(nth) = of.checked_rem(town.things.len()) {
+                    let thing = town.things.swap_remove(nth);
                     town.world().despawn(thing);
                 }
             }
