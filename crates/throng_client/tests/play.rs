@@ -67,8 +67,12 @@ impl Town {
     }
 
     fn token(&self, player: u64, key: &SecretKey) -> Vec<u8> {
+        self.token_with_timeout(player, key, 2)
+    }
+
+    fn token_with_timeout(&self, player: u64, key: &SecretKey, timeout_s: i32) -> Vec<u8> {
         let claims = TokenClaims {
-            timeout_s: 2,
+            timeout_s,
             ..TokenClaims::new(player, vec![self.address], unix_ms() / 1_000)
         };
         let token = throng::net::ConnectToken::issue(&claims, key).unwrap();
@@ -216,7 +220,10 @@ fn client_without_a_map_is_corrected_at_walls() {
 #[test]
 fn session_continues_over_a_new_connection_and_port() {
     let mut town = Town::open();
-    let (mut client, mut other) = (town.client(7), town.client(8));
+    // For two seconds after a connection its token belongs to the address: a client that resumes at once waits for that long.
+    let token = |town: &Town, player| town.token_with_timeout(player, &KEY, 30);
+    let [mut client, mut other] = [7, 8]
+        .map(|player| Client::connect(&token(&town, player), ClientSettings::default()).unwrap());
     let both = |_: &mut Town, clients: &[&mut Client]| {
         clients.iter().all(|client| client.ids().len() == 2)
     };
@@ -227,7 +234,7 @@ fn session_continues_over_a_new_connection_and_port() {
         town.step(&mut [&mut client, &mut other]);
     }
     assert_eq!(own(&client), before);
-    client.reconnect(&town.token(7, &KEY)).unwrap();
+    client.reconnect(&token(&town, 7)).unwrap();
     run_until_resumed(&mut town, &mut client, &mut other);
     assert_eq!((own(&client), client.ids().len()), (before, 2));
     // With the token that it used before, twice.
