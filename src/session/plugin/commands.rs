@@ -25,7 +25,7 @@ pub trait SessionCommandsExt {
     ///     sessions: Query<&SessionClient>,
     ///     mut commands: Commands,
     /// ) {
-    ///     for session in sessions.iter_many(cheaters.iter().map(|by| by.0)) {
+    ///     for session in sessions.iter_many(cheaters.iter().map(|by| by.0)).flatten() {
     ///         commands.disconnect_client(session.client(), LogoutReason::Kicked);
     ///     }
     /// }
