@@ -128,8 +128,8 @@ pub enum BanError {
     },
 }
 
-/// The active bans. Sessions refuse their targets, before and besides the [`Authenticator`](super::Authenticator): connections
-/// from banned addresses, and logins and resumes of banned players. [`ban`](super::ban) also ends open sessions.
+/// The active bans. Sessions refuse connections from banned addresses, and logins and resumes of banned players; the
+/// [`Authenticator`](super::Authenticator) may refuse more. [`ban`](super::ban) adds a ban and ends open sessions as well.
 ///
 /// It is input of the server, like the replies of the authenticator, and not part of the state hash. It reads no clock: bans end
 /// when [`end_expired`](Self::end_expired) is called.

@@ -1,7 +1,7 @@
 //! Objects that a client keeps after they left its view.
 //!
-//! They stay among the [objects that it knows](super::client_objects), so their changes are found and sent as for any other. This list only
-//! says which of them are out of view, and since when.
+//! They stay among the [objects that it knows](super::client_objects), so their changes are found and sent as for any other. This list has
+//! the ones that are out of view, in the order in which they left it.
 
 use crate::memory::MemoryUse;
 
@@ -81,8 +81,8 @@ impl KeptObjects {
         self.had.len() < before
     }
 
-    /// Removes the objects for which `stays` is false, then the oldest beyond `max`. Calls `dropped` with each of them, and returns
-    /// the number of the latter.
+    /// Removes the objects for which `stays` is false, then the oldest beyond `max`. Calls `dropped` with each of them. Returns the
+    /// number of objects that were removed because of `max`.
     pub fn retain(
         &mut self,
         max: usize,
@@ -103,6 +103,9 @@ impl KeptObjects {
 
     /// Adds it to a hash, as words; nothing if it is empty.
     pub fn hash_state(&self, word: &mut impl FnMut(u64)) {
+        if !self.ids.is_empty() || !self.had.is_empty() {
+            word((self.ids.len() as u64) << 32 | self.had.len() as u64);
+        }
         let all = self.ids.iter().chain(&self.had);
         all.for_each(|&id| word(u64::from(id)));
         if let Some(ResentObjects {

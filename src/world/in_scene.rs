@@ -8,14 +8,15 @@ use bevy_ecs::relationship::RelationshipSourceCollection;
 
 use crate::memory::MemoryUse;
 
-/// The scene that an entity is in. An entity that is spawned with it becomes an object of the scene, at the [`Position`](super::Position) in the
-/// same bundle. Its kind is that of [`Player`](super::Player), [`Npc`](super::Npc) or a [`KindId`](super::KindId) in the
-/// bundle.
+/// The scene that an entity is in. An entity that is spawned with it becomes an object of the scene, at the
+/// [`Position`](super::Position) in the same bundle. Its kind is that of [`Player`](super::Player), [`Npc`](super::Npc) or a
+/// [`KindId`](super::KindId) in the bundle.
 ///
-/// It is handled as soon as the spawn or insert has been applied: then the entity has [`Object`](super::Object). Without a position, a kind or
-/// an open scene the spawn is refused: a warning is logged and [`SpawnRefused`](super::SpawnRefused) is written. A refused entity is not an object,
-/// keeps its other components, and is despawned at the end of the tick, so that no incomplete object remains. To keep the
-/// entity, remove [`SpawnFailed`](super::SpawnFailed) before that; inserting `InScene` again is another attempt.
+/// It is handled as soon as the spawn or insert has been applied: then the entity has [`Object`](super::Object). Without a
+/// position, a kind or an open scene the spawn is refused: a warning is logged and [`SpawnRefused`](super::SpawnRefused) is
+/// written. A refused entity is not an object, keeps its other components, and is despawned at the end of the tick, so that no
+/// incomplete object remains. To keep the entity, remove [`SpawnFailed`](super::SpawnFailed) before that; inserting `InScene`
+/// again is another attempt.
 ///
 /// - Inserting another scene on an object moves it to that scene, at rest, at its `Position`: one from the same bundle, or the
 ///   current one. On an error a warning is logged, and the object stays where it was.

@@ -133,6 +133,19 @@ fn operator_lists_kicks_and_bans_players() {
     let stored: Value =
         serde_json::from_str(&fs::read_to_string(folder.path("bans.json")).unwrap()).unwrap();
     assert_eq!(stored, bans["bans"]);
+    assert_eq!(bans["next"], Value::Null);
+    assert_eq!(admin.ask("POST /bans", r#"{"player": 77}"#).0, 200);
+    let (_, first) = admin.ask("GET /bans?limit=1", "");
+    assert_eq!(
+        (&first["bans"][0]["player"], &first["next"]),
+        (&json!(77), &json!(1))
+    );
+    let (_, second) = admin.ask("GET /bans?skip=1&limit=1", "");
+    assert_eq!(
+        (&second["bans"], &second["next"]),
+        (&bans["bans"], &Value::Null)
+    );
+    assert_eq!(admin.ask("DELETE /bans?player=77", "").0, 200);
     let lifted = admin.ask("DELETE /bans?addresses=192.0.2.8/31", "");
     assert_eq!(lifted, (200, json!({ "bans_lifted": 1 })));
     assert_eq!(admin.ask("DELETE /bans?player=3", "").0, 404);
@@ -150,6 +163,8 @@ fn operator_lists_kicks_and_bans_players() {
         ["kick", "player 9", "asleep"],
         ["kick", "player 9", ""],
         ["ban", "addresses 192.0.2.8/31", "bots"],
+        ["ban", "player 77", ""],
+        ["lift", "player 77", ""],
         ["lift", "addresses 192.0.2.8/31", ""],
         ["lift", "player 3", ""],
     ];

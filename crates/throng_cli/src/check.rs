@@ -106,8 +106,7 @@ fn check_map(file: &str) -> Result<CheckedFile, CliError> {
     })
 }
 
-/// What can be read as queries with known path lengths, with its patches, and with the map beside it, if there is one: the file's
-/// name without `.scen`.
+/// Checks a file of queries with known path lengths, its patches, and its map, if a file of the same name without `.scen` exists.
 fn check_scen(file: &Path) -> Result<CheckedFile, CliError> {
     let name = file.display().to_string();
     let scen = parse_scen(&name, &read_scen(file)?)?;

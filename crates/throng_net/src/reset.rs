@@ -35,7 +35,7 @@ pub(super) const RESET_BYTES: usize = 2 + TOKEN_BYTES;
 /// Random number of a server's run, from its start to its end.
 pub(super) type RunId = [u8; 8];
 
-/// What a client needs to recognise a reset of its connection. Keep-alive packets of the server contain it.
+/// The data with which a client recognises a reset of its connection. Keep-alive packets of the server contain it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResetGrant {
     pub run: RunId,
@@ -125,7 +125,7 @@ impl ResetKey {
         self.run
     }
 
-    /// What the client of a connection receives.
+    /// The data for the client of a connection.
     pub fn grant(&self, client: ClientId) -> ResetGrant {
         self.grant_of_run(self.run, client)
     }

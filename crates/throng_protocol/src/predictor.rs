@@ -127,7 +127,7 @@ impl Predictor {
         }
     }
 
-    /// By how much changes of speed have moved the current predicted position since the last call, in metres; a renderer can smooth it.
+    /// The shift of the predicted position by changes of speed since the last call, in metres; a renderer can smooth it.
     /// `None` if they have not.
     pub fn take_speed_jump(&mut self) -> Option<Vec2> {
         let jump_m = std::mem::take(&mut self.speed_jump_m);

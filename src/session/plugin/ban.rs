@@ -1,5 +1,7 @@
 //! Bans that end open sessions.
 
+use std::collections::BTreeSet;
+
 use bevy_ecs::prelude::*;
 
 use super::effects::disconnect;
@@ -28,16 +30,14 @@ pub fn ban(world: &mut World, ban: Ban) -> Result<usize, BanError> {
 
 /// The sessions of a target, by ascending client id.
 fn banned_sessions(sessions: &Sessions, target: BanTarget) -> Vec<ClientId> {
-    let is_resuming = |client| {
-        let mut pending = sessions.pending_resumes.iter();
-        pending
-            .any(|&(other, resume)| other == client && BanTarget::Player(resume.player) == target)
-    };
+    let pending = sessions.pending_resumes.iter();
+    let resuming = pending.filter(|(_, resume)| BanTarget::Player(resume.player) == target);
+    let resuming: BTreeSet<ClientId> = resuming.map(|&(client, _)| client).collect();
     let all = sessions.iter();
     let banned = all.filter(|&(client, session)| match target {
         BanTarget::Player(player) => {
             let is_player = [session.player, session.authenticated_as].contains(&Some(player));
-            is_player || is_resuming(client)
+            is_player || resuming.contains(&client)
         }
         BanTarget::Addresses(range) => session
             .address

@@ -11,11 +11,12 @@ use crate::session::{SessionState, Sessions};
 use crate::wire::ClientId;
 use crate::world::{Object, is_spawn_pending};
 
-/// On the entity of an open session. [`LoggedIn`](super::LoggedIn) and [`Sessions::client_entity`] name it. The entity stays the
-/// same when the session is resumed over another connection; this component then has the new client id. It is despawned at the
-/// end of the tick in which the session ends. Despawning it ends the session, as [`disconnect`](super::disconnect) with the reason `Kicked` does.
+/// Marks the entity of an open session. [`LoggedIn`](super::LoggedIn) and [`Sessions::client_entity`] return that entity. It stays
+/// the same when the session is resumed over another connection; this component then has the new client id. It is despawned at
+/// the end of the tick in which the session ends. Despawning it earlier ends the session, as [`disconnect`](super::disconnect)
+/// with the reason `Kicked` does.
 ///
-/// Insert components of your own on the entity for what belongs to a session rather than to an object.
+/// Insert components of your own on the entity for data of a session, as opposed to data of an object.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, clone_behavior = Ignore)]
 pub struct SessionClient(ClientId);
@@ -56,8 +57,8 @@ impl SessionClient {
 #[component(immutable, on_insert = control_gained, on_discard = control_lost, clone_behavior = Ignore)]
 pub struct ControlledBy(#[entities] pub Entity);
 
-/// By hand: the hooks of the derived one would take the previous object from the client before the spawn of the next one is
-/// accepted.
+/// Implemented by hand: the hooks of the derived relationship would take the previous object from the client before the spawn of
+/// the next one is accepted.
 impl Relationship for ControlledBy {
     type RelationshipTarget = Controls;
 
@@ -179,7 +180,7 @@ fn assign_control(world: &mut DeferredWorld, entity: Entity, session: Entity) ->
     true
 }
 
-/// Removes [`ControlledBy`] where it cannot be right. The first case is a warning: its client sees nothing.
+/// Removes an invalid [`ControlledBy`]. Logs a warning for the first one, because its client sees nothing.
 fn refuse_control(
     world: &mut DeferredWorld,
     entity: Entity,

@@ -3,7 +3,7 @@
 use super::{ClientState, ViewEntry};
 use crate::sync::kept_objects::KeptObjects;
 
-/// The class of an object out of view: it goes after all that are seen.
+/// The class of an object out of view: it is sent after all objects in view.
 const KEPT_CLASS: u8 = 0;
 
 impl ClientState {
@@ -43,9 +43,9 @@ impl ClientState {
         self.kept.get_or_insert_default().push(waiting.id);
     }
 
-    /// Removes kept objects at both ends: those for which `stays` is false of id and generation, as far as `is_due` selects them, and the
-    /// oldest beyond `kept_max`. `known` is the generation of the object that clients know by an id. Returns the number of removed objects,
-    /// and how many of them were beyond `kept_max`. O(kept objects), and O(links) for each that is removed.
+    /// Removes kept objects here and at the client: of those that `is_due` selects, the ones whose id and generation `stays` rejects; then
+    /// the oldest beyond `kept_max`. `known` is the generation of the object that clients know by an id. Returns the number of removed
+    /// objects, and how many of them were beyond `kept_max`. O(kept objects), and O(objects that the client knows) for each removed one.
     pub fn update_kept(
         &mut self,
         kept_max: usize,

@@ -48,7 +48,7 @@ impl VerdictChange {
         format!("{} → {}", of(&self.from), of(&self.to))
     }
 
-    /// Whether it holds now and did not, or the other way round; `None` for anything else.
+    /// `true`: it failed before and passes now; `false`: it passed before and fails now; `None` for any other change.
     pub fn is_better(&self) -> Option<bool> {
         let passed = |verdict: &Option<String>| verdict.as_deref() == Some("passed");
         match (passed(&self.from), passed(&self.to)) {
@@ -111,7 +111,7 @@ impl FigureChange {
             _ if self.from == 0.0 => return "from 0".to_owned(),
             _ if self.to == 0.0 => return "to 0".to_owned(),
             _ if ratio < 0.0 || !ratio.is_finite() => return "other sign".to_owned(),
-            // As many digits as tell it from 1.
+            // Enough digits to distinguish it from 1.
             _ if (ratio - 1.0).abs() < 0.0095 => 4,
             _ if ratio < 0.0095 => 4,
             _ if ratio < 0.0995 => 3,

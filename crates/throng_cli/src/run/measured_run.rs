@@ -10,7 +10,7 @@ use throng_scenario::{
     TimingChecks,
 };
 
-/// What a run with some values of its parameters found.
+/// The result of a run with some values of its parameters.
 pub(super) struct MeasuredRun {
     pub report: Report,
     pub machine: Machine,

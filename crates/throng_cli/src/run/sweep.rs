@@ -1,10 +1,10 @@
 //! `throng run --sweep NAME=FROM..TO --until EXPECTATION`: the largest value of a parameter with which an expectation holds.
 //!
 //! ```text
-//! a value ─▶ the whole run ─▶ the expectation holds? ─▶ [`CrowdSearch`]: the next value ─▶ … ─▶ the largest that largest
+//! a value ─▶ the whole run ─▶ the expectation holds? ─▶ [`CrowdSearch`]: the next value ─▶ … ─▶ the largest that passed
 //! ```
-//! An expectation on wall time is tried several times at both ends of the result, since times differ from run to run; any other
-//! one has the same result in every run, and is tried once.
+//! An expectation on wall time is tried several times at both ends of the result, since times differ from run to run. Any other
+//! expectation has the same result in every run, and is tried once.
 
 use serde_json::{Value, json};
 

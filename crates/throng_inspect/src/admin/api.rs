@@ -11,7 +11,7 @@ use super::protocol::{AdminAction, AdminOutcome};
 /// The description of the API, as OpenAPI 3.1.
 pub(super) const OPENAPI: &str = include_str!("openapi.json");
 
-/// Players in a reply, unless `limit` is given, and at most.
+/// The length of a list in a reply: by default, and at most.
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;
 
@@ -79,7 +79,12 @@ pub(super) fn parse_request(
             let action = AdminAction::Kick(player_id(id)?);
             Ok(AdminRequest { action, reason })
         }
-        (["bans"], "GET") => Ok(plain(AdminAction::ListBans)),
+        (["bans"], "GET") => {
+            let skip = parameter(query, "skip").map(number).transpose()?;
+            let skip = skip.unwrap_or(0).try_into().unwrap_or(usize::MAX);
+            let limit = page_limit(query)?;
+            Ok(plain(AdminAction::ListBans { skip, limit }))
+        }
         (["bans"], "POST") => {
             let body: BanBody = parse_body(body)?;
             let reason = body.reason;
@@ -108,6 +113,13 @@ pub(super) fn parse_request(
 }
 
 fn list_players(query: &str) -> Result<AdminAction, ApiError> {
+    let after = parameter(query, "after").map(number).transpose()?;
+    let limit = page_limit(query)?;
+    Ok(AdminAction::ListPlayers { after, limit })
+}
+
+/// The maximum length of a list in a reply.
+fn page_limit(query: &str) -> Result<usize, ApiError> {
     let limit = parameter(query, "limit").map(number).transpose()?;
     let limit = limit.map_or(LIMIT_DEFAULT, |limit| {
         limit.try_into().unwrap_or(usize::MAX)
@@ -117,11 +129,10 @@ fn list_players(query: &str) -> Result<AdminAction, ApiError> {
             "parameter `limit`: expected 1 to {LIMIT_MAX}, found {limit}"
         )));
     }
-    let after = parameter(query, "after").map(number).transpose()?;
-    Ok(AdminAction::ListPlayers { after, limit })
+    Ok(limit)
 }
 
-/// The value of a parameter in a query. `%2F`, which some clients send for `/`, is the only escape in the values of this API.
+/// The value of a parameter in a query. The only values with escapes are address ranges: see [`ban_target`].
 fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.find(|(other, _)| *other == name).map(|pair| pair.1)
@@ -177,14 +188,14 @@ pub(super) fn reply(outcome: &AdminOutcome) -> (StatusCode, Value) {
         AdminOutcome::Player(None) | AdminOutcome::Kicked(false) => {
             return not_found("the player is not logged in");
         }
-        AdminOutcome::Bans(bans) => json!({ "bans": bans }),
-        AdminOutcome::Banned(Ok((ended, _))) => json!({ "sessions_ended": ended }),
+        AdminOutcome::Bans { bans, next } => json!({ "bans": bans, "next": next }),
+        AdminOutcome::Banned(Ok(ended)) => json!({ "sessions_ended": ended }),
         AdminOutcome::Banned(Err(error)) => {
             let body = json!({ "error": error.to_string() });
             return (StatusCode::CONFLICT, body);
         }
-        AdminOutcome::Lifted(Some(_)) => json!({ "bans_lifted": 1 }),
-        AdminOutcome::Lifted(None) => return not_found("there is no such ban"),
+        AdminOutcome::Lifted(true) => json!({ "bans_lifted": 1 }),
+        AdminOutcome::Lifted(false) => return not_found("there is no such ban"),
     };
     (StatusCode::OK, body)
 }
@@ -223,7 +234,9 @@ mod tests {
             action("POST", "/players/7/kick", ""),
             AdminAction::Kick(seven)
         );
-        assert_eq!(action("GET", "/bans", ""), AdminAction::ListBans);
+        let listed = |skip, limit| AdminAction::ListBans { skip, limit };
+        assert_eq!(action("GET", "/bans", ""), listed(0, 100));
+        assert_eq!(action("GET", "/bans?skip=5&limit=1", ""), listed(5, 1));
         let ban = Ban {
             target: BanTarget::Addresses("192.0.2.0/24".parse().unwrap()),
             reason: "bots".to_owned(),
@@ -252,6 +265,7 @@ mod tests {
                 400,
                 "1 to 1000, found 1001",
             ),
+            ("GET", "/bans?limit=1001", "", 400, "1 to 1000, found 1001"),
             ("GET", "/players/x", "", 400, "a whole number, found `x`"),
             ("GET", "/players/-1", "", 400, "a whole number, found `-1`"),
             ("GET", "/players/7/kick", "", 405, "method POST"),

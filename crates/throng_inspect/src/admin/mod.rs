@@ -14,7 +14,8 @@
 //! | `storage` | the ban file and the audit log |
 //!
 //! Invariants: the tick waits for nothing here. It handles at most [`ADMIN_COMMANDS_PER_TICK_MAX`] commands per tick, from a channel of
-//! limited length. A reply to a ban is sent after the ban is in the ban file. Each change has a line in the audit log.
+//! limited length, and lists have pages. A reply to a ban is sent after the ban is in the ban file, which has the bans of this API; a game
+//! that calls [`ban`](throng::session::ban) itself keeps its bans itself. Each change has a line in the audit log.
 
 mod api;
 mod error;

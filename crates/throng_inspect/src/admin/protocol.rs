@@ -20,8 +20,8 @@ pub(super) enum AdminAction {
     ShowPlayer(PlayerId),
     /// Ends the session of a player.
     Kick(PlayerId),
-    /// All bans.
-    ListBans,
+    /// Bans, players by id and then address ranges, without the first ones.
+    ListBans { skip: usize, limit: usize },
     /// Adds a ban, and ends the sessions of its target.
     Ban(Ban),
     /// Removes a ban.
@@ -40,11 +40,15 @@ pub(super) enum AdminOutcome {
     Player(Option<LoggedInPlayer>),
     /// Whether the player was logged in.
     Kicked(bool),
-    Bans(Vec<Ban>),
-    /// The number of ended sessions, and all bans.
-    Banned(Result<(usize, Vec<Ban>), BanError>),
-    /// The bans that are left; `None`: there was no such ban.
-    Lifted(Option<Vec<Ban>>),
+    Bans {
+        bans: Vec<Ban>,
+        /// The value of `skip` for the next page, if there are more bans.
+        next: Option<usize>,
+    },
+    /// The number of ended sessions.
+    Banned(Result<usize, BanError>),
+    /// Whether there was such a ban.
+    Lifted(bool),
 }
 
 /// A player that is logged in.

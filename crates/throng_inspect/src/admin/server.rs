@@ -16,7 +16,6 @@ use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
-use throng::session::Ban;
 use throng::sim::clock::unix_ms;
 use throng_net::http::{HttpResponse, typed_response};
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
@@ -180,7 +179,7 @@ async fn handle(
     let parsed = parse_request(line, &body.to_bytes(), (who, unix_ms() / 1000))?;
     let is_read = matches!(
         parsed.action,
-        AdminAction::ListPlayers { .. } | AdminAction::ShowPlayer(_) | AdminAction::ListBans
+        AdminAction::ListPlayers { .. } | AdminAction::ShowPlayer(_) | AdminAction::ListBans { .. }
     );
     if is_read {
         return execute(&parsed.action, shared).await.map(|it| reply(&it));
@@ -225,16 +224,17 @@ fn store(
     files: &mut AdminFiles,
 ) -> Result<(), ApiError> {
     let (action, target) = match &request.action {
-        AdminAction::ListPlayers { .. } | AdminAction::ShowPlayer(_) | AdminAction::ListBans => {
-            return Ok(());
-        }
+        AdminAction::ListPlayers { .. }
+        | AdminAction::ShowPlayer(_)
+        | AdminAction::ListBans { .. } => return Ok(()),
         AdminAction::Kick(player) => ("kick", format!("player {}", player.0)),
         AdminAction::Ban(ban) => ("ban", ban.target.to_string()),
         AdminAction::Lift(target) => ("lift", target.to_string()),
     };
-    let written = match bans_after(outcome) {
-        Some(bans) => files.write_bans(bans),
-        None => Ok(()),
+    let written = match (&request.action, outcome) {
+        (AdminAction::Ban(ban), AdminOutcome::Banned(Ok(_))) => files.add_ban(ban.clone()),
+        (AdminAction::Lift(target), AdminOutcome::Lifted(true)) => files.lift_ban(*target),
+        _ => Ok(()),
     };
     let outcome = match &written {
         Ok(()) => reply(outcome).1.to_string(),
@@ -259,14 +259,4 @@ fn store(
     };
     written.map_err(|error| failed("ban file", error))?;
     audited.map_err(|error| failed("audit log", error))
-}
-
-/// All bans after a change of them.
-fn bans_after(outcome: &AdminOutcome) -> Option<&[Ban]> {
-    match outcome {
-        AdminOutcome::Banned(Ok((_, bans))) | AdminOutcome::Lifted(Some(bans)) => {
-            Some(bans.as_slice())
-        }
-        _ => None,
-    }
 }

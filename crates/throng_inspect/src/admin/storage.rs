@@ -1,12 +1,13 @@
 //! The ban file and the audit log.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use throng::session::Ban;
+use throng::session::{Ban, BanTarget};
 use throng::sim::clock::unix_ms;
 
 use super::error::AdminError;
@@ -32,17 +33,19 @@ pub(super) struct AuditRecord<'a> {
 /// The files of the API.
 #[derive(Debug)]
 pub(super) struct AdminFiles {
-    bans: Option<PathBuf>,
+    ban_file: Option<PathBuf>,
+    /// The bans in the file, so that a change needs no list from the tick.
+    bans: BTreeMap<BanTarget, Ban>,
     audit: Option<File>,
 }
 
 impl AdminFiles {
     /// Opens the files, and returns the stored bans that have not expired.
     pub fn open(
-        bans: Option<PathBuf>,
+        ban_file: Option<PathBuf>,
         audit: Option<PathBuf>,
     ) -> Result<(Self, Vec<Ban>), AdminError> {
-        let stored = match &bans {
+        let stored = match &ban_file {
             Some(path) => read_bans(path)?,
             None => Vec::new(),
         };
@@ -51,24 +54,46 @@ impl AdminFiles {
             file.map_err(|source| AdminError::File { path, source })
         };
         let audit = audit.map(open).transpose()?;
-        Ok((Self { bans, audit }, stored))
+        let bans = stored.iter().map(|ban| (ban.target, ban.clone()));
+        let files = Self {
+            ban_file,
+            bans: bans.collect(),
+            audit,
+        };
+        Ok((files, stored))
     }
 
     /// The path of the ban file, if there is one.
     pub fn ban_file(&self) -> Option<PathBuf> {
-        self.bans.clone()
+        self.ban_file.clone()
     }
 
-    /// Replaces the ban file. The new content is on disk before it takes the name, so a crash leaves the old or the new file.
-    pub fn write_bans(&self, bans: &[Ban]) -> io::Result<()> {
-        let Some(path) = &self.bans else {
+    /// Adds a ban to the file, or replaces the one with the same target. O(bans).
+    pub fn add_ban(&mut self, ban: Ban) -> io::Result<()> {
+        self.bans.insert(ban.target, ban);
+        self.write_bans()
+    }
+
+    /// Removes a ban from the file. O(bans).
+    pub fn lift_ban(&mut self, target: BanTarget) -> io::Result<()> {
+        self.bans.remove(&target);
+        self.write_bans()
+    }
+
+    /// Replaces the ban file, without expired bans. The new content is on disk before it takes the name, so a crash leaves the old
+    /// or the new file.
+    fn write_bans(&mut self) -> io::Result<()> {
+        let now = unix_ms() / 1000;
+        self.bans.retain(|_, ban| is_active(ban, now));
+        let Some(path) = &self.ban_file else {
             return Ok(());
         };
+        let bans: Vec<&Ban> = self.bans.values().collect();
         let mut next = path.clone().into_os_string();
         next.push(".new");
         let next = PathBuf::from(next);
         let mut file = File::create(&next)?;
-        serde_json::to_writer_pretty(&mut file, bans)?;
+        serde_json::to_writer_pretty(&mut file, &bans)?;
         file.write_all(b"\n")?;
         file.sync_all()?;
         fs::rename(&next, path)
@@ -101,14 +126,17 @@ fn read_bans(path: &Path) -> Result<Vec<Ban>, AdminError> {
             source,
         })?;
     let now = unix_ms() / 1000;
-    bans.retain(|ban| ban.until_unix_s.is_none_or(|until| until > now));
+    bans.retain(|ban| is_active(ban, now));
     Ok(bans)
+}
+
+fn is_active(ban: &Ban, now_unix_s: u64) -> bool {
+    ban.until_unix_s.is_none_or(|until| until > now_unix_s)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng::session::BanTarget;
     use throng::world::PlayerId;
 
     #[test]
@@ -134,7 +162,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("bans.json");
         let open = || AdminFiles::open(Some(path.clone()), None);
-        let (files, stored) = open().unwrap();
+        let (mut files, stored) = open().unwrap();
         assert_eq!(stored, []);
         let ban = |player, until_unix_s| Ban {
             target: BanTarget::Player(PlayerId(player)),
@@ -144,9 +172,15 @@ mod tests {
             until_unix_s,
         };
         let kept = [ban(1, None), ban(2, Some(u64::MAX))];
-        let all = [kept.as_slice(), &[ban(3, Some(6))]].concat();
-        files.write_bans(&all).unwrap();
+        for ban in [&kept[0], &kept[1], &ban(3, Some(6)), &ban(4, None)] {
+            files.add_ban(ban.clone()).unwrap();
+        }
+        files.lift_ban(BanTarget::Player(PlayerId(4))).unwrap();
         assert_eq!(open().unwrap().1, kept);
+        // A file that another server wrote long ago.
+        let expired = serde_json::to_string(&[ban(3, Some(6))]).unwrap();
+        fs::write(&path, expired).unwrap();
+        assert_eq!(open().unwrap().1, []);
         fs::write(&path, "[{\"player\": 1},\n{}]").unwrap();
         let error = open().unwrap_err().to_string();
         assert!(

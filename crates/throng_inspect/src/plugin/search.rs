@@ -13,7 +13,7 @@ const FOUND_MAX: usize = 12;
 /// Maximum number of results that are objects of a kind.
 const OF_KIND_MAX: usize = 8;
 
-/// What a text of a search box asks for.
+/// The meaning of a text in the search box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SearchTerm<'a> {
     /// A number: of a player, an object or a session, or of one of them if it is named.
@@ -133,7 +133,7 @@ fn find_session(world: &World, client: ClientId) -> Option<Value> {
     Some(told)
 }
 
-/// The first objects of the shown scene whose kind has a name with this part.
+/// The first objects of the shown scene with this text in the name of their kind.
 fn find_kind(world: &World, name: &str, shown: Option<u32>) -> Vec<Value> {
     let (Some(kinds), Some(scenes), Some(scene)) = (
         world.get_resource::<ObjectKinds>(),

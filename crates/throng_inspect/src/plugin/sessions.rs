@@ -38,7 +38,7 @@ impl SessionRow<'_> {
         self.connection.map_or(0, |stats| stats.bytes_per_s)
     }
 
-    /// By the key, ascending; equal ones by their number.
+    /// Compares by the sort key, ascending; equal keys by client id.
     fn compare(&self, other: &Self, by: SessionSort) -> Ordering {
         let key = match by {
             SessionSort::Client => Ordering::Equal,

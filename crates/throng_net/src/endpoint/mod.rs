@@ -179,7 +179,7 @@ impl ReliableEndpoint {
         self.estimate.round_trip_us()
     }
 
-    /// Share of about the last 250 packets that did not arrive at the other end, as far as acknowledgements tell; 0 before the first one.
+    /// Share of lost packets among about the last 250, by the acknowledgements of the other end; 0 before the first one.
     #[must_use]
     pub fn loss(&self) -> f32 {
         self.estimate.measured_loss()

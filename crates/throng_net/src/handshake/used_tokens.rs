@@ -184,7 +184,7 @@ impl UsedTokens {
         }
     }
 
-    /// Takes the record of a token back whose client was denied before it was admitted.
+    /// Removes the record of a token: its client was refused before it was admitted.
     pub(super) fn forget_unused(&self, mac: &[u8; TAG_BYTES]) {
         let mut tokens = self.lock();
         if tokens.get(mac).is_some_and(|token| token.uses == 0) {

@@ -20,7 +20,7 @@ pub(super) const REFUSAL_BYTES: usize = 1 + VERSION_BYTES + 8 + LONG_NONCE_BYTES
 /// The shortest request of another version that is answered, in bytes.
 pub(super) const OTHER_REQUEST_BYTES_MIN: usize = 256;
 
-/// What a client speaks, or a server.
+/// The protocol version and game of a client or a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SpokenProtocol {
     /// Version of the protocol; 0 if it is no version of this protocol.
@@ -38,7 +38,7 @@ impl SpokenProtocol {
         }
     }
 
-    /// What the client speaks that sent a request; `None` if the packet is too short for a request of any version.
+    /// The version and game of the client that sent a request; `None` if the packet is too short for a request of any version.
     pub fn of_request(packet: &[u8]) -> Option<Self> {
         let head = packet.first_chunk::<COMMON_BYTES>()?;
         (packet.len() >= OTHER_REQUEST_BYTES_MIN).then(|| Self::read(head))?
@@ -64,7 +64,7 @@ pub(super) fn write_refusal(id: u64, request: &[u8], answer: &mut Vec<u8>) {
     debug_assert!(answer.len() == REFUSAL_BYTES && answer.len() < request.len());
 }
 
-/// What the server speaks, in a refusal of the request with this nonce; `None` for other packets.
+/// The version and game of the server, from its refusal of the request with this nonce; `None` for other packets.
 pub(super) fn read_refusal(
     packet: &[u8],
     nonce: &[u8; LONG_NONCE_BYTES],

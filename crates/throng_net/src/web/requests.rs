@@ -242,7 +242,8 @@ mod tests {
         Arc::new(shared)
     }
 
-    /// What a client receives that requests a map and reads so many bytes per tenth of a second, and the simulated time that it takes.
+    /// Requests a map and reads at most `bytes_per_step` bytes every 100 ms of simulated time. Returns the received bytes, the simulated
+    /// time and the number of requests that timed out.
     fn read_map(bytes_per_step: usize, request: &'static [u8]) -> (usize, Duration, u64) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -251,7 +252,7 @@ mod tests {
             .unwrap();
         runtime.block_on(async {
             let (shared, from) = (server(), ([10, 0, 0, 1], 5_000).into());
-            // What the network holds between them.
+            // The buffers of the network.
             let (mut client, stream): (DuplexStream, _) = duplex(64 << 10);
             let place = UnauthenticatedSlot::acquire(&shared, None).unwrap();
             let started = Instant::now();

@@ -25,7 +25,7 @@ pub(super) struct TransferLimits {
 }
 
 impl TransferLimits {
-    /// The time from the start within which so many bytes have to be followed by more, or by the end.
+    /// The latest time, counted from the start, for the next byte or the end, once `written` bytes were written.
     fn limit(&self, written: u64) -> Duration {
         let rate = u64::from(self.bytes_per_s_min.max(1));
         let earned = Duration::from_micros(written.saturating_mul(1_000_000) / rate);

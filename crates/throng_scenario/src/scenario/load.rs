@@ -67,11 +67,11 @@ pub fn load_with(source: &str, set: &[(String, String)]) -> Result<LoadedScenari
     LoadedScenario::assemble(find_source(source)?, set, &mut None)
 }
 
-/// Like [`load_with`], but goes on after errors of the text: what is wrong is left out, up to the field or the item of a list that
-/// it is in. Returns the errors with the scenario that is left, for a check that reports all errors at once.
+/// Like [`load_with`], but continues after an error of the text: it leaves out the field or the list item with the error. Returns the
+/// rest of the scenario with all errors, so that a check reports them at once.
 ///
 /// # Errors
-/// All errors, the last of which ended the reading.
+/// All errors of the file. After the last one it could not be read further.
 pub fn load_with_errors(
     source: &str,
     set: &[(String, String)],

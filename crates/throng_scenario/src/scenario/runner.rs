@@ -374,8 +374,8 @@ impl ScenarioRun {
             log.finish()?;
         }
         if let Some(capture) = self.capture.take() {
-            // What follows is for the mirrors alone: the packets that wait for simulated connections, which no tick of the run has counted,
-            // and those until all is at rest.
+            // The capture ends with the last counted tick. Later packets, and those that wait for simulated connections, go to the mirrors
+            // only.
             capture.finish()?;
             let mirrors = world.resource::<SyntheticClients>().sink();
             world.resource_mut::<Outbox>().set_sink(mirrors);

@@ -474,7 +474,7 @@ impl SourceReader<'_> {
     }
 }
 
-/// Fails if brackets are nested too deep: before anything that walks down into the text, the time of which grows with the depth.
+/// Fails if brackets are nested too deep. Checked before the text is parsed, because the time to parse grows with the square of the depth.
 fn check_depth(file: &str, text: &str, outline: &Outline<'_>) -> Result<(), ScenarioError> {
     let Some(span) = outline.bracket_beyond(BRACKETS_DEEP_MAX) else {
         return Ok(());

@@ -26,7 +26,6 @@ pub(crate) fn handle_admin_commands(world: &mut World) {
 }
 
 fn execute(world: &mut World, action: AdminAction) -> AdminOutcome {
-    let bans = |world: &World| world.resource::<BanList>().iter().cloned().collect();
     match action {
         AdminAction::ListPlayers { after, limit } => list_players(world, after, limit),
         AdminAction::ShowPlayer(player) => {
@@ -43,14 +42,18 @@ fn execute(world: &mut World, action: AdminAction) -> AdminOutcome {
             }
             AdminOutcome::Kicked(client.is_some())
         }
-        AdminAction::ListBans => AdminOutcome::Bans(bans(world)),
-        AdminAction::Ban(new) => {
-            let ended = ban(world, new);
-            AdminOutcome::Banned(ended.map(|ended| (ended, bans(world))))
+        AdminAction::ListBans { skip, limit } => {
+            let bans = world.resource::<BanList>();
+            let page = bans.iter().skip(skip).take(limit).cloned();
+            AdminOutcome::Bans {
+                bans: page.collect(),
+                next: skip.checked_add(limit).filter(|&end| end < bans.len()),
+            }
         }
+        AdminAction::Ban(new) => AdminOutcome::Banned(ban(world, new)),
         AdminAction::Lift(target) => {
             let lifted = world.resource_mut::<BanList>().lift(target);
-            AdminOutcome::Lifted(lifted.map(|_| bans(world)))
+            AdminOutcome::Lifted(lifted.is_some())
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct ClientQueue {
     /// Whether it is in the list of clients with a refused message.
     pub is_in_refused: bool,
     pub is_flooding: bool,
-    /// Whether its *Login* or *Resume* found no room; its connection is closed for that, and no more messages are accepted.
+    /// Whether its *Login* or *Resume* found no room. Then its connection is closed, and no more messages are accepted.
     pub is_shut_out: bool,
     /// Set when its connection has ended.
     pub ended: Option<DisconnectReason>,

@@ -45,7 +45,7 @@ pub struct EventLog {
     writer: Box<dyn Write + Send + Sync>,
     logs_positions: bool,
     logged: BTreeMap<ObjectRef, LoggedObject>,
-    /// What was read of spawns and despawns: they are logged at several places of a tick, each once.
+    /// Cursors of spawns and despawns, which are logged at several places of a tick, each once.
     spawned: MessageCursor<ObjectSpawned>,
     despawned: MessageCursor<ObjectDespawned>,
     error: Option<io::Error>,

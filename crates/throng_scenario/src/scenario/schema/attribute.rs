@@ -1,11 +1,11 @@
-//! Custom attributes of a scenario, beside the built-in ones.
+//! Custom attributes of a scenario, in addition to the built-in ones.
 
 use serde::{Deserialize, Serialize};
 
 use throng::sync::{Audience, SendRate};
 use throng::wire::Encoding;
 
-/// A whole number that every object of a crowd has, beside the built-in `health`, `mana`, `level`, `power` and
+/// A whole number that every object of a crowd has, in addition to the built-in `health`, `mana`, `level`, `power` and
 /// `experience`. Cues change it, and clients receive it.
 ///
 /// The id in packets is 100 for the first of the list, 101 for the second, and so on.

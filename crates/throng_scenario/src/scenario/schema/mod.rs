@@ -78,9 +78,9 @@ pub struct Scenario {
     pub parameters: BTreeMap<String, ParameterValue>,
     /// Settings of the systems, for the whole run.
     pub settings: ScenarioSettings,
-    /// Kinds of objects beside the built-in ones; one of the same name replaces the built-in.
+    /// Kinds of objects in addition to the built-in ones. One with the name of a built-in kind replaces it.
     pub kinds: Vec<ObjectKind>,
-    /// Attributes of objects beside the built-in ones.
+    /// Attributes of objects in addition to the built-in ones.
     pub attributes: Vec<ScenarioAttribute>,
     /// Scenes that are open from the start. The first one is for crowds that name no scene.
     pub scenes: Vec<ScenarioScene>,

@@ -15,8 +15,7 @@ use throng::map::TileRect;
 pub enum Cue {
     /// Something happens once.
     At {
-        /// The time, seconds. At 0 it happens after the crowds of the cast have appeared, as far as their players are admitted in one
-        /// tick.
+        /// The time, seconds. At 0 it happens after the crowds have appeared, without players that are admitted in a later tick.
         t_s: f64,
         /// What is done in that tick.
         run: Action,

@@ -547,7 +547,7 @@ Scenario(
             "Some(".repeat(1 << 18)
         );
         assert!(parse("t.ron", &some).is_err());
-        // Refused before anything walks down, which would take minutes.
+        // Refused before the text is parsed, which would take minutes.
         for bracket in ["(", "[", "Scenario(a: "] {
             let text = bracket.repeat(1 << 18);
             let error = LoadedScenario::from_text("t.ron", &text).unwrap_err();
