@@ -204,6 +204,12 @@ impl WebServer {
         self.address
     }
 
+    /// Its settings.
+    #[must_use]
+    pub fn settings(&self) -> &WebSettings {
+        &self.shared.settings
+    }
+
     /// Whether a client is connected over this server.
     #[must_use]
     pub fn has_client(&self, client: ClientId) -> bool {
