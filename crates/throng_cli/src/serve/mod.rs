@@ -5,6 +5,7 @@
 //! | `shutdown` | the phases between a signal and the end |
 //! | `notify` | messages to the service manager |
 //! | `suspended` | a log message after a suspension |
+//! | `ports` | options of all TCP ports: certificates and proxies |
 //! | `admin` | the administration API |
 //! | `external_players` | objects of players who connect |
 //! | `summary` | the output at the end |
@@ -12,6 +13,7 @@
 mod admin;
 mod external_players;
 mod notify;
+mod ports;
 mod shutdown;
 mod summary;
 mod suspended;
@@ -37,8 +39,8 @@ use super::{
 };
 use throng::map::SceneMap;
 use throng::net::{
-    AddressRange, ListenError, ListenSettings, SecretKey, WebListener, listen, listen_web,
-    stop_listening, stop_listening_web,
+    ListenError, ListenSettings, SecretKey, WebListener, listen, listen_web, stop_listening,
+    stop_listening_web,
 };
 use throng::outbox::PacketSink;
 use throng::server::Pace;
@@ -51,6 +53,7 @@ use throng_scenario::{self as scenario, Behaviours, LoadedScenario, RunOptions, 
 use admin::AdminArguments;
 use external_players::{ExternalPlayers, names_json};
 use notify::Notifier;
+use ports::{PortArguments, TcpPort, TcpPorts};
 use shutdown::Shutdown;
 use summary::{ListenStats, as_json, lines, tick_times};
 use suspended::SuspensionWatch;
@@ -75,12 +78,6 @@ pub(super) struct Serve {
     /// The address also serves a page to play in. Without --key the page logs in as a guest; with it, open it with ?token=….
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
-    /// With --web: address or network of a proxy that forwards browsers; may be repeated
-    ///
-    /// From these the header X-Forwarded-For or Forwarded says which address a client has, so that limits and bans see the client
-    /// and not the proxy. From others the headers are ignored.
-    #[arg(long, value_name = "ADDR[/BITS]", requires = "web")]
-    trusted_proxy: Vec<AddressRange>,
     /// Public address of this server, as clients use it; may be repeated
     ///
     /// Tokens contain one of these. Needed if the server listens on all addresses.
@@ -118,6 +115,8 @@ pub(super) struct Serve {
     metrics: Option<SocketAddr>,
     #[command(flatten)]
     admin: AdminArguments,
+    #[command(flatten)]
+    ports: PortArguments,
     #[command(flatten)]
     key: KeyFile,
     /// Maximum number of connected clients
@@ -157,6 +156,9 @@ const EXAMPLES: &str = "Examples:
   throng serve town --listen 0.0.0.0:7000 --public 203.0.113.5:7000 \\
       --key server.key
   throng serve town --web 127.0.0.1:8000
+  throng serve town --web 0.0.0.0:443 --public 203.0.113.5:443 --key server.key \\
+      --tls-certificate chain.pem --tls-key key.pem \\
+      --public-origin https://play.example.com
   throng serve town --inspect 127.0.0.1:7777 --metrics 127.0.0.1:9100
   throng client 100 --connect 127.0.0.1:7000 --loss 10%
 
@@ -166,6 +168,7 @@ scenario's first player crowd. Expectations are not checked.
 Ctrl-C or SIGTERM: /readyz answers 503; after --drain-lead new logins are
 refused; after --drain all players are saved and disconnected. A second signal
 ends the program at once. Slow ticks are logged, at most one per second.
+SIGHUP reads the certificate again.
 Secrets in the environment: THRONG_STORE, THRONG_INSPECT_TOKEN.";
 
 /// The default address.
@@ -211,7 +214,8 @@ impl Serve {
             self.public.clone()
         };
         let key = self.key.read(&public)?;
-        let looked_at = self.inspect_settings(&loaded, quiet)?;
+        let ports = self.open_ports()?;
+        let looked_at = self.inspect_settings(&loaded, &ports, quiet)?;
         let (mut options, mut files) = (self.options(&loaded), Vec::new());
         options.configure.push(Box::new(|app| {
             app.add_plugins(InspectPlugin);
@@ -221,28 +225,31 @@ impl Serve {
         outputs::truncate(&files)?;
         let world = playing.server().world_mut();
         let mut visitors = ExternalPlayers::new(world)?;
-        let mut listening = self.listen(world, addresses, key, visitors.spec.speed_m_s)?;
+        let mut listening =
+            self.listen(world, addresses, (key, &ports), visitors.spec.speed_m_s)?;
         let mirror_check = self.mirror_check.map(MirrorCheckServer::listen);
         let mirror_check = mirror_check.transpose()?;
         let looks = open_inspector(world, looked_at.clone())
             .map_err(|error| CliError::new(error.to_string()))?;
-        listening.admin = self.admin.open(world)?;
+        listening.admin = self.admin.open(world, ports.settings(TcpPort::Admin))?;
         listen_for_interrupt();
         if !quiet {
-            listening.print()?;
+            listening.print(&ports)?;
             if let Some(check) = &mirror_check {
                 print(&format!("mirror check: {}", check.address))?;
             }
             if let Some(address) = looks.page {
                 let token = looked_at.token.as_deref().unwrap_or_default();
                 let mark = if token.is_empty() { "" } else { "#" };
-                print(&format!("inspect page: http://{address}/{mark}{token}"))?;
+                let link = ports.link(TcpPort::Inspect, address);
+                print(&format!("inspect page: {link}/{mark}{token}"))?;
             }
             if let Some(address) = looks.metrics {
-                print(&format!("metrics: http://{address}/metrics"))?;
+                let link = ports.link(TcpPort::Metrics, address);
+                print(&format!("metrics: {link}/metrics"))?;
             }
         }
-        let served = self.serve(&mut playing, &mut visitors, mirror_check.as_ref());
+        let served = self.serve(&mut playing, &mut visitors, mirror_check.as_ref(), &ports);
         let stats = close(&mut playing);
         let (ticks, tick_ms) = tick_times(playing.server().world());
         let cues = playing.external_action_count();
@@ -266,6 +273,16 @@ impl Serve {
         Ok(CliStatus::Done)
     }
 
+    /// Reads the certificate of the TCP ports.
+    fn open_ports(&self) -> Result<TcpPorts<'_>, CliError> {
+        self.ports.open(|port| match port {
+            TcpPort::Web => self.web,
+            TcpPort::Inspect => self.inspect,
+            TcpPort::Metrics => self.metrics,
+            TcpPort::Admin => self.admin.address(),
+        })
+    }
+
     /// The addresses to listen on.
     fn addresses(&self) -> ListenAddresses {
         let udp = match (self.listen, self.web) {
@@ -285,7 +302,7 @@ impl Serve {
         &self,
         world: &mut World,
         at: ListenAddresses,
-        key: SecretKey,
+        (key, ports): (SecretKey, &TcpPorts<'_>),
         speed_m_s: f32,
     ) -> Result<ListenAddresses, CliError> {
         let mut settings = ListenSettings {
@@ -303,9 +320,10 @@ impl Serve {
             settings.web.webtransport = Some(throng::net::WebTransportSettings::default());
         }
         let is_here = |address: &SocketAddr| address.ip().is_loopback();
-        settings.web.trusted_proxies = self.trusted_proxy.clone();
+        settings.web.port = ports.settings(TcpPort::Web);
+        settings.web.public_origin = self.ports.public_origin().cloned();
         // A proxy on this machine forwards clients of other machines.
-        let is_local = self.trusted_proxy.is_empty();
+        let is_local = !self.ports.has_proxies();
         if is_local && [at.udp, at.web].iter().flatten().all(is_here) {
             settings.requests_per_s = LOOPBACK_REQUESTS_PER_S;
             settings.web.unauthenticated_per_address_max = u32::MAX;
@@ -343,6 +361,7 @@ impl Serve {
         playing: &mut ScenarioRun,
         visitors: &mut ExternalPlayers,
         mirror_check: Option<&MirrorCheckServer>,
+        ports: &TcpPorts<'_>,
     ) -> std::io::Result<()> {
         let times = [self.drain_lead, self.drain].map(Duration::from_secs_f64);
         let mut ending = Shutdown::new(times[0], times[1]);
@@ -363,6 +382,7 @@ impl Serve {
                 return Ok(());
             }
             notifier.tick();
+            ports.reload_if_requested();
             let world = playing.server().world_mut();
             visitors.spawn_characters(world);
             visitors.handle_requests(world);
@@ -384,6 +404,7 @@ impl Serve {
     fn inspect_settings(
         &self,
         loaded: &LoadedScenario,
+        ports: &TcpPorts<'_>,
         quiet: bool,
     ) -> Result<InspectSettings, CliError> {
         let mut token = self.page_token()?;
@@ -402,6 +423,9 @@ impl Serve {
             metrics: self.metrics,
             page: self.inspect,
             token,
+            metrics_port: ports.settings(TcpPort::Metrics),
+            page_port: ports.settings(TcpPort::Inspect),
+            public_origin: self.ports.inspect_origin().cloned(),
             action_presets: self
                 .inspect_actions
                 .then(|| page_actions::action_presets(loaded)),
@@ -446,15 +470,17 @@ struct ListenAddresses {
 }
 
 impl ListenAddresses {
-    fn print(&self) -> Result<(), CliError> {
+    fn print(&self, ports: &TcpPorts<'_>) -> Result<(), CliError> {
         if let Some(address) = self.udp {
             print(&format!("listening on {address}"))?;
         }
         if let Some(address) = self.web {
-            print(&format!("play in the browser: http://{address}/"))?;
+            let link = ports.link(TcpPort::Web, address);
+            print(&format!("play in the browser: {link}/"))?;
         }
         if let Some(address) = self.admin {
-            print(&format!("administration: http://{address}/players"))?;
+            let link = ports.link(TcpPort::Admin, address);
+            print(&format!("administration: {link}/players"))?;
         }
         if let Some(sha256) = self.certificate_sha256 {
             let digits: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();

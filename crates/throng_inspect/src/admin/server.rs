@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -17,16 +17,24 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
 use throng::sim::clock::unix_ms;
-use throng_net::http::{HttpResponse, typed_response};
+use throng_net::PortSettings;
+use throng_net::http::{
+    ConnectionOpener, ForgedAddress, HttpResponse, client_address, typed_response,
+};
+use tokio::net::TcpStream;
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
 
 use super::api::{AdminRequest, ApiError, OPENAPI, parse_request, reply};
 use super::protocol::{AdminAction, AdminCommand, AdminOutcome};
 use super::storage::{AdminFiles, AuditRecord};
 use super::tokens::AdminTokens;
+use crate::connection_limits::{ConnectionPermit, PeerConnectionLimits};
 
 /// Maximum number of open connections; more are closed at once.
 const CONNECTIONS_MAX: usize = 32;
+
+/// Maximum number of open connections of a client, so that one who sends nothing does not lock out the others.
+const CONNECTIONS_PER_PEER_MAX: usize = 8;
 
 /// Timeout of a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
@@ -49,6 +57,8 @@ pub(super) struct AdminThread {
 
 /// Shared by all connections.
 struct AdminShared {
+    opener: ConnectionOpener,
+    limits: Arc<StdMutex<PeerConnectionLimits>>,
     tokens: AdminTokens,
     files: Mutex<AdminFiles>,
     commands: mpsc::Sender<AdminCommand>,
@@ -57,7 +67,7 @@ struct AdminShared {
 impl AdminThread {
     /// Starts to serve on this non-blocking socket.
     pub fn start(
-        socket: TcpListener,
+        (socket, port): (TcpListener, PortSettings),
         tokens: AdminTokens,
         files: AdminFiles,
         commands: mpsc::Sender<AdminCommand>,
@@ -65,6 +75,11 @@ impl AdminThread {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().enable_time().build()?;
         let shared = Arc::new(AdminShared {
+            opener: ConnectionOpener::new(port),
+            limits: Arc::new(StdMutex::new(PeerConnectionLimits::new(
+                CONNECTIONS_MAX,
+                CONNECTIONS_PER_PEER_MAX,
+            ))),
             tokens,
             files: Mutex::new(files),
             commands,
@@ -116,18 +131,42 @@ async fn accept_connections(socket: TcpListener, shared: Arc<AdminShared>) {
         };
         let shared = shared.clone();
         tokio::spawn(async move {
-            let respond = service_fn(move |request| {
-                let shared = shared.clone();
-                async move { Ok::<_, Infallible>(respond(request, peer, &shared).await) }
-            });
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .max_buf_size(HEAD_BYTES_MAX)
-                .serve_connection(TokioIo::new(stream), respond);
-            let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
+            let handled = handle_connection(stream, peer, shared);
+            let _ = tokio::time::timeout(CONNECTION_TIMEOUT, handled).await;
             drop(permit);
         });
     }
+}
+
+/// Opens a connection and replies to its request.
+async fn handle_connection(mut stream: TcpStream, peer: SocketAddr, shared: Arc<AdminShared>) {
+    let opener = &shared.opener;
+    let Ok(client) = opener.read_client_address(&mut stream, peer).await else {
+        return;
+    };
+    let Some(_permit) = ConnectionPermit::acquire(&shared.limits, client.ip()) else {
+        return;
+    };
+    let Ok(stream) = opener.encrypt(stream, client.ip()).await else {
+        return;
+    };
+    let respond = service_fn(|request: Request<Incoming>| async {
+        let client = client_address(client, request.headers(), opener.trusted_proxies());
+        Ok::<_, Infallible>(match client {
+            Ok(client) => respond(request, client, &shared).await,
+            Err(ForgedAddress) => {
+                let found = "X-Forwarded-For and Forwarded name different clients";
+                let error = ApiError(StatusCode::BAD_REQUEST, found.to_owned());
+                json_response(error.0, &error.body())
+            }
+        })
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), respond);
+    // An incomplete request has no reply.
+    let _ = connection.await;
 }
 
 async fn respond(
