@@ -7,6 +7,7 @@ mod lifecycle;
 mod overload;
 mod refused;
 mod resume;
+mod user_data;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
