@@ -45,6 +45,7 @@ impl KeyFile {
     }
 
     /// Reads the files again, and replaces the keys. With an error the keys stay as they were.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there is no SIGHUP"))]
     pub fn reload(&self, keys: &TokenKeys) -> Result<(), CliError> {
         keys.replace(self.read_files()?).map_err(invalid)
     }

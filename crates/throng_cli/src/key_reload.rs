@@ -8,7 +8,7 @@ use super::CliError;
 use super::key_file::KeyFile;
 
 /// Reads key files again. An invalid file is logged and changes nothing.
-#[cfg_attr(not(unix), expect(dead_code, reason = "there is no SIGHUP"))]
+#[cfg(unix)]
 fn reload(files: &KeyFile, keys: &TokenKeys) {
     match files.reload(keys) {
         // A warning, as other changes of a running server, so that operators see it.
@@ -21,6 +21,7 @@ fn reload(files: &KeyFile, keys: &TokenKeys) {
 }
 
 /// The ids of keys, for the log.
+#[cfg(unix)]
 fn names(keys: &TokenKeys) -> String {
     let names = keys.ids().into_iter();
     let names = names.map(|id| id.map_or("without id".to_owned(), |id| id.to_string()));

@@ -87,6 +87,13 @@ pub enum TokenError {
     NoRandomness(#[from] RandomnessUnavailable),
 }
 
+impl TokenError {
+    /// The error of a token whose key the server does not have.
+    pub(super) fn unknown_key(nonce: &[u8; LONG_NONCE_BYTES]) -> Self {
+        key_id(nonce).map_or(Self::NoKeyId, |id| Self::UnknownKeyId { id })
+    }
+}
+
 /// The content of a token.
 #[derive(Clone, Debug)]
 pub struct TokenClaims {

@@ -20,7 +20,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use thiserror::Error;
 
 use super::cipher::{LONG_NONCE_BYTES, RandomnessUnavailable, SecretKey, random_bytes};
-use super::token::TokenError;
 
 /// The most keys that a server accepts at once.
 pub const TOKEN_KEYS_MAX: usize = 16;
@@ -191,14 +190,10 @@ impl TokenKeys {
             .unwrap_or_else(|| unreachable!("there is at least one key"))
     }
 
-    /// The key of a token, by the nonce of its sealed part.
-    pub(super) fn of_token(&self, nonce: &[u8; LONG_NONCE_BYTES]) -> Result<SecretKey, TokenError> {
+    /// The key of a token, by the nonce of its sealed part; `None` if the server does not have it.
+    pub(super) fn of_token(&self, nonce: &[u8; LONG_NONCE_BYTES]) -> Option<SecretKey> {
         let id = key_id(nonce);
-        let found = self.with(|keys| keys.iter().find(|key| key.id == id).map(|key| key.secret));
-        found.ok_or(match id {
-            Some(id) => TokenError::UnknownKeyId { id },
-            None => TokenError::NoKeyId,
-        })
+        self.with(|keys| keys.iter().find(|key| key.id == id).map(|key| key.secret))
     }
 
     fn with<R>(&self, read: impl FnOnce(&[TokenKey]) -> R) -> R {
@@ -243,14 +238,13 @@ mod tests {
             let [one, other] = [(); 2].map(|()| key.nonce().unwrap());
             assert_ne!(one, other);
             assert_eq!(key_id(&one), key.id);
-            assert_eq!(keys.of_token(&one), Ok(key.secret));
+            assert_eq!(keys.of_token(&one), Some(key.secret));
         }
         let stranger = key(Some(8), 1).nonce().unwrap();
-        let unknown = TokenError::UnknownKeyId { id: 8 };
-        assert_eq!(keys.of_token(&stranger), Err(unknown));
+        assert_eq!(keys.of_token(&stranger), None);
         keys.replace(all[1..].to_vec()).unwrap();
         let unnamed = all[0].nonce().unwrap();
-        assert_eq!(keys.of_token(&unnamed), Err(TokenError::NoKeyId));
+        assert_eq!(keys.of_token(&unnamed), None);
         assert_eq!(keys.first(), all[1]);
     }
 

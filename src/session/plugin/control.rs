@@ -44,12 +44,20 @@ impl SessionClient {
 /// # use bevy_ecs::prelude::*;
 /// # use throng::prelude::*;
 /// # use throng::session::SessionUserData;
+/// #[derive(Component)]
+/// struct Character(u8);
+///
 /// /// The issuer writes the number of the chosen character into the first byte.
-/// fn choose_character(mut logins: MessageReader<LoggedIn>, data: Query<&SessionUserData>) {
+/// fn choose_character(
+///     mut logins: MessageReader<LoggedIn>,
+///     data: Query<&SessionUserData>,
+///     mut commands: Commands,
+/// ) {
 ///     for login in logins.read() {
-///         let data = data.get(login.client_entity);
-///         let character = data.map_or(0, |data| data.as_bytes()[0]);
-///         println!("player {} plays character {character}", login.player.0);
+///         if let Ok(data) = data.get(login.client_entity) {
+///             let character = Character(data.as_bytes()[0]);
+///             commands.entity(login.client_entity).insert(character);
+///         }
 ///     }
 /// }
 /// ```

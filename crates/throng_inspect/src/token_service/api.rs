@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use throng::net::{ConnectToken, TokenClaims, TokenKey, USER_DATA_BYTES};
 
-use super::TokenServiceSettings;
+use super::settings::TokenServiceSettings;
 use crate::http_listener::{ApiError, parse_body};
 
 /// The description of the API, as OpenAPI 3.1.

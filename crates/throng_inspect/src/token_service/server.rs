@@ -11,8 +11,8 @@ use hyper::{Request, StatusCode};
 use throng::sim::clock::unix_ms;
 use throng_net::http::{HttpResponse, text_response, typed_response};
 
-use super::TokenServiceSettings;
 use super::api::{BODY_BYTES_MAX, OPENAPI, issue, parse_request};
+use super::settings::TokenServiceSettings;
 use crate::exposition::{MetricFamily, MetricType, exposition};
 use crate::http_listener::{
     ApiError, HttpLimits, HttpThread, bearer_token, json_response, openapi_response, read_body,

@@ -496,7 +496,8 @@ impl ServerHandshake {
         if unix_s >= expires_s && !self.used_tokens.may_return(&mac, unix_s) {
             return Err(ServerHandshakeError::Expired { expires_s });
         }
-        let key = self.keys.of_token(&nonce)?;
+        let key = self.keys.of_token(&nonce);
+        let key = key.ok_or_else(|| TokenError::unknown_key(&nonce))?;
         let is_spare = !self.try_take_request(now_us, from);
         let spare_per_s = self.settings.reserve_requests_per_s;
         if is_spare && !self.reserve.try_consume(now_us, spare_per_s) {
