@@ -19,7 +19,9 @@ mod time_rate;
 pub use ban::ban;
 pub use client_messages::{ClientMessageAppExt, ClientMessageType};
 pub use commands::SessionCommandsExt;
-pub use control::{ControlledBy, Controls, SessionClient, control, controlling_client};
+pub use control::{
+    ControlledBy, Controls, SessionClient, SessionUserData, control, controlling_client,
+};
 pub use effects::disconnect;
 pub use ingest::connect;
 pub use messages::{
@@ -115,6 +117,10 @@ impl SessionPlugin {
                         .controlled_entity
                         .and_then(|entity| world.get::<Object>(entity));
                     hasher.write_u64(object.map_or(u64::MAX, Object::key));
+                    if let Some(data) = world.get::<SessionUserData>(session.client_entity) {
+                        let bytes = data.as_bytes();
+                        bytes.iter().for_each(|&byte| hasher.write_u64(byte.into()));
+                    }
                 }
                 let sessions = world.resource::<Sessions>();
                 sessions.hash_state(|word| hasher.write_u64(word));

@@ -57,6 +57,7 @@ mod scenarios;
 mod serving;
 mod shutdown;
 mod sockets;
+mod tokens;
 mod usage;
 mod views;
 mod web_test_server;

@@ -18,6 +18,8 @@
 //! | `routes` | which requests are allowed |
 //! | `server/` | the thread: sockets, requests, pages |
 //! | `admin/` | the administration API: players, kicks and bans |
+//! | `token_service/` | the token service: connect tokens for a login service |
+//! | `http_listener` | a small HTTP server, for both |
 //! | `plugin` | the systems at the tick's end: what is gathered, and when |
 //!
 //! [`InspectPlugin`] records tick times and logs slow ticks; [`open_inspector`] opens the addresses.
@@ -64,11 +66,13 @@ mod connection_limits;
 mod exposition;
 mod frames;
 mod heat;
+mod http_listener;
 mod plugin;
 mod protocol;
 mod routes;
 mod server;
 mod ticks;
+mod token_service;
 mod visibility_reason;
 mod wait_reason;
 
@@ -90,5 +94,6 @@ pub use ticks::{
     SETS, SLOW_TICK_HISTORY_MAX, SlowTick, TICK_BUCKETS_S, TICK_HISTORY_MAX, TickHistory, TickWork,
     TimedTick,
 };
+pub use token_service::{TokenService, TokenServiceError, TokenServiceSettings, TokenServiceStats};
 pub use visibility_reason::{PairRules, VisibilityReason, explain_visibility};
 pub use wait_reason::describe_wait;

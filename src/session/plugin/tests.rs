@@ -8,6 +8,7 @@ mod overload;
 mod refused;
 mod resume;
 mod stalled;
+mod user_data;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;

@@ -26,20 +26,21 @@ use std::time::Duration;
 use bevy_ecs::prelude::*;
 
 use super::address::address;
+use super::key_file::KeyFile;
+use super::key_reload::KeyReloader;
 use super::mirror_check::MirrorCheckServer;
 use super::page_actions;
 use super::run::seconds;
 use super::secret_file::read_secret;
 use super::set::Set;
 use super::store::RunStore;
-use super::token::KeyFile;
 use super::{
     CliError, CliStatus, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
     whole_number,
 };
 use throng::map::SceneMap;
 use throng::net::{
-    ListenError, ListenSettings, SecretKey, WebListener, listen, listen_web, stop_listening,
+    ListenError, ListenSettings, TokenKeys, WebListener, listen, listen_web, stop_listening,
     stop_listening_web,
 };
 use throng::outbox::PacketSink;
@@ -167,8 +168,8 @@ log in as the token's player. It then controls a new player like those of the
 scenario's first player crowd. Expectations are not checked.
 Ctrl-C or SIGTERM: /readyz answers 503; after --drain-lead new logins are
 refused; after --drain all players are saved and disconnected. A second signal
-ends the program at once. Slow ticks are logged, at most one per second.
-SIGHUP reads the certificate again.
+ends the program at once. SIGHUP: the files of --key and of the certificate are
+read again; connections stay. Slow ticks are logged, at most one per second.
 Secrets in the environment: THRONG_STORE, THRONG_INSPECT_TOKEN.";
 
 /// The default address.
@@ -213,7 +214,7 @@ impl Serve {
         } else {
             self.public.clone()
         };
-        let key = self.key.read(&public)?;
+        let keys = self.key.read(&public)?;
         let ports = self.open_ports()?;
         let looked_at = self.inspect_settings(&loaded, &ports, quiet)?;
         let (mut options, mut files) = (self.options(&loaded), Vec::new());
@@ -226,13 +227,14 @@ impl Serve {
         let world = playing.server().world_mut();
         let mut visitors = ExternalPlayers::new(world)?;
         let mut listening =
-            self.listen(world, addresses, (key, &ports), visitors.spec.speed_m_s)?;
+            self.listen(world, addresses, (&keys, &ports), visitors.spec.speed_m_s)?;
         let mirror_check = self.mirror_check.map(MirrorCheckServer::listen);
         let mirror_check = mirror_check.transpose()?;
         let looks = open_inspector(world, looked_at.clone())
             .map_err(|error| CliError::new(error.to_string()))?;
         listening.admin = self.admin.open(world, ports.settings(TcpPort::Admin))?;
         listen_for_interrupt();
+        let _reloader = KeyReloader::start(&self.key, &keys)?;
         if !quiet {
             listening.print(&ports)?;
             if let Some(check) = &mirror_check {
@@ -302,7 +304,7 @@ impl Serve {
         &self,
         world: &mut World,
         at: ListenAddresses,
-        (key, ports): (SecretKey, &TcpPorts<'_>),
+        (keys, ports): (&TokenKeys, &TcpPorts<'_>),
         speed_m_s: f32,
     ) -> Result<ListenAddresses, CliError> {
         let mut settings = ListenSettings {
@@ -332,7 +334,7 @@ impl Serve {
         let mut others: Box<dyn PacketSink> = world.resource::<SyntheticClients>().sink();
         let mut bound = ListenAddresses::default();
         if let Some(address) = at.web {
-            let address = listen_web(world, address, key, &settings, Some(others));
+            let address = listen_web(world, address, keys.clone(), &settings, Some(others));
             bound.web = Some(address.map_err(failed)?);
             let synthetic = world.resource::<SyntheticClients>().sink();
             let web = world.resource::<WebListener>();
@@ -349,7 +351,7 @@ impl Serve {
             others = Box::new(web.sink().with_fallback(Some(synthetic)));
         }
         if let Some(address) = at.udp {
-            let address = listen(world, address, key, settings, Some(others));
+            let address = listen(world, address, keys.clone(), settings, Some(others));
             bound.udp = Some(address.map_err(failed)?);
         }
         Ok(bound)

@@ -14,7 +14,7 @@
 //! | 0 | 0 |
 //! | 1–13 | `THRONG NET\0`, and [`PROTOCOL_VERSION`](throng_protocol::wire::PROTOCOL_VERSION) in 2 bytes, little endian |
 //! | 14–29 | protocol id and expiry, as in the token |
-//! | 30–53 | nonce of the token |
+//! | 30–53 | nonce of the token. If it begins with `key\0`, the next 4 bytes are the id of the token's key, little endian |
 //! | 54–1,077 | sealed part of the token |
 //!
 //! | file | contents |

@@ -21,6 +21,7 @@ use crate::token::{
     ConnectToken, PRIVATE_BYTES, PrivateToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
     USER_DATA_BYTES,
 };
+use crate::token_keys::TokenKeys;
 
 /// Number of buckets that the addresses share.
 const BUCKETS: usize = 1_024;
@@ -123,7 +124,7 @@ pub enum ServerHandshakeError {
     /// The address exceeded its rate of requests.
     #[error("too many requests from this address")]
     RateLimited,
-    /// A request with an invalid token.
+    /// A request with an invalid token, or with one of an unknown key.
     #[error(transparent)]
     Token(#[from] TokenError),
     /// The token is for other servers.
@@ -147,6 +148,16 @@ pub enum ServerHandshakeError {
     /// The operating system provides no random bytes.
     #[error(transparent)]
     NoRandomness(#[from] RandomnessUnavailable),
+}
+
+impl ServerHandshakeError {
+    /// Whether the token was sealed with a key that the server does not have, or no longer.
+    pub(crate) const fn is_unknown_key(&self) -> bool {
+        matches!(
+            self,
+            Self::Token(TokenError::UnknownKeyId { .. } | TokenError::NoKeyId)
+        )
+    }
 }
 
 /// A client that has proven its token and its address.
@@ -262,7 +273,7 @@ struct CheckedToken {
 #[derive(Debug)]
 pub struct ServerHandshake {
     settings: ServerHandshakeSettings,
-    private_key: SecretKey,
+    keys: TokenKeys,
     half_open: BTreeMap<SocketAddr, HalfOpen>,
     used_tokens: UsedTokens,
     /// One bucket per hash of an address.
@@ -278,17 +289,17 @@ pub struct ServerHandshake {
 }
 
 impl ServerHandshake {
-    /// Accepts tokens sealed with this key.
+    /// Accepts tokens sealed with these keys. A clone of the keys can [replace](TokenKeys::replace) them later.
     ///
     /// # Errors
     /// [`RandomnessUnavailable`] if the system provides no random bytes.
     pub fn new(
         settings: ServerHandshakeSettings,
-        private_key: SecretKey,
+        keys: impl Into<TokenKeys>,
     ) -> Result<Self, RandomnessUnavailable> {
+        let keys = keys.into();
         let full = RequestBucket::full(settings.requests_per_s);
         Ok(Self {
-            private_key,
             half_open: BTreeMap::new(),
             used_tokens: settings.used_tokens.clone(),
             buckets: vec![full; BUCKETS],
@@ -296,7 +307,8 @@ impl ServerHandshake {
             refusals: RequestBucket::full(settings.refusals_per_s),
             resets: RequestBucket::full(settings.resets_per_s),
             address_resets: vec![RequestBucket::full(settings.resets_per_address_per_s); BUCKETS],
-            reset_key: ResetKey::new(&private_key, &settings.addresses)?,
+            reset_key: ResetKey::new(&keys.first().secret, &settings.addresses)?,
+            keys,
             hasher: RandomState::new(),
             settings,
         })
@@ -444,7 +456,7 @@ impl ServerHandshake {
             protocol: self.settings.protocol,
             ..TokenClaims::new(client, servers, unix_s)
         };
-        ConnectToken::issue(&claims, &self.private_key)
+        ConnectToken::issue(&claims, self.keys.first())
     }
 
     /// Checks the version and the protocol id of a request.
@@ -465,7 +477,7 @@ impl ServerHandshake {
         }
     }
 
-    /// Checks the token of a request: the rate of its address, the server, the expiry, the encryption.
+    /// Checks the token of a request: the expiry, the key, the rate of its address, the encryption, the server.
     fn check_token(
         &mut self,
         (now_us, unix_s): (u64, u64),
@@ -484,13 +496,15 @@ impl ServerHandshake {
         if unix_s >= expires_s && !self.used_tokens.may_return(&mac, unix_s) {
             return Err(ServerHandshakeError::Expired { expires_s });
         }
+        let key = self.keys.of_token(&nonce);
+        let key = key.ok_or_else(|| TokenError::unknown_key(&nonce))?;
         let is_spare = !self.try_take_request(now_us, from);
         let spare_per_s = self.settings.reserve_requests_per_s;
         if is_spare && !self.reserve.try_consume(now_us, spare_per_s) {
             return Err(ServerHandshakeError::RateLimited);
         }
         let bound_to = (self.settings.protocol, expires_s);
-        let private = PrivateToken::open(private, bound_to, &nonce, &self.private_key)?;
+        let private = PrivateToken::open(private, bound_to, &nonce, &key)?;
         let is_here = |server| self.settings.addresses.contains(server);
         if !private.servers.iter().any(is_here) {
             return Err(ServerHandshakeError::WrongServer);

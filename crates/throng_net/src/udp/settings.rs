@@ -81,6 +81,8 @@ counters! {
     answer_bytes_out,
     /// Datagrams of unauthenticated addresses without a reply.
     unauthenticated,
+    /// Those of them with a token of a key that the server does not have.
+    unknown_keys,
     /// Bytes of all datagrams of unauthenticated addresses.
     unauthenticated_bytes_in,
     /// Refusals sent to clients of another version or game.

@@ -291,7 +291,11 @@ pub(super) fn add_net_metrics(world: &World, families: &mut Families) {
         .by_label(
             "reason",
             to_f64([
-                ("no_connection", stats.unauthenticated),
+                (
+                    "no_connection",
+                    stats.unauthenticated.saturating_sub(stats.unknown_keys),
+                ),
+                ("unknown_token_key", stats.unknown_keys),
                 ("decrypt_failed", stats.refused),
                 ("rate_limited", stats.throttled),
                 ("queue_full", stats.inbound_dropped),
@@ -367,7 +371,11 @@ pub(super) fn add_web_metrics(world: &World, families: &mut Families) {
                 ("tls_handshake", stats.tls_failed),
                 ("bad_request", stats.refused),
                 ("timed_out", stats.timed_out),
-                ("token_rejected", stats.denied),
+                (
+                    "token_rejected",
+                    stats.denied.saturating_sub(stats.unknown_keys),
+                ),
+                ("unknown_token_key", stats.unknown_keys),
                 ("server_full", stats.full),
             ]),
         ),
