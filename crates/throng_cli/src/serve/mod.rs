@@ -6,10 +6,12 @@
 //! | `notify` | messages to the service manager |
 //! | `suspended` | a log message after a suspension |
 //! | `admin` | the administration API |
+//! | `agones` | reports to Agones |
 //! | `external_players` | objects of players who connect |
 //! | `summary` | the output at the end |
 
 mod admin;
+mod agones;
 mod external_players;
 mod notify;
 mod shutdown;
@@ -49,6 +51,7 @@ use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, halt_crowds};
 use throng_scenario::{self as scenario, Behaviours, LoadedScenario, RunOptions, ScenarioRun};
 
 use admin::AdminArguments;
+use agones::{AgonesArguments, AgonesReports, AgonesSdk};
 use external_players::{ExternalPlayers, names_json};
 use notify::Notifier;
 use shutdown::Shutdown;
@@ -119,6 +122,8 @@ pub(super) struct Serve {
     #[command(flatten)]
     admin: AdminArguments,
     #[command(flatten)]
+    agones: AgonesArguments,
+    #[command(flatten)]
     key: KeyFile,
     /// Maximum number of connected clients
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -185,21 +190,13 @@ const DRAIN_TICKS_MAX: u64 = 200;
 
 impl Serve {
     /// Serves until it must stop.
-    pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
-        let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
-        loaded.scenario.expect.clear();
-        let printer = Printer::for_stderr();
-        let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
-        if !review.errors.is_empty() {
-            let errors = review.errors.into_iter().map(CliError::from);
-            errors.for_each(|error| printer.error(&error));
+    pub(super) fn run(mut self, quiet: bool) -> Result<CliStatus, CliError> {
+        let Some(loaded) = self.load(quiet)? else {
             return Ok(CliStatus::InvalidInput);
-        }
-        // Of the other warnings most are about the end of a run.
-        if !quiet {
-            let warnings = loaded.old_names();
-            let warnings = warnings.iter().map(CliError::from);
-            warnings.for_each(|warning| printer.warning(&warning));
+        };
+        let agones = self.agones.sdk_server()?;
+        if let Some(sdk) = agones.filter(|_| self.public.is_empty()) {
+            self.public = sdk.public_addresses()?;
         }
         let addresses = self.addresses();
         let public = if self.public.is_empty() {
@@ -242,11 +239,24 @@ impl Serve {
                 print(&format!("metrics: http://{address}/metrics"))?;
             }
         }
-        let served = self.serve(&mut playing, &mut visitors, mirror_check.as_ref());
+        let mut agones = agones
+            .map(AgonesSdk::start)
+            .transpose()
+            .map_err(|error| CliError::new(error.to_string()))?;
+        let served = self.serve(
+            &mut playing,
+            &mut visitors,
+            mirror_check.as_ref(),
+            agones.as_mut(),
+        );
         let stats = close(&mut playing);
         let (ticks, tick_ms) = tick_times(playing.server().world());
         let cues = playing.external_action_count();
         playing.close();
+        // Agones deletes the pod then.
+        if let Some(agones) = agones {
+            agones.finish();
+        }
         served.map_err(|error| CliError::new(error.to_string()))?;
         if self.json {
             print(&as_json(&stats, ticks, tick_ms, cues).to_string())?;
@@ -264,6 +274,26 @@ impl Serve {
         }
         // A stop is the normal end.
         Ok(CliStatus::Done)
+    }
+
+    /// The scenario without its expectations; `None` if it has errors, which are printed.
+    fn load(&self, quiet: bool) -> Result<Option<LoadedScenario>, CliError> {
+        let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
+        loaded.scenario.expect.clear();
+        let printer = Printer::for_stderr();
+        let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
+        if !review.errors.is_empty() {
+            let errors = review.errors.into_iter().map(CliError::from);
+            errors.for_each(|error| printer.error(&error));
+            return Ok(None);
+        }
+        // Of the other warnings most are about the end of a run.
+        if !quiet {
+            let warnings = loaded.old_names();
+            let warnings = warnings.iter().map(CliError::from);
+            warnings.for_each(|warning| printer.warning(&warning));
+        }
+        Ok(Some(loaded))
     }
 
     /// The addresses to listen on.
@@ -343,6 +373,7 @@ impl Serve {
         playing: &mut ScenarioRun,
         visitors: &mut ExternalPlayers,
         mirror_check: Option<&MirrorCheckServer>,
+        mut agones: Option<&mut AgonesReports>,
     ) -> std::io::Result<()> {
         let times = [self.drain_lead, self.drain].map(Duration::from_secs_f64);
         let mut ending = Shutdown::new(times[0], times[1]);
@@ -367,6 +398,9 @@ impl Serve {
             visitors.spawn_characters(world);
             visitors.handle_requests(world);
             visitors.send_map_edits(world);
+            if let Some(agones) = &mut agones {
+                agones.tick(world, visitors.has_had_player);
+            }
             page_actions::run_page_actions(playing);
             let world = playing.server().world_mut();
             if mirror_check.is_some_and(|check| check.handle_requests(world)) && !rests {
