@@ -7,10 +7,12 @@
 //! | `suspended` | a log message after a suspension |
 //! | `ports` | options of all TCP ports: certificates and proxies |
 //! | `admin` | the administration API |
+//! | `agones` | reports to Agones |
 //! | `external_players` | objects of players who connect |
 //! | `summary` | the output at the end |
 
 mod admin;
+mod agones;
 mod external_players;
 mod notify;
 mod ports;
@@ -47,11 +49,12 @@ use throng::outbox::PacketSink;
 use throng::server::Pace;
 use throng::session::Sessions;
 use throng::world::Scenes;
-use throng_inspect::{InspectPlugin, InspectSettings, open_inspector};
+use throng_inspect::{InspectAddresses, InspectPlugin, InspectSettings, open_inspector};
 use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, halt_crowds};
 use throng_scenario::{self as scenario, Behaviours, LoadedScenario, RunOptions, ScenarioRun};
 
 use admin::AdminArguments;
+use agones::{AgonesArguments, AgonesReports, AgonesSdk};
 use external_players::{ExternalPlayers, names_json};
 use notify::Notifier;
 use ports::{PortArguments, TcpPort, TcpPorts};
@@ -118,6 +121,8 @@ pub(super) struct Serve {
     admin: AdminArguments,
     #[command(flatten)]
     ports: PortArguments,
+    #[command(flatten)]
+    agones: AgonesArguments,
     #[command(flatten)]
     key: KeyFile,
     /// Maximum number of connected clients
@@ -187,23 +192,38 @@ const TOKEN_BYTES: usize = 16;
 /// Maximum number of ticks in which sessions are closed at the end.
 const DRAIN_TICKS_MAX: u64 = 200;
 
+/// Prints where the pages are.
+fn print_pages(
+    ports: &TcpPorts<'_>,
+    mirror_check: Option<&MirrorCheckServer>,
+    open: &InspectAddresses,
+    settings: &InspectSettings,
+) -> Result<(), CliError> {
+    if let Some(check) = mirror_check {
+        print(&format!("mirror check: {}", check.address))?;
+    }
+    if let Some(address) = open.page {
+        let token = settings.token.as_deref().unwrap_or_default();
+        let mark = if token.is_empty() { "" } else { "#" };
+        let link = ports.link(TcpPort::Inspect, address);
+        print(&format!("inspect page: {link}/{mark}{token}"))?;
+    }
+    if let Some(address) = open.metrics {
+        let link = ports.link(TcpPort::Metrics, address);
+        print(&format!("metrics: {link}/metrics"))?;
+    }
+    Ok(())
+}
+
 impl Serve {
     /// Serves until it must stop.
-    pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
-        let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
-        loaded.scenario.expect.clear();
-        let printer = Printer::for_stderr();
-        let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
-        if !review.errors.is_empty() {
-            let errors = review.errors.into_iter().map(CliError::from);
-            errors.for_each(|error| printer.error(&error));
+    pub(super) fn run(mut self, quiet: bool) -> Result<CliStatus, CliError> {
+        let Some(loaded) = self.load(quiet)? else {
             return Ok(CliStatus::InvalidInput);
-        }
-        // Of the other warnings most are about the end of a run.
-        if !quiet {
-            let warnings = loaded.old_names();
-            let warnings = warnings.iter().map(CliError::from);
-            warnings.for_each(|warning| printer.warning(&warning));
+        };
+        let agones = self.agones.sdk_server()?;
+        if let Some(sdk) = agones.filter(|_| self.public.is_empty()) {
+            self.public = sdk.public_addresses()?;
         }
         let addresses = self.addresses();
         let public = if self.public.is_empty() {
@@ -237,25 +257,22 @@ impl Serve {
         let _reloader = KeyReloader::start(&self.key, &keys)?;
         if !quiet {
             listening.print(&ports)?;
-            if let Some(check) = &mirror_check {
-                print(&format!("mirror check: {}", check.address))?;
-            }
-            if let Some(address) = looks.page {
-                let token = looked_at.token.as_deref().unwrap_or_default();
-                let mark = if token.is_empty() { "" } else { "#" };
-                let link = ports.link(TcpPort::Inspect, address);
-                print(&format!("inspect page: {link}/{mark}{token}"))?;
-            }
-            if let Some(address) = looks.metrics {
-                let link = ports.link(TcpPort::Metrics, address);
-                print(&format!("metrics: {link}/metrics"))?;
-            }
+            print_pages(&ports, mirror_check.as_ref(), &looks, &looked_at)?;
         }
-        let served = self.serve(&mut playing, &mut visitors, mirror_check.as_ref(), &ports);
+        let mut agones = agones
+            .map(AgonesSdk::start)
+            .transpose()
+            .map_err(|error| CliError::new(error.to_string()))?;
+        let around = (mirror_check.as_ref(), &ports, agones.as_mut());
+        let served = self.serve(&mut playing, &mut visitors, around);
         let stats = close(&mut playing);
         let (ticks, tick_ms) = tick_times(playing.server().world());
         let cues = playing.external_action_count();
         playing.close();
+        // Agones deletes the pod then.
+        if let Some(agones) = agones {
+            agones.finish();
+        }
         served.map_err(|error| CliError::new(error.to_string()))?;
         if self.json {
             print(&as_json(&stats, ticks, tick_ms, cues).to_string())?;
@@ -283,6 +300,26 @@ impl Serve {
             TcpPort::Metrics => self.metrics,
             TcpPort::Admin => self.admin.address(),
         })
+    }
+
+    /// The scenario without its expectations; `None` if it has errors, which are printed.
+    fn load(&self, quiet: bool) -> Result<Option<LoadedScenario>, CliError> {
+        let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
+        loaded.scenario.expect.clear();
+        let printer = Printer::for_stderr();
+        let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
+        if !review.errors.is_empty() {
+            let errors = review.errors.into_iter().map(CliError::from);
+            errors.for_each(|error| printer.error(&error));
+            return Ok(None);
+        }
+        // Of the other warnings most are about the end of a run.
+        if !quiet {
+            let warnings = loaded.old_names();
+            let warnings = warnings.iter().map(CliError::from);
+            warnings.for_each(|warning| printer.warning(&warning));
+        }
+        Ok(Some(loaded))
     }
 
     /// The addresses to listen on.
@@ -362,8 +399,11 @@ impl Serve {
         &self,
         playing: &mut ScenarioRun,
         visitors: &mut ExternalPlayers,
-        mirror_check: Option<&MirrorCheckServer>,
-        ports: &TcpPorts<'_>,
+        (mirror_check, ports, mut agones): (
+            Option<&MirrorCheckServer>,
+            &TcpPorts<'_>,
+            Option<&mut AgonesReports>,
+        ),
     ) -> std::io::Result<()> {
         let times = [self.drain_lead, self.drain].map(Duration::from_secs_f64);
         let mut ending = Shutdown::new(times[0], times[1]);
@@ -389,6 +429,9 @@ impl Serve {
             visitors.spawn_characters(world);
             visitors.handle_requests(world);
             visitors.send_map_edits(world);
+            if let Some(agones) = &mut agones {
+                agones.tick(world, visitors.has_had_player);
+            }
             page_actions::run_page_actions(playing);
             let world = playing.server().world_mut();
             if mirror_check.is_some_and(|check| check.handle_requests(world)) && !rests {
