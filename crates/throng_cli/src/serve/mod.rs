@@ -42,8 +42,8 @@ use super::{
 };
 use throng::map::SceneMap;
 use throng::net::{
-    ListenError, ListenSettings, TokenKeys, WebListener, listen, listen_web, stop_listening,
-    stop_listening_web,
+    ListenError, ListenSettings, SecretKey, TokenKeys, WebListener, listen, listen_web,
+    stop_listening, stop_listening_web,
 };
 use throng::outbox::PacketSink;
 use throng::server::Pace;
