@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -122,12 +122,11 @@ async fn accept_connections<Reply>(
             tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
-        let has_room = lock(&open).try_acquire(peer.ip());
-        if !has_room {
+        let Some(place) = ConnectionPlace::acquire(&open, peer.ip()) else {
             refused(peer);
             continue;
-        }
-        let (respond, open) = (respond.clone(), open.clone());
+        };
+        let respond = respond.clone();
         tokio::spawn(async move {
             let respond = service_fn(|request| {
                 let reply = respond(request, peer);
@@ -138,13 +137,36 @@ async fn accept_connections<Reply>(
                 .max_buf_size(HEAD_BYTES_MAX)
                 .serve_connection(TokioIo::new(stream), respond);
             let _ = tokio::time::timeout(limits.timeout, connection).await;
-            lock(&open).release(peer.ip());
+            drop(place);
         });
     }
 }
 
-fn lock(open: &Mutex<PeerConnectionLimits>) -> MutexGuard<'_, PeerConnectionLimits> {
-    open.lock().unwrap_or_else(PoisonError::into_inner)
+/// The place of an open connection, until this is dropped.
+struct ConnectionPlace {
+    open: Arc<Mutex<PeerConnectionLimits>>,
+    peer: IpAddr,
+}
+
+impl ConnectionPlace {
+    /// A place; `None` at a limit.
+    fn acquire(open: &Arc<Mutex<PeerConnectionLimits>>, peer: IpAddr) -> Option<Self> {
+        let has_room = open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .try_acquire(peer);
+        has_room.then(|| Self {
+            open: open.clone(),
+            peer,
+        })
+    }
+}
+
+impl Drop for ConnectionPlace {
+    fn drop(&mut self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.release(self.peer);
+    }
 }
 
 const JSON: &str = "application/json";
