@@ -24,6 +24,14 @@ use crate::wire::ClientId;
 const WIRE_PACKET_BYTES_MAX: usize = 1_150;
 
 /// Settings of a listening server.
+///
+/// ```
+/// use throng::net::ListenSettings;
+///
+/// // The id changes with each incompatible version of the game.
+/// let settings = ListenSettings { protocol_id: 0x6d_7967_616d_6507, ..ListenSettings::default() };
+/// assert_eq!(settings.requests_per_s, 32);
+/// ```
 #[derive(Clone, Debug)]
 pub struct ListenSettings {
     /// Id of the game and its version; [`PROTOCOL_ID`] by default.
@@ -193,7 +201,7 @@ pub(super) fn limit_packets(world: &mut World, bytes_max: usize) {
 /// Sends the packets of the outbox to this sink.
 pub(super) fn set_sink(world: &mut World, sink: impl PacketSink + 'static) {
     let mut outbox = world.get_resource_or_init::<Outbox>();
-    outbox.set_sink(Box::new(sink));
+    outbox.set_sink(sink);
 }
 
 /// A handshake for a server that was configured with the first address, and listens on the second.

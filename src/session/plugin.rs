@@ -11,6 +11,7 @@ mod loading;
 mod logins;
 mod messages;
 mod settings;
+mod stalled;
 #[cfg(test)]
 mod tests;
 mod time_rate;
@@ -38,6 +39,7 @@ use self::control::{EndedSessions, control_on_spawn, despawn_ended};
 use self::effects::on_session_despawned;
 use self::ingest::{IngestState, ingest};
 use self::loading::request_loading;
+use self::stalled::warn_of_stalled_sessions;
 use self::time_rate::notify_time_rate;
 use super::authentication::Authentication;
 use super::bans::BanList;
@@ -50,7 +52,15 @@ use crate::outbox::SlowConsumerDetected;
 use crate::sim::{HashAppExt, SimSystems};
 use crate::world::{Object, WorldPlugin};
 
-/// Client life cycle. Adds [`WorldPlugin`] and [`InboxPlugin`] when they are missing.
+/// Sessions of clients: connections, logins, the login queue, control of objects, resumed sessions, kicks and bans.
+///
+/// A transport reports connections through the resource [`TransportHandle`]. On the message [`LoggedIn`] a game spawns the player's
+/// object, with [`ControlledBy`]. To check logins, set a hook in [`Authentication`]. `EntityCommands` and
+/// [`SessionCommandsExt`] change control and disconnect clients.
+///
+/// Limits and times are in [`SessionSettings`], counters in [`SessionStats`]. The systems run in
+/// [`SimSystems::Ingest`](crate::sim::SimSystems::Ingest); they never wait for a client or for the authentication. Adds [`WorldPlugin`]
+/// and [`InboxPlugin`] when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionPlugin;
 
@@ -96,7 +106,10 @@ impl SessionPlugin {
                     .after(SimSystems::Heartbeat)
                     .before(SimSystems::Replicate),
             )
-            .add_systems(FixedUpdate, despawn_ended.in_set(SimSystems::Last))
+            .add_systems(
+                FixedUpdate,
+                (despawn_ended, warn_of_stalled_sessions).in_set(SimSystems::Last),
+            )
             .hash_part("sessions", |world, hasher| {
                 for (client, session) in world.resource::<Sessions>().iter() {
                     session.hash_state(client, |word| hasher.write_u64(word));

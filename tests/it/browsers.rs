@@ -290,7 +290,7 @@ fn open_with_partial_request(server: SocketAddr) -> TcpStream {
 fn clients_behind_a_trusted_proxy_have_their_own_addresses() {
     let mut hall = WebTestServer::new(0, |settings| {
         settings.web.unauthenticated_per_address_max = 1;
-        settings.web.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+        settings.web.port.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     });
     let address = hall.address;
     let open = |client: &str| WebClient::try_open_as(address, Some(client));

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use throng::net::PortSettings;
 use throng_inspect::{AdminTokens, TokenService, TokenServiceSettings};
 
 use super::key_file::KeyFile;
@@ -52,6 +53,7 @@ impl ServiceArguments {
         let _reloader = KeyReloader::start(key, &keys)?;
         let service = TokenService::start(TokenServiceSettings {
             address,
+            port: PortSettings::default(),
             callers: self.callers()?,
             keys,
             servers,

@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -17,10 +17,14 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use throng_net::http::{HttpResponse, typed_response};
-use tokio::sync::watch;
+use throng_net::PortSettings;
+use throng_net::http::{
+    ConnectionOpener, ForgedAddress, HttpResponse, client_address, typed_response,
+};
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, watch};
 
-use crate::connection_limits::PeerConnectionLimits;
+use crate::connection_limits::{ConnectionPermit, PeerConnectionLimits};
 
 /// Maximum size of a request's head, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -58,10 +62,10 @@ impl HttpThread {
     /// Starts to serve on a [bound](bind) socket. `refused` is called for each connection over the limits.
     pub fn start<Reply>(
         name: &'static str,
-        socket: TcpListener,
+        (socket, port): (TcpListener, PortSettings),
         limits: HttpLimits,
-        respond: impl Fn(Request<Incoming>, SocketAddr) -> Reply + Clone + Send + Sync + 'static,
-        refused: impl Fn(SocketAddr) + Send + 'static,
+        respond: impl Fn(Request<Incoming>, SocketAddr) -> Reply + Send + Sync + 'static,
+        refused: impl Fn(SocketAddr) + Send + Sync + 'static,
     ) -> io::Result<Self>
     where
         Reply: Future<Output = HttpResponse> + Send + 'static,
@@ -69,10 +73,19 @@ impl HttpThread {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().enable_time().build()?;
         let (stop, mut stopped) = watch::channel(false);
+        let service = HttpService {
+            opener: ConnectionOpener::new(port),
+            open: Arc::new(Mutex::new(PeerConnectionLimits::new(
+                limits.connections_max,
+                limits.connections_per_peer_max,
+            ))),
+            respond,
+            refused,
+        };
         let thread = thread::Builder::new().name(name.into());
         let thread = thread.spawn(move || {
             runtime.block_on(async {
-                let accepting = pin!(accept_connections(name, socket, limits, respond, refused));
+                let accepting = pin!(accept_connections(name, socket, limits, service));
                 let stopped = pin!(stopped.changed());
                 select(accepting, stopped).await;
             });
@@ -99,13 +112,22 @@ impl Drop for HttpThread {
     }
 }
 
-async fn accept_connections<Reply>(
+/// Shared by all connections.
+struct HttpService<Respond, Refused> {
+    opener: ConnectionOpener,
+    open: Arc<Mutex<PeerConnectionLimits>>,
+    respond: Respond,
+    refused: Refused,
+}
+
+async fn accept_connections<Respond, Refused, Reply>(
     name: &'static str,
     socket: TcpListener,
     limits: HttpLimits,
-    respond: impl Fn(Request<Incoming>, SocketAddr) -> Reply + Clone + Send + Sync + 'static,
-    refused: impl Fn(SocketAddr),
+    service: HttpService<Respond, Refused>,
 ) where
+    Respond: Fn(Request<Incoming>, SocketAddr) -> Reply + Send + Sync + 'static,
+    Refused: Fn(SocketAddr) + Send + Sync + 'static,
     Reply: Future<Output = HttpResponse> + Send + 'static,
 {
     let socket = match tokio::net::TcpListener::from_std(socket) {
@@ -115,57 +137,63 @@ async fn accept_connections<Reply>(
             return;
         }
     };
-    let open = PeerConnectionLimits::new(limits.connections_max, limits.connections_per_peer_max);
-    let open = Arc::new(Mutex::new(open));
+    let service = Arc::new(service);
+    let permits = Arc::new(Semaphore::new(limits.connections_max));
     loop {
         let Ok((stream, peer)) = socket.accept().await else {
             tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
-        let Some(place) = ConnectionPlace::acquire(&open, peer.ip()) else {
-            refused(peer);
+        // The client's address may follow in the first bytes, so this limit is the one that counts until then.
+        let Ok(permit) = permits.clone().try_acquire_owned() else {
+            (service.refused)(peer);
             continue;
         };
-        let respond = respond.clone();
+        let service = service.clone();
         tokio::spawn(async move {
-            let respond = service_fn(|request| {
-                let reply = respond(request, peer);
-                async { Ok::<_, Infallible>(reply.await) }
-            });
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .max_buf_size(HEAD_BYTES_MAX)
-                .serve_connection(TokioIo::new(stream), respond);
-            let _ = tokio::time::timeout(limits.timeout, connection).await;
-            drop(place);
+            let handled = service.handle_connection(stream, peer);
+            let _ = tokio::time::timeout(limits.timeout, handled).await;
+            drop(permit);
         });
     }
 }
 
-/// The place of an open connection, until this is dropped.
-struct ConnectionPlace {
-    open: Arc<Mutex<PeerConnectionLimits>>,
-    peer: IpAddr,
-}
-
-impl ConnectionPlace {
-    /// A place; `None` at a limit.
-    fn acquire(open: &Arc<Mutex<PeerConnectionLimits>>, peer: IpAddr) -> Option<Self> {
-        let has_room = open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .try_acquire(peer);
-        has_room.then(|| Self {
-            open: open.clone(),
-            peer,
-        })
-    }
-}
-
-impl Drop for ConnectionPlace {
-    fn drop(&mut self) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.release(self.peer);
+impl<Respond, Refused, Reply> HttpService<Respond, Refused>
+where
+    Respond: Fn(Request<Incoming>, SocketAddr) -> Reply,
+    Refused: Fn(SocketAddr),
+    Reply: Future<Output = HttpResponse>,
+{
+    /// Opens a connection and replies to its request.
+    async fn handle_connection(&self, mut stream: TcpStream, peer: SocketAddr) {
+        let opener = &self.opener;
+        let Ok(client) = opener.read_client_address(&mut stream, peer).await else {
+            return;
+        };
+        let Some(_permit) = ConnectionPermit::acquire(&self.open, client.ip()) else {
+            (self.refused)(client);
+            return;
+        };
+        let Ok(stream) = opener.encrypt(stream, client.ip()).await else {
+            return;
+        };
+        let respond = service_fn(|request: Request<Incoming>| async {
+            let client = client_address(client, request.headers(), opener.trusted_proxies());
+            Ok::<_, Infallible>(match client {
+                Ok(client) => (self.respond)(request, client).await,
+                Err(ForgedAddress) => {
+                    let found = "X-Forwarded-For and Forwarded name different clients";
+                    let error = ApiError::bad_request(found);
+                    json_response(error.0, &error.body())
+                }
+            })
+        });
+        let connection = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .max_buf_size(HEAD_BYTES_MAX)
+            .serve_connection(TokioIo::new(stream), respond);
+        // An incomplete request has no reply.
+        let _ = connection.await;
     }
 }
 

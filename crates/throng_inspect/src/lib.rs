@@ -84,8 +84,9 @@ pub use connection_limits::CONNECTIONS_PER_PEER_MAX;
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
 pub use plugin::{
-    InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector, MEMORY_INTERVAL_S,
-    METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, ServerHealth, open_inspector, refresh_pages,
+    AppMetrics, InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector,
+    MEMORY_INTERVAL_S, METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, ServerHealth, open_inspector,
+    refresh_pages,
 };
 pub use protocol::{
     ActionPreset, CONNECTION_S_MAX, CONNECTIONS_MAX, InspectStats, PAGES_MAX, PaceRequest, RunPace,

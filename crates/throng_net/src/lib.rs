@@ -131,6 +131,10 @@ pub use handshake::{
     AcceptedClient, ClientHandshake, ClientHandshakeError, ServerHandshake, ServerHandshakeError,
     ServerHandshakeSettings, TokenIdentity, UsedTokens,
 };
+#[cfg(feature = "http")]
+pub use http::{
+    InvalidOrigin, PortSettings, PublicOrigin, TlsCertificate, TlsError, TlsFiles, TlsReloader,
+};
 pub use packet::{PACKET_BYTES_MAX, PacketStamp, StreamId};
 pub use stream::WINDOW_BYTES_MAX;
 pub use token::{

@@ -18,6 +18,20 @@ use crate::world::{Object, is_spawn_pending};
 /// with the reason `Kicked` does.
 ///
 /// Insert components of your own on the entity for data of a session, as opposed to data of an object.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::session::SessionClient;
+///
+/// /// Data of a session, beside it.
+/// #[derive(Component)]
+/// struct Language(String);
+///
+/// fn count(sessions: Query<&Language, With<SessionClient>>) -> usize {
+///     sessions.iter().filter(|language| language.0 == "es").count()
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, clone_behavior = Ignore)]
 pub struct SessionClient(ClientId);
@@ -205,11 +219,12 @@ pub(super) fn despawn_ended(mut ended: ResMut<EndedSessions>, mut commands: Comm
 /// Gives a client control of an object in place of its previous one; `false` when the session or the object does not exist.
 fn assign_control(world: &mut DeferredWorld, entity: Entity, session: Entity) -> bool {
     let Some(client) = client_of(world, session) else {
-        let cause = "its session has ended, or the entity of `ControlledBy` is not a session";
+        let cause =
+            "the entity of `ControlledBy` is not an open session; use `LoggedIn::client_entity`";
         return refuse_control(world, entity, session, cause);
     };
     if world.get::<Object>(entity).is_none() {
-        let cause = "the entity is not an object of a scene";
+        let cause = "the entity is not an object of a scene; add `InScene(…)` and a `Position`";
         return refuse_control(world, entity, session, cause);
     }
     let Some(mut sessions) = world.get_resource_mut::<Sessions>() else {

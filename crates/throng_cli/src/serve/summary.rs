@@ -101,7 +101,7 @@ fn web_lines(stats: &WebStats) -> [String; 3] {
         format!(
             "refused     {} invalid tokens, {} bad requests, {} timeouts, {} over the limit",
             stats.denied,
-            stats.refused,
+            stats.refused + stats.proxy_header_refused + stats.tls_failed,
             stats.timed_out,
             stats.refused_unauthenticated + stats.full
         ),
@@ -149,6 +149,8 @@ fn web_json(stats: &WebStats) -> serde_json::Value {
     json!({
         "accepted": stats.accepted,
         "crowded": stats.refused_unauthenticated,
+        "proxy_header_refused": stats.proxy_header_refused,
+        "tls_failed": stats.tls_failed,
         "answered": stats.answered,
         "refused": stats.refused,
         "late": stats.timed_out,

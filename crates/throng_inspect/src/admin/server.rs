@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use serde_json::Value;
 use throng::sim::clock::unix_ms;
+use throng_net::PortSettings;
 use throng_net::http::HttpResponse;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
@@ -23,6 +24,9 @@ use crate::http_listener::{
 /// Maximum number of open connections; more are closed at once.
 const CONNECTIONS_MAX: usize = 32;
 
+/// Maximum number of open connections of a client, so that one who sends nothing does not lock out the others.
+const CONNECTIONS_PER_PEER_MAX: usize = 8;
+
 /// Timeout of a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -35,7 +39,7 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 /// Limits of the connections.
 const LIMITS: HttpLimits = HttpLimits {
     connections_max: CONNECTIONS_MAX,
-    connections_per_peer_max: CONNECTIONS_MAX,
+    connections_per_peer_max: CONNECTIONS_PER_PEER_MAX,
     timeout: CONNECTION_TIMEOUT,
 };
 
@@ -48,7 +52,7 @@ struct AdminShared {
 
 /// Starts to serve on this socket, until the returned value is dropped.
 pub(super) fn start(
-    socket: TcpListener,
+    socket: (TcpListener, PortSettings),
     tokens: AdminTokens,
     files: AdminFiles,
     commands: mpsc::Sender<AdminCommand>,

@@ -119,6 +119,7 @@ mod tests {
     fn settings(servers: &[&str]) -> TokenServiceSettings {
         TokenServiceSettings {
             address: "127.0.0.1:0".parse().unwrap(),
+            port: throng_net::PortSettings::default(),
             callers: "login 0123456789abcdef".parse().unwrap(),
             keys: SecretKey([3; 32]).into(),
             servers: servers

@@ -56,6 +56,7 @@ pub(super) fn start(
     socket: TcpListener,
     settings: TokenServiceSettings,
 ) -> io::Result<(Arc<IssuerShared>, HttpThread)> {
+    let port = settings.port.clone();
     let shared = Arc::new(IssuerShared {
         settings,
         issued: AtomicU64::new(0),
@@ -72,6 +73,7 @@ pub(super) fn start(
     let refused = move |peer| {
         of_refusals.refuse(&of_refusals.too_many, peer, "too many connections are open");
     };
+    let socket = (socket, port);
     let thread = HttpThread::start("tokens", socket, LIMITS, answer, refused)?;
     Ok((shared, thread))
 }

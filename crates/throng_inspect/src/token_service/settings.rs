@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use throng::net::TokenKeys;
+use throng_net::PortSettings;
 
 use crate::admin::AdminTokens;
 
@@ -11,6 +12,8 @@ use crate::admin::AdminTokens;
 pub struct TokenServiceSettings {
     /// The address to listen on.
     pub address: SocketAddr,
+    /// TLS, and proxies in front of the port. On other than loopback addresses one of both is needed, since requests contain secrets.
+    pub port: PortSettings,
     /// Who may request tokens: a name and a secret each. With two entries a secret can be replaced without an interruption.
     pub callers: AdminTokens,
     /// The keys of the servers. The first one seals the tokens; a clone can [replace](TokenKeys::replace) them later.

@@ -51,7 +51,7 @@ mod version;
 
 pub use client::{ClientHandshake, ClientHandshakeError};
 pub(crate) use server::ClientReturns;
-#[cfg(feature = "webtransport")]
+#[cfg(feature = "http")]
 pub(crate) use server::RequestBucket;
 pub use server::{
     AcceptedClient, ServerHandshake, ServerHandshakeError, ServerHandshakeSettings, TokenIdentity,

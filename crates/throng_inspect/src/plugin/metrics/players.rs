@@ -367,6 +367,8 @@ pub(super) fn add_web_metrics(world: &World, families: &mut Families) {
             "reason",
             to_f64([
                 ("too_many_unauthenticated", stats.refused_unauthenticated),
+                ("proxy_header", stats.proxy_header_refused),
+                ("tls_handshake", stats.tls_failed),
                 ("bad_request", stats.refused),
                 ("timed_out", stats.timed_out),
                 (
