@@ -3,14 +3,15 @@
 use std::fs;
 
 use crate::harness::root;
-use crate::{endpoints, handshakes, inbound, packets};
+use crate::{endpoints, handshakes, inbound, packets, proxy_headers};
 
 /// What is checked with which inputs, and with how many like each of them.
-const TARGETS: [(&str, fn(&[u8]), usize); 4] = [
+const TARGETS: [(&str, fn(&[u8]), usize); 5] = [
     ("packets", packets::check, 2_000),
     ("inbound", inbound::check, 2_000),
     ("endpoints", endpoints::check, 50),
     ("handshakes", handshakes::check, 50),
+    ("proxy_headers", proxy_headers::check, 2_000),
 ];
 
 /// The inputs that are kept for a target, by name.
