@@ -94,7 +94,7 @@ impl TokenCommand {
     pub(super) fn run(self) -> Result<CliStatus, CliError> {
         if let Some(path) = &self.new_key {
             let key = SecretKey::random().map_err(|error| CliError::new(error.to_string()))?;
-            write_key(path, &to_hex(&key.0))?;
+            write_new_key(path, &key)?;
             return Ok(CliStatus::Done);
         }
         let key = self.key.read(&self.server)?;
@@ -103,6 +103,11 @@ impl TokenCommand {
         print(&to_hex(&token.to_bytes()))?;
         Ok(CliStatus::Done)
     }
+}
+
+/// Writes a key to a new file that only its owner can read.
+pub(super) fn write_new_key(path: &Path, key: &SecretKey) -> Result<(), CliError> {
+    write_key(path, &to_hex(&key.0))
 }
 
 /// Writes a key to a new file only, so that none is overwritten; on Unix only its owner can read it.

@@ -136,6 +136,8 @@ pub use token::{
     CONNECT_TOKEN_BYTES, ConnectToken, PROTOCOL_ID, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
     USER_DATA_BYTES,
 };
+#[cfg(any(test, feature = "bench"))]
+pub use udp::hostile;
 pub use udp::{
     ConnectionHandler, ServerSocket, SocketTotals, UdpClient, UdpServer, UdpServerSink,
     UdpSettings, UdpStats,
