@@ -57,6 +57,8 @@ mod scenarios;
 mod serving;
 mod shutdown;
 mod sockets;
+mod store_rows;
+mod ticket_scripts;
 mod usage;
 mod views;
 mod web_test_server;

@@ -74,3 +74,12 @@ pub(super) fn network_of(ip: IpAddr) -> (bool, u64) {
         IpAddr::V6(ip) => (false, (ip.to_bits() >> 64) as u64),
     }
 }
+
+/// The wider network by which rate limits count as well: the 24 bits of an IPv4 address, or the 48 bits of an IPv6 address that a site
+/// usually has. Such a site has 65,536 networks of 64 bits, with which it could empty the buckets of everybody.
+pub(super) fn site_of(ip: IpAddr) -> (bool, u64) {
+    match network_of(ip) {
+        (true, network) => (true, network >> 8),
+        (false, network) => (false, network >> 16),
+    }
+}

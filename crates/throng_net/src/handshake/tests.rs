@@ -1,5 +1,7 @@
 //! The server's handshake, against our client and another implementation of the standard.
 
+mod sites;
+
 use renetcode::{
     ClientAuthentication, NetcodeClient, NetcodeServer, ServerAuthentication, ServerConfig,
     ServerResult,

@@ -24,6 +24,9 @@ const INPUT_US: u64 = 50_000;
 const ARRIVALS_PER_S: f64 = 100.0;
 pub(super) const NEWCOMERS_PER_S: f64 = 20.0;
 
+/// How long the crowd may take to enter the world, in microseconds.
+const ARRIVAL_US_MAX: u64 = 90_000_000;
+
 /// How long a newcomer stays, and after which time its login counts as failed, in microseconds.
 const STAY_US: u64 = 1_000_000;
 pub(super) const LOGIN_US_MAX: u64 = 5_000_000;
@@ -273,6 +276,13 @@ impl HonestCrowd {
             if is_complete {
                 self.newcomers_since_us = Some(now_us);
                 state.is_ready.store(true, Ordering::Release);
+            } else if now_us > ARRIVAL_US_MAX {
+                let inside = self.clients.iter();
+                let inside = inside.filter(|client| client.in_world_us.is_some()).count();
+                return Err(CliError::new(format!(
+                    "{inside} of {} honest clients entered the town in 90 s: the machine is too slow for this trial",
+                    self.size
+                )));
             }
             return Ok(());
         };
