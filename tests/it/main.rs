@@ -59,6 +59,7 @@ mod shutdown;
 mod sockets;
 mod store_rows;
 mod ticket_scripts;
+mod tokens;
 mod usage;
 mod views;
 mod web_test_server;

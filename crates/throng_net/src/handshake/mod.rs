@@ -14,12 +14,13 @@
 //! | 0 | 0 |
 //! | 1–13 | `THRONG NET\0`, and [`PROTOCOL_VERSION`](throng_protocol::wire::PROTOCOL_VERSION) in 2 bytes, little endian |
 //! | 14–29 | protocol id and expiry, as in the token |
-//! | 30–53 | nonce of the token |
+//! | 30–53 | nonce of the token. If it begins with `key\0`, the next 4 bytes are the id of the token's key, little endian |
 //! | 54–1,077 | sealed part of the token |
 //!
 //! | file | contents |
 //! |---|---|
 //! | `server` | the server's side |
+//! | `request_bucket` | the rate of requests |
 //! | `used_tokens` | tokens that were used |
 //! | `client` | the client's side |
 //! | `version` | the refusal of other versions |
@@ -43,6 +44,7 @@
 //! about 500 bytes.
 
 mod client;
+mod request_bucket;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -51,8 +53,8 @@ mod version;
 
 pub use client::{ClientHandshake, ClientHandshakeError};
 pub(crate) use server::ClientReturns;
-#[cfg(feature = "webtransport")]
-pub(crate) use server::RequestBucket;
+#[cfg(feature = "http")]
+pub(crate) use request_bucket::RequestBucket;
 pub use server::{
     AcceptedClient, ServerHandshake, ServerHandshakeError, ServerHandshakeSettings, TokenIdentity,
 };

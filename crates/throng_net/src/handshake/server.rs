@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use thiserror::Error;
 use throng_protocol::wire::{ClientId, CloseReason};
 
+use super::request_bucket::RequestBucket;
 use super::used_tokens::{TokenUse, UsedTokenError, UsedTokens};
 use super::version::{SpokenProtocol, write_refusal};
 use super::{REQUEST_BYTES, network_of, site_of};
@@ -21,6 +22,7 @@ use crate::token::{
     ConnectToken, PRIVATE_BYTES, PrivateToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
     USER_DATA_BYTES,
 };
+use crate::token_keys::TokenKeys;
 
 /// Number of buckets that the addresses share.
 const BUCKETS: usize = 1_024;
@@ -127,7 +129,7 @@ pub enum ServerHandshakeError {
     /// The address exceeded its rate of requests.
     #[error("too many requests from this address")]
     RateLimited,
-    /// A request with an invalid token.
+    /// A request with an invalid token, or with one of an unknown key.
     #[error(transparent)]
     Token(#[from] TokenError),
     /// The token is for other servers.
@@ -153,6 +155,16 @@ pub enum ServerHandshakeError {
     NoRandomness(#[from] RandomnessUnavailable),
 }
 
+impl ServerHandshakeError {
+    /// Whether the token was sealed with a key that the server does not have, or no longer.
+    pub(crate) const fn is_unknown_key(&self) -> bool {
+        matches!(
+            self,
+            Self::Token(TokenError::UnknownKeyId { .. } | TokenError::NoKeyId)
+        )
+    }
+}
+
 /// A client that has proven its token and its address.
 #[derive(Debug)]
 pub struct AcceptedClient {
@@ -169,43 +181,6 @@ pub struct AcceptedClient {
     pub(crate) token: TokenUse,
     /// What it needs to recognise a reset, once the connection has a number.
     pub(crate) reset: ResetGrant,
-}
-
-/// A token bucket for requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestBucket {
-    /// In thousandths of a request.
-    remaining: u64,
-    filled_us: u64,
-}
-
-impl RequestBucket {
-    /// A full bucket: `per_s` requests at once, and as many per second.
-    pub fn full(per_s: u32) -> Self {
-        Self {
-            remaining: u64::from(per_s) * 1_000,
-            filled_us: 0,
-        }
-    }
-
-    /// Takes a request out of the bucket; `false` if it is empty.
-    pub fn try_consume(&mut self, now_us: u64, per_s: u32) -> bool {
-        let is_left = self.has_request(now_us, per_s);
-        self.remaining -= if is_left { 1_000 } else { 0 };
-        is_left
-    }
-
-    /// Whether a request is left.
-    fn has_request(&mut self, now_us: u64, per_s: u32) -> bool {
-        let per_s = u64::from(per_s);
-        // In thousandths: one request per second is one thousandth per millisecond.
-        let more = now_us.saturating_sub(self.filled_us).saturating_mul(per_s) / 1_000;
-        if more > 0 {
-            self.filled_us = now_us;
-            self.remaining = self.remaining.saturating_add(more).min(per_s * 1_000);
-        }
-        self.remaining >= 1_000
-    }
 }
 
 /// A client that was challenged and has not replied yet.
@@ -275,7 +250,7 @@ const fn site_requests_per_s(settings: &ServerHandshakeSettings) -> u32 {
 #[derive(Debug)]
 pub struct ServerHandshake {
     settings: ServerHandshakeSettings,
-    private_key: SecretKey,
+    keys: TokenKeys,
     half_open: BTreeMap<SocketAddr, HalfOpen>,
     used_tokens: UsedTokens,
     /// One bucket per hash of an address.
@@ -293,18 +268,18 @@ pub struct ServerHandshake {
 }
 
 impl ServerHandshake {
-    /// Accepts tokens sealed with this key.
+    /// Accepts tokens sealed with these keys. A clone of the keys can [replace](TokenKeys::replace) them later.
     ///
     /// # Errors
     /// [`RandomnessUnavailable`] if the system provides no random bytes.
     pub fn new(
         settings: ServerHandshakeSettings,
-        private_key: SecretKey,
+        keys: impl Into<TokenKeys>,
     ) -> Result<Self, RandomnessUnavailable> {
+        let keys = keys.into();
         let full = RequestBucket::full(settings.requests_per_s);
         let site = RequestBucket::full(site_requests_per_s(&settings));
         Ok(Self {
-            private_key,
             half_open: BTreeMap::new(),
             used_tokens: settings.used_tokens.clone(),
             buckets: vec![full; BUCKETS],
@@ -313,7 +288,8 @@ impl ServerHandshake {
             refusals: RequestBucket::full(settings.refusals_per_s),
             resets: RequestBucket::full(settings.resets_per_s),
             address_resets: vec![RequestBucket::full(settings.resets_per_address_per_s); BUCKETS],
-            reset_key: ResetKey::new(&private_key, &settings.addresses)?,
+            reset_key: ResetKey::new(&keys.first().secret, &settings.addresses)?,
+            keys,
             hasher: RandomState::new(),
             settings,
         })
@@ -461,7 +437,7 @@ impl ServerHandshake {
             protocol: self.settings.protocol,
             ..TokenClaims::new(client, servers, unix_s)
         };
-        ConnectToken::issue(&claims, &self.private_key)
+        ConnectToken::issue(&claims, self.keys.first())
     }
 
     /// Checks the version and the protocol id of a request.
@@ -482,7 +458,7 @@ impl ServerHandshake {
         }
     }
 
-    /// Checks the token of a request: the rate of its address, the server, the expiry, the encryption.
+    /// Checks the token of a request: the expiry, the key, the rate of its address, the encryption, the server.
     fn check_token(
         &mut self,
         (now_us, unix_s): (u64, u64),
@@ -501,13 +477,15 @@ impl ServerHandshake {
         if unix_s >= expires_s && !self.used_tokens.may_return(&mac, unix_s) {
             return Err(ServerHandshakeError::Expired { expires_s });
         }
+        let key = self.keys.of_token(&nonce);
+        let key = key.ok_or_else(|| TokenError::unknown_key(&nonce))?;
         let is_spare = !self.try_take_request(now_us, from);
         let spare_per_s = self.settings.reserve_requests_per_s;
         if is_spare && !self.reserve.try_consume(now_us, spare_per_s) {
             return Err(ServerHandshakeError::RateLimited);
         }
         let bound_to = (self.settings.protocol, expires_s);
-        let private = PrivateToken::open(private, bound_to, &nonce, &self.private_key)?;
+        let private = PrivateToken::open(private, bound_to, &nonce, &key)?;
         let is_here = |server| self.settings.addresses.contains(server);
         if !private.servers.iter().any(is_here) {
             return Err(ServerHandshakeError::WrongServer);

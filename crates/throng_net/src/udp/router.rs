@@ -23,6 +23,7 @@ use crate::cipher::SealedKind;
 use crate::handshake::{AcceptedClient, ServerHandshake, ServerHandshakeError, network_of};
 use crate::inbox::ConnectionInfo;
 use crate::path::read_numbered;
+use crate::token::TokenUserData;
 
 /// Number of buckets for numbered packets from unknown addresses.
 const UNKNOWN_ADDRESS_BUCKETS: usize = 1_024;
@@ -194,6 +195,9 @@ impl DatagramRouter {
                 tracing::trace!(address = %from, error = %refused, "datagram of an unknown address refused");
                 UdpCounters::one(&counters.unauthenticated);
                 UdpCounters::one(reason_counter(counters, refused));
+                if refused.is_unknown_key() {
+                    UdpCounters::one(&counters.unknown_keys);
+                }
                 if !self.answer.is_empty() {
                     UdpCounters::one(match refused {
                         ServerHandshakeError::UnknownConnection => &counters.resets,
@@ -223,7 +227,8 @@ impl DatagramRouter {
             requires_ready: shared.settings.requires_ready,
             ..ConnectionInfo::player(admitted.client).with_address(address)
         }
-        .resuming_only(admitted.token.resumes_only);
+        .resuming_only(admitted.token.resumes_only)
+        .with_user_data(TokenUserData::new(&admitted.user_data));
         let Some(client) = self.transport.connect(connected) else {
             drop(roster);
             UdpCounters::one(&counters.tick_full);

@@ -101,6 +101,8 @@ counters! {
     no_room,
     /// Of these: a wrong answer to a challenge.
     invalid_response,
+    /// Of the invalid tokens: those of a key that the server does not have.
+    unknown_keys,
     /// Bytes of all datagrams of unauthenticated addresses.
     unauthenticated_bytes_in,
     /// Refusals sent to clients of another version or game.

@@ -9,8 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::CliError;
-use crate::token::{issue, write_new_key};
-use throng::net::{ConnectToken, SecretKey};
+use crate::key_file::{KeyFile, write_new_key};
+use crate::token::issue;
+use throng::net::{ConnectToken, TokenKey};
 
 /// Validity and timeout of the tokens, in seconds.
 const TOKEN_S: u64 = 60;
@@ -89,7 +90,7 @@ pub(super) struct ServerProcess {
     pub address: SocketAddr,
     pub address_v6: Option<SocketAddr>,
     metrics: SocketAddr,
-    key: SecretKey,
+    key: TokenKey,
     _folder: TrialFolder,
 }
 
@@ -123,8 +124,8 @@ impl ServerProcess {
     pub fn start() -> Result<Self, CliError> {
         let folder = TrialFolder::new().map_err(failed)?;
         let key_file = folder.0.join("key");
-        let key = SecretKey::random().map_err(|error| CliError::new(error.to_string()))?;
-        write_new_key(&key_file, &key)?;
+        write_new_key(&key_file, None)?;
+        let key = KeyFile::single(&key_file).read(&[])?.first();
         let has_v6 = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
         let free = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
         let port = free.and_then(|socket| socket.local_addr());
@@ -211,7 +212,7 @@ impl Drop for ServerProcess {
 #[derive(Clone)]
 pub(super) struct TokenIssuer {
     servers: Vec<SocketAddr>,
-    key: SecretKey,
+    key: TokenKey,
 }
 
 impl TokenIssuer {
@@ -220,7 +221,7 @@ impl TokenIssuer {
             player,
             self.servers.clone(),
             (TOKEN_S, TIMEOUT_S),
-            &self.key,
+            self.key,
         )
     }
 

@@ -16,6 +16,9 @@ const LENGTH_MAX: usize = 1_200;
 /// Bytes of a request before the nonce.
 const HEAD_BYTES: usize = REQUEST_BYTES - PRIVATE_BYTES - LONG_NONCE_BYTES;
 
+/// Bytes of a nonce that name the key of a token.
+const KEY_NAME_BYTES: usize = 8;
+
 /// How often a wrong answer follows a valid request, which makes the server expect one.
 const ANSWERS_PER_REQUEST: u64 = 256;
 
@@ -145,14 +148,17 @@ impl HostilePackets {
         self.packet.extend_from_slice(&self.noise[at..at + length]);
     }
 
-    /// A request with a nonce of its own and a sealed part of noise.
+    /// A request whose token names the key of a valid one, with a sealed part of noise.
     fn write_request(&mut self, version: [u8; HANDSHAKE_VERSION.len()], protocol: u64) {
         self.packet.push(0);
         self.packet.extend_from_slice(&version);
         self.packet.extend_from_slice(&protocol.to_le_bytes());
         self.packet.extend_from_slice(&self.expires_s.to_le_bytes());
         debug_assert_eq!(self.packet.len(), HEAD_BYTES);
-        self.write_noise(LONG_NONCE_BYTES + PRIVATE_BYTES);
+        let valid = self.requests.first();
+        let key = valid.and_then(|valid| valid.get(HEAD_BYTES..HEAD_BYTES + KEY_NAME_BYTES));
+        self.packet.extend_from_slice(key.unwrap_or_default());
+        self.write_noise(REQUEST_BYTES - self.packet.len());
     }
 
     fn write_one_of(&mut self, turn: usize, of: impl Fn(&Self) -> &Vec<Vec<u8>>) {
