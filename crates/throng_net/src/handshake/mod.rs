@@ -52,9 +52,9 @@ mod used_tokens;
 mod version;
 
 pub use client::{ClientHandshake, ClientHandshakeError};
-pub(crate) use server::ClientReturns;
 #[cfg(feature = "http")]
 pub(crate) use request_bucket::RequestBucket;
+pub(crate) use server::ClientReturns;
 pub use server::{
     AcceptedClient, ServerHandshake, ServerHandshakeError, ServerHandshakeSettings, TokenIdentity,
 };

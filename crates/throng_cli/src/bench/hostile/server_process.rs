@@ -217,12 +217,7 @@ pub(super) struct TokenIssuer {
 
 impl TokenIssuer {
     pub fn token(&self, player: u64) -> Result<ConnectToken, CliError> {
-        issue(
-            player,
-            self.servers.clone(),
-            (TOKEN_S, TIMEOUT_S),
-            self.key,
-        )
+        issue(player, self.servers.clone(), (TOKEN_S, TIMEOUT_S), self.key)
     }
 
     /// When a token that is issued now expires, in seconds since 1970.
