@@ -58,6 +58,8 @@ mod scenarios;
 mod serving;
 mod shutdown;
 mod sockets;
+mod store_rows;
+mod ticket_scripts;
 mod tls;
 mod tokens;
 mod usage;
