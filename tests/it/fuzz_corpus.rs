@@ -3,9 +3,7 @@
 use std::fs;
 
 use crate::harness::root;
-use crate::{
-    endpoints, handshakes, inbound, packets, proxy_headers, store_rows, ticket_scripts,
-};
+use crate::{endpoints, handshakes, inbound, packets, proxy_headers, store_rows, ticket_scripts};
 
 /// What is checked with which inputs, and with how many like each of them.
 const TARGETS: [(&str, fn(&[u8]), usize); 7] = [
