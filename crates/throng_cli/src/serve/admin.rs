@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
+use throng::net::PortSettings;
 use throng_inspect::{AdminSettings, AdminTokens, open_admin};
 
 use crate::CliError;
@@ -14,7 +15,7 @@ use crate::secret_file::read_secret;
 pub(super) struct AdminArguments {
     /// Address of the administration API: list, kick and ban players [default: off]
     ///
-    /// HTTP without TLS: keep it on a loopback address, or put a proxy with TLS before it. GET /openapi.json describes it.
+    /// Requests contain tokens: keep it on a loopback address, or give it TLS. GET /openapi.json describes it.
     #[arg(long, value_name = "ADDR:PORT", requires = "admin_tokens")]
     admin: Option<SocketAddr>,
     /// File with the tokens of operators, one `NAME TOKEN` per line; only its owner may be able to read it
@@ -29,8 +30,17 @@ pub(super) struct AdminArguments {
 }
 
 impl AdminArguments {
+    /// The address to listen on, if the API is on.
+    pub(super) const fn address(&self) -> Option<SocketAddr> {
+        self.admin
+    }
+
     /// Opens the API, if it is on, and returns its address.
-    pub(super) fn open(&self, world: &mut World) -> Result<Option<SocketAddr>, CliError> {
+    pub(super) fn open(
+        &self,
+        world: &mut World,
+        port: PortSettings,
+    ) -> Result<Option<SocketAddr>, CliError> {
         let (Some(address), Some(path)) = (self.admin, &self.admin_tokens) else {
             return Ok(None);
         };
@@ -39,6 +49,7 @@ impl AdminArguments {
             tokens.map_err(|error| CliError::new(format!("{}: {error}", path.display())))?;
         let settings = AdminSettings {
             address,
+            port,
             tokens,
             ban_file: self.bans.clone(),
             audit_log: self.audit_log.clone(),

@@ -2,18 +2,20 @@
 
 pub(super) mod commands;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
 use throng::session::BanList;
+use throng_net::PortSettings;
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::error::AdminError;
 use super::protocol::AdminCommand;
-use super::server::AdminThread;
+use super::server;
 use super::storage::AdminFiles;
 use super::tokens::AdminTokens;
+use crate::http_listener::{HttpThread, bind};
 
 /// Maximum number of commands that a tick handles; later ones wait for the next tick.
 pub const ADMIN_COMMANDS_PER_TICK_MAX: usize = 16;
@@ -24,8 +26,10 @@ const PENDING_COMMANDS_MAX: usize = 64;
 /// Settings of the administration API.
 #[derive(Debug)]
 pub struct AdminSettings {
-    /// The address to listen on. There is no TLS: on other than loopback addresses, put a proxy with TLS before it.
+    /// The address to listen on.
     pub address: SocketAddr,
+    /// TLS, and proxies in front of the port. On other than loopback addresses one of both is needed, since requests contain tokens.
+    pub port: PortSettings,
     /// Who may use it.
     pub tokens: AdminTokens,
     /// The file that keeps bans, if they are kept: JSON. It is read at the start if it exists, and replaced with each change.
@@ -40,7 +44,7 @@ pub struct AdminServer {
     address: SocketAddr,
     commands: Receiver<AdminCommand>,
     /// The thread ends when this is dropped.
-    _thread: AdminThread,
+    _thread: HttpThread,
 }
 
 impl AdminServer {
@@ -59,6 +63,7 @@ impl AdminServer {
 pub fn open_admin(world: &mut World, settings: AdminSettings) -> Result<SocketAddr, AdminError> {
     let AdminSettings {
         address,
+        port,
         tokens,
         ban_file,
         audit_log,
@@ -71,14 +76,11 @@ pub fn open_admin(world: &mut World, settings: AdminSettings) -> Result<SocketAd
             source,
         })?;
     }
-    let bound = || {
-        let socket = TcpListener::bind(address)?;
-        socket.set_nonblocking(true)?;
-        Ok((socket.local_addr()?, socket))
-    };
-    let (address, socket) = bound().map_err(|source| AdminError::Bind { address, source })?;
+    let bound = bind(address);
+    let (address, socket) = bound.map_err(|source| AdminError::Bind { address, source })?;
     let (sender, commands) = mpsc::channel(PENDING_COMMANDS_MAX);
-    let thread = AdminThread::start(socket, tokens, files, sender).map_err(AdminError::Thread)?;
+    let thread =
+        server::start((socket, port), tokens, files, sender).map_err(AdminError::Thread)?;
     world.insert_resource(bans);
     world.insert_resource(AdminServer {
         address,

@@ -17,7 +17,7 @@ use crate::exposition::exposition;
 use crate::protocol::{InspectCounters, InspectRequest};
 use crate::routes::{InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied};
 use throng_net::http::{
-    HttpResponse, text_response, typed_response, websocket_key, websocket_response,
+    HttpResponse, PortStream, text_response, typed_response, websocket_key, websocket_response,
 };
 
 /// Timeout of a request's arrival.
@@ -50,7 +50,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Reads a request and replies.
 pub(super) async fn handle_connection(
-    stream: tokio::net::TcpStream,
+    stream: PortStream,
     access: Arc<InspectAccess>,
     shared: Arc<InspectShared>,
 ) -> Result<(), hyper::Error> {

@@ -16,7 +16,14 @@ fn is_claim(order: &StoreRequest) -> bool {
 
 /// A table with a player who came at 0.
 fn with_one_player() -> LeaseTable {
-    let mut ledger = LeaseTable::new(LeaseTableSettings::default());
+    with_unsaved_play(0)
+}
+
+fn with_unsaved_play(unsaved_play_ms: u64) -> LeaseTable {
+    let mut ledger = LeaseTable::new(LeaseTableSettings {
+        unsaved_play_ms,
+        ..LeaseTableSettings::default()
+    });
     ledger.claim(PLAYER, 0).unwrap();
     assert!(orders(&mut ledger, 0).iter().any(is_claim));
     // The renewal marks the server as alive, too.
@@ -223,4 +230,105 @@ fn skipped_lease_keeps_its_end_and_is_renewed_after_a_second() {
     assert_eq!(ledger.lease_valid_until(PLAYER), Some(81_050));
     assert!(orders(&mut ledger, 41_049).is_empty());
     assert_eq!(orders(&mut ledger, 41_050).len(), 1);
+}
+
+/// The times of a store that is away for ten minutes.
+const AWAY_MS: std::ops::Range<u64> = 120_000..720_000;
+
+/// How a player fares in [`AWAY_MS`], and until when it was here.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    PlaysOn,
+    Expired(u64),
+    Taken(u64),
+}
+
+/// Plays until two minutes after the outage, and compares every step with a model: the player is here until the end of the last lease
+/// that was granted, and the time for unsaved play after it. `is_taken`: another server gets the player in the outage.
+fn fate(unsaved_play_ms: u64, is_taken: bool) -> Fate {
+    let mut ledger = with_unsaved_play(unsaved_play_ms);
+    let lease_ms = LeaseTableSettings::default().lease_ms;
+    let (mut until_ms, mut now_ms) = (lease_ms, 0);
+    let mut fate = Fate::PlaysOn;
+    while now_ms < AWAY_MS.end + 120_000 {
+        let end_ms = until_ms + unsaved_play_ms;
+        let mut events = Vec::new();
+        ledger.expire(now_ms, |event| events.push(event));
+        if fate == Fate::PlaysOn && now_ms >= end_ms {
+            assert!(matches!(events[..], [LeaseEvent::Expired(PLAYER)]));
+            fate = Fate::Expired(now_ms);
+        } else {
+            assert!(events.is_empty(), "{now_ms}: {events:?}");
+        }
+        let is_here = fate == Fate::PlaysOn;
+        let is_unsaved = is_here && now_ms >= until_ms;
+        assert_eq!(ledger.is_live(PLAYER), is_here, "{now_ms}");
+        assert_eq!(ledger.unsaved_play_count(), usize::from(is_unsaved));
+        for order in orders(&mut ledger, now_ms) {
+            let StoreRequest::Renew { leases, .. } = order else {
+                panic!("{order:?}");
+            };
+            let renewed = if AWAY_MS.contains(&now_ms) {
+                Err(thread_ended_error())
+            } else if is_taken && now_ms >= AWAY_MS.end {
+                Ok(Renewal::lost(leases.iter().map(|lease| lease.0).collect()))
+            } else {
+                if is_here {
+                    assert_eq!(leases, [(PLAYER, 1)], "the epoch stays");
+                    until_ms = now_ms + lease_ms;
+                }
+                Ok(Renewal::default())
+            };
+            let tell = |event| events.push(event);
+            ledger.receive(StoreReply::Renewed(renewed), now_ms, tell);
+        }
+        let is_lost = |event: &LeaseEvent| {
+            matches!(
+                event,
+                LeaseEvent::Lost {
+                    player: PLAYER,
+                    is_here: true,
+                    is_taken: true,
+                }
+            )
+        };
+        if is_here && events.iter().any(is_lost) {
+            fate = Fate::Taken(now_ms);
+        }
+        // Both sides of the boundary.
+        let steps = [end_ms - 1, end_ms, now_ms + 250].into_iter();
+        now_ms = steps.filter(|&next| next > now_ms).min().unwrap();
+    }
+    fate
+}
+
+#[test]
+fn outage_is_survived_exactly_as_long_as_allowed() {
+    // The last renewal before the outage is at 100 s, so that the lease ends at 160 s.
+    let left_ms = AWAY_MS.end - 160_000;
+    for play_ms in [0, 1, 240_000, left_ms - 1, left_ms] {
+        for is_taken in [false, true] {
+            let found = fate(play_ms, is_taken);
+            assert_eq!(found, Fate::Expired(160_000 + play_ms), "{play_ms}");
+        }
+    }
+    for play_ms in [left_ms + 1, 1_800_000] {
+        assert_eq!(fate(play_ms, false), Fate::PlaysOn, "{play_ms}");
+        assert_eq!(fate(play_ms, true), Fate::Taken(AWAY_MS.end), "{play_ms}");
+    }
+}
+
+#[test]
+fn nobody_plays_on_when_the_server_name_is_taken_over() {
+    let mut ledger = with_unsaved_play(1_800_000);
+    assert_eq!(orders(&mut ledger, 20_000).len(), 1);
+    let error = StoreError {
+        kind: StoreErrorKind::NameInUse,
+        ..thread_ended_error()
+    };
+    ledger.receive(StoreReply::Renewed(Err(error)), 20_000, |_| ());
+    ledger.expire(59_999, |event| panic!("{event:?}"));
+    let mut expired = Vec::new();
+    ledger.expire(60_000, |event| expired.push(event));
+    assert!(matches!(expired[..], [LeaseEvent::Expired(PLAYER)]));
 }
