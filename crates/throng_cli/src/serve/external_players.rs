@@ -286,6 +286,7 @@ mod tests {
             loaded: MessageCursor::default(),
             edited: MessageCursor::default(),
             player_requests: MessageCursor::default(),
+            has_had_player: false,
         };
         for (requested, expected) in [(7, 7), (cap, cap), (cap + 1, cap), (u16::MAX, cap), (0, 0)] {
             world.write_message(PlayerRequestReceived {
