@@ -18,6 +18,8 @@
 //! | `routes` | which requests are allowed |
 //! | `server/` | the thread: sockets, requests, pages |
 //! | `admin/` | the administration API: players, kicks and bans |
+//! | `token_service/` | the token service: connect tokens for a login service |
+//! | `http_listener` | a small HTTP server, for both |
 //! | `plugin` | the systems at the tick's end: what is gathered, and when |
 //!
 //! [`InspectPlugin`] records tick times and logs slow ticks; [`open_inspector`] opens the addresses.
@@ -64,11 +66,13 @@ mod connection_limits;
 mod exposition;
 mod frames;
 mod heat;
+mod http_listener;
 mod plugin;
 mod protocol;
 mod routes;
 mod server;
 mod ticks;
+mod token_service;
 mod visibility_reason;
 mod wait_reason;
 
@@ -80,8 +84,9 @@ pub use connection_limits::CONNECTIONS_PER_PEER_MAX;
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
 pub use plugin::{
-    InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector, MEMORY_INTERVAL_S,
-    METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, ServerHealth, open_inspector, refresh_pages,
+    AppMetrics, InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector,
+    MEMORY_INTERVAL_S, METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, ServerHealth, open_inspector,
+    refresh_pages,
 };
 pub use protocol::{
     ActionPreset, CONNECTION_S_MAX, CONNECTIONS_MAX, InspectStats, PAGES_MAX, PaceRequest, RunPace,
@@ -90,5 +95,6 @@ pub use ticks::{
     SETS, SLOW_TICK_HISTORY_MAX, SlowTick, TICK_BUCKETS_S, TICK_HISTORY_MAX, TickHistory, TickWork,
     TimedTick,
 };
+pub use token_service::{TokenService, TokenServiceError, TokenServiceSettings, TokenServiceStats};
 pub use visibility_reason::{PairRules, VisibilityReason, explain_visibility};
 pub use wait_reason::describe_wait;

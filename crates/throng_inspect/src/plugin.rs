@@ -39,6 +39,7 @@ pub use inspector::{
     InspectAddresses, InspectError, InspectSettings, Inspector, MEMORY_INTERVAL_S,
     METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, open_inspector, refresh_pages,
 };
+pub use metrics::AppMetrics;
 
 use super::ticks::TickHistory;
 use throng::session::{ClientMessageRefused, LoggedOut, SessionClosed};
@@ -62,6 +63,7 @@ impl Plugin for InspectPlugin {
                 (slow_ticks::record_tick, session_log::record_sessions).in_set(AfterTick),
             )
             .init_resource::<ServerHealth>()
+            .init_resource::<AppMetrics>()
             .add_systems(
                 Last,
                 (

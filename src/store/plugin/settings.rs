@@ -1,5 +1,7 @@
 //! Settings of the player store.
 
+use std::time::Duration;
+
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +20,14 @@ pub enum StoreReplyMode {
 }
 
 /// How players are stored. Read when the store is opened, in the first tick that has one.
+///
+/// ```
+/// # let mut app = bevy_app::App::new();
+/// use throng::store::PlayerStoreSettings;
+///
+/// // Each server that runs at the same time needs a name of its own.
+/// app.insert_resource(PlayerStoreSettings { server: "town-1".to_owned(), ..PlayerStoreSettings::default() });
+/// ```
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "DirectorySettings", deny_unknown_fields, default)]
 pub struct PlayerStoreSettings {
@@ -45,6 +55,14 @@ impl PlayerStoreSettings {
     #[must_use]
     pub const fn take_over(mut self) -> Self {
         self.take_over = true;
+        self
+    }
+
+    /// Lets players play on for this time after the end of their leases while the store is away:
+    /// [`unsaved_play_ms`](LeaseTableSettings::unsaved_play_ms).
+    #[must_use]
+    pub fn unsaved_play(mut self, time: Duration) -> Self {
+        self.leases.unsaved_play_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self
     }
 }

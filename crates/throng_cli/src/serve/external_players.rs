@@ -28,6 +28,8 @@ pub(super) struct ExternalPlayers {
     loaded: MessageCursor<PlayerLoaded>,
     edited: MessageCursor<MapEdited>,
     player_requests: MessageCursor<PlayerRequestReceived>,
+    /// Whether a player has logged in.
+    pub has_had_player: bool,
 }
 
 impl ExternalPlayers {
@@ -53,6 +55,7 @@ impl ExternalPlayers {
             loaded: MessageCursor::default(),
             edited: MessageCursor::default(),
             player_requests: MessageCursor::default(),
+            has_had_player: false,
         })
     }
 
@@ -112,6 +115,7 @@ impl ExternalPlayers {
             if !is_visitor || world.resource::<Sessions>().get(client).is_none() {
                 continue;
             }
+            self.has_had_player = true;
             let body = spawn_individual(world, &self.spec, player.0, player);
             match body {
                 Ok(entity) => {

@@ -4,19 +4,19 @@
 //! |---|---|
 //! | `shutdown` | the phases between a signal and the end |
 //! | `notify` | messages to the service manager |
-//! | `suspended` | a log message after a suspension |
 //! | `ports` | options of all TCP ports: certificates and proxies |
 //! | `admin` | the administration API |
+//! | `agones` | reports to Agones |
 //! | `external_players` | objects of players who connect |
 //! | `summary` | the output at the end |
 
 mod admin;
+mod agones;
 mod external_players;
 mod notify;
 mod ports;
 mod shutdown;
 mod summary;
-mod suspended;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,37 +26,38 @@ use std::time::Duration;
 use bevy_ecs::prelude::*;
 
 use super::address::address;
+use super::key_file::KeyFile;
+use super::key_reload::KeyReloader;
 use super::mirror_check::MirrorCheckServer;
 use super::page_actions;
 use super::run::seconds;
 use super::secret_file::read_secret;
 use super::set::Set;
 use super::store::RunStore;
-use super::token::KeyFile;
 use super::{
     CliError, CliStatus, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
     whole_number,
 };
 use throng::map::SceneMap;
 use throng::net::{
-    ListenError, ListenSettings, SecretKey, WebListener, listen, listen_web, stop_listening,
-    stop_listening_web,
+    ListenError, ListenSettings, SecretKey, TokenKeys, WebListener, listen, listen_web,
+    stop_listening, stop_listening_web,
 };
 use throng::outbox::PacketSink;
 use throng::server::Pace;
 use throng::session::Sessions;
 use throng::world::Scenes;
-use throng_inspect::{InspectPlugin, InspectSettings, open_inspector};
+use throng_inspect::{InspectAddresses, InspectPlugin, InspectSettings, open_inspector};
 use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, halt_crowds};
 use throng_scenario::{self as scenario, Behaviours, LoadedScenario, RunOptions, ScenarioRun};
 
 use admin::AdminArguments;
+use agones::{AgonesArguments, AgonesReports, AgonesSdk};
 use external_players::{ExternalPlayers, names_json};
 use notify::Notifier;
 use ports::{PortArguments, TcpPort, TcpPorts};
 use shutdown::Shutdown;
 use summary::{ListenStats, as_json, lines, tick_times};
-use suspended::SuspensionWatch;
 
 /// Arguments of `throng serve`.
 #[derive(Debug, clap::Args)]
@@ -118,6 +119,8 @@ pub(super) struct Serve {
     #[command(flatten)]
     ports: PortArguments,
     #[command(flatten)]
+    agones: AgonesArguments,
+    #[command(flatten)]
     key: KeyFile,
     /// Maximum number of connected clients
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -167,8 +170,8 @@ log in as the token's player. It then controls a new player like those of the
 scenario's first player crowd. Expectations are not checked.
 Ctrl-C or SIGTERM: /readyz answers 503; after --drain-lead new logins are
 refused; after --drain all players are saved and disconnected. A second signal
-ends the program at once. Slow ticks are logged, at most one per second.
-SIGHUP reads the certificate again.
+ends the program at once. SIGHUP: the files of --key and of the certificate are
+read again; connections stay. Slow ticks are logged, at most one per second.
 Secrets in the environment: THRONG_STORE, THRONG_INSPECT_TOKEN.";
 
 /// The default address.
@@ -186,23 +189,38 @@ const TOKEN_BYTES: usize = 16;
 /// Maximum number of ticks in which sessions are closed at the end.
 const DRAIN_TICKS_MAX: u64 = 200;
 
+/// Prints where the pages are.
+fn print_pages(
+    ports: &TcpPorts<'_>,
+    mirror_check: Option<&MirrorCheckServer>,
+    open: &InspectAddresses,
+    settings: &InspectSettings,
+) -> Result<(), CliError> {
+    if let Some(check) = mirror_check {
+        print(&format!("mirror check: {}", check.address))?;
+    }
+    if let Some(address) = open.page {
+        let token = settings.token.as_deref().unwrap_or_default();
+        let mark = if token.is_empty() { "" } else { "#" };
+        let link = ports.link(TcpPort::Inspect, address);
+        print(&format!("inspect page: {link}/{mark}{token}"))?;
+    }
+    if let Some(address) = open.metrics {
+        let link = ports.link(TcpPort::Metrics, address);
+        print(&format!("metrics: {link}/metrics"))?;
+    }
+    Ok(())
+}
+
 impl Serve {
     /// Serves until it must stop.
-    pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
-        let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
-        loaded.scenario.expect.clear();
-        let printer = Printer::for_stderr();
-        let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
-        if !review.errors.is_empty() {
-            let errors = review.errors.into_iter().map(CliError::from);
-            errors.for_each(|error| printer.error(&error));
+    pub(super) fn run(mut self, quiet: bool) -> Result<CliStatus, CliError> {
+        let Some(loaded) = self.load(quiet)? else {
             return Ok(CliStatus::InvalidInput);
-        }
-        // Of the other warnings most are about the end of a run.
-        if !quiet {
-            let warnings = loaded.old_names();
-            let warnings = warnings.iter().map(CliError::from);
-            warnings.for_each(|warning| printer.warning(&warning));
+        };
+        let agones = self.agones.sdk_server()?;
+        if let Some(sdk) = agones.filter(|_| self.public.is_empty()) {
+            self.public = sdk.public_addresses()?;
         }
         let addresses = self.addresses();
         let public = if self.public.is_empty() {
@@ -213,7 +231,7 @@ impl Serve {
         } else {
             self.public.clone()
         };
-        let key = self.key.read(&public)?;
+        let keys = self.key.read(&public)?;
         let ports = self.open_ports()?;
         let looked_at = self.inspect_settings(&loaded, &ports, quiet)?;
         let (mut options, mut files) = (self.options(&loaded), Vec::new());
@@ -226,34 +244,32 @@ impl Serve {
         let world = playing.server().world_mut();
         let mut visitors = ExternalPlayers::new(world)?;
         let mut listening =
-            self.listen(world, addresses, (key, &ports), visitors.spec.speed_m_s)?;
+            self.listen(world, addresses, (&keys, &ports), visitors.spec.speed_m_s)?;
         let mirror_check = self.mirror_check.map(MirrorCheckServer::listen);
         let mirror_check = mirror_check.transpose()?;
         let looks = open_inspector(world, looked_at.clone())
             .map_err(|error| CliError::new(error.to_string()))?;
         listening.admin = self.admin.open(world, ports.settings(TcpPort::Admin))?;
         listen_for_interrupt();
+        let _reloader = KeyReloader::start(&self.key, &keys)?;
         if !quiet {
             listening.print(&ports)?;
-            if let Some(check) = &mirror_check {
-                print(&format!("mirror check: {}", check.address))?;
-            }
-            if let Some(address) = looks.page {
-                let token = looked_at.token.as_deref().unwrap_or_default();
-                let mark = if token.is_empty() { "" } else { "#" };
-                let link = ports.link(TcpPort::Inspect, address);
-                print(&format!("inspect page: {link}/{mark}{token}"))?;
-            }
-            if let Some(address) = looks.metrics {
-                let link = ports.link(TcpPort::Metrics, address);
-                print(&format!("metrics: {link}/metrics"))?;
-            }
+            print_pages(&ports, mirror_check.as_ref(), &looks, &looked_at)?;
         }
-        let served = self.serve(&mut playing, &mut visitors, mirror_check.as_ref(), &ports);
+        let mut agones = agones
+            .map(AgonesSdk::start)
+            .transpose()
+            .map_err(|error| CliError::new(error.to_string()))?;
+        let around = (mirror_check.as_ref(), &ports, agones.as_mut());
+        let served = self.serve(&mut playing, &mut visitors, around);
         let stats = close(&mut playing);
         let (ticks, tick_ms) = tick_times(playing.server().world());
         let cues = playing.external_action_count();
         playing.close();
+        // Agones deletes the pod then.
+        if let Some(agones) = agones {
+            agones.finish();
+        }
         served.map_err(|error| CliError::new(error.to_string()))?;
         if self.json {
             print(&as_json(&stats, ticks, tick_ms, cues).to_string())?;
@@ -283,6 +299,26 @@ impl Serve {
         })
     }
 
+    /// The scenario without its expectations; `None` if it has errors, which are printed.
+    fn load(&self, quiet: bool) -> Result<Option<LoadedScenario>, CliError> {
+        let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
+        loaded.scenario.expect.clear();
+        let printer = Printer::for_stderr();
+        let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
+        if !review.errors.is_empty() {
+            let errors = review.errors.into_iter().map(CliError::from);
+            errors.for_each(|error| printer.error(&error));
+            return Ok(None);
+        }
+        // Of the other warnings most are about the end of a run.
+        if !quiet {
+            let warnings = loaded.old_names();
+            let warnings = warnings.iter().map(CliError::from);
+            warnings.for_each(|warning| printer.warning(&warning));
+        }
+        Ok(Some(loaded))
+    }
+
     /// The addresses to listen on.
     fn addresses(&self) -> ListenAddresses {
         let udp = match (self.listen, self.web) {
@@ -302,7 +338,7 @@ impl Serve {
         &self,
         world: &mut World,
         at: ListenAddresses,
-        (key, ports): (SecretKey, &TcpPorts<'_>),
+        (keys, ports): (&TokenKeys, &TcpPorts<'_>),
         speed_m_s: f32,
     ) -> Result<ListenAddresses, CliError> {
         let mut settings = ListenSettings {
@@ -332,7 +368,7 @@ impl Serve {
         let mut others: Box<dyn PacketSink> = world.resource::<SyntheticClients>().sink();
         let mut bound = ListenAddresses::default();
         if let Some(address) = at.web {
-            let address = listen_web(world, address, key, &settings, Some(others));
+            let address = listen_web(world, address, keys.clone(), &settings, Some(others));
             bound.web = Some(address.map_err(failed)?);
             let synthetic = world.resource::<SyntheticClients>().sink();
             let web = world.resource::<WebListener>();
@@ -349,7 +385,7 @@ impl Serve {
             others = Box::new(web.sink().with_fallback(Some(synthetic)));
         }
         if let Some(address) = at.udp {
-            let address = listen(world, address, key, settings, Some(others));
+            let address = listen(world, address, keys.clone(), settings, Some(others));
             bound.udp = Some(address.map_err(failed)?);
         }
         Ok(bound)
@@ -360,13 +396,15 @@ impl Serve {
         &self,
         playing: &mut ScenarioRun,
         visitors: &mut ExternalPlayers,
-        mirror_check: Option<&MirrorCheckServer>,
-        ports: &TcpPorts<'_>,
+        (mirror_check, ports, mut agones): (
+            Option<&MirrorCheckServer>,
+            &TcpPorts<'_>,
+            Option<&mut AgonesReports>,
+        ),
     ) -> std::io::Result<()> {
         let times = [self.drain_lead, self.drain].map(Duration::from_secs_f64);
         let mut ending = Shutdown::new(times[0], times[1]);
         let mut notifier = Notifier::from_environment();
-        let _watch = SuspensionWatch::start()?;
         notifier.ready();
         let mut rests = false;
         loop {
@@ -387,6 +425,9 @@ impl Serve {
             visitors.spawn_characters(world);
             visitors.handle_requests(world);
             visitors.send_map_edits(world);
+            if let Some(agones) = &mut agones {
+                agones.tick(world, visitors.has_had_player);
+            }
             page_actions::run_page_actions(playing);
             let world = playing.server().world_mut();
             if mirror_check.is_some_and(|check| check.handle_requests(world)) && !rests {

@@ -2,7 +2,7 @@
 
 pub(super) mod commands;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
@@ -12,9 +12,10 @@ use tokio::sync::mpsc::{self, Receiver};
 
 use super::error::AdminError;
 use super::protocol::AdminCommand;
-use super::server::AdminThread;
+use super::server;
 use super::storage::AdminFiles;
 use super::tokens::AdminTokens;
+use crate::http_listener::{HttpThread, bind};
 
 /// Maximum number of commands that a tick handles; later ones wait for the next tick.
 pub const ADMIN_COMMANDS_PER_TICK_MAX: usize = 16;
@@ -43,7 +44,7 @@ pub struct AdminServer {
     address: SocketAddr,
     commands: Receiver<AdminCommand>,
     /// The thread ends when this is dropped.
-    _thread: AdminThread,
+    _thread: HttpThread,
 }
 
 impl AdminServer {
@@ -75,15 +76,11 @@ pub fn open_admin(world: &mut World, settings: AdminSettings) -> Result<SocketAd
             source,
         })?;
     }
-    let bound = || {
-        let socket = TcpListener::bind(address)?;
-        socket.set_nonblocking(true)?;
-        Ok((socket.local_addr()?, socket))
-    };
-    let (address, socket) = bound().map_err(|source| AdminError::Bind { address, source })?;
+    let bound = bind(address);
+    let (address, socket) = bound.map_err(|source| AdminError::Bind { address, source })?;
     let (sender, commands) = mpsc::channel(PENDING_COMMANDS_MAX);
     let thread =
-        AdminThread::start((socket, port), tokens, files, sender).map_err(AdminError::Thread)?;
+        server::start((socket, port), tokens, files, sender).map_err(AdminError::Thread)?;
     world.insert_resource(bans);
     world.insert_resource(AdminServer {
         address,

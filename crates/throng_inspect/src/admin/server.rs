@@ -1,34 +1,25 @@
 //! The thread: the socket, and one request per connection.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::pin::pin;
-use std::sync::{Arc, Mutex as StdMutex};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::select;
-use http_body_util::{BodyExt, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::AUTHORIZATION;
-use hyper::service::service_fn;
+use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
 use throng::sim::clock::unix_ms;
 use throng_net::PortSettings;
-use throng_net::http::{
-    ConnectionOpener, ForgedAddress, HttpResponse, client_address, typed_response,
-};
-use tokio::net::TcpStream;
-use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
+use throng_net::http::HttpResponse;
+use tokio::sync::{Mutex, mpsc, oneshot};
 
-use super::api::{AdminRequest, ApiError, OPENAPI, parse_request, reply};
+use super::api::{AdminRequest, OPENAPI, parse_request, reply};
 use super::protocol::{AdminAction, AdminCommand, AdminOutcome};
 use super::storage::{AdminFiles, AuditRecord};
 use super::tokens::AdminTokens;
-use crate::connection_limits::{ConnectionPermit, PeerConnectionLimits};
+use crate::http_listener::{
+    ApiError, HttpLimits, HttpThread, bearer_token, json_response, openapi_response, read_body,
+};
 
 /// Maximum number of open connections; more are closed at once.
 const CONNECTIONS_MAX: usize = 32;
@@ -42,131 +33,40 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout for the tick to execute a command.
 const TICK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum size of a request's head and of its body, in bytes.
-const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Maximum size of a request's body, in bytes.
 const BODY_BYTES_MAX: usize = 16 << 10;
 
-/// Pause after the system failed to accept a connection.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
-
-/// The thread; it ends when this is dropped.
-pub(super) struct AdminThread {
-    stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
-}
+/// Limits of the connections.
+const LIMITS: HttpLimits = HttpLimits {
+    connections_max: CONNECTIONS_MAX,
+    connections_per_peer_max: CONNECTIONS_PER_PEER_MAX,
+    timeout: CONNECTION_TIMEOUT,
+};
 
 /// Shared by all connections.
 struct AdminShared {
-    opener: ConnectionOpener,
-    limits: Arc<StdMutex<PeerConnectionLimits>>,
     tokens: AdminTokens,
     files: Mutex<AdminFiles>,
     commands: mpsc::Sender<AdminCommand>,
 }
 
-impl AdminThread {
-    /// Starts to serve on this non-blocking socket.
-    pub fn start(
-        (socket, port): (TcpListener, PortSettings),
-        tokens: AdminTokens,
-        files: AdminFiles,
-        commands: mpsc::Sender<AdminCommand>,
-    ) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_io().enable_time().build()?;
-        let shared = Arc::new(AdminShared {
-            opener: ConnectionOpener::new(port),
-            limits: Arc::new(StdMutex::new(PeerConnectionLimits::new(
-                CONNECTIONS_MAX,
-                CONNECTIONS_PER_PEER_MAX,
-            ))),
-            tokens,
-            files: Mutex::new(files),
-            commands,
-        });
-        let (stop, stopped) = watch::channel(false);
-        let thread = thread::Builder::new().name("admin".into());
-        let thread = thread.spawn(move || runtime.block_on(serve(socket, shared, stopped)))?;
-        Ok(Self {
-            stop,
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for AdminThread {
-    fn drop(&mut self) {
-        self.stop.send_replace(true);
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("administration thread panicked: the API is unavailable");
-        }
-    }
-}
-
-/// Serves until the process drops its [`AdminThread`].
-async fn serve(socket: TcpListener, shared: Arc<AdminShared>, mut stopped: watch::Receiver<bool>) {
-    let accepting = pin!(accept_connections(socket, shared));
-    let stopped = pin!(stopped.changed());
-    select(accepting, stopped).await;
-}
-
-async fn accept_connections(socket: TcpListener, shared: Arc<AdminShared>) {
-    let socket = match tokio::net::TcpListener::from_std(socket) {
-        Ok(socket) => socket,
-        Err(error) => {
-            tracing::error!(%error, "administration API not started");
-            return;
-        }
-    };
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok((stream, peer)) = socket.accept().await else {
-            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-            continue;
-        };
-        let Ok(permit) = permits.clone().try_acquire_owned() else {
-            continue;
-        };
-        let shared = shared.clone();
-        tokio::spawn(async move {
-            let handled = handle_connection(stream, peer, shared);
-            let _ = tokio::time::timeout(CONNECTION_TIMEOUT, handled).await;
-            drop(permit);
-        });
-    }
-}
-
-/// Opens a connection and replies to its request.
-async fn handle_connection(mut stream: TcpStream, peer: SocketAddr, shared: Arc<AdminShared>) {
-    let opener = &shared.opener;
-    let Ok(client) = opener.read_client_address(&mut stream, peer).await else {
-        return;
-    };
-    let Some(_permit) = ConnectionPermit::acquire(&shared.limits, client.ip()) else {
-        return;
-    };
-    let Ok(stream) = opener.encrypt(stream, client.ip()).await else {
-        return;
-    };
-    let respond = service_fn(|request: Request<Incoming>| async {
-        let client = client_address(client, request.headers(), opener.trusted_proxies());
-        Ok::<_, Infallible>(match client {
-            Ok(client) => respond(request, client, &shared).await,
-            Err(ForgedAddress) => {
-                let found = "X-Forwarded-For and Forwarded name different clients";
-                let error = ApiError(StatusCode::BAD_REQUEST, found.to_owned());
-                json_response(error.0, &error.body())
-            }
-        })
+/// Starts to serve on this socket, until the returned value is dropped.
+pub(super) fn start(
+    socket: (TcpListener, PortSettings),
+    tokens: AdminTokens,
+    files: AdminFiles,
+    commands: mpsc::Sender<AdminCommand>,
+) -> io::Result<HttpThread> {
+    let shared = Arc::new(AdminShared {
+        tokens,
+        files: Mutex::new(files),
+        commands,
     });
-    let connection = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), respond);
-    // An incomplete request has no reply.
-    let _ = connection.await;
+    let answer = move |request, peer| {
+        let shared = shared.clone();
+        async move { respond(request, peer, &shared).await }
+    };
+    HttpThread::start("admin", socket, LIMITS, answer, |_| ())
 }
 
 async fn respond(
@@ -175,8 +75,7 @@ async fn respond(
     shared: &AdminShared,
 ) -> HttpResponse {
     if request.uri().path() == "/openapi.json" && request.method() == "GET" {
-        let body = Bytes::from_static(OPENAPI.as_bytes());
-        return typed_response(StatusCode::OK, JSON, body);
+        return openapi_response(OPENAPI);
     }
     match handle(request, peer, shared).await {
         Ok((status, body)) => json_response(status, &body),
@@ -184,20 +83,13 @@ async fn respond(
     }
 }
 
-const JSON: &str = "application/json";
-
-fn json_response(status: StatusCode, body: &Value) -> HttpResponse {
-    typed_response(status, JSON, format!("{body}\n").into())
-}
-
 async fn handle(
     request: Request<Incoming>,
     peer: SocketAddr,
     shared: &AdminShared,
 ) -> Result<(StatusCode, Value), ApiError> {
-    let authorization = request.headers().get(AUTHORIZATION);
-    let given = authorization.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let operator = given.and_then(|given| shared.tokens.operator(given.trim()));
+    let given = bearer_token(request.headers());
+    let operator = given.and_then(|given| shared.tokens.operator(given));
     let Some(who) = operator else {
         tracing::warn!(%peer, "administration request refused: invalid token");
         let expected =
@@ -205,8 +97,7 @@ async fn handle(
         return Err(ApiError(StatusCode::UNAUTHORIZED, expected.to_owned()));
     };
     let (head, body) = request.into_parts();
-    let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
-    let body = body.map_err(|_| {
+    let body = read_body(body, BODY_BYTES_MAX).await.ok_or_else(|| {
         let expected = format!("expected a body of at most {BODY_BYTES_MAX} bytes");
         ApiError(StatusCode::PAYLOAD_TOO_LARGE, expected)
     })?;
@@ -215,7 +106,7 @@ async fn handle(
         head.uri.path(),
         head.uri.query().unwrap_or_default(),
     );
-    let parsed = parse_request(line, &body.to_bytes(), (who, unix_ms() / 1000))?;
+    let parsed = parse_request(line, &body, (who, unix_ms() / 1000))?;
     let is_read = matches!(
         parsed.action,
         AdminAction::ListPlayers { .. } | AdminAction::ShowPlayer(_) | AdminAction::ListBans { .. }

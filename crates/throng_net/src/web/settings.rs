@@ -105,6 +105,8 @@ counters! {
     timed_out,
     /// WebSockets and sessions without a valid token.
     denied,
+    /// Those of them with a token of a key that the server does not have.
+    unknown_keys,
     /// Clients with a valid token, refused because the server is full.
     full,
     /// Clients admitted.

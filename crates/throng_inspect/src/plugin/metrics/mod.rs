@@ -7,7 +7,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `players` | players: connections, sessions, messages, matchmaking, records |
+//! | `app_metrics` | metrics that the app adds |
 
+mod app_metrics;
 mod players;
 
 use bevy_ecs::prelude::*;
@@ -20,6 +22,8 @@ use players::{
     add_player_store_metrics, add_session_metrics, add_sync_metrics,
 };
 pub(super) use players::{count_states, state_name};
+
+pub use app_metrics::AppMetrics;
 
 use super::RecordedTicks;
 use crate::exposition::{MetricFamily, MetricType};
@@ -66,6 +70,9 @@ pub(super) fn gather_metrics(world: &mut World, inspected: InspectStats) -> Fami
     add_instance_metrics(world, &mut families);
     add_player_store_metrics(world, &mut families);
     add_inspect_metrics(inspected, &mut families);
+    if let Some(app) = world.get_resource::<AppMetrics>() {
+        families.extend(app.families().cloned());
+    }
     families
 }
 
