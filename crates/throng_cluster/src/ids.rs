@@ -2,13 +2,13 @@
 
 /// A node of the cluster. It keeps its id when it restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(pub u32);
+pub struct ClusterNodeId(pub u32);
 
 /// A run of a node: each start, and each recovery from a failed heartbeat, is a new one. Only a run owns players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeRun {
     /// The node.
-    pub node: NodeId,
+    pub node: ClusterNodeId,
     /// Counts the runs of the node.
     pub run: u32,
 }

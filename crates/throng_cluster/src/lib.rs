@@ -32,10 +32,10 @@ mod node;
 mod routes;
 mod rows;
 
-pub use ids::{ClusterRecord, GatewayId, NodeId, NodeRun};
+pub use ids::{ClusterNodeId, ClusterRecord, GatewayId, NodeRun};
 pub use node::{ClusterNode, NODE_VALID_MS, NodeOutput, NodeSettings, NodeStats, RequestId};
 pub use routes::{PlayerRoute, PlayerRoutes};
 pub use rows::{
-    Arrival, ClusterReply, ClusterRequest, ClusterRows, NODE_LATE_AFTER_MS, PlayerSave,
+    Arrival, ClusterReply, ClusterRequest, ClusterRows, ClusterSave, NODE_LATE_AFTER_MS,
     RefusedWrite,
 };

@@ -9,7 +9,7 @@ use throng_core::ids::PlayerId;
 
 use self::held_player::{HeldPlayer, HeldPlayers, HeldState};
 use self::requests::{PendingRequests, RequestKind, RequestWork};
-use crate::ids::{GatewayId, NodeId, NodeRun};
+use crate::ids::{ClusterNodeId, GatewayId, NodeRun};
 use crate::routes::PlayerRoute;
 use crate::rows::{Arrival, ClusterReply, ClusterRequest, RefusedWrite};
 
@@ -28,7 +28,7 @@ pub enum NodeOutput {
     /// To the store. The reply goes to [`ClusterNode::on_reply`]; it may be lost.
     Store(RequestId, ClusterRequest),
     /// To a node, over the bus: a player waits for it. Only a hint; goes to [`ClusterNode::on_wake`].
-    Wake(NodeId),
+    Wake(ClusterNodeId),
     /// To a gateway, over the bus. Its acknowledgement goes to [`ClusterNode::on_route_acknowledged`].
     Route(GatewayId, PlayerRoute),
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
 
-use crate::ids::NodeId;
+use crate::ids::ClusterNodeId;
 
 /// Where the inputs of a player go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct PlayerRoute {
     /// The epoch of the owner.
     pub epoch: u64,
     /// The node of the owner.
-    pub node: NodeId,
+    pub node: ClusterNodeId,
 }
 
 /// The routes of a gateway. The highest epoch of a player is valid, in whatever order messages arrive.
@@ -47,7 +47,7 @@ mod tests {
         let route = |epoch| PlayerRoute {
             player: PlayerId(7),
             epoch,
-            node: NodeId(epoch as u32),
+            node: ClusterNodeId(epoch as u32),
         };
         let mut routes = PlayerRoutes::default();
         assert_eq!(routes.get(PlayerId(7)), None);

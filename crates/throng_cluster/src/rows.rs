@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
 
-use crate::ids::{ClusterRecord, NodeId, NodeRun};
+use crate::ids::{ClusterNodeId, ClusterRecord, NodeRun};
 
 /// A node whose heartbeat is older than this, by the store's clock, is late: others may claim its players. In milliseconds. A node stops
 /// to simulate as long after it *sent* its last successful heartbeat, so before anybody can claim.
@@ -12,7 +12,7 @@ pub const NODE_LATE_AFTER_MS: u64 = 1_500;
 
 /// New values of a player whom the caller owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlayerSave {
+pub struct ClusterSave {
     /// The player.
     pub player: PlayerId,
     /// The epoch with which the caller owns it.
@@ -34,18 +34,18 @@ pub enum ClusterRequest {
         /// Who asks.
         run: NodeRun,
         /// The players; those that exchanged something unsaved are together.
-        saves: Vec<PlayerSave>,
+        saves: Vec<ClusterSave>,
     },
     /// Gives a player to another node, with its state, and saves others with it.
     HandOff {
         /// Who asks.
         run: NodeRun,
         /// The player.
-        player: PlayerSave,
+        player: ClusterSave,
         /// The new owner.
         to: NodeRun,
         /// Players that exchanged something unsaved with the player.
-        saves: Vec<PlayerSave>,
+        saves: Vec<ClusterSave>,
     },
     /// Raises the epoch of a player whom the caller owns, so that no earlier request about it can succeed any more.
     RaiseEpoch {
@@ -142,7 +142,7 @@ pub enum ClusterReply {
 }
 
 #[derive(Clone, Debug, Default)]
-struct PlayerRow {
+struct OwnedPlayerRow {
     owner: Option<NodeRun>,
     epoch: u64,
     is_adopted: bool,
@@ -159,8 +159,8 @@ struct NodeRow {
 /// The rows of a cluster, in memory.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterRows {
-    players: BTreeMap<PlayerId, PlayerRow>,
-    nodes: BTreeMap<NodeId, NodeRow>,
+    players: BTreeMap<PlayerId, OwnedPlayerRow>,
+    nodes: BTreeMap<ClusterNodeId, NodeRow>,
 }
 
 impl ClusterRows {
@@ -170,9 +170,9 @@ impl ClusterRows {
             revision: 1,
             bytes: bytes.to_vec(),
         };
-        let row = PlayerRow {
+        let row = OwnedPlayerRow {
             record,
-            ..PlayerRow::default()
+            ..OwnedPlayerRow::default()
         };
         self.players.insert(player, row);
     }
@@ -240,7 +240,7 @@ impl ClusterRows {
             .is_some_and(|row| row.run == run.run && !row.is_dead && !is_late(row, now_ms))
     }
 
-    fn check_saves(&self, run: NodeRun, saves: &[PlayerSave]) -> Result<(), RefusedWrite> {
+    fn check_saves(&self, run: NodeRun, saves: &[ClusterSave]) -> Result<(), RefusedWrite> {
         for save in saves {
             let row = self
                 .players
@@ -256,7 +256,7 @@ impl ClusterRows {
         Ok(())
     }
 
-    fn save(&mut self, run: NodeRun, saves: &[PlayerSave]) -> Result<(), RefusedWrite> {
+    fn save(&mut self, run: NodeRun, saves: &[ClusterSave]) -> Result<(), RefusedWrite> {
         self.check_saves(run, saves)?;
         for save in saves {
             self.players.entry(save.player).or_default().record = save.record.clone();
@@ -267,9 +267,9 @@ impl ClusterRows {
     fn hand_off(
         &mut self,
         run: NodeRun,
-        player: PlayerSave,
+        player: ClusterSave,
         to: NodeRun,
-        mut saves: Vec<PlayerSave>,
+        mut saves: Vec<ClusterSave>,
         now_ms: u64,
     ) -> Result<(), RefusedWrite> {
         if !self.is_alive(to, now_ms) {
@@ -295,7 +295,7 @@ impl ClusterRows {
         run: NodeRun,
         player: PlayerId,
         epoch: u64,
-        change: impl FnOnce(&mut PlayerRow),
+        change: impl FnOnce(&mut OwnedPlayerRow),
     ) -> Result<(), RefusedWrite> {
         let row = self.players.get_mut(&player);
         let row = row.filter(|row| row.owner == Some(run) && row.epoch == epoch);

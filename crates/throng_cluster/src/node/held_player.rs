@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_core::ids::PlayerId;
 
 use crate::ids::{ClusterRecord, NodeRun};
-use crate::rows::PlayerSave;
+use crate::rows::ClusterSave;
 
 /// What a node does with a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +55,8 @@ impl HeldPlayer {
         self.record.revision > self.saved_revision
     }
 
-    fn to_save(&self, player: PlayerId) -> PlayerSave {
-        PlayerSave {
+    fn to_save(&self, player: PlayerId) -> ClusterSave {
+        ClusterSave {
             player,
             epoch: self.epoch,
             record: self.record.clone(),
@@ -89,7 +89,7 @@ impl HeldPlayers {
     }
 
     /// What all unsaved players have.
-    pub fn unsaved(&self) -> Vec<PlayerSave> {
+    pub fn unsaved(&self) -> Vec<ClusterSave> {
         let unsaved = self.0.iter().filter(|(_, held)| held.is_unsaved());
         unsaved
             .map(|(player, held)| held.to_save(*player))
@@ -97,7 +97,7 @@ impl HeldPlayers {
     }
 
     /// What a player has, and what those have that it exchanged something unsaved with, directly or by others.
-    pub fn joined_saves(&self, player: PlayerId) -> Option<(PlayerSave, Vec<PlayerSave>)> {
+    pub fn joined_saves(&self, player: PlayerId) -> Option<(ClusterSave, Vec<ClusterSave>)> {
         let own = self.0.get(&player)?.to_save(player);
         let (mut group, mut next) = (BTreeSet::from([player]), vec![player]);
         while let Some(player) = next.pop() {

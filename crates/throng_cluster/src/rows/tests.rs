@@ -7,7 +7,7 @@ const OTHER: PlayerId = PlayerId(8);
 
 fn run(node: u32, run: u32) -> NodeRun {
     NodeRun {
-        node: NodeId(node),
+        node: ClusterNodeId(node),
         run,
     }
 }
@@ -19,8 +19,8 @@ fn record(revision: u64) -> ClusterRecord {
     }
 }
 
-fn save(player: PlayerId, epoch: u64, revision: u64) -> PlayerSave {
-    PlayerSave {
+fn save(player: PlayerId, epoch: u64, revision: u64) -> ClusterSave {
+    ClusterSave {
         player,
         epoch,
         record: record(revision),
@@ -44,7 +44,7 @@ fn two_nodes() -> ClusterRows {
     rows
 }
 
-fn hand_off(rows: &mut ClusterRows, saves: Vec<PlayerSave>, now_ms: u64) -> ClusterReply {
+fn hand_off(rows: &mut ClusterRows, saves: Vec<ClusterSave>, now_ms: u64) -> ClusterReply {
     let request = ClusterRequest::HandOff {
         run: run(1, 1),
         player: save(PLAYER, 1, 5),

@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_cluster::{
-    ClusterNode, ClusterReply, ClusterRequest, ClusterRows, GatewayId, NodeId, NodeOutput, NodeRun,
-    NodeSettings, PlayerRoute, PlayerRoutes, RequestId,
+    ClusterNode, ClusterNodeId, ClusterReply, ClusterRequest, ClusterRows, GatewayId, NodeOutput,
+    NodeRun, NodeSettings, PlayerRoute, PlayerRoutes, RequestId,
 };
 use throng_core::ids::PlayerId;
 
@@ -45,7 +45,7 @@ impl Process {
 enum Due {
     Execute(usize, u32, RequestId, ClusterRequest),
     Reply(usize, u32, RequestId, ClusterReply),
-    Wake(NodeId),
+    Wake(ClusterNodeId),
     Route(usize, GatewayId, PlayerRoute),
     Acknowledge(usize, GatewayId, PlayerId, u64),
 }
@@ -146,7 +146,7 @@ impl SimulatedCluster {
         // A real node reads the number of its last run.
         process.last_run += 1_000;
         let run = NodeRun {
-            node: NodeId(nth as u32),
+            node: ClusterNodeId(nth as u32),
             run: process.last_run,
         };
         let settings = NodeSettings {
@@ -427,7 +427,7 @@ impl SimulatedCluster {
                 continue;
             };
             let (owner, epoch) = self.rows.owner(player).unwrap();
-            if owner.unwrap().node == NodeId(home as u32) {
+            if owner.unwrap().node == ClusterNodeId(home as u32) {
                 for gateway in &self.gateways {
                     let route = gateway.get(player).unwrap();
                     assert!(
