@@ -51,7 +51,7 @@ fn user_data_of_a_token_reaches_hook_and_session() {
         if player > 1 {
             claims.user_data = [player; USER_DATA_BYTES];
         }
-        ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap()
+        ConnectToken::issue(&claims, SecretKey::INSECURE).unwrap()
     };
     let login = ClientMessage::login_by_token().to_bytes();
     let mut by_udp = [1, 2].map(|player| {
