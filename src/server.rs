@@ -262,7 +262,7 @@ impl Server {
                 let apart = self.real_tick();
                 let pacer = self.pacer.get_or_insert_with(|| Pacer::new(apart));
                 pacer.set_tick(apart);
-                pacer.wait();
+                clock::warn_of_standstill(pacer.wait(), apart);
             }
             self.app.update();
         }

@@ -173,7 +173,7 @@ impl SceneMap {
 ///
 /// fn log_edits(mut edited: MessageReader<MapEdited>) {
 ///     for edit in edited.read() {
-///         println!("tiles {:?} of {} changed", edit.rect, edit.scene);
+///         println!("{:?} of scene {} changed", edit.rect, edit.scene.0);
 ///     }
 /// }
 /// ```

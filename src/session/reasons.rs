@@ -35,8 +35,10 @@ pub enum LogoutReason {
     Stopping,
     /// The session is resumed over another connection.
     Resumed,
-    /// The stored player cannot be loaded, or is now leased by another server.
+    /// The stored player cannot be loaded, or its lease has expired or its save was refused.
     PlayerUnavailable,
+    /// Another server has taken the player over.
+    PlayerTaken,
 }
 
 impl LogoutReason {
@@ -45,7 +47,8 @@ impl LogoutReason {
     pub const fn close_reason(self) -> CloseReason {
         match self {
             Self::Requested | Self::Disconnected => CloseReason::Ended,
-            Self::Replaced => CloseReason::Replaced,
+            // For a client it is the same on which server the player logged in.
+            Self::Replaced | Self::PlayerTaken => CloseReason::Replaced,
             Self::SlowConsumer => CloseReason::SlowConsumer,
             Self::Kicked => CloseReason::Kicked,
             Self::Banned => CloseReason::Banned,
@@ -78,6 +81,7 @@ impl LogoutReason {
             Self::Stopping => "server_stopping",
             Self::Resumed => "resumed",
             Self::PlayerUnavailable => "player_unavailable",
+            Self::PlayerTaken => "player_taken",
         }
     }
 }
@@ -107,7 +111,8 @@ mod tests {
             .iter()
             .map(|it| it.close_reason().number());
         let told: BTreeSet<u8> = told.collect();
-        // A client that logged out or is disconnected receives nothing that it does not know.
-        assert_eq!(told.len(), LogoutReason::ALL.len() - 1);
+        // A client that logged out or is disconnected receives nothing that it does not know, and a player that another server has
+        // taken is replaced.
+        assert_eq!(told.len(), LogoutReason::ALL.len() - 2);
     }
 }

@@ -36,9 +36,9 @@ pub use throng_store::{
     LeaseClaim, LeaseEvent, LeaseRefused, LeaseState, LeaseTable, LeaseTableSettings, LocalPeers,
     LookupResult, MemoryDisk, MemoryStore, PeerFaults, PeerHub, PeerMessage, PeerSettings,
     PeerStats, Peers, PlayerCache, PlayerRecord, PlayerSave, PlayerStoreError, RegistrationTerms,
-    Renewal, SaveBatch, SaveOutcome, ServerId, StoreBackend, StoreError, StoreErrorKind,
-    StoreFactory, StoreReply, StoreRequest, StoreSupervisor, StoreThread, StoredAttribute,
-    check_corrupt_records, conformance,
+    Renewal, SERVER_ENTRY_TTL_MS, SaveBatch, SaveOutcome, ServerId, StoreBackend, StoreError,
+    StoreErrorKind, StoreFactory, StoreReply, StoreRequest, StoreSupervisor, StoreThread,
+    StoredAttribute, check_corrupt_records, conformance,
 };
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use throng_store::{DisplayValue, StoreInspection, StoredRow};

@@ -25,6 +25,13 @@ pub(super) struct KeyFile {
 }
 
 impl KeyFile {
+    /// One file.
+    pub fn single(path: &Path) -> Self {
+        Self {
+            key: vec![path.to_owned()],
+        }
+    }
+
     /// The keys for these servers; the first one seals new tokens.
     pub fn read(&self, servers: &[SocketAddr]) -> Result<TokenKeys, CliError> {
         if self.key.is_empty() {

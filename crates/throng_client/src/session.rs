@@ -624,3 +624,6 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

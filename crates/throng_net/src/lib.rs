@@ -142,6 +142,8 @@ pub use token::{
     TokenUserData, USER_DATA_BYTES,
 };
 pub use token_keys::{InvalidTokenKeys, TOKEN_KEYS_MAX, TokenKey, TokenKeys};
+#[cfg(any(test, feature = "bench"))]
+pub use udp::hostile;
 pub use udp::{
     ConnectionHandler, ServerSocket, SocketTotals, UdpClient, UdpServer, UdpServerSink,
     UdpSettings, UdpStats,

@@ -11,7 +11,7 @@ use rand_pcg::Pcg64Mcg;
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::{AttributeValue, Encoding};
 
-use clocks::{leases_from_the_future, names_in_use};
+use clocks::{leases_from_the_future, names_in_use, old_processes};
 
 use super::error::{StoreError, StoreErrorKind};
 use super::lease::ServerId;
@@ -64,13 +64,14 @@ type CheckResult = Result<(), String>;
 /// # Errors
 /// What was done, what was expected, and what was found.
 pub fn check_store<S: StoreFactory>(mut make: impl FnMut() -> S) -> CheckResult {
-    let checks: [(&str, fn(&mut StoreTrial) -> CheckResult); 14] = [
+    let checks: [(&str, fn(&mut StoreTrial) -> CheckResult); 15] = [
         ("a new player", new_player),
         ("values", values_of_all_encodings),
         ("leases", leases),
         ("leases of a clock that was ahead", leases_from_the_future),
         ("processes of one name", incarnations),
         ("names that are in use", names_in_use),
+        ("processes of long ago", old_processes),
         ("fenced writers", fenced_writers),
         ("ties", joined_saves),
         ("batches done twice", repeated_batches),
@@ -381,7 +382,11 @@ fn joined_saves(bench: &mut StoreTrial) -> CheckResult {
     for (one, other) in [(5, 1), (3, 5), (2, 6)] {
         batch.join(PlayerId(one), PlayerId(other));
     }
-    expect("who is tied to whom", bench.save(0, &batch)?, vec![1, 3, 5])?;
+    let by = bench.servers[0].clone();
+    let outcome = bench.store.save(&by, &batch, Some(0)).map_err(failed)?;
+    let refused = [1, 3, 5].map(PlayerId).to_vec();
+    expect("who is tied to whom", outcome.refused, refused)?;
+    expect("whose lease is taken", outcome.taken, vec![PlayerId(3)])?;
     for player in 1..=6 {
         let is_there = bench.lookup(player)?.is_some();
         expect("who is kept", is_there, [2, 4, 6].contains(&player))?;

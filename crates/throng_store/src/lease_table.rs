@@ -11,7 +11,8 @@
 //! [`players_max`](LeaseTableSettings::players_max), including those who have left and are not saved yet.
 //!
 //! If the store does not keep up, saves wait. If more than [`unsaved_players_max`](LeaseTableSettings::unsaved_players_max) players wait to
-//! be saved, logins are refused. If leases cannot be renewed before they expire, each player has to leave when its own expires. Its unsaved
+//! be saved, logins are refused. If leases cannot be renewed before they expire, each player has to leave when its own expires, or
+//! [`unsaved_play_ms`](LeaseTableSettings::unsaved_play_ms) later; a lease that nobody has taken meanwhile is renewed. Its unsaved
 //! changes are stored in memory until the store accepts them, which it does unless another server has claimed the player by then.
 //!
 //! Invariants: each player has one epoch at a time, since it is claimed only if nothing of it waits. A batch keeps its number until it is
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use throng_core::ids::PlayerId;
 use throng_core::memory::MemoryUse;
-use tracing::error;
+use tracing::{error, warn};
 
 use super::error::{PlayerStoreError, StoreError, StoreErrorKind};
 use super::record::PlayerRecord;
@@ -56,6 +57,10 @@ pub struct LeaseTableSettings {
     /// How long a lease of another server must be expired, by the clock of the store, before it is taken over, in milliseconds: for clocks
     /// that run at different speeds or are set forward.
     pub clock_grace_ms: u64,
+    /// How long a player plays on after the end of its lease while the store cannot renew it, in milliseconds. With 0 it has to leave at
+    /// once. Its changes are saved when the store is back, unless another server has taken the player; then they are lost. A server that
+    /// alone has lost the store may then have a player whom another server has, too.
+    pub unsaved_play_ms: u64,
 }
 
 impl Default for LeaseTableSettings {
@@ -67,6 +72,7 @@ impl Default for LeaseTableSettings {
             lease_ms: 60_000,
             renew_after_ms: 20_000,
             clock_grace_ms: 5_000,
+            unsaved_play_ms: 0,
         }
     }
 }
@@ -84,8 +90,11 @@ pub enum LeaseEvent {
         player: PlayerId,
         /// Whether it is still here and has to leave; otherwise it has left, and its last values were not saved.
         is_here: bool,
+        /// Whether its own lease was lost; otherwise its save, or that of a player joined with it, was refused.
+        is_taken: bool,
     },
-    /// A player's lease has expired because it could not be renewed: the player has to leave, and is saved when possible.
+    /// A player's lease has expired because it could not be renewed, and the time for [unsaved play](LeaseTableSettings::unsaved_play_ms)
+    /// is over: the player has to leave, and is saved when possible.
     Expired(PlayerId),
     /// A transaction is on disk.
     Saved {
@@ -151,6 +160,10 @@ pub struct LeaseTable {
     /// Leases that are being renewed, with their new expiry.
     renewing: Option<(Vec<(PlayerId, u64)>, u64)>,
     renew_at_ms: u64,
+    /// Number of players who play on after the end of their leases.
+    overdue: usize,
+    /// Whether another process has taken over the name of this one: then nobody plays on after the end of a lease.
+    is_superseded: bool,
 }
 
 impl LeaseTable {
@@ -176,6 +189,12 @@ impl LeaseTable {
         let hold = self.holds.get(&player);
         let hold = hold.filter(|hold| hold.state == HoldState::Live);
         hold.map(|hold| hold.until_ms)
+    }
+
+    /// Number of players who play on after the end of their leases, as of the last call of [`expire`](Self::expire).
+    #[must_use]
+    pub const fn unsaved_play_count(&self) -> usize {
+        self.overdue
     }
 
     /// Players who are here, in ascending order.
@@ -275,7 +294,7 @@ impl LeaseTable {
     pub fn void_joined_saves(&mut self, players: [PlayerId; 2], mut tell: impl FnMut(LeaseEvent)) {
         for player in players {
             if self.is_live(player) {
-                self.revoke(player, &mut tell);
+                self.revoke(player, &[], &mut tell);
             }
         }
     }
@@ -367,6 +386,15 @@ impl LeaseTable {
 
     /// Handles a reply of the store.
     pub fn receive(&mut self, report: StoreReply, now_ms: u64, mut tell: impl FnMut(LeaseEvent)) {
+        match &report {
+            StoreReply::Renewed(Ok(_)) => self.is_superseded = false,
+            StoreReply::Renewed(Err(error))
+            | StoreReply::Claimed(_, Err(error))
+            | StoreReply::SaveFailed(error) => {
+                self.is_superseded |= error.kind == StoreErrorKind::NameInUse;
+            }
+            _ => {}
+        }
         match report {
             StoreReply::Claimed(players, Ok(claimed)) => {
                 for (player, claimed) in players.into_iter().zip(claimed) {
@@ -453,7 +481,7 @@ impl LeaseTable {
             let epoch = batch.epoch_of(player);
             // It may have left and logged in again since.
             if self.holds.get(&player).map(|hold| hold.epoch) == epoch {
-                self.revoke(player, tell);
+                self.revoke(player, &outcome.taken, tell);
             }
         }
         let mut left = Vec::new();
@@ -488,15 +516,16 @@ impl LeaseTable {
                 continue;
             }
             if renewal.lost.binary_search(&player).is_ok() {
-                self.revoke(player, tell);
+                self.revoke(player, &renewal.lost, tell);
             } else if renewal.skipped.binary_search(&player).is_err() {
                 hold.until_ms = hold.until_ms.max(until_ms);
             }
         }
     }
 
-    /// Discards the saves of a player, and of those whose saves are joined with its own: their values may come from it.
-    fn revoke(&mut self, player: PlayerId, tell: &mut impl FnMut(LeaseEvent)) {
+    /// Discards the saves of a player, and of those whose saves are joined with its own: their values may come from it. `taken`: all
+    /// players whose own lease is lost, in ascending order.
+    fn revoke(&mut self, player: PlayerId, taken: &[PlayerId], tell: &mut impl FnMut(LeaseEvent)) {
         for player in self.unsaved.remove(player) {
             let Some(hold) = self.holds.get_mut(&player) else {
                 continue;
@@ -514,11 +543,16 @@ impl LeaseTable {
                 self.unsaved.release(player, hold.epoch);
             }
             hold.state = HoldState::Void;
-            tell(LeaseEvent::Lost { player, is_here });
+            let is_taken = taken.binary_search(&player).is_ok();
+            tell(LeaseEvent::Lost {
+                player,
+                is_here,
+                is_taken,
+            });
         }
     }
 
-    /// Handles what has expired: unanswered claims, and leases that could not be renewed.
+    /// Handles what has expired: unanswered claims, and leases that could not be renewed. O(players).
     pub fn expire(&mut self, now_ms: u64, mut tell: impl FnMut(LeaseEvent)) {
         let load_timeout_ms = self.settings.load_timeout_ms;
         let is_late = |since: u64| now_ms.saturating_sub(since) > load_timeout_ms;
@@ -538,9 +572,34 @@ impl LeaseTable {
             };
             tell(LeaseEvent::LoadFailed(player, error));
         }
-        let is_over = |hold: &LeaseHold| hold.state == HoldState::Live && now_ms >= hold.until_ms;
-        let over = self.holds.iter().filter(|(_, hold)| is_over(hold));
-        let over: Vec<PlayerId> = over.map(|(&player, _)| player).collect();
+        let play_ms = if self.is_superseded {
+            0
+        } else {
+            self.settings.unsaved_play_ms
+        };
+        let (mut over, mut overdue) = (Vec::new(), 0);
+        for (&player, hold) in &self.holds {
+            if hold.state == HoldState::Live && now_ms >= hold.until_ms {
+                if now_ms >= hold.until_ms.saturating_add(play_ms) {
+                    over.push(player);
+                } else {
+                    overdue += 1;
+                }
+            }
+        }
+        if (self.overdue == 0) != (overdue == 0) {
+            let unsaved_play_ms = play_ms;
+            if overdue > 0 {
+                warn!(
+                    players = overdue,
+                    unsaved_play_ms,
+                    "leases ended while the store is away: players play on unsaved"
+                );
+            } else {
+                warn!("no player plays on unsaved any more");
+            }
+        }
+        self.overdue = overdue;
         for player in over {
             self.release_lease(player);
             tell(LeaseEvent::Expired(player));

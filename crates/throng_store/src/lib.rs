@@ -81,7 +81,7 @@ pub use peers::{LocalPeers, PeerFaults, PeerHub, PeerMessage, Peers};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresSource, PostgresStore};
 pub use record::{PlayerRecord, StoredAttribute};
-pub use registration::RegistrationTerms;
+pub use registration::{RegistrationTerms, SERVER_ENTRY_TTL_MS};
 pub use save_batch::{PlayerSave, SaveBatch};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSource, SqliteStore, dump_store, inspect_store, migrate_store};

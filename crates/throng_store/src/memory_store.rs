@@ -200,6 +200,10 @@ impl StoreBackend for MemoryStore {
                 Ok(is_faulty || is_fenced(save))
             })?
         };
+        let taken = batch.saves().iter().zip(&refused);
+        let taken = taken.filter(|&(save, &is_refused)| is_refused && is_fenced(save));
+        outcome.taken = taken.map(|(save, _)| save.player).collect();
+        outcome.taken.sort_unstable();
         for (save, refused) in batch.saves().iter().zip(refused) {
             if refused {
                 if !is_done {

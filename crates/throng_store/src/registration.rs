@@ -6,6 +6,10 @@
 
 use super::error::{StoreError, StoreErrorKind};
 
+/// How long a store keeps the entry of a process that was not seen and has not saved, in milliseconds: 30 days, by the clock of the store.
+/// After that the entry is deleted when any process registers, and the next process of its name is number 1 again.
+pub const SERVER_ENTRY_TTL_MS: u64 = 30 * 86_400_000;
+
 /// The terms of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegistrationTerms {

@@ -105,6 +105,8 @@ pub struct SaveOutcome {
     /// Players that were not saved, in ascending order: another server has their lease, or that of a player joined with them, or the store
     /// rejects a value.
     pub refused: Vec<PlayerId>,
+    /// Of these, the players whose own lease another server has, or nobody; in ascending order.
+    pub taken: Vec<PlayerId>,
     /// Why the store rejects some of them: one error per group of joined players.
     pub errors: Vec<(PlayerId, StoreError)>,
     /// The new revision of each saved player, in the order of the batch.
@@ -117,10 +119,13 @@ impl SaveOutcome {
     pub(super) fn of(
         batch: &SaveBatch,
         is_refused: &[bool],
+        mut taken: Vec<PlayerId>,
         revision: impl Fn(PlayerId) -> u64,
         faults: Vec<(PlayerId, StoreError)>,
     ) -> Self {
+        taken.sort_unstable();
         let mut outcome = Self {
+            taken,
             errors: faults,
             ..Self::default()
         };
@@ -133,6 +138,9 @@ impl SaveOutcome {
             }
         }
         outcome.refused.sort_unstable();
+        // A repeated batch has the refusals of its first execution; a lease may have been taken since.
+        let Self { refused, taken, .. } = &mut outcome;
+        taken.retain(|player| refused.binary_search(player).is_ok());
         outcome
     }
 }
@@ -148,7 +156,8 @@ pub trait StoreBackend: Send {
     fn register_attributes(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError>;
 
     /// Registers a process: assigns a number that is higher than those of all earlier processes of that name. The leases of these are
-    /// released.
+    /// released. A store may forget processes that were neither seen nor saved for
+    /// [`SERVER_ENTRY_TTL_MS`](super::SERVER_ENTRY_TTL_MS); then numbers start again at 1.
     ///
     /// # Errors
     /// [`StoreErrorKind::NameInUse`](super::StoreErrorKind::NameInUse) if the last process of that name was seen within the duration of its
@@ -183,7 +192,7 @@ pub trait StoreBackend: Send {
     /// Saves every player of a batch whose lease has the epoch in the batch, joined players all or none; then releases leases. A player
     /// with a rejected value is refused like one without a lease, and does not prevent the others from being saved. A batch with the number
     /// of the server's last batch was executed before: nothing changes, and the outcome is the same, except for errors, which are not
-    /// repeated, and revisions, which are the current ones. `at_ms` is the time, for tests; `None`: by the clock of the store.
+    /// repeated, and revisions and taken leases, which are the current ones. `at_ms` is the time, for tests; `None`: by the clock of the store.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -14,11 +14,11 @@ use crate::world::{ObjectRef, StateHashed};
 /// # use bevy_ecs::prelude::*;
 /// # use glam::Vec2;
 /// # use throng::prelude::*;
-/// use throng::aoi::SceneAoiSettings;
+/// use throng::aoi::{SceneAoiSettings, ViewLinkMode};
 ///
 /// // Inside a dungeon, players see less far than outside.
 /// fn open_dungeon(mut commands: Commands) {
-///     let grid = SceneAoiSettings { cell_m: 15.0, ..SceneAoiSettings::default() };
+///     let grid = SceneAoiSettings { cell_m: 15.0, margin_m: 2.0, view_link_mode: ViewLinkMode::Directed };
 ///     commands.spawn((SceneSpec::new("dungeon", Vec2::splat(100.0)), grid));
 /// }
 /// ```

@@ -255,7 +255,8 @@ pub enum PlayerRequest {
 /// [`register_client_message`](crate::session::ClientMessageAppExt::register_client_message).
 ///
 /// ```
-/// # let mut app = bevy_app::App::new();
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
 /// /// A chat line: any text of up to 200 bytes.
 /// struct Chat(String);
 ///

@@ -207,6 +207,8 @@ pub struct SessionEndCounts {
     pub resumed: u64,
     /// The stored player could not be loaded.
     pub unavailable: u64,
+    /// Another server had taken the player over.
+    pub taken: u64,
 }
 
 impl SessionEndCounts {
@@ -238,6 +240,7 @@ impl SessionEndCounts {
             LogoutReason::Stopping => &mut self.server_stopping,
             LogoutReason::Resumed => &mut self.resumed,
             LogoutReason::PlayerUnavailable => &mut self.unavailable,
+            LogoutReason::PlayerTaken => &mut self.taken,
         }
     }
 }

@@ -78,16 +78,25 @@ fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<Play
                 disconnect(world, client, LogoutReason::PlayerUnavailable);
             }
         }
-        LeaseEvent::Lost { player, is_here } => {
+        LeaseEvent::Lost {
+            player,
+            is_here,
+            is_taken,
+        } => {
             stats.lost += 1;
+            world.write_message(LeaseLost {
+                player,
+                is_save_pending: false,
+                is_taken,
+            });
             // A player that is not here may be logging in again.
             if is_here {
-                disconnect_player(world, player, false);
-            } else {
-                world.write_message(LeaseLost {
-                    player,
-                    is_save_pending: false,
-                });
+                let reason = if is_taken {
+                    LogoutReason::PlayerTaken
+                } else {
+                    LogoutReason::PlayerUnavailable
+                };
+                disconnect_player(world, player, reason);
             }
         }
         LeaseEvent::Expired(player) => {
@@ -96,7 +105,12 @@ fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<Play
                 player = player.0,
                 "player disconnected: lease expired before the store renewed it"
             );
-            disconnect_player(world, player, true);
+            world.write_message(LeaseLost {
+                player,
+                is_save_pending: true,
+                is_taken: false,
+            });
+            disconnect_player(world, player, LogoutReason::PlayerUnavailable);
         }
         LeaseEvent::Saved {
             tick, revisions, ..
@@ -110,12 +124,8 @@ fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<Play
     None
 }
 
-fn disconnect_player(world: &mut World, player: PlayerId, is_saved: bool) {
-    world.write_message(LeaseLost {
-        player,
-        is_save_pending: is_saved,
-    });
+fn disconnect_player(world: &mut World, player: PlayerId, reason: LogoutReason) {
     if let Some(client) = world.resource::<Sessions>().client_of(player) {
-        disconnect(world, client, LogoutReason::PlayerUnavailable);
+        disconnect(world, client, reason);
     }
 }

@@ -80,6 +80,8 @@ pub struct LeaseLost {
     /// store could not be reached. If `false`, another server has this player, or one that it made a transfer with, and nothing
     /// more is saved.
     pub is_save_pending: bool,
+    /// Whether its own lease was lost: another server has taken the player. Otherwise the lease expired, or a save was refused.
+    pub is_taken: bool,
 }
 
 /// A transaction is on disk.

@@ -102,6 +102,14 @@ impl PlayerStore {
         self.open.as_ref().map_or(0, |open| open.ledger.unsaved())
     }
 
+    /// The number of players who play on after the end of their leases, while the store is away:
+    /// [`unsaved_play_ms`](throng_store::LeaseTableSettings::unsaved_play_ms).
+    #[must_use]
+    pub fn unsaved_play_count(&self) -> usize {
+        let open = self.open.as_ref();
+        open.map_or(0, |open| open.ledger.unsaved_play_count())
+    }
+
     /// Whether the store failed to answer its last request: logins are refused then, and saves wait. Every server sends a request at
     /// least once per [`renew_after_ms`](throng_store::LeaseTableSettings::renew_after_ms), also without players. `false` without a store.
     #[must_use]

@@ -1,5 +1,7 @@
 //! Settings of the player store.
 
+use std::time::Duration;
+
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +55,14 @@ impl PlayerStoreSettings {
     #[must_use]
     pub const fn take_over(mut self) -> Self {
         self.take_over = true;
+        self
+    }
+
+    /// Lets players play on for this time after the end of their leases while the store is away:
+    /// [`unsaved_play_ms`](LeaseTableSettings::unsaved_play_ms).
+    #[must_use]
+    pub fn unsaved_play(mut self, time: Duration) -> Self {
+        self.leases.unsaved_play_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self
     }
 }

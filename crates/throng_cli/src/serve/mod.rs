@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `shutdown` | the phases between a signal and the end |
 //! | `notify` | messages to the service manager |
-//! | `suspended` | a log message after a suspension |
 //! | `ports` | options of all TCP ports: certificates and proxies |
 //! | `admin` | the administration API |
 //! | `agones` | reports to Agones |
@@ -18,7 +17,6 @@ mod notify;
 mod ports;
 mod shutdown;
 mod summary;
-mod suspended;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -60,7 +58,6 @@ use notify::Notifier;
 use ports::{PortArguments, TcpPort, TcpPorts};
 use shutdown::Shutdown;
 use summary::{ListenStats, as_json, lines, tick_times};
-use suspended::SuspensionWatch;
 
 /// Arguments of `throng serve`.
 #[derive(Debug, clap::Args)]
@@ -408,7 +405,6 @@ impl Serve {
         let times = [self.drain_lead, self.drain].map(Duration::from_secs_f64);
         let mut ending = Shutdown::new(times[0], times[1]);
         let mut notifier = Notifier::from_environment();
-        let _watch = SuspensionWatch::start()?;
         notifier.ready();
         let mut rests = false;
         loop {

@@ -7,9 +7,10 @@ use std::net::SocketAddr;
 use thiserror::Error;
 use throng_protocol::wire::{ClientId, CloseReason};
 
+use super::request_bucket::RequestBucket;
 use super::used_tokens::{TokenUse, UsedTokenError, UsedTokens};
 use super::version::{SpokenProtocol, write_refusal};
-use super::{REQUEST_BYTES, network_of};
+use super::{REQUEST_BYTES, network_of, site_of};
 use crate::cipher::{
     ConnectionCipher, ConnectionRandom, DecryptError, RandomnessUnavailable, SealedKind, SecretKey,
     TAG_BYTES, open_handshake, random_bytes, seal_handshake,
@@ -25,6 +26,9 @@ use crate::token_keys::TokenKeys;
 
 /// Number of buckets that the addresses share.
 const BUCKETS: usize = 1_024;
+
+/// A site may send this many times as many requests as an address.
+const ADDRESSES_PER_SITE: u32 = 8;
 
 /// Time between two challenges to an address with an empty bucket, in microseconds.
 const RESERVE_ANSWER_US: u64 = 100_000;
@@ -46,7 +50,8 @@ pub struct ServerHandshakeSettings {
     pub used_tokens: UsedTokens,
     /// How long a client whose connection was lost may return with its token, in seconds. It then resumes its session, and cannot log in.
     pub return_s: u64,
-    /// Requests per second of one address (IPv6: of a network of 64 bits), and the burst after a pause.
+    /// Requests per second of one address (IPv6: of a network of 64 bits), and the burst after a pause. All addresses of a site, a network
+    /// of 24 bits (IPv6: 48 bits), together have eight times as many.
     pub requests_per_s: u32,
     /// Requests per second, of all addresses together, that are checked although their address has exceeded its rate. Sender addresses can
     /// be forged; with this reserve an attacker needs at least as many forged requests to block another address. A check takes 4 µs.
@@ -178,38 +183,6 @@ pub struct AcceptedClient {
     pub(crate) reset: ResetGrant,
 }
 
-/// A token bucket for requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestBucket {
-    /// In thousandths of a request.
-    remaining: u64,
-    filled_us: u64,
-}
-
-impl RequestBucket {
-    /// A full bucket: `per_s` requests at once, and as many per second.
-    pub fn full(per_s: u32) -> Self {
-        Self {
-            remaining: u64::from(per_s) * 1_000,
-            filled_us: 0,
-        }
-    }
-
-    /// Takes a request out of the bucket; `false` if it is empty.
-    pub fn try_consume(&mut self, now_us: u64, per_s: u32) -> bool {
-        let per_s = u64::from(per_s);
-        // In thousandths: one request per second is one thousandth per millisecond.
-        let more = now_us.saturating_sub(self.filled_us).saturating_mul(per_s) / 1_000;
-        if more > 0 {
-            self.filled_us = now_us;
-            self.remaining = self.remaining.saturating_add(more).min(per_s * 1_000);
-        }
-        let is_left = self.remaining >= 1_000;
-        self.remaining -= if is_left { 1_000 } else { 0 };
-        is_left
-    }
-}
-
 /// A client that was challenged and has not replied yet.
 #[derive(Debug)]
 struct HalfOpen {
@@ -269,6 +242,10 @@ struct CheckedToken {
     from_reserve: bool,
 }
 
+const fn site_requests_per_s(settings: &ServerHandshakeSettings) -> u32 {
+    settings.requests_per_s.saturating_mul(ADDRESSES_PER_SITE)
+}
+
 /// The server's side of all handshakes.
 #[derive(Debug)]
 pub struct ServerHandshake {
@@ -278,6 +255,8 @@ pub struct ServerHandshake {
     used_tokens: UsedTokens,
     /// One bucket per hash of an address.
     buckets: Vec<RequestBucket>,
+    /// One bucket per hash of a site.
+    site_buckets: Vec<RequestBucket>,
     /// The reserve, shared by addresses with an empty bucket.
     reserve: RequestBucket,
     refusals: RequestBucket,
@@ -299,10 +278,12 @@ impl ServerHandshake {
     ) -> Result<Self, RandomnessUnavailable> {
         let keys = keys.into();
         let full = RequestBucket::full(settings.requests_per_s);
+        let site = RequestBucket::full(site_requests_per_s(&settings));
         Ok(Self {
             half_open: BTreeMap::new(),
             used_tokens: settings.used_tokens.clone(),
             buckets: vec![full; BUCKETS],
+            site_buckets: vec![site; BUCKETS],
             reserve: RequestBucket::full(settings.reserve_requests_per_s),
             refusals: RequestBucket::full(settings.refusals_per_s),
             resets: RequestBucket::full(settings.resets_per_s),
@@ -589,10 +570,18 @@ impl ServerHandshake {
         Ok(())
     }
 
-    /// Takes a request out of the bucket of an address. Returns false if the bucket is empty.
+    /// Takes a request out of the buckets of an address and of its site. Returns false, and takes nothing, if one of them is empty: so an
+    /// address cannot empty the bucket of its site, and a site not the buckets that its networks share with others.
     pub(crate) fn try_take_request(&mut self, now_us: u64, from: SocketAddr) -> bool {
         let at = self.bucket_of(from);
-        self.buckets[at].try_consume(now_us, self.settings.requests_per_s)
+        let of_site = self.hasher.hash_one(site_of(from.ip())) as usize % BUCKETS;
+        let (per_s, site_per_s) = (
+            self.settings.requests_per_s,
+            site_requests_per_s(&self.settings),
+        );
+        self.buckets[at].has_request(now_us, per_s)
+            && self.site_buckets[of_site].try_consume(now_us, site_per_s)
+            && self.buckets[at].try_consume(now_us, per_s)
     }
 
     /// Makes room in the table of half-open handshakes.

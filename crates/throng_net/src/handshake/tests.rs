@@ -1,6 +1,7 @@
 //! The server's handshake, against our client and another implementation of the standard.
 
 mod keys;
+mod sites;
 
 use renetcode::{
     ClientAuthentication, NetcodeClient, NetcodeServer, ServerAuthentication, ServerConfig,

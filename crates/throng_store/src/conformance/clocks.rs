@@ -5,6 +5,7 @@ use throng_core::ids::PlayerId;
 use super::{CheckResult, GRACE_MS, LEASE_MS, StoreTrial, expect, failed, registration_at, terms};
 use crate::error::StoreErrorKind;
 use crate::lease::ServerId;
+use crate::registration::SERVER_ENTRY_TTL_MS;
 use crate::save_batch::SaveBatch;
 use crate::store::{ClaimResult, Renewal};
 
@@ -87,4 +88,44 @@ pub(super) fn names_in_use(bench: &mut StoreTrial) -> CheckResult {
         number(&fourth),
         Some(third.incarnation + 1),
     )
+}
+
+/// A process is kept as long as it was seen within [`SERVER_ENTRY_TTL_MS`], whoever registers meanwhile; after that its name can be used.
+pub(super) fn old_processes(bench: &mut StoreTrial) -> CheckResult {
+    let mut register = |name: &str, now_ms: u64| {
+        let terms = registration_at(now_ms, false);
+        let registered = bench.store.register_server(name, terms).map_err(failed)?;
+        Ok::<_, String>(registered.incarnation)
+    };
+    let first_ms = 1_000;
+    expect("the first", register("c", first_ms)?, 1)?;
+    expect("another", register("d", first_ms + SERVER_ENTRY_TTL_MS)?, 1)?;
+    let second_ms = first_ms + SERVER_ENTRY_TTL_MS;
+    expect("at the end of the time", register("c", second_ms)?, 2)?;
+    let by = ServerId {
+        name: "c".to_owned(),
+        incarnation: 2,
+    };
+    let saved = bench
+        .store
+        .save(&by, &SaveBatch::new(1, 1), Some(second_ms + 5));
+    saved.map_err(failed)?;
+    bench.store.unregister_server(&by).map_err(failed)?;
+    let mut register = |name: &str, now_ms: u64| {
+        let terms = registration_at(now_ms, false);
+        let registered = bench.store.register_server(name, terms).map_err(failed)?;
+        Ok::<_, String>(registered.incarnation)
+    };
+    let third_ms = second_ms + SERVER_ENTRY_TTL_MS;
+    expect("one that is new", register("e", third_ms)?, 1)?;
+    let number = register("c", third_ms + 5)?;
+    expect("its last save counts after its end", number, 3)?;
+    let later_ms = third_ms + 6 + SERVER_ENTRY_TTL_MS;
+    register("e", later_ms)?;
+    // Forgotten or not: a number is assigned, and the name is not in use.
+    let number = register("c", later_ms)?;
+    if [1, 4].contains(&number) {
+        return Ok(());
+    }
+    Err(format!("expected number 1 or 4, found {number}"))
 }

@@ -18,8 +18,8 @@ use crate::encodings::{check_known, encoding_name};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::lease::ServerId;
 use crate::record::{PlayerRecord, StoredAttribute};
-use crate::registration::RegistrationTerms;
-use crate::save_batch::SaveBatch;
+use crate::registration::{RegistrationTerms, SERVER_ENTRY_TTL_MS};
+use crate::save_batch::{PlayerSave, SaveBatch};
 use crate::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
 };
@@ -266,6 +266,12 @@ impl StoreBackend for PostgresStore {
             let [number, seen_ms, lease_ms] =
                 [incarnation, now_ms, terms.lease_ms].map(|number| number as i64);
             tables.execute(statement, &[&name, &number, &seen_ms, &lease_ms]).await?;
+            // Locked rows are skipped: another process deletes them now, or a later one.
+            let statement = "WITH old AS (SELECT name, incarnation FROM server
+                    WHERE greatest(seen_ms, saved_ms) < $3 AND NOT (name = $1 AND incarnation = $2) FOR UPDATE SKIP LOCKED)
+                DELETE FROM server USING old WHERE server.name = old.name AND server.incarnation = old.incarnation";
+            let oldest_ms = now_ms.saturating_sub(SERVER_ENTRY_TTL_MS) as i64;
+            tables.execute(statement, &[&name, &number, &oldest_ms]).await?;
             Ok(ServerId {
                 name: name.to_owned(),
                 incarnation,
@@ -360,17 +366,22 @@ impl StoreBackend for PostgresStore {
             let all: Vec<i64> = saves.map(|save| save.player.0 as i64).collect();
             let rows = tables.lock(&all).await?;
             let revision = |player: PlayerId| rows.get(&(player.0 as i64)).map_or(0, |row| row.1);
+            let is_fenced = |save: &PlayerSave| {
+                let row = rows.get(&(save.player.0 as i64));
+                !row.is_some_and(|(lease, ..)| lease.allows_write(save.epoch))
+            };
+            let taken = batch.saves().iter().filter(|save| is_fenced(save));
+            let taken = taken.map(|save| save.player).collect();
             if is_done {
                 let saves = batch.saves().iter();
                 let is_refused: Vec<bool> = saves
                     .map(|save| refused_then.contains(&(save.player.0 as i64)))
                     .collect();
-                return Ok(SaveOutcome::of(batch, &is_refused, revision, Vec::new()));
+                return Ok(SaveOutcome::of(batch, &is_refused, taken, revision, Vec::new()));
             }
             let mut faults = Vec::new();
             let mut is_refused = batch.refused_saves::<StoreError>(|save| {
-                let row = rows.get(&(save.player.0 as i64));
-                let is_fenced = !row.is_some_and(|(lease, ..)| lease.allows_write(save.epoch));
+                let is_fenced = is_fenced(save);
                 let fault = tables.error_of_save(batch, save).filter(|_| !is_fenced);
                 let is_refused = is_fenced || fault.is_some();
                 faults.extend(fault.map(|error| (save.player, error)));
@@ -378,7 +389,7 @@ impl StoreBackend for PostgresStore {
             })?;
             let more = tables.write(batch, &mut is_refused, now_ms).await?;
             faults.extend(more);
-            let outcome = SaveOutcome::of(batch, &is_refused, |player| revision(player) + 1, faults);
+            let outcome = SaveOutcome::of(batch, &is_refused, taken, |player| revision(player) + 1, faults);
             tables.release(batch.releases()).await?;
             let statement = "INSERT INTO server (name, incarnation, batch, tick, saved_ms, refused, seen_ms)
                 VALUES ($1, $2, $3, $4, $5, $6, $5)

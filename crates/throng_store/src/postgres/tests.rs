@@ -24,6 +24,7 @@ use super::{PostgresSource, PostgresStore};
 use crate::conformance::check_store;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::record::StoredAttribute;
+use crate::registration::{RegistrationTerms, SERVER_ENTRY_TTL_MS};
 use crate::save_batch::SaveBatch;
 use crate::store::{ClaimResult, Renewal, StoreBackend, StoreFactory};
 use crate::supervisor::{StoreReply, StoreRequest, StoreSupervisor};
@@ -299,6 +300,34 @@ fn sessions_of_dead_servers_end_in_seconds() {
 fn postgres_store_conforms() {
     let Some(url) = postgres_url() else { return };
     check_store(|| TestSchema::new(&url).source()).unwrap();
+}
+
+#[test]
+fn entries_of_old_servers_are_deleted_and_locked_ones_skipped() {
+    let Some(url) = postgres_url() else { return };
+    let schema = TestSchema::new(&url);
+    let mut store = opened(&schema);
+    let operator = schema.operator();
+    let mut register = |name: &str, now_ms: u64| {
+        let terms = RegistrationTerms {
+            at_ms: Some(now_ms),
+            ..RegistrationTerms::default()
+        };
+        store.register_server(name, terms).unwrap()
+    };
+    for day in 0..4 {
+        register(&format!("pod {day}"), 1 + day);
+    }
+    let lock = schema.operator();
+    lock.execute("BEGIN; SELECT * FROM server WHERE name = 'pod 1' FOR UPDATE");
+    // Exactly 30 days is not too old.
+    let last = register("pod 3", 3 + SERVER_ENTRY_TTL_MS);
+    assert_eq!(last.incarnation, 2);
+    let names = || operator.query::<String>("SELECT name FROM server ORDER BY seen_ms");
+    assert_eq!(names(), ["pod 1", "pod 2", "pod 3", "pod 3"]);
+    lock.execute("ROLLBACK");
+    register("pod 3", 70_000 + SERVER_ENTRY_TTL_MS);
+    assert_eq!(names(), ["pod 3", "pod 3"]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::encodings::{check_known, encoding_name};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::lease::{LeaseState, ServerId};
 use crate::record::{PlayerRecord, StoredAttribute};
-use crate::registration::{LastProcess, RegistrationTerms};
+use crate::registration::{LastProcess, RegistrationTerms, SERVER_ENTRY_TTL_MS};
 use crate::save_batch::{PlayerSave, SaveBatch};
 use crate::store::{ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend};
 
@@ -437,6 +437,10 @@ impl StoreBackend for SqliteStore {
                 terms.lease_ms as i64
             ];
             tables.execute(transaction, statement, values)?;
+            let statement = "DELETE FROM server WHERE max(seen_ms, saved_ms) < ?3 AND NOT (name = ?1 AND incarnation = ?2)";
+            let oldest_ms = now_ms.saturating_sub(SERVER_ENTRY_TTL_MS);
+            let values = params![name, incarnation as i64, oldest_ms as i64];
+            tables.execute(transaction, statement, values)?;
             Ok(ServerId {
                 name: name.to_owned(),
                 incarnation,
@@ -495,22 +499,22 @@ impl StoreBackend for SqliteStore {
             tables.mark_seen(transaction, by, now_ms)?;
             let (last, refused_then) = tables.last_batch(transaction, by)?;
             let is_done = last == batch.number;
-            let mut revisions = BTreeMap::new();
+            let (mut revisions, mut taken) = (BTreeMap::new(), Vec::new());
             let mut is_refused = batch.refused_saves(|save| {
-                let Some((lease, revision, _)) = tables.player(transaction, save.player)? else {
-                    return Ok(true);
-                };
-                revisions.insert(save.player, revision);
-                Ok(!lease.allows_write(save.epoch))
+                let row = tables.player(transaction, save.player)?;
+                let is_fenced = !row.as_ref().is_some_and(|(lease, ..)| lease.allows_write(save.epoch));
+                revisions.extend(row.map(|(_, revision, _)| (save.player, revision)));
+                taken.extend(is_fenced.then_some(save.player));
+                Ok(is_fenced)
             })?;
             let revision = |player| revisions.get(&player).copied().unwrap_or_default();
             if is_done {
                 let saves = batch.saves().iter();
                 let is_refused: Vec<bool> = saves.map(|save| refused_then.contains(&save.player)).collect();
-                return Ok(SaveOutcome::of(batch, &is_refused, revision, Vec::new()));
+                return Ok(SaveOutcome::of(batch, &is_refused, taken, revision, Vec::new()));
             }
             let faults = tables.write(transaction, batch, &mut is_refused, now_ms)?;
-            let outcome = SaveOutcome::of(batch, &is_refused, |player| revision(player) + 1, faults);
+            let outcome = SaveOutcome::of(batch, &is_refused, taken, |player| revision(player) + 1, faults);
             for &(player, epoch) in batch.releases() {
                 let statement = "UPDATE player SET server = NULL, incarnation = NULL WHERE player = ?1 AND epoch = ?2";
                 tables.execute(transaction, statement, params![player.0 as i64, epoch as i64])?;

@@ -17,6 +17,7 @@ use crate::corrupt_records::check_corrupt_records;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::inspection::DisplayValue;
 use crate::record::StoredAttribute;
+use crate::registration::{RegistrationTerms, SERVER_ENTRY_TTL_MS};
 use crate::save_batch::SaveBatch;
 use crate::store::{ClaimResult, LookupResult, StoreBackend, StoreFactory};
 use crate::testing::{FIRST_MINUTE, TAKE_OVER, TestFolder};
@@ -381,6 +382,36 @@ fn corrupt_record_blocks_no_other_login_or_save() {
     let outcome = store.save(&server, &batch, Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(2)]);
     assert_eq!(outcome.revisions, [(PlayerId(1), 3)]);
+}
+
+#[test]
+fn entries_of_old_servers_are_deleted_at_a_registration() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    let mut store = SqliteStore::open(&path).unwrap();
+    let mut register = |name: &str, now_ms: u64| {
+        let terms = RegistrationTerms {
+            at_ms: Some(now_ms),
+            ..RegistrationTerms::default()
+        };
+        store.register_server(name, terms).unwrap()
+    };
+    let day_ms = SERVER_ENTRY_TTL_MS / 30;
+    for day in 0..100 {
+        register(&format!("pod {day}"), day * day_ms);
+    }
+    let rows = "SELECT name FROM server ORDER BY seen_ms";
+    let names = || {
+        let reader = Connection::open(&path).unwrap();
+        let mut statement = reader.prepare(rows).unwrap();
+        let names = statement.query_map([], |row| row.get::<_, String>(0));
+        names.unwrap().map(Result::unwrap).collect::<Vec<_>>()
+    };
+    // Exactly 30 days is not too old.
+    let expected: Vec<String> = (69..100).map(|day| format!("pod {day}")).collect();
+    assert_eq!(names(), expected);
+    let last = register("pod 99", 99 * day_ms + 1 + SERVER_ENTRY_TTL_MS);
+    assert_eq!((names(), last.incarnation), (vec!["pod 99".to_owned()], 2));
 }
 
 #[test]

@@ -15,7 +15,16 @@ struct Logouts(Vec<(u64, LogoutReason)>);
 /// A game that queries the player store for each player whose purse is removed, as a trade does, and ends another session by a
 /// command.
 fn observed_game(source: impl StoreFactory + 'static) -> App {
-    let mut app = game(source);
+    observed_game_with(source, Duration::ZERO)
+}
+
+/// The same, with so much unsaved play.
+fn observed_game_with(source: impl StoreFactory + 'static, unsaved_play: Duration) -> App {
+    let settings = PlayerStoreSettings {
+        reply_mode: StoreReplyMode::NextTick,
+        ..PlayerStoreSettings::default()
+    };
+    let mut app = game_with(source, settings.unsaved_play(unsaved_play));
     app.init_resource::<ObservedRemovals>()
         .init_resource::<Logouts>()
         .add_observer(
@@ -49,16 +58,31 @@ fn logouts(app: &App) -> Vec<(u64, LogoutReason)> {
     all
 }
 
+const DOWN: FaultShares = FaultShares {
+    failing: 1.0,
+    reply_lost: 0.0,
+    slow: 0.0,
+    slow_ms: 0,
+    full: 0.0,
+    closed: 1.0,
+};
+
+/// The number of ticks of ten minutes.
+fn ten_minutes(app: &App) -> u32 {
+    let time = app.world().resource::<bevy_time::Time<bevy_time::Fixed>>();
+    (600.0 / time.timestep().as_secs_f64()) as u32
+}
+
+/// Ticks until this holds; the store thread tries again by its own time.
+fn ticks_until(app: &mut App, is_over: impl Fn(&App) -> bool) {
+    while !is_over(app) {
+        app.update();
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
-    const DOWN: FaultShares = FaultShares {
-        failing: 1.0,
-        reply_lost: 0.0,
-        slow: 0.0,
-        slow_ms: 0,
-        full: 0.0,
-        closed: 1.0,
-    };
     let disk = MemoryDisk::default();
     let source = FaultySource::new(disk.clone(), 1, FaultShares::default());
     let mut app = observed_game(source.clone());
@@ -69,8 +93,7 @@ fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
     source.set_shares(DOWN);
     // Not saved before the leases end, so it is lost with them.
     transfer(&mut app, 2, 3, 5);
-    let timestep = app.world().resource::<bevy_time::Time<bevy_time::Fixed>>();
-    let ticks_of_outage = (600.0 / timestep.timestep().as_secs_f64()) as u32;
+    let ticks_of_outage = ten_minutes(&app);
     let lease_ticks = ticks_of_outage / 10;
     ticks(&mut app, lease_ticks / 2);
     assert_eq!(logouts(&app), [], "a lease outlives a short outage");
@@ -116,6 +139,104 @@ fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
 }
 
 #[test]
+fn unsaved_play_ends_in_the_tick_of_its_limit() {
+    let source = FaultySource::new(MemoryDisk::default(), 1, FaultShares::default());
+    let play = Duration::from_secs(300);
+    let mut app = observed_game_with(source.clone(), play);
+    log_in_up_to(&mut app, 3);
+    ticks(&mut app, 3);
+    source.set_shares(DOWN);
+    ticks(&mut app, 1);
+    let until_ms = |app: &App, player| {
+        let open = app.world().resource::<PlayerStore>().open.as_ref();
+        open.unwrap().ledger.lease_valid_until(PlayerId(player))
+    };
+    let lease_end_ms = until_ms(&app, 1).unwrap();
+    let end_ms = lease_end_ms + play.as_millis() as u64;
+    let gone = [1, 2, 3].map(|player| (player, LogoutReason::PlayerUnavailable));
+    let mut unsaved_ticks = 0;
+    for _ in 0..ten_minutes(&app) {
+        ticks(&mut app, 1);
+        let world = app.world();
+        let now = world.resource::<bevy_time::Time<bevy_time::Fixed>>();
+        let store = world.resource::<PlayerStore>();
+        let now_ms = store.open.as_ref().unwrap().now_ms(now.elapsed());
+        let expected = if now_ms < end_ms { &[][..] } else { &gone };
+        assert_eq!(logouts(&app), expected, "at {now_ms}, limit {end_ms}");
+        let is_unsaved_play = (lease_end_ms..end_ms).contains(&now_ms);
+        let playing = if is_unsaved_play { 3 } else { 0 };
+        assert_eq!(store.unsaved_play_count(), playing, "at {now_ms}");
+        unsaved_ticks += u32::from(is_unsaved_play);
+    }
+    assert_eq!(unsaved_ticks, ten_minutes(&app) / 2);
+}
+
+#[test]
+fn players_play_on_through_an_outage_and_are_saved() {
+    let disk = MemoryDisk::default();
+    let source = FaultySource::new(disk.clone(), 1, FaultShares::default());
+    let mut app = observed_game_with(source.clone(), 600 * MINUTE);
+    log_in_up_to(&mut app, 3);
+    ticks(&mut app, 3);
+    source.set_shares(DOWN);
+    transfer(&mut app, 1, 2, 30);
+    let ticks_of_outage = ten_minutes(&app);
+    ticks(&mut app, ticks_of_outage);
+    assert_eq!(logouts(&app), []);
+    transfer(&mut app, 2, 3, 5);
+    source.set_shares(FaultShares::default());
+    ticks_until(&mut app, |app| {
+        let store = app.world().resource::<PlayerStore>();
+        store.unsaved() == 0 && store.unsaved_play_count() == 0
+    });
+    assert_eq!(logouts(&app), []);
+    let coins = [1, 2, 3].map(|player| stored_coins(&disk, player).map(|(coins, _)| coins));
+    assert_eq!(coins, [70, 125, 105].map(Some));
+}
+
+#[test]
+fn players_taken_in_an_outage_are_logged_out_as_taken() {
+    let disk = MemoryDisk::default();
+    let source = FaultySource::new(disk.clone(), 1, FaultShares::default());
+    let mut app = observed_game_with(source.clone(), 600 * MINUTE);
+    log_in_up_to(&mut app, 7);
+    ticks(&mut app, 3);
+    source.set_shares(DOWN);
+    ticks(&mut app, 3);
+    let mut store = disk.clone().open().unwrap();
+    let other = store
+        .register_server("other", RegistrationTerms::default())
+        .unwrap();
+    let terms = ClaimTerms {
+        at_ms: Some(u64::MAX - 1),
+        lease_ms: 1,
+        grace_ms: 0,
+    };
+    // Player 1 has no unsaved changes, player 4 has some together with player 5.
+    let taken = [PlayerId(1), PlayerId(4)];
+    store.claim(&other, &taken, terms).unwrap();
+    transfer(&mut app, 4, 5, 50);
+    transfer(&mut app, 2, 3, 20);
+    let ticks_of_outage = ten_minutes(&app);
+    ticks(&mut app, ticks_of_outage);
+    assert_eq!(logouts(&app), []);
+    source.set_shares(FaultShares::default());
+    ticks_until(&mut app, |app| {
+        let store = app.world().resource::<PlayerStore>();
+        store.unsaved() == 0 && store.unsaved_play_count() == 0 && logouts(app).len() > 2
+    });
+    use LogoutReason::{PlayerTaken, PlayerUnavailable};
+    let gone = [(1, PlayerTaken), (4, PlayerTaken), (5, PlayerUnavailable)];
+    assert_eq!(logouts(&app), gone);
+    let live = [2, 3, 6, 7].map(|player| is_live(&app, player));
+    assert_eq!(live, [true; 4]);
+    let coins = [2, 3].map(|player| stored_coins(&disk, player).map(|(coins, _)| coins));
+    assert_eq!(coins, [80, 120].map(Some));
+    let lost = app.world().resource::<PlayerStoreStats>().lost;
+    assert_eq!(lost, 3);
+}
+
+#[test]
 fn takeover_by_another_server_logs_players_out() {
     let disk = MemoryDisk::default();
     let mut app = observed_game(disk.clone());
@@ -134,7 +255,7 @@ fn takeover_by_another_server_logs_players_out() {
     store.claim(&thief, &both, terms).unwrap();
     transfer(&mut app, 1, 2, 50);
     ticks(&mut app, 3);
-    let gone = [1, 2].map(|player| (player, LogoutReason::PlayerUnavailable));
+    let gone = [1, 2].map(|player| (player, LogoutReason::PlayerTaken));
     assert_eq!(logouts(&app), gone);
     assert_eq!(app.world().resource::<ObservedRemovals>().0.len(), 2);
     assert_eq!(app.world().resource::<PlayerStoreStats>().lost, 2);

@@ -291,14 +291,35 @@ pub(super) fn add_net_metrics(world: &World, families: &mut Families) {
         .by_label(
             "reason",
             to_f64([
+                ("no_connection", stats.no_request),
+                ("unknown_connection", stats.unknown_connection),
+                ("other_version", stats.other_version),
+                ("token_expired", stats.expired),
+                ("requests_rate_limited", stats.requests_throttled),
                 (
-                    "no_connection",
-                    stats.unauthenticated.saturating_sub(stats.unknown_keys),
+                    "invalid_token",
+                    stats.invalid_token.saturating_sub(stats.unknown_keys),
                 ),
                 ("unknown_token_key", stats.unknown_keys),
+                ("other_server", stats.other_server),
+                ("token_used", stats.token_used),
+                ("no_room", stats.no_room),
+                ("invalid_response", stats.invalid_response),
                 ("decrypt_failed", stats.refused),
                 ("rate_limited", stats.throttled),
                 ("queue_full", stats.inbound_dropped),
+            ]),
+        ),
+        counter(
+            "throng_net_accepted_datagrams_total",
+            "Accepted datagrams; of ended connections those that came late.",
+        )
+        .by_label(
+            "kind",
+            to_f64([
+                ("handshake", stats.handshake_datagrams()),
+                ("client", stats.client_datagrams),
+                ("ended", stats.after_end),
             ]),
         ),
         counter(

@@ -246,23 +246,33 @@ impl ResolvesServerCert for CurrentCertificate {
 struct FileContents {
     certificate: Vec<u8>,
     key: Vec<u8>,
+    /// Who may read the key: its mode on Unix, otherwise 0.
+    key_mode: u32,
 }
 
 impl FileContents {
     fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        let (certificate, _) = read_file(&files.certificate)?;
+        let (key, key_mode) = read_file(&files.key)?;
         Ok(Self {
-            certificate: read_file(&files.certificate, false)?,
-            key: read_file(&files.key, true)?,
+            certificate,
+            key,
+            key_mode,
         })
     }
 
     /// Differs if the content of a file, or the reason why it cannot be read, differs.
     fn fingerprint(contents: &Result<Self, TlsError>) -> [u8; 32] {
         match contents {
-            Ok(Self { certificate, key }) => {
+            Ok(Self {
+                certificate,
+                key,
+                key_mode,
+            }) => {
                 let mut hashed = Context::new(&SHA256);
                 hashed.update(&sha256(certificate));
                 hashed.update(&sha256(key));
+                hashed.update(&key_mode.to_le_bytes());
                 bytes_of(hashed.finish())
             }
             Err(error) => sha256(error.to_string().as_bytes()),
@@ -294,6 +304,13 @@ impl FileContents {
                 source,
             },
         })?;
+        // Packages of certificates give their keys to a group, and containers mount secrets in the same way.
+        if self.key_mode & 0o027 != 0 {
+            return Err(TlsError::KeyReadable {
+                path: path(),
+                mode: self.key_mode,
+            });
+        }
         let key = CertifiedKey::from_der(chain, key, &default_provider());
         let key = key.map_err(|error| match error {
             Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => TlsError::KeyMismatch {
@@ -349,15 +366,14 @@ impl FileChanges {
     }
 }
 
-fn read_file(path: &Path, is_secret: bool) -> Result<Vec<u8>, TlsError> {
+/// The content of a file, and its mode.
+fn read_file(path: &Path) -> Result<(Vec<u8>, u32), TlsError> {
     let failed = |source| TlsError::Read {
         path: path.to_owned(),
         source,
     };
     let file = File::open(path).map_err(failed)?;
-    if is_secret {
-        check_mode(&file, path)?;
-    }
+    let mode = mode_of(&file).map_err(failed)?;
     let mut bytes = Vec::new();
     let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
     if read.map_err(failed)? as u64 > FILE_BYTES_MAX {
@@ -365,28 +381,19 @@ fn read_file(path: &Path, is_secret: bool) -> Result<Vec<u8>, TlsError> {
             path: path.to_owned(),
         });
     }
-    Ok(bytes)
+    Ok((bytes, mode))
 }
 
 #[cfg(unix)]
-fn check_mode(file: &File, path: &Path) -> Result<(), TlsError> {
+fn mode_of(file: &File) -> io::Result<u32> {
     use std::os::unix::fs::PermissionsExt;
 
-    let path = path.to_owned();
-    let mode = match file.metadata() {
-        Ok(metadata) => metadata.permissions().mode() & 0o777,
-        Err(source) => return Err(TlsError::Read { path, source }),
-    };
-    // Packages of certificates give their keys to a group, and containers mount secrets in the same way.
-    if mode & 0o027 != 0 {
-        return Err(TlsError::KeyReadable { path, mode });
-    }
-    Ok(())
+    Ok(file.metadata()?.permissions().mode() & 0o777)
 }
 
 #[cfg(not(unix))]
-fn check_mode(_: &File, _: &Path) -> Result<(), TlsError> {
-    Ok(())
+fn mode_of(_: &File) -> io::Result<u32> {
+    Ok(0)
 }
 
 /// What a file contains instead of what was expected.

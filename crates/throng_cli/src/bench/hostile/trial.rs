@@ -1,0 +1,109 @@
+//! The trial of delays: a server, an honest crowd, and an attacker that goes through the parts.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::attacker::{Attacker, has_network};
+use super::honest::HonestCrowd;
+use super::phases::{AttackSource, PhasePlan, PhaseReport, PhaseSamples, TrialState};
+use super::server_process::ServerProcess;
+use crate::CliError;
+use throng_net::hostile::HostileKind;
+
+/// The sizes of the trial.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TrialSize {
+    pub honest: usize,
+    pub quiet_s: f64,
+    pub attack_s: f64,
+}
+
+/// What the trial found.
+pub(super) struct TrialResult {
+    pub reports: Vec<PhaseReport>,
+    /// By part, from 1 on.
+    pub samples: Vec<PhaseSamples>,
+    /// Honest clients that lost their connection.
+    pub ended: usize,
+    /// Datagrams of everybody, and what became of them.
+    pub totals: TrialTotals,
+}
+
+/// Datagrams of the whole trial.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TrialTotals {
+    pub sent: u64,
+    pub received: u64,
+    pub accounted: u64,
+    pub dropped: u64,
+}
+
+/// The parts: before and after each attack it is quiet.
+pub(super) fn plans(size: TrialSize, has_network: bool) -> Vec<PhasePlan> {
+    let mut attacks: Vec<(AttackSource, HostileKind)> = HostileKind::SINGLE
+        .map(|kind| (AttackSource::Host, kind))
+        .to_vec();
+    if has_network {
+        let kinds = [HostileKind::ForgedRequests, HostileKind::Mixed];
+        attacks.extend(kinds.map(|kind| (AttackSource::Network, kind)));
+    }
+    let quiet = PhasePlan {
+        kind: None,
+        source: AttackSource::Host,
+        seconds: size.quiet_s,
+    };
+    let mut plans = vec![quiet];
+    for (source, kind) in attacks {
+        let attack = PhasePlan {
+            kind: Some(kind),
+            source,
+            seconds: size.attack_s,
+        };
+        plans.extend([attack, quiet]);
+    }
+    plans
+}
+
+/// Runs the trial against a server of its own.
+pub(super) fn run(size: TrialSize) -> Result<TrialResult, CliError> {
+    let server = ServerProcess::start()?;
+    let plans = plans(size, server.address_v6.is_some() && has_network());
+    let state = TrialState::default();
+    let (issuer, observer) = (server.issuer(), server.observer());
+    let mut crowd = HonestCrowd::new(issuer.clone(), server.address, size.honest, plans.len());
+    let attacker = Attacker {
+        state: &state,
+        observer,
+        issuer,
+        server: server.address,
+        server_v6: server.address_v6,
+        player: 0,
+    };
+    let reports = std::thread::scope(|scope| {
+        let attack = scope.spawn(|| {
+            let reports = attacker.run(&plans);
+            state.is_over.store(true, Ordering::Release);
+            reports
+        });
+        let played = crowd.run(&state);
+        state.is_over.store(true, Ordering::Release);
+        let reports = attack.join();
+        played.and(reports.unwrap_or_else(|_| Err(CliError::new("the attacker panicked"))))
+    })?;
+    // Until the last datagrams are handled.
+    std::thread::sleep(Duration::from_secs(1));
+    let counted = observer.counters()?;
+    let hostile: u64 = reports.iter().map(|report| report.sent).sum();
+    let totals = TrialTotals {
+        sent: hostile + state.honest_sent.load(Ordering::Relaxed),
+        received: counted.datagrams_in,
+        accounted: counted.accounted(),
+        dropped: observer.dropped(),
+    };
+    Ok(TrialResult {
+        reports,
+        samples: crowd.samples,
+        ended: crowd.ended,
+        totals,
+    })
+}
