@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::honest::HOSTILE_PLAYERS;
+use super::phases::{AttackSource, PhasePlan, PhaseReport, TrialState};
 use super::server_process::{ServerObserver, TokenIssuer, thread_cpu_s};
-use super::trial::{AttackSource, PhasePlan, PhaseReport, TrialState};
 use crate::{CliError, is_interrupted};
 use throng_net::hostile::{AnySource, HostileKind, HostilePackets, request_of};
 
