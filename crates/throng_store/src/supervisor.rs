@@ -284,7 +284,7 @@ mod tests {
         assert!(process(&disk, 1_001).execute(&LOOK, 0).is_ok());
     }
 
-    /// Opens a store in memory while it is told to. Lookups find the store locked while it is told to.
+    /// Opens a store in memory unless `is_down`. Lookups find it locked while `is_locked`.
     #[derive(Clone, Debug, Default)]
     struct SwitchedStore {
         disk: MemoryDisk,

@@ -1,7 +1,7 @@
 //! Writes lease events as messages for the game.
 
 use bevy_ecs::prelude::*;
-use throng_store::{LeaseEvent, PlayerStoreError};
+use throng_store::{LeaseEvent, PlayerRecord, PlayerStoreError};
 use tracing::{error, warn};
 
 use super::messages::{LeaseLost, PlayerLoadFailed, PlayerLoaded, PlayersSaved};
@@ -47,17 +47,7 @@ fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<Play
     match event {
         LeaseEvent::Loaded(record) => {
             stats.loaded += 1;
-            let sessions = world.resource::<Sessions>();
-            let client = sessions.client_of(record.player);
-            let found = client.and_then(|client| Some((client, sessions.client_entity(client)?)));
-            let Some((client, client_entity)) = found else {
-                return Some(record.player);
-            };
-            world.write_message(PlayerLoaded {
-                client,
-                client_entity,
-                record,
-            });
+            return write_loaded(world, record);
         }
         LeaseEvent::LoadFailed(player, error) => {
             stats.refused += 1;
@@ -121,6 +111,22 @@ fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<Play
         }
         LeaseEvent::StoreFailed(_) => stats.failures += 1,
     }
+    None
+}
+
+/// Notifies the session of a player; returns the player if there is none any more.
+fn write_loaded(world: &mut World, record: PlayerRecord) -> Option<PlayerId> {
+    let sessions = world.resource::<Sessions>();
+    let client = sessions.client_of(record.player);
+    let found = client.and_then(|client| Some((client, sessions.client_entity(client)?)));
+    let Some((client, client_entity)) = found else {
+        return Some(record.player);
+    };
+    world.write_message(PlayerLoaded {
+        client,
+        client_entity,
+        record,
+    });
     None
 }
 

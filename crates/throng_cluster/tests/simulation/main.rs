@@ -28,13 +28,17 @@ fn players_move_between_nodes_without_faults() {
     assert!(handed_off > 10 * PLAYERS, "{handed_off} hand-offs");
 }
 
+/// `THRONG_HAND_OFFS=1000000 cargo test -p throng_cluster --test simulation` runs until so many were made.
 #[test]
 fn no_fault_loses_or_doubles_a_player_or_an_item() {
-    let mut handed_off = 0;
-    for seed in 0..60 {
+    let wanted = std::env::var("THRONG_HAND_OFFS").ok();
+    let wanted = wanted.map_or(5_000, |wanted| wanted.parse().unwrap());
+    let (mut handed_off, mut seed) = (0, 0);
+    while handed_off < wanted {
         handed_off += play(seed, FaultRates::ALL, 20_000);
+        seed += 1;
+        assert!(handed_off >= seed, "{handed_off} hand-offs in {seed} runs");
     }
-    assert!(handed_off > 1_000, "{handed_off} hand-offs");
 }
 
 #[test]
@@ -45,18 +49,6 @@ fn each_fault_alone_is_survived() {
             assert!(handed_off > 0, "{name}");
         }
     }
-}
-
-/// The long run: `cargo test --release -p throng_cluster --test simulation -- --ignored`.
-#[test]
-#[ignore = "takes minutes"]
-fn a_million_hand_offs_lose_and_double_nothing() {
-    let (mut handed_off, mut seed) = (0, 1_000);
-    while handed_off < 1_000_000 {
-        handed_off += play(seed, FaultRates::ALL, 60_000);
-        seed += 1;
-    }
-    assert!(seed > 1_000);
 }
 
 #[test]

@@ -109,19 +109,10 @@ fn respond(
         WebCounters::one(&counters.refused);
         text_response(status, word.to_owned())
     };
-    let Ok(from) = client_address(from, request.headers(), shared.opener.trusted_proxies()) else {
-        return refuse(
-            StatusCode::BAD_REQUEST,
-            "X-Forwarded-For and Forwarded name different clients\n",
-        );
+    let from = match assign_place(&request, from, place, shared) {
+        Ok(client) => client,
+        Err(refusal) => return refusal,
     };
-    if !place.assign(network_of(from.ip())) {
-        WebCounters::one(&counters.refused_unauthenticated);
-        return text_response(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too many connections of this address\n".to_owned(),
-        );
-    }
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/play") => {
@@ -182,6 +173,31 @@ fn respond(
             None => refuse(StatusCode::NOT_FOUND, "there is no such page\n"),
         },
     }
+}
+
+/// Counts a connection for the address of its client, which a proxy may have forwarded. The error is the refusal.
+fn assign_place(
+    request: &Request<Incoming>,
+    from: SocketAddr,
+    place: &UnauthenticatedSlot,
+    shared: &WebShared,
+) -> Result<SocketAddr, HttpResponse> {
+    let counters = &shared.counters;
+    let client = client_address(from, request.headers(), shared.opener.trusted_proxies());
+    let client = client.map_err(|_| {
+        WebCounters::one(&counters.refused);
+        let found = "X-Forwarded-For and Forwarded name different clients\n";
+        text_response(StatusCode::BAD_REQUEST, found.to_owned())
+    })?;
+    if !place.assign(network_of(client.ip())) {
+        WebCounters::one(&counters.refused_unauthenticated);
+        let found = "too many connections of this address\n";
+        return Err(text_response(
+            StatusCode::TOO_MANY_REQUESTS,
+            found.to_owned(),
+        ));
+    }
+    Ok(client)
 }
 
 /// The demo page itself.
