@@ -626,4 +626,4 @@ mod tests {
 }
 
 #[cfg(test)]
-mod tests;
+mod whole_sessions;
