@@ -470,7 +470,7 @@ fn live_page_and_probes_work_over_tls_beside_stalled_handshakes() {
         let socket = connect(address, &trusted).unwrap();
         let uri = "wss://localhost/live?token=opensesame".parse().unwrap();
         let request = tungstenite::ClientRequestBuilder::new(uri).with_header("Origin", origin);
-        tungstenite::client(request, socket)
+        tungstenite::client(request, socket).map_err(|error| error.to_string())
     };
     let (mut page, _) = live("https://ops.example.com").unwrap();
     let hello = std::thread::spawn(move || page.read().unwrap());

@@ -1,4 +1,4 @@
-import { Connection, DatagramConnection, TileGround, clientMessage, endText, mayRetry, refusalText } from "../src/index.js";
+import { Connection, DatagramConnection, ResumingConnection, TileGround, clientMessage, endText, refusalText } from "../src/index.js";
 import { BadDatagrams } from "./bad_datagrams.js";
 import { Ghosts } from "./ghosts.js";
 import { Minimap } from "./minimap.js";
@@ -110,7 +110,7 @@ async function join(guest) {
                 }
                 else if (message.kind === "welcome") {
                     player = message.player;
-                    say(`connected over ${line instanceof DatagramConnection ? "WebTransport" : "a WebSocket"}`, "on");
+                    say(`connected over ${link === null ? "a WebSocket" : "WebTransport"}`, "on");
                     applyLine();
                 }
                 else if (message.kind === "announce") {
@@ -126,30 +126,39 @@ async function join(guest) {
     else {
         session.reconnect();
     }
-    const sha256 = await askForCertificate().catch(() => null);
-    if (sha256 === null) {
-        connect(pass, session);
-        return;
-    }
-    link = new BadDatagrams();
-    const ended = (code) => {
-        if (datagrams.wasOpen) {
-            over(code, pass.guest);
+    connect(pass, session, await askForCertificate().catch(() => null));
+}
+function connect(pass, to, sha256) {
+    let attempts = 0;
+    let hasFailed = false;
+    const open = (over) => {
+        attempts += 1;
+        if (sha256 === null || hasFailed) {
+            [link, hasFailed] = [null, false];
+            return new Connection(`${serverOrigin().replace("http", "ws")}/play`, pass.token, to, over);
+        }
+        const ended = (code) => {
+            hasFailed = !datagrams.wasOpen;
+            over(code);
+        };
+        link = new BadDatagrams();
+        const datagrams = new DatagramConnection(`https://${new URL(serverOrigin()).host}/play`, sha256, pass.token, to, ended, link);
+        return datagrams;
+    };
+    const ended = (code, mayLogIn) => {
+        if (attempts === 1 && hasFailed) {
+            connect(pass, to, null);
         }
         else {
-            connect(pass, session);
+            over(code, mayLogIn, pass.guest);
         }
     };
-    const datagrams = new DatagramConnection(`https://${new URL(serverOrigin()).host}/play`, sha256, pass.token, session, ended, link);
-    line = datagrams;
+    line = new ResumingConnection(to, open, ended, {
+        lost: (code) => say(`${endText(code, null)}; reconnecting`, "off"),
+    });
 }
 function serverOrigin() {
     return document.querySelector("meta[name=public-origin]")?.content ?? location.origin;
-}
-function connect(pass, to) {
-    const url = `${serverOrigin().replace("http", "ws")}/play`;
-    link = null;
-    line = new Connection(url, pass.token, to, (code) => over(code, pass.guest));
 }
 async function askForCertificate() {
     if (!("WebTransport" in globalThis)) {
@@ -158,25 +167,21 @@ async function askForCertificate() {
     const answer = await fetch("/webtransport");
     return answer.ok ? bytesOf((await answer.json()).sha256) : null;
 }
-function over(code, guest) {
+function over(code, mayLogIn, guest) {
     const fault = line?.fault;
     line = null;
     const closed = session?.closed ?? null;
-    const text = endText(code, closed);
-    if (session?.refusal != null) {
-        say(`login refused: ${refusalText(session.refusal)}`, "off");
-    }
-    else if (fault != null && closed === null) {
+    if (fault != null && closed === null) {
         say(`protocol error: ${String(fault)}`, "off");
     }
-    else if (!mayRetry(code, closed)) {
-        say(text, "off");
+    else if (!mayLogIn) {
+        say(session?.refusal ? `login refused: ${refusalText(session.refusal)}` : endText(code, closed), "off");
     }
     else if (new URLSearchParams(location.search).has("token")) {
-        say(`${text}; open the page with a new token`, "off");
+        say(`${endText(code, null)}; open the page with a new token`, "off");
     }
     else {
-        say(`${text}; reconnecting`, "off");
+        say(`${endText(code, null)}; reconnecting`, "off");
         setTimeout(() => void join(guest), PAUSE_MS);
     }
 }
@@ -461,6 +466,7 @@ byId("of-ghosts").hidden = !ghosts.canBe;
 ghosts.ask();
 setInterval(tellFigures, 250);
 setInterval(drawMinimap, MINIMAP_MS);
+addEventListener("online", () => line?.retry());
 setInterval(() => document.hidden && line?.update(), 250);
 Object.defineProperty(globalThis, "throng", { get: () => ({ session, line, walls, ghosts, player }) });
 void names.load();

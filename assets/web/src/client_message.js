@@ -4,6 +4,11 @@ function position(writer, at) {
     const units = (metres) => Math.min(Math.max(Math.floor(metres * 64 + 0.5) || 0, 0), 0xffffffff);
     return writer.varint(units(at.x)).varint(units(at.y));
 }
+const TIMEOUT_AT = 1085;
+export function timeoutOf(token) {
+    const timeoutS = new DataView(token.buffer, token.byteOffset).getInt32(TIMEOUT_AT, true);
+    return timeoutS < 0 ? Infinity : timeoutS;
+}
 const of = (kind) => new Writer().byte(kind);
 const text = new TextEncoder();
 export const clientMessage = {

@@ -16,10 +16,13 @@ const REASONS = [
     "the stored player is unavailable: the store does not answer, or another server has the player",
     "the connection is lost: the server received nothing for too long",
 ];
-const INVALID = 1008;
+export const LOST = 1006;
+export const INVALID = 1008;
 const FULL = 1013;
 const REASON_CODES = 4000;
-const VERSION_CODES = 4100;
+export const GIVEN_UP = REASON_CODES + REASONS.indexOf("the connection is lost: the server received nothing for too long");
+export const REFUSED = REASONS.indexOf("the login is refused: the authentication failed");
+export const VERSION_CODES = 4100;
 const LAST_CODE = 4999;
 export function closeReasonText(reason) {
     return REASONS[reason] || `the server closed the connection: this version does not know the reason ${reason}`;

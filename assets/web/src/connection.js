@@ -1,5 +1,7 @@
-import { connectRequest } from "./client_message.js";
+import { connectRequest, timeoutOf } from "./client_message.js";
+import { GIVEN_UP, LOST } from "./close_reason.js";
 const nowS = () => performance.now() / 1000;
+const SUSPENDED_S = 2;
 export function closeText(code, wasOpen = false) {
     switch (code) {
         case 1000:
@@ -20,33 +22,61 @@ export class Connection {
     isOpen = false;
     fault = null;
     socket;
+    timeoutS;
+    heardS = nowS();
+    updatedS = nowS();
+    isOver = false;
     constructor(url, token, session, over) {
         this.session = session;
         this.over = over;
         const request = connectRequest(token);
+        this.timeoutS = timeoutOf(token);
         this.socket = new WebSocket(url);
         this.socket.binaryType = "arraybuffer";
         this.socket.onopen = () => {
-            this.socket.send(request);
-            this.isOpen = true;
+            if (!this.isOver) {
+                this.socket.send(request);
+                this.isOpen = true;
+            }
         };
         this.socket.onmessage = ({ data }) => this.take(data);
-        this.socket.onclose = ({ code }) => {
-            this.isOpen = false;
-            this.over(code);
-        };
+        this.socket.onclose = ({ code }) => this.end(code);
     }
     update() {
-        if (this.isOpen) {
-            this.session.act(nowS(), (message) => this.socket.send(message.slice().buffer));
+        if (!this.isOpen) {
+            return;
         }
+        const now = nowS();
+        if (now - this.updatedS > SUSPENDED_S) {
+            this.heardS = now;
+        }
+        this.updatedS = now;
+        if (this.session.isWelcome && now - this.heardS > this.timeoutS) {
+            this.abandon();
+            return;
+        }
+        this.session.act(now, (message) => this.socket.send(message.slice().buffer));
     }
     close() {
         this.socket.close(1000);
     }
+    abandon() {
+        this.socket.close(GIVEN_UP);
+        this.end(LOST);
+    }
+    end(code) {
+        if (!this.isOver) {
+            [this.isOver, this.isOpen] = [true, false];
+            this.over(code);
+        }
+    }
     take(data) {
+        if (this.isOver) {
+            return;
+        }
+        this.heardS = nowS();
         try {
-            this.session.take(new Uint8Array(data), nowS());
+            this.session.take(new Uint8Array(data), this.heardS);
         }
         catch (fault) {
             this.fault = fault;

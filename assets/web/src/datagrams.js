@@ -1,9 +1,8 @@
-import { connectRequest } from "./client_message.js";
+import { connectRequest, timeoutOf } from "./client_message.js";
+import { GIVEN_UP, LOST } from "./close_reason.js";
 import { Endpoint } from "./endpoint.js";
 const nowS = () => performance.now() / 1000;
 const OPEN_S_MAX = 3;
-const TIMEOUT_AT = 1085;
-const LOST = 1006;
 export class DatagramConnection {
     session;
     link;
@@ -19,8 +18,7 @@ export class DatagramConnection {
         this.session = session;
         this.link = link;
         const request = connectRequest(token);
-        const timeoutS = new DataView(token.buffer, token.byteOffset).getInt32(TIMEOUT_AT, true);
-        this.timeoutS = timeoutS < 0 ? Infinity : timeoutS;
+        this.timeoutS = timeoutOf(token);
         this.transport = new WebTransport(url, {
             serverCertificateHashes: [{ algorithm: "sha-256", value: sha256.slice() }],
             congestionControl: "low-latency",
@@ -30,7 +28,7 @@ export class DatagramConnection {
             .catch(() => LOST)
             .then((code) => {
             this.isOpen = false;
-            this.transport.close();
+            this.abandon();
             over(code);
         });
     }
@@ -40,7 +38,7 @@ export class DatagramConnection {
             return;
         }
         if (nowS() - this.heardS > this.timeoutS) {
-            this.transport.close();
+            this.abandon();
             return;
         }
         try {
@@ -58,6 +56,9 @@ export class DatagramConnection {
     }
     close() {
         this.transport.close();
+    }
+    abandon() {
+        this.transport.close({ closeCode: GIVEN_UP, reason: "" });
     }
     async run(request) {
         const late = setTimeout(() => this.transport.close(), OPEN_S_MAX * 1000);

@@ -8,4 +8,5 @@ export { TileGround } from "./ground.js";
 export { Mirror } from "./mirror.js";
 export { Predictor, directionOf } from "./predictor.js";
 export { PROTOCOL_VERSION, refusalText } from "./server_message.js";
+export { ResumingConnection } from "./resuming.js";
 export { Session } from "./session.js";

@@ -78,6 +78,7 @@ export class Session {
     predictor = new Predictor();
     closed = null;
     refusal = null;
+    isWelcome = false;
     isFree;
     shown;
     clock = new ServerClock();
@@ -177,7 +178,8 @@ export class Session {
     }
     reconnect() {
         this.mirror.reconnect();
-        this.isGreeted = false;
+        this.isGreeted = this.isWelcome = false;
+        this.closed = this.refusal = null;
     }
     position(id, nowS) {
         return this.mirror.own?.id === id ? this.ownPosition(nowS) : this.shownAt(id, nowS);
@@ -236,6 +238,7 @@ export class Session {
     heedNotice(message) {
         switch (message.kind) {
             case "welcome":
+                this.isWelcome = true;
                 this.resumable = { player: message.player, token: message.token };
                 break;
             case "loading":

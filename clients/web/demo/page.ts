@@ -1,6 +1,6 @@
 // The demo page at `/`: connects, draws the objects in view, and walks.
 
-import { Connection, DatagramConnection, TileGround, clientMessage, endText, mayRetry, refusalText } from "../src/index.js";
+import { Connection, DatagramConnection, ResumingConnection, TileGround, clientMessage, endText, refusalText } from "../src/index.js";
 import type { Line, MirrorObject, Vec } from "../src/index.js";
 import { BadDatagrams } from "./bad_datagrams.js";
 import { Ghosts } from "./ghosts.js";
@@ -18,7 +18,7 @@ const SHOWN_M = 64;
 const POINTED_PX = 16;
 /** Interval of the minimap, in milliseconds: the crowd on it moves by less than a pixel meanwhile. */
 const MINIMAP_MS = 100;
-/** Pause before a lost connection is opened again, in milliseconds. */
+/** Pause before another login, in milliseconds. */
 const PAUSE_MS = 1000;
 /** Interval of the checks for edited walls, in milliseconds. */
 const WALLS_MS = 2000;
@@ -91,7 +91,7 @@ const held = new Set<string>();
 let pointer: Vec | null = null;
 let session: SlowSession | null = null;
 const ghosts = new Ghosts(window.opener as Window | null);
-let line: Line | null = null;
+let line: ResumingConnection | null = null;
 /** The simulated network between a datagram connection and the real network. */
 let link: BadDatagrams | null = null;
 let walls: TileGround | null = null;
@@ -123,7 +123,7 @@ async function askForWalls(scene: number, round: number, known: string | null = 
 /** Incremented with each scene. */
 let wallsRound = 0;
 
-/** Connects, and reconnects after a loss. */
+/** Connects with a new token. */
 async function join(guest: bigint | null): Promise<void> {
   const pass = await askForPass(guest).catch(() => "server unreachable");
   if (typeof pass === "string") {
@@ -145,7 +145,7 @@ async function join(guest: bigint | null): Promise<void> {
             void askForWalls(message.scene, (wallsRound += 1));
           } else if (message.kind === "welcome") {
             player = message.player;
-            say(`connected over ${line instanceof DatagramConnection ? "WebTransport" : "a WebSocket"}`, "on");
+            say(`connected over ${link === null ? "a WebSocket" : "WebTransport"}`, "on");
             applyLine();
           } else if (message.kind === "announce") {
             words.add(speaker(message.from?.id ?? null), announcementText(message.bytes));
@@ -159,34 +159,44 @@ async function join(guest: bigint | null): Promise<void> {
   } else {
     session.reconnect();
   }
-  const sha256 = await askForCertificate().catch(() => null);
-  if (sha256 === null) {
-    connect(pass, session);
-    return;
-  }
-  link = new BadDatagrams();
-  const ended = (code: number) => {
-    if (datagrams.wasOpen) {
-      over(code, pass.guest);
-    } else {
+  connect(pass, session, await askForCertificate().catch(() => null));
+}
+
+/** Connects over WebTransport, if the hash of its certificate is given, or over a WebSocket. A loss is resumed with the same token. */
+function connect(pass: Pass, to: SlowSession, sha256: Uint8Array | null): void {
+  let attempts = 0;
+  let hasFailed = false;
+  const open = (over: (code: number) => void): Line => {
+    attempts += 1;
+    if (sha256 === null || hasFailed) {
+      [link, hasFailed] = [null, false];
+      return new Connection(`${serverOrigin().replace("http", "ws")}/play`, pass.token, to, over);
+    }
+    const ended = (code: number) => {
+      // In turns: perhaps datagrams do not pass, or nothing does.
+      hasFailed = !datagrams.wasOpen;
+      over(code);
+    };
+    link = new BadDatagrams();
+    const datagrams = new DatagramConnection(`https://${new URL(serverOrigin()).host}/play`, sha256, pass.token, to, ended, link);
+    return datagrams;
+  };
+  const ended = (code: number, mayLogIn: boolean) => {
+    if (attempts === 1 && hasFailed) {
       // Datagrams do not pass, and the token was not used.
-      connect(pass, session!);
+      connect(pass, to, null);
+    } else {
+      over(code, mayLogIn, pass.guest);
     }
   };
-  const datagrams = new DatagramConnection(`https://${new URL(serverOrigin()).host}/play`, sha256, pass.token, session, ended, link);
-  line = datagrams;
+  line = new ResumingConnection(to, open, ended, {
+    lost: (code) => say(`${endText(code, null)}; reconnecting`, "off"),
+  });
 }
 
 /** The origin to connect to: the server's public one, if it has one, or that of this page. */
 function serverOrigin(): string {
   return document.querySelector<HTMLMetaElement>("meta[name=public-origin]")?.content ?? location.origin;
-}
-
-/** Connects over a WebSocket. */
-function connect(pass: Pass, to: SlowSession): void {
-  const url = `${serverOrigin().replace("http", "ws")}/play`;
-  link = null;
-  line = new Connection(url, pass.token, to, (code) => over(code, pass.guest));
 }
 
 /** The SHA-256 of the server's WebTransport certificate; null if the server or the browser does not support WebTransport. */
@@ -198,21 +208,18 @@ async function askForCertificate(): Promise<Uint8Array | null> {
   return answer.ok ? bytesOf(((await answer.json()) as { sha256: string }).sha256) : null;
 }
 
-function over(code: number, guest: bigint | null): void {
+function over(code: number, mayLogIn: boolean, guest: bigint | null): void {
   const fault = line?.fault;
   line = null;
   const closed = session?.closed ?? null;
-  const text = endText(code, closed);
-  if (session?.refusal != null) {
-    say(`login refused: ${refusalText(session.refusal)}`, "off");
-  } else if (fault != null && closed === null) {
+  if (fault != null && closed === null) {
     say(`protocol error: ${String(fault)}`, "off");
-  } else if (!mayRetry(code, closed)) {
-    say(text, "off");
+  } else if (!mayLogIn) {
+    say(session?.refusal ? `login refused: ${refusalText(session.refusal)}` : endText(code, closed), "off");
   } else if (new URLSearchParams(location.search).has("token")) {
-    say(`${text}; open the page with a new token`, "off");
+    say(`${endText(code, null)}; open the page with a new token`, "off");
   } else {
-    say(`${text}; reconnecting`, "off");
+    say(`${endText(code, null)}; reconnecting`, "off");
     setTimeout(() => void join(guest), PAUSE_MS);
   }
 }
@@ -526,6 +533,7 @@ byId("of-ghosts").hidden = !ghosts.canBe;
 ghosts.ask();
 setInterval(tellFigures, 250);
 setInterval(drawMinimap, MINIMAP_MS);
+addEventListener("online", () => line?.retry());
 // A hidden page draws nothing, but keeps its connection alive.
 setInterval(() => document.hidden && line?.update(), 250);
 // For the browser console, and for tests.

@@ -16,6 +16,15 @@ function position(writer: Writer, at: Vec): Writer {
   return writer.varint(units(at.x)).varint(units(at.y));
 }
 
+/** Offset of the connection timeout in a token, in seconds. */
+const TIMEOUT_AT = 1085;
+
+/** After so many seconds of silence a connection with this token is lost; `Infinity`: never. */
+export function timeoutOf(token: Uint8Array): number {
+  const timeoutS = new DataView(token.buffer, token.byteOffset).getInt32(TIMEOUT_AT, true);
+  return timeoutS < 0 ? Infinity : timeoutS;
+}
+
 const of = (kind: number) => new Writer().byte(kind);
 const text = new TextEncoder();
 

@@ -21,13 +21,18 @@ const REASONS = [
   "the connection is lost: the server received nothing for too long",
 ];
 
-/** Close codes (RFC 6455). */
-const INVALID = 1008;
+/** Close codes (RFC 6455): the connection was lost; the server refused the token or a message; it is full. */
+export const LOST = 1006;
+export const INVALID = 1008;
 const FULL = 1013;
 /** A close code is this and the number of a reason. */
 const REASON_CODES = 4000;
+/** The code with which a client closes a connection that it gives up as lost. With any other code it leaves. */
+export const GIVEN_UP = REASON_CODES + REASONS.indexOf("the connection is lost: the server received nothing for too long");
+/** The number of the reason in *Closed* after a refused login. */
+export const REFUSED = REASONS.indexOf("the login is refused: the authentication failed");
 /** A close code is this and the version of a server that speaks another version of the protocol. */
-const VERSION_CODES = 4100;
+export const VERSION_CODES = 4100;
 const LAST_CODE = 4999;
 
 /** A sentence for a reason in *Closed*. */

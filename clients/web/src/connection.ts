@@ -1,9 +1,13 @@
 // A session over a WebSocket of the browser.
 
-import { connectRequest } from "./client_message.js";
+import { connectRequest, timeoutOf } from "./client_message.js";
+import { GIVEN_UP, LOST } from "./close_reason.js";
 import type { Session } from "./session.js";
 
 const nowS = () => performance.now() / 1000;
+
+/** After a longer pause between two updates the page was suspended: messages may have arrived that it has not received yet. */
+const SUSPENDED_S = 2;
 
 /** Why a connection ended, by the code that its callback receives, and whether it was ever open. */
 export function closeText(code: number, wasOpen = false): string {
@@ -29,15 +33,21 @@ export interface Line {
   fault: unknown;
   /** Sends pending messages. Call it once per frame. */
   update(): void;
-  /** Closes the connection. */
+  /** Leaves: closes the connection and ends the session. */
   close(): void;
+  /** Gives the connection up as lost. The server keeps the session for a while. */
+  abandon(): void;
 }
 
-/** A connection, which ends once. To continue after a loss, call `session.reconnect()` and connect with a new token. */
+/** A connection, which ends once. A `ResumingConnection` makes it again after a loss. */
 export class Connection implements Line {
   isOpen = false;
   fault: unknown = null;
   private readonly socket: WebSocket;
+  private readonly timeoutS: number;
+  private heardS = nowS();
+  private updatedS = nowS();
+  private isOver = false;
 
   constructor(
     url: string,
@@ -47,24 +57,35 @@ export class Connection implements Line {
     private readonly over: (code: number) => void,
   ) {
     const request = connectRequest(token);
+    this.timeoutS = timeoutOf(token);
     this.socket = new WebSocket(url);
     this.socket.binaryType = "arraybuffer";
     this.socket.onopen = () => {
-      this.socket.send(request);
-      this.isOpen = true;
+      if (!this.isOver) {
+        this.socket.send(request);
+        this.isOpen = true;
+      }
     };
     this.socket.onmessage = ({ data }) => this.take(data);
-    this.socket.onclose = ({ code }) => {
-      this.isOpen = false;
-      this.over(code);
-    };
+    this.socket.onclose = ({ code }) => this.end(code);
   }
 
   /** Sends pending messages. Call it once per frame. */
   update(): void {
-    if (this.isOpen) {
-      this.session.act(nowS(), (message) => this.socket.send(message.slice().buffer));
+    if (!this.isOpen) {
+      return;
     }
+    const now = nowS();
+    if (now - this.updatedS > SUSPENDED_S) {
+      this.heardS = now;
+    }
+    this.updatedS = now;
+    // A browser takes minutes to notice that a network is gone. The server replies to the pings of a session.
+    if (this.session.isWelcome && now - this.heardS > this.timeoutS) {
+      this.abandon();
+      return;
+    }
+    this.session.act(now, (message) => this.socket.send(message.slice().buffer));
   }
 
   /** Closes the connection. */
@@ -72,9 +93,26 @@ export class Connection implements Line {
     this.socket.close(1000);
   }
 
+  /** Gives the connection up as lost. Its end does not wait for the server, which may be out of reach. */
+  abandon(): void {
+    this.socket.close(GIVEN_UP);
+    this.end(LOST);
+  }
+
+  private end(code: number): void {
+    if (!this.isOver) {
+      [this.isOver, this.isOpen] = [true, false];
+      this.over(code);
+    }
+  }
+
   private take(data: unknown): void {
+    if (this.isOver) {
+      return;
+    }
+    this.heardS = nowS();
     try {
-      this.session.take(new Uint8Array(data as ArrayBuffer), nowS());
+      this.session.take(new Uint8Array(data as ArrayBuffer), this.heardS);
     } catch (fault) {
       this.fault = fault;
       this.socket.close();

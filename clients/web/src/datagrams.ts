@@ -1,6 +1,7 @@
 // A session over the browser's WebTransport.
 
-import { connectRequest } from "./client_message.js";
+import { connectRequest, timeoutOf } from "./client_message.js";
+import { GIVEN_UP, LOST } from "./close_reason.js";
 import type { Line } from "./connection.js";
 import { Endpoint } from "./endpoint.js";
 import type { Session } from "./session.js";
@@ -9,10 +10,6 @@ const nowS = () => performance.now() / 1000;
 
 /** Timeout of the connection attempt, in seconds. If datagrams pass, it takes a few round trips. */
 const OPEN_S_MAX = 3;
-/** Offset of the connection timeout in a token, in seconds. */
-const TIMEOUT_AT = 1085;
-/** The close code of a connection that was lost (RFC 6455). */
-const LOST = 1006;
 
 /** A layer between an endpoint and the network: a page can simulate a worse one. */
 export interface DatagramLink {
@@ -47,8 +44,7 @@ export class DatagramConnection implements Line {
     private readonly link: DatagramLink | null = null,
   ) {
     const request = connectRequest(token);
-    const timeoutS = new DataView(token.buffer, token.byteOffset).getInt32(TIMEOUT_AT, true);
-    this.timeoutS = timeoutS < 0 ? Infinity : timeoutS;
+    this.timeoutS = timeoutOf(token);
     this.transport = new WebTransport(url, {
       serverCertificateHashes: [{ algorithm: "sha-256", value: sha256.slice() }],
       congestionControl: "low-latency",
@@ -58,7 +54,8 @@ export class DatagramConnection implements Line {
       .catch(() => LOST)
       .then((code) => {
         this.isOpen = false;
-        this.transport.close();
+        // After a loss the server may still receive this.
+        this.abandon();
         over(code);
       });
   }
@@ -70,7 +67,7 @@ export class DatagramConnection implements Line {
       return;
     }
     if (nowS() - this.heardS > this.timeoutS) {
-      this.transport.close();
+      this.abandon();
       return;
     }
     try {
@@ -90,6 +87,11 @@ export class DatagramConnection implements Line {
   /** Closes the connection. */
   close(): void {
     this.transport.close();
+  }
+
+  /** Gives the connection up as lost. */
+  abandon(): void {
+    this.transport.close({ closeCode: GIVEN_UP, reason: "" });
   }
 
   /** Runs the connection from the handshake to its end. Returns the server's code. */

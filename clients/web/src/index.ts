@@ -16,5 +16,7 @@ export { Predictor, directionOf } from "./predictor.js";
 export type { Correction, Ground } from "./predictor.js";
 export { PROTOCOL_VERSION, refusalText } from "./server_message.js";
 export type { Attribute, Motion, Notice, Refusal, ServerMessage, Vec } from "./server_message.js";
+export { ResumingConnection } from "./resuming.js";
+export type { OpenLine, ResumeSettings } from "./resuming.js";
 export { Session } from "./session.js";
 export type { SessionEvents, SessionSettings } from "./session.js";

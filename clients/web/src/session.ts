@@ -119,6 +119,8 @@ export class Session {
   closed: number | null = null;
   /** Why the server has refused the login, if it did; `refusalText` says it in words. */
   refusal: Refusal | null = null;
+  /** Whether the server has begun or resumed the session over the current connection. */
+  isWelcome = false;
   /** Which ways are free on the map of the scene, if it is loaded: the object then stops at walls like on the server. */
   isFree: Ground["isFree"];
   private readonly shown: Smoothing;
@@ -233,7 +235,8 @@ export class Session {
   /** Another connection replaces the one before; the session is to be resumed over it. */
   reconnect(): void {
     this.mirror.reconnect();
-    this.isGreeted = false;
+    this.isGreeted = this.isWelcome = false;
+    this.closed = this.refusal = null;
   }
 
   /** Shown position of an object, in metres; of the controlled one, as predicted. */
@@ -309,6 +312,7 @@ export class Session {
   private heedNotice(message: ServerMessage | Notice): void {
     switch (message.kind) {
       case "welcome":
+        this.isWelcome = true;
         this.resumable = { player: message.player, token: message.token };
         break;
       case "loading":

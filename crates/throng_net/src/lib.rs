@@ -49,6 +49,11 @@
 //! *Closed*. 4100 and a version: the client speaks another version of the protocol than the server, whose version it is. A client that leaves
 //! closes the connection. After any other end it may connect with another token and send *Resume*.
 //!
+//! A client whose connection was lost, or that was behind (4003), may send the same request again for
+//! [`return_s`](ServerHandshakeSettings::return_s) seconds, also after the token has expired. It then sends *Resume*; *Login* is refused.
+//! While the server counts the earlier connection as open, the request is refused (1008): the client tries again. A client that gives up a
+//! silent connection closes it with 4014, since the server may still receive that: any other code means that the client leaves.
+//!
 //! # WebTransport
 //!
 //! A WebTransport session over HTTP/3 (RFC 9220, 9221) at the path `/play`, on the UDP port with the number of the WebSocket port. The
@@ -71,7 +76,8 @@
 //! acknowledged after about a round trip and a tick of the server, and sends at least one packet per second. A client is lost if it is
 //! silent for the timeout of its token (bytes 1,085–1,088, seconds, little endian, negative: unlimited), or if it sends packets for 12
 //! seconds without acknowledging any. When the client has received the two bytes of the server, it closes the session; the server closes it
-//! one second later. A client that leaves closes the session.
+//! one second later. A client that leaves closes the session. One that returns does so as over a WebSocket, and closes a silent session
+//! with 4014.
 #![warn(missing_docs)]
 
 #[cfg(test)]

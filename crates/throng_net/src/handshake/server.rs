@@ -8,7 +8,7 @@ use thiserror::Error;
 use throng_protocol::wire::{ClientId, CloseReason};
 
 use super::request_bucket::RequestBucket;
-use super::used_tokens::{TokenUse, UsedTokenError, UsedTokens};
+use super::used_tokens::{TokenProof, TokenUse, UsedTokenError, UsedTokens};
 use super::version::{SpokenProtocol, write_refusal};
 use super::{REQUEST_BYTES, network_of, site_of};
 use crate::cipher::{
@@ -48,7 +48,8 @@ pub struct ServerHandshakeSettings {
     pub used_tokens_max: usize,
     /// The table of used tokens. Handshakes that share it admit each token once between them.
     pub used_tokens: UsedTokens,
-    /// How long a client whose connection was lost may return with its token, in seconds. It then resumes its session, and cannot log in.
+    /// How long a client whose connection was lost may return with its token, in seconds, over UDP or in a browser. It then resumes its
+    /// session, and cannot log in.
     pub return_s: u64,
     /// Requests per second of one address (IPv6: of a network of 64 bits), and the burst after a pause. All addresses of a site, a network
     /// of 24 bits (IPv6: 48 bits), together have eight times as many.
@@ -207,6 +208,8 @@ pub struct TokenIdentity {
     pub timeout_s: i32,
     /// User data of the token, written by its issuer.
     pub user_data: [u8; USER_DATA_BYTES],
+    /// The client has returned after its connection was lost: it may resume its session, and cannot log in.
+    pub resumes_only: bool,
     pub(crate) token: TokenUse,
 }
 
@@ -391,7 +394,8 @@ impl ServerHandshake {
     }
 
     /// Admits a client by its request alone, which is decrypted in place. Only for transports that prove the address of the client, such as
-    /// TCP.
+    /// TCP. A client whose connection was lost is admitted again by the same request, to [resume](crate::inbox::VerifiedIdentity) its
+    /// session; so the transport has to be encrypted, except on the local machine.
     ///
     /// # Errors
     /// [`ServerHandshakeError`].
@@ -408,9 +412,10 @@ impl ServerHandshake {
         if found != REQUEST_BYTES || request[0] != 0 {
             return Err(ServerHandshakeError::UnexpectedPacket { found });
         }
-        let token = self.check_token((now_us, unix_s), from, request)?;
-        self.record_token(unix_s, &token, from)?;
-        let used = self.used_tokens.spend_once(&token.mac);
+        let proof = TokenProof::Request;
+        let token = self.check_token((now_us, unix_s), from, request, proof)?;
+        self.record_token(unix_s, &token, from, proof)?;
+        let used = self.used_tokens.spend(&token.mac, proof, unix_s);
         let used = used.ok_or(ServerHandshakeError::TokenUsed)?;
         let PrivateToken {
             client,
@@ -422,6 +427,7 @@ impl ServerHandshake {
             client,
             timeout_s,
             user_data,
+            resumes_only: used.resumes_only,
             token: used,
         })
     }
@@ -464,6 +470,7 @@ impl ServerHandshake {
         (now_us, unix_s): (u64, u64),
         from: SocketAddr,
         packet: &mut [u8],
+        proof: TokenProof,
     ) -> Result<CheckedToken, ServerHandshakeError> {
         let (head, private) = packet.split_at_mut(REQUEST_BYTES - PRIVATE_BYTES);
         let number = |at: usize| {
@@ -474,7 +481,7 @@ impl ServerHandshake {
         nonce.copy_from_slice(&head[30..54]);
         mac.copy_from_slice(&private[PRIVATE_BYTES - TAG_BYTES..]);
         let expires_s = number(22);
-        if unix_s >= expires_s && !self.used_tokens.may_return(&mac, unix_s) {
+        if unix_s >= expires_s && !self.used_tokens.may_return(&mac, proof, unix_s) {
             return Err(ServerHandshakeError::Expired { expires_s });
         }
         let key = self.keys.of_token(&nonce);
@@ -505,10 +512,13 @@ impl ServerHandshake {
         unix_s: u64,
         token: &CheckedToken,
         from: SocketAddr,
+        proof: TokenProof,
     ) -> Result<(), ServerHandshakeError> {
         let most = self.settings.used_tokens_max;
         let times = (unix_s, token.expires_s);
-        let remembered = self.used_tokens.record(token.mac, from, times, most);
+        let remembered = self
+            .used_tokens
+            .record((token.mac, proof), from, times, most);
         let before = remembered.map_err(|refused| match refused {
             UsedTokenError::Used => ServerHandshakeError::TokenUsed,
             UsedTokenError::TableFull { waiting } => ServerHandshakeError::TableFull { waiting },
@@ -531,14 +541,14 @@ impl ServerHandshake {
         packet: &mut [u8],
         answer: &mut Vec<u8>,
     ) -> Result<(), ServerHandshakeError> {
-        let token = self.check_token((now_us, unix_s), from, packet)?;
+        let token = self.check_token((now_us, unix_s), from, packet, TokenProof::Keys)?;
         // The sender address may be forged, so it gets few replies.
         let before = self.half_open.get(&from).filter(|_| token.from_reserve);
         if before.is_some_and(|it| now_us.saturating_sub(it.since_us) < RESERVE_ANSWER_US) {
             return Err(ServerHandshakeError::RateLimited);
         }
         self.make_room(now_us, from)?;
-        self.record_token(unix_s, &token, from)?;
+        self.record_token(unix_s, &token, from, TokenProof::Keys)?;
         let CheckedToken {
             private,
             mac,
@@ -614,8 +624,8 @@ impl ServerHandshake {
         let half_open = self.half_open.get(&from).ok_or(stranger)?;
         let expires_s = half_open.expires_s;
         let waited_us = now_us.saturating_sub(half_open.since_us);
-        let is_expired =
-            unix_s >= expires_s && !self.used_tokens.may_return(&half_open.mac, unix_s);
+        let (mac, proof) = (half_open.mac, TokenProof::Keys);
+        let is_expired = unix_s >= expires_s && !self.used_tokens.may_return(&mac, proof, unix_s);
         if is_expired || waited_us >= self.settings.half_open_us_max {
             self.half_open.remove(&from);
             return Err(ServerHandshakeError::Expired { expires_s });
@@ -644,7 +654,7 @@ impl ServerHandshake {
             )?;
             return Ok(None);
         }
-        let used = self.used_tokens.spend(&half_open.mac, unix_s);
+        let used = self.used_tokens.spend(&mac, proof, unix_s);
         let used = used.ok_or(ServerHandshakeError::TokenUsed)?;
         let keys = [&half_open.to_client, &half_open.to_server];
         let mut line = ConnectionCipher::new(protocol, keys, [&half_open.random, client_random]);

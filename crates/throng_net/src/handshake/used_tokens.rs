@@ -1,5 +1,5 @@
 //! Used tokens. A token admits one client once, at whichever of the server's transports it is used. The same client may use it again to
-//! return to its session after its connection was lost, over a transport on which it proves that it has the keys of the token.
+//! return to its session after its connection was lost, over a transport with the same kind of [proof](TokenProof).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,6 +27,17 @@ pub(super) enum UsedTokenError {
     TableFull { waiting: usize },
 }
 
+/// How the client of a token proves that the token is its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TokenProof {
+    /// It answers a challenge with the keys of the token (UDP), so its request may be seen on the way. It may return even while the server
+    /// still counts it as connected.
+    Keys,
+    /// It shows its request, and the transport keeps that secret (TLS). A request that was seen on the way over UDP is no such proof. It
+    /// returns after its connection has ended, and never logs in again.
+    Request,
+}
+
 /// One use of a token: it has admitted a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TokenUse {
@@ -45,6 +56,8 @@ struct UsedToken {
     expires_s: u64,
     /// How often it has admitted its client.
     uses: u32,
+    /// How its client proved it at the last use.
+    proof: TokenProof,
     /// Whether the client has used such a connection. If not, the end of its handshake was lost, and it tries again.
     is_confirmed: bool,
     /// Until when its client may return.
@@ -52,7 +65,15 @@ struct UsedToken {
 }
 
 impl UsedToken {
-    const fn may_return(&self, unix_s: u64) -> bool {
+    /// Whether its client may return by this proof.
+    fn may_return(&self, proof: TokenProof, unix_s: u64) -> bool {
+        let is_connected = self.returns_until_s == CONNECTED;
+        let is_free = proof == TokenProof::Keys || !is_connected;
+        self.proof == proof && is_free && self.awaits_client(unix_s)
+    }
+
+    /// Whether its client is connected or may return.
+    const fn awaits_client(&self, unix_s: u64) -> bool {
         self.uses > 0 && unix_s < self.returns_until_s
     }
 }
@@ -75,7 +96,7 @@ impl UsedTokens {
     /// expired.
     pub(super) fn record(
         &self,
-        mac: [u8; TAG_BYTES],
+        (mac, proof): ([u8; TAG_BYTES], TokenProof),
         address: SocketAddr,
         (unix_s, expires_s): (u64, u64),
         most: usize,
@@ -83,13 +104,16 @@ impl UsedTokens {
         let mut seen = self.lock();
         let before = seen.get(&mac).copied();
         let elsewhere = before.filter(|before| before.address != address);
-        let is_early = |it: UsedToken| unix_s < it.since_s.saturating_add(REBIND_S);
-        let is_spent = before.is_some_and(|it| it.uses > 0 && !it.may_return(unix_s));
+        let returns = before.is_some_and(|it| it.may_return(proof, unix_s));
+        // A client that returns by its request has a proven address.
+        let is_proven = returns && proof == TokenProof::Request;
+        let is_early = |it: UsedToken| !is_proven && unix_s < it.since_s.saturating_add(REBIND_S);
+        let is_spent = before.is_some_and(|it| it.uses > 0 && !returns);
         if is_spent || elsewhere.is_some_and(is_early) {
             return Err(UsedTokenError::Used);
         }
         if seen.len() >= most && before.is_none() {
-            seen.retain(|_, seen| seen.expires_s > unix_s || seen.may_return(unix_s));
+            seen.retain(|_, seen| seen.expires_s > unix_s || seen.awaits_client(unix_s));
             let waiting = seen.len();
             if waiting >= most {
                 return Err(UsedTokenError::TableFull { waiting });
@@ -103,6 +127,7 @@ impl UsedTokens {
             }),
             expires_s,
             uses: before.map_or(0, |before| before.uses),
+            proof,
             is_confirmed: before.is_some_and(|before| before.is_confirmed),
             returns_until_s: before.map_or(0, |before| before.returns_until_s),
         };
@@ -110,15 +135,20 @@ impl UsedTokens {
         Ok(elsewhere.map(|before| before.address))
     }
 
-    /// Whether the client of a token may return with it, even if the token has expired.
-    pub(super) fn may_return(&self, mac: &[u8; TAG_BYTES], unix_s: u64) -> bool {
+    /// Whether the client of a token may return with it by this proof, even if the token has expired.
+    pub(super) fn may_return(&self, mac: &[u8; TAG_BYTES], proof: TokenProof, unix_s: u64) -> bool {
         self.lock()
             .get(mac)
-            .is_some_and(|token| token.may_return(unix_s))
+            .is_some_and(|token| token.may_return(proof, unix_s))
     }
 
-    /// Marks the token as having admitted its client. `None` if it had done so before, and the client may not return.
-    pub(super) fn spend(&self, mac: &[u8; TAG_BYTES], unix_s: u64) -> Option<TokenUse> {
+    /// Marks the token as having admitted its client by this proof. `None` if it had done so before, and the client may not return.
+    pub(super) fn spend(
+        &self,
+        mac: &[u8; TAG_BYTES],
+        proof: TokenProof,
+        unix_s: u64,
+    ) -> Option<TokenUse> {
         let mut tokens = self.lock();
         let Some(token) = tokens.get_mut(mac) else {
             // Removed because it has expired, so no other request can use it.
@@ -128,34 +158,20 @@ impl UsedTokens {
                 resumes_only: false,
             });
         };
-        if token.uses > 0 && !token.may_return(unix_s) {
+        if token.uses > 0 && !token.may_return(proof, unix_s) {
             return None;
         }
         let is_late = token.is_confirmed || unix_s >= token.expires_s;
         let resumes_only = token.uses > 0 && is_late;
         token.uses += 1;
+        token.proof = proof;
+        // A request is the first packet of its connection.
+        token.is_confirmed |= proof == TokenProof::Request;
         token.returns_until_s = CONNECTED;
         Some(TokenUse {
             mac: *mac,
             nth: token.uses,
             resumes_only,
-        })
-    }
-
-    /// Marks the token as having admitted its client for good: over a transport on which the client does not prove that it has the keys of
-    /// the token. `None` if it had done so before.
-    pub(super) fn spend_once(&self, mac: &[u8; TAG_BYTES]) -> Option<TokenUse> {
-        let mut tokens = self.lock();
-        if let Some(token) = tokens.get_mut(mac) {
-            if token.uses > 0 {
-                return None;
-            }
-            token.uses = 1;
-        }
-        Some(TokenUse {
-            mac: *mac,
-            nth: 1,
-            resumes_only: false,
         })
     }
 
@@ -199,6 +215,7 @@ impl UsedTokens {
 
 #[cfg(test)]
 mod tests {
+    use super::TokenProof::{Keys, Request};
     use super::*;
 
     const MAC: [u8; TAG_BYTES] = [7; TAG_BYTES];
@@ -210,23 +227,23 @@ mod tests {
     /// A token that expires at 10 s, and its first use.
     fn used_once() -> (UsedTokens, TokenUse) {
         let tokens = UsedTokens::default();
-        assert_eq!(tokens.record(MAC, address(), (0, 10), 1), Ok(None));
-        let first = tokens.spend(&MAC, 0).unwrap();
+        assert_eq!(tokens.record((MAC, Keys), address(), (0, 10), 1), Ok(None));
+        let first = tokens.spend(&MAC, Keys, 0).unwrap();
         (tokens, first)
     }
 
     #[test]
     fn end_of_a_former_connection_does_not_end_the_next() {
         let (tokens, first) = used_once();
-        let second = tokens.spend(&MAC, 1).unwrap();
+        let second = tokens.spend(&MAC, Keys, 1).unwrap();
         assert_eq!((first.nth, second.nth), (1, 2));
         // The server notices only now that the first one was closed. While the second one lasts, its client may return.
         tokens.end(first, 0);
-        assert!(tokens.may_return(&MAC, 1_000));
+        assert!(tokens.may_return(&MAC, Keys, 1_000));
         tokens.end(second, 60);
-        assert!(tokens.may_return(&MAC, 59) && !tokens.may_return(&MAC, 60));
+        assert!(tokens.may_return(&MAC, Keys, 59) && !tokens.may_return(&MAC, Keys, 60));
         tokens.end(first, 90);
-        assert_eq!(tokens.spend(&MAC, 60), None);
+        assert_eq!(tokens.spend(&MAC, Keys, 60), None);
     }
 
     #[test]
@@ -236,11 +253,14 @@ mod tests {
         let other = [8; TAG_BYTES];
         let full = Err(UsedTokenError::TableFull { waiting: 1 });
         for unix_s in [9, 10, 29] {
-            let recorded = tokens.record(other, address(), (unix_s, 90), 1);
+            let recorded = tokens.record((other, Keys), address(), (unix_s, 90), 1);
             assert_eq!(recorded, full, "at {unix_s} s");
         }
-        assert!(tokens.may_return(&MAC, 29) && !tokens.may_return(&MAC, 30));
-        assert_eq!(tokens.record(other, address(), (30, 90), 1), Ok(None));
+        assert!(tokens.may_return(&MAC, Keys, 29) && !tokens.may_return(&MAC, Keys, 30));
+        assert_eq!(
+            tokens.record((other, Keys), address(), (30, 90), 1),
+            Ok(None)
+        );
     }
 
     #[test]
@@ -257,8 +277,55 @@ mod tests {
                 tokens.confirm(first);
             }
             tokens.end(first, 30);
-            let again = tokens.spend(&MAC, unix_s).unwrap();
+            let again = tokens.spend(&MAC, Keys, unix_s).unwrap();
             assert_eq!(again.resumes_only, resumes_only, "at {unix_s} s");
         }
+    }
+
+    #[test]
+    fn return_by_request_is_accepted_after_the_connection_has_ended() {
+        let tokens = UsedTokens::default();
+        let elsewhere = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let mut port = 9;
+        // From another port each time, since each is another connection.
+        let mut admit = |proof, unix_s| {
+            port += 1;
+            let recorded = tokens.record((MAC, proof), elsewhere(port), (unix_s, 10), 1);
+            recorded.ok()?;
+            tokens.spend(&MAC, proof, unix_s)
+        };
+        let first = admit(Request, 0).unwrap();
+        assert!(!first.resumes_only);
+        // While the connection is open, nobody else gets in, also by the keys.
+        for unix_s in [0, 5, 1_000] {
+            assert_eq!(admit(Request, unix_s), None);
+            assert_eq!(admit(Keys, unix_s), None);
+        }
+        tokens.end(first, 31);
+        assert_eq!(admit(Keys, 1), None, "by another proof");
+        let second = admit(Request, 1).unwrap();
+        assert!(second.resumes_only);
+        assert_eq!(admit(Request, 2), None);
+        tokens.end(second, 40);
+        assert_eq!(admit(Request, 40), None, "too late");
+        let third = admit(Request, 39).unwrap();
+        // Refused because the server is full: it may try again.
+        tokens.release(third, 50);
+        let fourth = admit(Request, 49).unwrap();
+        assert!(fourth.resumes_only);
+        tokens.end(fourth, 0);
+        assert_eq!(admit(Request, 49), None, "it has left");
+    }
+
+    #[test]
+    fn request_seen_over_udp_does_not_return_over_another_transport() {
+        let (tokens, first) = used_once();
+        assert_eq!(tokens.spend(&MAC, Request, 0), None);
+        tokens.end(first, 30);
+        assert!(!tokens.may_return(&MAC, Request, 1));
+        let recorded = tokens.record((MAC, Request), address(), (5, 10), 1);
+        assert_eq!(recorded, Err(UsedTokenError::Used));
+        assert_eq!(tokens.spend(&MAC, Request, 5), None);
+        assert!(tokens.spend(&MAC, Keys, 5).is_some());
     }
 }

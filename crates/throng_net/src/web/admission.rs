@@ -30,7 +30,7 @@ const fn reason_code(reason: CloseReason) -> CloseCode {
 pub(super) enum WebConnectionEnd {
     /// The client closed it.
     Left,
-    /// A timeout passed, or the connection broke.
+    /// A timeout passed, the connection broke, or the client gave it up as lost.
     Lost,
     /// The client sent an invalid message.
     Broken,
@@ -41,6 +41,20 @@ pub(super) enum WebConnectionEnd {
 }
 
 impl WebConnectionEnd {
+    /// The end that a client means by its close code.
+    pub const fn of_client_code(code: u16) -> Self {
+        if code == REASON_CODES + CloseReason::Lost.number() as u16 {
+            Self::Lost
+        } else {
+            Self::Left
+        }
+    }
+
+    /// Whether the client may return with its token.
+    const fn allows_return(self) -> bool {
+        matches!(self, Self::Lost | Self::SlowConsumer)
+    }
+
     /// The close code for the client, if it can still receive one.
     pub const fn close_code(self) -> Option<CloseCode> {
         match self {
@@ -75,6 +89,15 @@ impl AcceptedWebClient {
         self.send_queue.discard(&shared.waiting_bytes);
         shared.send_queues_mut().remove(&self.id);
         shared.transport.disconnect(self.id, reason);
+        let may_return = end.allows_return() && !self.send_queue.is_closed_by_server();
+        let reason = match may_return {
+            true => DisconnectReason::Lost,
+            false => DisconnectReason::Closed,
+        };
+        let token = self.send_queue.token;
+        shared
+            .returns
+            .end_connection(token, reason, unix_ms() / 1_000);
         counters.clients.fetch_sub(1, Ordering::Relaxed);
         WebCounters::one(counter);
     }
@@ -112,6 +135,7 @@ pub(super) fn accept(
         requires_ready: settings.requires_ready,
         ..ConnectionInfo::player(bearer.client).with_address(from)
     }
+    .resuming_only(bearer.resumes_only)
     .with_user_data(TokenUserData::new(&bearer.user_data));
     let mut lines = shared.send_queues_mut();
     let Some(client) = shared.transport.connect(connected) else {
@@ -120,7 +144,7 @@ pub(super) fn accept(
         WebCounters::one(&counters.full);
         return Err(CloseCode::Again);
     };
-    let line = Arc::<WebSendQueue>::default();
+    let line = Arc::new(WebSendQueue::new(bearer.token));
     lines.insert(client, line.clone());
     drop(lines);
     WebCounters::one(&counters.clients_accepted);
@@ -166,7 +190,7 @@ mod tests {
         let room = Arc::<Room>::default();
         let shared = WebShared::new(WebSettings::default(), gate, room.clone());
         let claims = TokenClaims::new(1, vec![address], unix_ms() / 1_000);
-        let token = ConnectToken::issue(&claims, &key).unwrap();
+        let token = ConnectToken::issue(&claims, key).unwrap();
         let mut request = Vec::new();
         ClientHandshake::new(token).update(0, &mut request);
         let full = accept(&shared, address, &request);

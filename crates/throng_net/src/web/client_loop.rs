@@ -178,7 +178,10 @@ async fn receive_messages(
                 }
             }
             Some(Ok(Message::Ping(_))) => {}
-            Some(Ok(Message::Close(_))) => return WebConnectionEnd::Left,
+            Some(Ok(Message::Close(frame))) => {
+                let code = frame.map_or(0, |frame| u16::from(frame.code));
+                return WebConnectionEnd::of_client_code(code);
+            }
             Some(Ok(Message::Text(_) | Message::Frame(_))) => return WebConnectionEnd::Broken,
             Some(Err(error)) => return end_of_error(&error),
             None => return WebConnectionEnd::Lost,

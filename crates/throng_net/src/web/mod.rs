@@ -339,6 +339,8 @@ async fn serve(on: WebSockets, shared: Arc<WebShared>) {
     for (client, line) in shared.send_queues_mut().drain() {
         line.discard(&shared.waiting_bytes);
         shared.transport.disconnect(client, DisconnectReason::Lost);
+        let closed = DisconnectReason::Closed;
+        shared.returns.end_connection(line.token, closed, 0);
     }
     #[cfg(feature = "webtransport")]
     if let Some(sessions) = sessions {

@@ -17,7 +17,7 @@ macro_rules! file {
 }
 
 /// Path, content type and content of each file.
-const FILES: [(&str, &str, &str); 21] = [
+const FILES: [(&str, &str, &str); 22] = [
     file!("/", HTML, "index.html"),
     file!("/page.css", CSS, "page.css"),
     file!("/demo/page.js", SCRIPT, "demo/page.js"),
@@ -37,6 +37,7 @@ const FILES: [(&str, &str, &str); 21] = [
     file!("/src/index.js", SCRIPT, "src/index.js"),
     file!("/src/mirror.js", SCRIPT, "src/mirror.js"),
     file!("/src/predictor.js", SCRIPT, "src/predictor.js"),
+    file!("/src/resuming.js", SCRIPT, "src/resuming.js"),
     file!("/src/server_message.js", SCRIPT, "src/server_message.js"),
     file!("/src/session.js", SCRIPT, "src/session.js"),
 ];

@@ -1,6 +1,6 @@
 //! The send queue of a client: the server's tick or its sender threads write to it, and the client's task takes the packets.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::body::Bytes;
@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use super::settings::WebSettings;
 use crate::connection_stats::{CONNECTION_STATS_US, ConnectionStats};
+use crate::handshake::TokenUse;
 
 /// Packets, contiguous in one buffer.
 #[derive(Debug, Default)]
@@ -59,11 +60,22 @@ pub(super) struct WebSendQueue {
     waiting: Mutex<(QueuedPackets, SendQueueState)>,
     /// There are packets to write, or the queue is closed.
     pub filled: Notify,
+    /// The use of the token that admitted the client.
+    pub token: TokenUse,
+    /// The server has closed it.
+    is_closed_by_server: AtomicBool,
     /// When the figures of the connection were measured, in microseconds, and the figures.
     measured: Mutex<(u64, ConnectionStats)>,
 }
 
 impl WebSendQueue {
+    pub fn new(token: TokenUse) -> Self {
+        Self {
+            token,
+            ..Self::default()
+        }
+    }
+
     /// Appends a packet; `of_all` counts the bytes that wait for all clients. Returns false if the packet is dropped without other
     /// consequences.
     pub fn push(
@@ -117,9 +129,15 @@ impl WebSendQueue {
         self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the queue for more packets.
+    /// The server closes the client: the queue accepts no more packets.
     pub fn close(&self) {
+        self.is_closed_by_server.store(true, Ordering::Relaxed);
         self.lock().1.is_closed = true;
+    }
+
+    /// Whether the server has closed the client.
+    pub fn is_closed_by_server(&self) -> bool {
+        self.is_closed_by_server.load(Ordering::Relaxed)
     }
 
     /// Swaps the packets with `empty`.
@@ -134,7 +152,7 @@ impl WebSendQueue {
 
     /// Drops the packets, and refuses more.
     pub fn discard(&self, of_all: &AtomicUsize) {
-        self.close();
+        self.lock().1.is_closed = true;
         self.swap(&mut QueuedPackets::default(), of_all);
     }
 

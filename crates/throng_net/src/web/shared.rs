@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::page::IndexPage;
 use super::send_queue::WebSendQueue;
 use super::settings::{WebCounters, WebSettings};
-use crate::handshake::ServerHandshake;
+use crate::handshake::{ClientReturns, ServerHandshake};
 use crate::http::ConnectionOpener;
 use crate::udp::SharedIntake;
 
@@ -42,6 +42,8 @@ pub(super) struct WebShared {
     pub is_stopping: AtomicBool,
     /// Send queues have new packets, or the thread has to stop.
     pub wake: Notify,
+    /// Which clients may return with their tokens.
+    pub returns: ClientReturns,
     handshake: Mutex<ServerHandshake>,
     clock: Stopwatch,
     send_queues: RwLock<SendQueues>,
@@ -68,6 +70,7 @@ impl WebShared {
             waiting_bytes: AtomicUsize::new(0),
             is_stopping: AtomicBool::new(false),
             wake: Notify::new(),
+            returns: gate.returns(),
             handshake: Mutex::new(gate),
             clock: Stopwatch::start(),
             send_queues: RwLock::default(),

@@ -94,11 +94,11 @@ fn user_data_reaches_the_hook_and_follows_the_newest_token() {
 /// The resume token in the last welcome message.
 fn welcome_token(app: &App, client: ClientId) -> ResumeToken {
     let notices = written::<SessionNoticeRequest>(app);
-    let tokens = notices.iter().filter_map(|request| match request.notice {
+    let mut tokens = notices.iter().filter_map(|request| match request.notice {
         SessionNotice::Welcome { token, .. } if request.client == client => Some(token),
         _ => None,
     });
-    tokens.last().expect("a welcome message")
+    tokens.next_back().expect("a welcome message")
 }
 
 #[test]

@@ -160,9 +160,11 @@ impl Attacker<'_> {
                 AttackSockets::Network(AnySource::open(server).map_err(opened)?)
             }
             _ => {
+                // Other kinds come from the address of the attacker alone.
+                let is_forged = plan.kind == Some(HostileKind::ReplayedData);
                 let own = UdpSocket::bind((HOST, 0)).map_err(opened)?;
                 own.connect(self.server).map_err(opened)?;
-                let victim = captured.socket.as_ref();
+                let victim = captured.socket.as_ref().filter(|_| is_forged);
                 let victim = victim.and_then(|socket| socket.try_clone().ok());
                 if let Some(victim) = &victim {
                     // Shared with the client, which expects it to stay as it is.

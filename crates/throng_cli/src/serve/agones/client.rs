@@ -62,7 +62,8 @@ impl SdkServer {
 /// The body of a reply with a status of 2xx.
 fn body_of(reply: &str) -> io::Result<String> {
     let status = reply.split(' ').nth(1).unwrap_or_default();
-    if !reply.starts_with("HTTP/1.") || !(status.len() == 3 && status.starts_with('2')) {
+    let is_success = status.len() == 3 && status.starts_with('2');
+    if !(reply.starts_with("HTTP/1.") && is_success) {
         let line = reply.lines().next().unwrap_or_default();
         return Err(io::Error::other(format!(
             "expected a status of 2xx, found `{line}`"

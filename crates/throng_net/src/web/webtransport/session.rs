@@ -255,11 +255,13 @@ impl<'c> WebTransportClient<'c> {
 }
 
 /// The reason that belongs to an error.
-const fn end_of_error(error: &ConnectionError) -> WebConnectionEnd {
+fn end_of_error(error: &ConnectionError) -> WebConnectionEnd {
     match error {
-        ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => {
-            WebConnectionEnd::Left
+        ConnectionError::ApplicationClosed(close) => {
+            let code = u16::try_from(close.code().into_inner()).unwrap_or_default();
+            WebConnectionEnd::of_client_code(code)
         }
+        ConnectionError::ConnectionClosed(_) => WebConnectionEnd::Left,
         ConnectionError::LocalH3Error(_) | ConnectionError::QuicProto(_) => {
             WebConnectionEnd::Broken
         }
