@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = listen(world, "127.0.0.1:0".parse()?, key, settings, None)?;
     // A login service that knows the player and has the key does this, and sends the token over a secure channel.
     let claims = TokenClaims::new(7, vec![address], unix_ms() / 1_000);
-    let token = ConnectToken::issue(&claims, &key)?;
+    let token = ConnectToken::issue(&claims, key)?;
     let client = thread::spawn(|| play(token));
     while !client.is_finished() {
         server.step(1);

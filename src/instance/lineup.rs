@@ -245,7 +245,10 @@ mod tests {
         assert_eq!(lineup.party_of(PlayerId(4).into()), None);
         let party = lineup.party_of(PlayerId(3).into());
         assert_eq!(party, Some(PartyId(2).into()));
-        lineup.remove_player(PlayerId(3).into()).unwrap();
+        let rest = &lineup.sides()[1][0];
+        assert_eq!((rest.size, rest.power), (1, 100));
+        let vacancy = lineup.remove_player(PlayerId(3).into()).unwrap();
+        assert_eq!((vacancy.players, vacancy.power), (1, 100));
         assert!(lineup.sides()[1].is_empty(), "an empty party is gone");
     }
 
@@ -269,5 +272,22 @@ mod tests {
         assert_eq!(lineup.remove_party(PartyId(1).into()), None);
         lineup.join(vacancy.side, gone);
         assert_eq!(lineup, self::lineup());
+    }
+
+    #[test]
+    fn backfill_wants_the_common_region_or_else_any_of_the_match() {
+        let wished = |regions: [u32; 2]| {
+            let [mut one, mut other] = [ticket(1, &[1, 2], 100), ticket(2, &[3, 4], 200)];
+            for (ticket, regions) in [&mut one, &mut other].into_iter().zip(regions) {
+                ticket.preferences.as_mut().unwrap().regions = regions;
+            }
+            let mut lineup = Lineup::new(ModeId(0), [vec![one], vec![other]]);
+            let vacancy = lineup.remove_player(PlayerId(4).into()).unwrap();
+            lineup.backfill_for(&vacancy).regions
+        };
+        assert_eq!(wished([0b011, 0b110]), 0b010);
+        assert_eq!(wished([0b001, 0b110]), 0b111);
+        assert_eq!(wished([0, 0b110]), 0b110, "0 is any region");
+        assert_eq!(wished([0, 0]), 0);
     }
 }

@@ -392,7 +392,7 @@ fn send(
     pool: Res<Workers>,
 ) {
     outbox.apply_settings(&settings);
-    if !outbox.is_sink_set && outbox.batch.len() > 0 {
+    if !outbox.is_sink_set && !outbox.batch.is_empty() {
         outbox.is_sink_set = true;
         warn!(
             "packets for clients are discarded: no sink is set; use `Server::set_sink`, `Outbox::set_sink` or `throng::net::listen`"

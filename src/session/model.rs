@@ -1,5 +1,6 @@
 //! Compares the list of sessions with a simple model.
 
+mod rules;
 mod steps;
 
 use std::cell::RefCell;
@@ -9,12 +10,12 @@ use bevy_ecs::prelude::*;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
+use rules::{REACHED, RULES};
 use steps::{LifeStep, steps};
 
 use crate::inbox::ConnectionInfo;
 use crate::session::resume::ResumeResult;
 use crate::session::sessions::{ResumeRequest, SessionEffect};
-use crate::session::tick_settings::SessionTickSettings;
 use crate::session::{AdmissionClass, LogoutReason, SessionKey, SessionState, Sessions};
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::{PlayerId, SceneId};
@@ -22,23 +23,6 @@ use crate::world::{PlayerId, SceneId};
 use SessionState::{
     Authenticated, Authenticating, AwaitingReconnect, Connecting, Entering, InWorld, Loading,
     Queued,
-};
-
-const RULES: SessionTickSettings = SessionTickSettings {
-    sessions_max: 7,
-    players_max: 3,
-    queue_max: 2,
-    unauthenticated_per_address_max: 1_000,
-    admitted_per_tick_max: 2,
-    resumed_per_tick_max: 1,
-    reserved_slots: [0, 0, 0, 1],
-    login_grace_ticks: 2,
-    login_timeout_ticks: 5,
-    authentication_ticks: 4,
-    loading_ticks: 6,
-    reconnect_grace_ticks: 7,
-    idle_ticks: 30,
-    queue_position_ticks: 4,
 };
 
 /// All player ids are below: more than can be admitted and queued together.
@@ -318,13 +302,23 @@ impl LifeModel {
                 _ => false,
             }
         };
-        let late: Vec<u32> = self
+        let late: Vec<Expected> = self
             .sessions
             .iter()
             .filter(|of| late(of))
-            .map(|of| of.client)
+            .cloned()
             .collect();
-        late.into_iter().for_each(|client| self.end(client));
+        for of in late {
+            self.cover(match of.state {
+                Connecting => "login times out",
+                Authenticating => "authentication times out",
+                Loading => "loading times out",
+                AwaitingReconnect => "return times out",
+                _ if of.since > of.heard => "player is idle since it entered",
+                _ => "player is idle since its last message",
+            });
+            self.end(of.client);
+        }
         self.admit();
         for place in 0..self.line.len() {
             let client = self.line[place].2;
@@ -633,6 +627,14 @@ impl LifeRun {
             .collect();
         prop_assert_eq!(&found, &expected);
         prop_assert_eq!(self.sessions.queue_len(), self.model.line.len());
+        for number in (1..=self.made).map(ClientId) {
+            let now = self.sessions.current_id(number);
+            prop_assert!(
+                now == number || self.sessions.get(now).is_some(),
+                "{:?}",
+                number
+            );
+        }
         let inside = found.iter().filter(|of| of.2.is_some()).count();
         prop_assert!(inside <= RULES.players_max as usize && found.len() <= RULES.sessions_max);
         prop_assert_eq!(self.logins, self.logouts + inside);
@@ -669,21 +671,7 @@ fn sessions_match_the_model_for_any_steps() {
     });
     judged.unwrap_or_else(|fault| panic!("{fault}"));
     let reached = reached.into_inner();
-    let rules = [
-        "oldest makes room",
-        "link-dead session is taken over",
-        "player inside is replaced",
-        "queued player keeps its class",
-        "queued player returns to its place",
-        "place in the queue expires",
-        "queue is full",
-        "admission waits",
-        "former token counts",
-        "return waits",
-        "waiting client returns",
-        "client waits in vain",
-    ];
-    for rule in rules {
+    for rule in REACHED {
         let times = reached.get(rule).copied().unwrap_or_default();
         assert!(times >= 10, "{rule} decided {times} times: {reached:?}");
     }

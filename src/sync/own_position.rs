@@ -97,4 +97,20 @@ mod tests {
             "it was just told"
         );
     }
+
+    #[test]
+    fn position_after_the_initial_one_is_confirmed_too() {
+        let (mut told, mut part) = (OwnPositionSent::default(), BatchPart::default());
+        part.begin_client(ClientId(1), 1, 0);
+        told.write_initial(&mut part, 0, Vec2::ZERO, 10);
+        part.end_client();
+        for tick in 11..30 {
+            part.begin_client(ClientId(tick), 1, 1);
+            told.write_update(&mut part, 1, Vec2::ONE, tick.into());
+            part.end_client();
+        }
+        let confirmed = part.updates().filter(|line| !line.reliable.is_empty());
+        let confirmed: Vec<u32> = confirmed.map(|line| line.header.client.0).collect();
+        assert_eq!(confirmed, [1, 11 + CONFIRM_TICKS as u32]);
+    }
 }

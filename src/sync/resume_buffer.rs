@@ -564,6 +564,33 @@ mod tests {
     }
 
     #[test]
+    fn missed_messages_up_to_the_limit_are_sent_again() {
+        let (mut log, mut kept) = (SentLog::default(), ResumeBuffer::default());
+        let messages = [despawn(1), announce(1), despawn(2)];
+        send_messages(&mut log, &mut kept, 5, &messages);
+        // Announcements do not count.
+        let bytes = 2 * despawn(1).len();
+        for (bytes_max, is_complete) in [(bytes, true), (bytes - 1, false)] {
+            let missed = kept.missed(Some(0), 6, bytes_max, recently_sent(&log));
+            assert_eq!(missed.unwrap().is_complete, is_complete, "{bytes_max}");
+        }
+    }
+
+    #[test]
+    fn position_before_a_dropped_announcement_is_refused() {
+        let (mut log, mut kept) = (SentLog::default(), ResumeBuffer::default());
+        let mut messages = vec![despawn(1), announce(1)];
+        messages.extend((2..30).map(despawn));
+        send_messages(&mut log, &mut kept, 3, &messages);
+        kept.on_disconnect(recently_sent(&log));
+        let behind = (despawn(1).len() + announce(1).len()) as u32;
+        let mut missed = |from| kept.missed(Some(from), 3, 1_000, recently_sent(&log));
+        assert_eq!(missed(behind - 1), None);
+        let rest = missed(behind).unwrap();
+        assert_eq!((all(&rest), rest.is_complete), (vec![], false));
+    }
+
+    #[test]
     fn session_notices_are_counted_but_not_stored() {
         let (mut log, mut kept) = (SentLog::default(), ResumeBuffer::default());
         let mut notice = Vec::new();

@@ -628,3 +628,55 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn teleport_and_change_of_scene_end_at_rest() {
+    let mut app = app();
+    let (scene, other) = (open(&mut app, 4), open(&mut app, 4));
+    let npc = app.world_mut().spawn((Npc, InScene(scene), AT)).id();
+    let world = app.world_mut();
+    for (to, stays) in [(scene, true), (other, false)] {
+        world.entity_mut(npc).insert(Velocity(Vec2::ONE));
+        let moved = if stays {
+            teleport(world, npc, Vec2::splat(20.0))
+        } else {
+            change_scene(world, npc, to, Vec2::splat(20.0))
+        };
+        assert_eq!(moved, Ok(()));
+        assert_eq!(world.get::<Velocity>(npc).unwrap().0, Vec2::ZERO);
+    }
+}
+
+#[test]
+fn entity_that_became_an_object_after_a_refusal_stays() {
+    let mut app = app();
+    let scene = open(&mut app, 4);
+    let world = app.world_mut();
+    let npc = world.spawn((Npc, InScene(scene))).id();
+    assert!(world.get::<SpawnFailed>(npc).is_some());
+    world.entity_mut(npc).insert((InScene(scene), AT));
+    assert!(world.get::<Object>(npc).is_some());
+    // An old mark does not count.
+    world.entity_mut(npc).insert(SpawnFailed);
+    app.update();
+    let world = app.world();
+    assert!(world.get::<Object>(npc).is_some() && world.get::<SpawnFailed>(npc).is_none());
+}
+
+#[test]
+fn number_of_open_scenes_is_limited() {
+    let mut app = app();
+    let world = app.world_mut();
+    let small = || SceneSpec {
+        max_objects: 1,
+        ..SceneSpec::new("cell", Vec2::ONE)
+    };
+    let first = open_scene(world, small(), ()).unwrap();
+    for _ in 1..1 << 16 {
+        open_scene(world, small(), ()).unwrap();
+    }
+    let refused = open_scene(world, small(), ());
+    assert_eq!(refused, Err(WorldError::TooManyScenes { max: 1 << 16 }));
+    close_scene(world, first).unwrap();
+    assert!(open_scene(world, small(), ()).is_ok());
+}

@@ -204,7 +204,7 @@ fn token_used_on_udp_is_refused_on_the_web() {
     let udp = listen(world, LOOPBACK, SecretKey::INSECURE, settings, Some(sink)).unwrap();
     let issue = |player| {
         let claims = TokenClaims::new(player, vec![udp, public], unix_ms() / 1_000);
-        ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap()
+        ConnectToken::issue(&claims, SecretKey::INSECURE).unwrap()
     };
     let (token, other) = (issue(7), issue(8));
     let mut client = UdpClient::connect(token.clone(), EndpointSettings::default()).unwrap();

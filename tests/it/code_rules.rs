@@ -172,8 +172,9 @@ fn paths_do_not_climb_two_modules() {
 }
 
 /// Crates that cannot import the ECS, unless their feature `bevy` or `reflect` is on: Cargo checks that.
-const WITHOUT_ECS: [&str; 7] = [
+const WITHOUT_ECS: [&str; 8] = [
     "throng_aoi",
+    "throng_cluster",
     "throng_core",
     "throng_matchmaking",
     "throng_nav",

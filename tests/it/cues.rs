@@ -166,6 +166,11 @@ fn conditions_select_by_area_distance_and_attribute() {
     assert_eq!(only("Below(attribute: \"level\", value: 9)"), all[10..]);
     let both = "Below(attribute: \"level\", value: 9), Near(tag: \"people\", radius_m: 100)";
     assert_eq!(only(both), all[10..], "all conditions must hold");
+    let near_another = damaged_members(
+        "At(t_s: 0, run: Teleport(tag: \"people\", count: 1, to: Point(center_m: (80, 50)))),
+         At(t_s: 1, run: AddAttribute(tag: \"people\", only: [Near(tag: \"people\", radius_m: 30)], attribute: \"health\", by: -1))",
+    );
+    assert_eq!(near_another, all[1..], "no object is near itself");
 }
 
 #[test]

@@ -356,6 +356,31 @@ fn expectation_can_cover_a_part_of_the_run() {
 }
 
 #[test]
+fn limits_of_matches_waits_and_ticks_are_exact() {
+    // The party of two never finds a third player.
+    let script = "At(t_s: 0.3, run: Queue(mode: \"q\", parties: 4, size: 3)), At(t_s: 0.3, run: Queue(mode: \"q\", parties: 1, size: 2))";
+    let run = |expect: &str| {
+        run_report(&yard(script, expect).replace(
+            "Queue(mode: \"q\", parties: 0)",
+            "Queue(mode: \"q\", parties: 0, settings: Groups(group_size: 3))",
+        ))
+    };
+    let parties = run("").matchmaking;
+    let (matches, wait_s) = (parties.matches, parties.waiting_for_s);
+    assert!(matches > 0 && wait_s > parties.max_wait_s, "{parties:?}");
+    let report = run(&format!(
+        "MatchesAtLeast({matches}), MatchesAtLeast({}), WaitUnderS({wait_s:?}), WaitUnderS({:?}),
+        TicksUnderMs(ms: 0, share: 0.001, warm_up_s: 0)",
+        matches + 1,
+        wait_s + 0.01
+    ));
+    use Verdict::{Failed, Passed};
+    // A thousandth of 40 ticks is one.
+    let expected = [Passed, Failed, Failed, Passed, Failed];
+    assert_eq!(verdicts(&report), expected, "{:#?}", report.expectations);
+}
+
+#[test]
 fn wall_time_is_checked_on_request_only() {
     let folder = TempFolder::new();
     // No tick takes no time.

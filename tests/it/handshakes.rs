@@ -41,7 +41,7 @@ impl Handshakes {
         };
         let client = |player| {
             let claims = TokenClaims::new(player, vec![server], UNIX_S);
-            ClientHandshake::new(ConnectToken::issue(&claims, &KEY).expect("it is in order"))
+            ClientHandshake::new(ConnectToken::issue(&claims, KEY).expect("it is in order"))
         };
         Self {
             server: ServerHandshake::new(settings, KEY).expect("the system has randomness"),

@@ -14,7 +14,7 @@ use throng::matchmaking::{
     BackfillResult, GroupModeSettings, MatchModeSettings, MatchmakingSettings, QueueRequest,
     Ticket, TicketPreferences,
 };
-use throng::sim::{SimPlugin, clock, state_hash};
+use throng::sim::{SimPlugin, SimTick, clock, state_hash};
 use throng::world::{
     KindId, Object, PartyId, PlayerId, Players, Position, SceneSpec, SimScene, change_scene,
     close_scene, despawn_object, open_scene, spawn_object,
@@ -535,4 +535,48 @@ fn party_of_an_ended_match_keeps_waiting() {
     let mut players: Vec<u64> = players.iter().map(|entered| entered.player.0).collect();
     players.sort_unstable();
     assert_eq!(players, [3, 4], "the party that was found was queued again");
+}
+
+#[test]
+fn backfill_is_given_up_after_the_configured_attempts() {
+    let rules = InstanceRules {
+        backfill_attempts_max: 3,
+        ..rules_with_retries()
+    };
+    let (mut game, opened) = Game::new_with_duel(rules);
+    leave(&mut game, opened.instance, 1);
+    game.step(60);
+    let stats = game.stats();
+    assert_eq!(
+        (stats.backfills_requested, stats.backfills_unfilled),
+        (3, 1)
+    );
+    game.spawn(3);
+    game.queue(3);
+    game.step(30);
+    assert_eq!(game.stats().joined, 0);
+}
+
+#[test]
+fn seat_is_freed_in_the_tick_until_which_it_was_reserved() {
+    let rules = InstanceRules {
+        seat_reserved_s: 0.5,
+        ..rules_with_retries()
+    };
+    let (mut game, _) = Game::new_with_duel(rules);
+    let object = game.read_messages::<InstancePlayerEntered>()[0].entity;
+    despawn_object(game.app.world_mut(), object).unwrap();
+    game.step(1);
+    let DepartureReason::Gone {
+        reserved_until_tick,
+    } = game.read_messages::<InstancePlayerLeft>()[0].reason
+    else {
+        panic!("it is gone");
+    };
+    let tick = |game: &Game| game.app.world().resource::<SimTick>().0;
+    assert_eq!(reserved_until_tick, tick(&game) + 10);
+    while game.stats().left == 0 && tick(&game) < reserved_until_tick + 5 {
+        game.step(1);
+    }
+    assert_eq!(tick(&game), reserved_until_tick);
 }

@@ -406,6 +406,9 @@ fn public_test_key_is_for_loopback_only() {
     }
     let told = run_throng(&["token", "--player", "7", "--server", "127.0.0.1:7000"]);
     assert_eq!((told.code, told.out.trim().len()), (0, 4_096));
+    let mut brief = ["token", "--player", "7", "--server", "127.0.0.1:7000"].to_vec();
+    brief.extend(["--lifetime", "0.2s"]);
+    assert_eq!(run_throng(&brief).code, 0, "rounded up to a second");
     let told = run_throng(&[
         "serve",
         "--mirror-check",

@@ -31,7 +31,7 @@ const START: Vec2 = Vec2::splat(100.0);
 /// A token that only this machine could use.
 pub fn token(player: u64, server: SocketAddr) -> ConnectToken {
     let claims = TokenClaims::new(player, vec![server], unix_ms() / 1_000);
-    ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap()
+    ConnectToken::issue(&claims, SecretKey::INSECURE).unwrap()
 }
 
 /// A hall in which everybody who logs in gets a body, and clients that come there.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use data_encoding::{BASE64, HEXLOWER};
 use serde_json::Value;
+use throng::net::bot_client::BotClient;
 use throng::net::{
     ClientHandshakeError, ConnectToken, ConnectionError, EndpointSettings, KEY_BYTES,
     ListenSettings, PROTOCOL_ID, SecretKey, ServerHandshake, ServerHandshakeSettings, TokenClaims,
@@ -51,7 +52,7 @@ fn user_data_of_a_token_reaches_hook_and_session() {
         if player > 1 {
             claims.user_data = [player; USER_DATA_BYTES];
         }
-        ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap()
+        ConnectToken::issue(&claims, SecretKey::INSECURE).unwrap()
     };
     let login = ClientMessage::login_by_token().to_bytes();
     let mut by_udp = [1, 2].map(|player| {
@@ -169,33 +170,43 @@ impl LoggedProcess {
 /// A client of a server process.
 struct TokenHolder {
     client: UdpClient,
+    bot: BotClient,
     packets: usize,
 }
 
 impl TokenHolder {
-    fn new(token: ConnectToken) -> Self {
+    fn new(player: u64, token: ConnectToken) -> Self {
         let client = UdpClient::connect(token, EndpointSettings::default()).unwrap();
-        Self { client, packets: 0 }
+        let bot = BotClient::new(player, 1);
+        Self {
+            client,
+            bot,
+            packets: 0,
+        }
     }
 
     fn step(&mut self) -> Result<(), ConnectionError> {
-        let packets = &mut self.packets;
-        self.client.update(|_| *packets += 1)?;
-        let _ = self.client.receive(|_| *packets += 1);
+        let (bot, packets) = (&mut self.bot, &mut self.packets);
+        if self.client.connection().is_open()? {
+            bot.update(|message| self.client.send(message).unwrap());
+        }
+        let mut receive = |packet: &[u8]| {
+            *packets += 1;
+            bot.receive(packet);
+        };
+        self.client.update(&mut receive)?;
+        let _ = self.client.receive(&mut receive);
         std::thread::sleep(TICK);
         Ok(())
     }
 
-    /// Connects and logs in, or fails.
-    fn log_in(token: ConnectToken) -> Result<Self, ConnectionError> {
-        let mut holder = Self::new(token);
-        while !holder.client.connection().is_open()? {
-            holder.step()?;
+    /// Connects, and logs in.
+    fn log_in(player: u64, token: ConnectToken) -> Self {
+        let mut holder = Self::new(player, token);
+        while holder.bot.position().is_none() {
+            holder.step().expect("its token is valid");
         }
-        let login = ClientMessage::login_by_token().to_bytes();
-        holder.client.send(&login).unwrap();
-        holder.receive_more(1);
-        Ok(holder)
+        holder
     }
 
     /// Waits until the server has sent so many more packets.
@@ -235,13 +246,13 @@ fn keys_are_rotated_while_connections_live_on() {
     };
     // Made with the old key, and used later.
     let [later, too_late] = [token(11, 60, old), token(12, 2, old)];
-    let first = TokenHolder::log_in(token(10, 60, old)).unwrap();
+    let first = TokenHolder::log_in(10, token(10, 60, old));
     // Both keys are valid.
     write(&[old, new], 0o600);
     let message = server.reload();
     assert!(message.contains("token keys replaced") && message.contains("1, 2"));
-    let second = TokenHolder::log_in(later).unwrap();
-    let third = TokenHolder::log_in(token(13, 60, new)).unwrap();
+    let second = TokenHolder::log_in(11, later);
+    let third = TokenHolder::log_in(13, token(13, 60, new));
     // A file that others can read, and one that is damaged, change nothing.
     write(&[new], 0o640);
     let message = server.reload();
@@ -249,13 +260,13 @@ fn keys_are_rotated_while_connections_live_on() {
     write(&[new, new], 0o600);
     let message = server.reload();
     assert!(message.contains("not replaced") && message.contains("two keys have the id 2"));
-    drop(TokenHolder::log_in(token(14, 60, old)).unwrap());
+    drop(TokenHolder::log_in(14, token(14, 60, old)));
     // The old key is gone.
     write(&[new], 0o600);
     let message = server.reload();
     assert!(message.contains("token keys replaced"), "{message}");
     let mut others = [first, second, third];
-    let mut refused = TokenHolder::new(too_late);
+    let mut refused = TokenHolder::new(12, too_late);
     let end = loop {
         if let Err(end) = refused.step() {
             break end;
@@ -266,7 +277,7 @@ fn keys_are_rotated_while_connections_live_on() {
     };
     let timed_out = ClientHandshakeError::TimedOut { servers: 1 };
     assert_eq!(end, ConnectionError::Failed(timed_out));
-    drop(TokenHolder::log_in(token(15, 60, new)).unwrap());
+    drop(TokenHolder::log_in(15, token(15, 60, new)));
     for other in &mut others {
         other.receive_more(5);
     }
@@ -377,6 +388,13 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
         let data = hall.server.world().get::<SessionUserData>(entity.unwrap());
         assert_eq!(data.unwrap().as_bytes()[..3], [9, 8, 0]);
     }
+    assert_requests_are_refused(address, secret);
+    let last = service.stop();
+    assert!(last.contains("2 issued; refused: 3 without"), "{last}");
+}
+
+/// Requests that are invalid or have no valid secret get no token, and are counted.
+fn assert_requests_are_refused(address: SocketAddr, secret: &str) {
     for (line, secret, body, status) in [
         ("POST /tokens", "0123456789abcdeg", r#"{"player": 7}"#, 401),
         ("POST /tokens", "", r#"{"player": 7}"#, 401),
@@ -399,8 +417,6 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
     ] {
         assert!(metrics.contains(sample), "{metrics}");
     }
-    let last = service.stop();
-    assert!(last.contains("2 issued; refused: 3 without"), "{last}");
 }
 
 /// The recipe for login services in other languages. Needs Node.

@@ -486,7 +486,7 @@ mod tests {
     fn panicked_client_can_only_be_destroyed() {
         let servers = vec!["127.0.0.1:1".parse().unwrap()];
         let claims = TokenClaims::new(7, servers, 0);
-        let token = ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap();
+        let token = ConnectToken::issue(&claims, SecretKey::INSECURE).unwrap();
         let token = token.to_bytes();
         let (settings, mut client) = (throng_settings(), MaybeUninit::new(None));
         // SAFETY: the token has this many bytes.

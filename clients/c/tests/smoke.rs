@@ -86,7 +86,7 @@ impl Town {
                 ..TokenClaims::new(7, vec![address], created_s)
             };
             let path = folder.join(name);
-            let token = ConnectToken::issue(&claims, &key).unwrap();
+            let token = ConnectToken::issue(&claims, key).unwrap();
             std::fs::write(&path, token.to_bytes()).unwrap();
             path
         });
@@ -250,7 +250,7 @@ fn readme_example_reports_a_failed_connection() {
         timeout_s: 1,
         ..TokenClaims::new(7, vec!["127.0.0.1:9".parse().unwrap()], unix_ms() / 1_000)
     };
-    let token = ConnectToken::issue(&claims, &SecretKey([3; 32])).unwrap();
+    let token = ConnectToken::issue(&claims, SecretKey([3; 32])).unwrap();
     std::fs::write(folder.join("token"), token.to_bytes()).unwrap();
     let failed = run();
     let said = String::from_utf8_lossy(&failed.stderr);

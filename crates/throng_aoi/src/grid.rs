@@ -438,6 +438,17 @@ mod tests {
     }
 
     #[test]
+    fn grid_has_at_most_the_maximal_number_of_cells() {
+        let made = |w, h| SceneGrid::columns_and_rows(w, h, 1.0, 0.0);
+        assert_eq!(made(1024.0, 1024.0), Ok((1024, 1024)));
+        assert_eq!(made(65_535.0, 16.0), Ok((65_535, 16)));
+        for (columns, rows) in [(1025, 1024), (65_536, 1), (65_535, 17)] {
+            let error = GridError::TooManyCells { columns, rows };
+            assert_eq!(made(columns as f32, rows as f32), Err(error));
+        }
+    }
+
+    #[test]
     fn impossible_grids_are_errors() {
         let made = |w, h, s, m| SceneGrid::new(w, h, s, m).map(|grid| grid.size());
         assert!(matches!(

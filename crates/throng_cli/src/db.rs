@@ -219,3 +219,27 @@ fn row_json(row: &StoredRow) -> Value {
         "values": values.collect::<Map<_, _>>(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lease_times_are_shown_in_whole_seconds() {
+        let mut findings = StoreInspection::default();
+        for (server, last_ms) in [("a", 12_999), ("b", 1_000), ("c", 999)] {
+            findings.leases.insert(server.to_owned(), (3, last_ms));
+        }
+        let lines = text_lines(&findings, 1_000);
+        let leases: Vec<&str> = lines
+            .iter()
+            .filter_map(|line| line.strip_prefix("leases      3 of server "))
+            .collect();
+        let expected = [
+            "`a`, the last for 11 s more",
+            "`b`, the last for 0 s more",
+            "`c`, all expired",
+        ];
+        assert_eq!(leases, expected, "{lines:?}");
+    }
+}

@@ -138,8 +138,8 @@ pub(super) fn append_new_key(path: &Path, id: Option<u32>) -> Result<u32, CliErr
     // A file that a server would refuse is not written.
     keys.push(TokenKey::with_id(id, SecretKey([1; KEY_BYTES])));
     TokenKeys::new(keys).map_err(|error| CliError::new(format!("{}: {error}", path.display())))?;
-    // The last line may have no end.
-    let line = format!("\n{}", new_line(id)?);
+    let has_end = std::fs::read(path).is_ok_and(|bytes| bytes.ends_with(b"\n"));
+    let line = format!("{}{}", if has_end { "" } else { "\n" }, new_line(id)?);
     append(OpenOptions::new().append(true).open(path), &line, path)?;
     Ok(id)
 }
@@ -235,6 +235,13 @@ mod tests {
         file.reload(&keys).unwrap();
         assert_eq!(keys.ids(), [Some(1), Some(2), Some(9)]);
         assert_eq!(keys.first(), first);
+        // The last line of a file that was edited may have no end.
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 3);
+        std::fs::write(&path, text.trim_end()).unwrap();
+        assert_eq!(append_new_key(&path, None).unwrap(), 10);
+        file.reload(&keys).unwrap();
+        assert_eq!(keys.ids(), [Some(1), Some(2), Some(9), Some(10)]);
         // A bad file changes nothing.
         let write = |text: &str| std::fs::write(&path, text).unwrap();
         for bad in [
@@ -252,6 +259,6 @@ mod tests {
         assert!(format!("{:?}", file.reload(&keys)).contains("have the id 3"));
         std::fs::remove_file(&path).unwrap();
         assert!(file.reload(&keys).is_err());
-        assert_eq!(keys.ids(), [Some(1), Some(2), Some(9)]);
+        assert_eq!(keys.ids(), [Some(1), Some(2), Some(9), Some(10)]);
     }
 }

@@ -333,3 +333,46 @@ impl RelayState {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_in_flight_are_limited_per_client_and_direction() {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_io().enable_time().build().unwrap();
+        LocalSet::new().block_on(&runtime, async {
+            let front = socket_at(([127, 0, 0, 1], 0).into()).unwrap();
+            let lines = Rc::new(RefCell::new(RelayState {
+                to: front.local_addr().unwrap(),
+                front,
+                conditioner: NetworkConditioner {
+                    delay_us: 3_600_000_000,
+                    ..NetworkConditioner::with_loss(LossModel::Independent(0.0))
+                },
+                seed: 0,
+                clock: Stopwatch::start(),
+                clients_by_address: BTreeMap::new(),
+                client_count: 0,
+                forwarded: [ForwardedCounts::default(); 2],
+                refused: 0,
+            }));
+            let client = SocketAddr::from(([127, 0, 0, 1], 9));
+            let sent = IN_FLIGHT_MAX + 5;
+            for _ in 0..sent {
+                RelayState::receive_from_client(&lines, client, b"up");
+            }
+            let before = Duration::from_micros(lines.borrow().now_us());
+            lines.borrow_mut().send(client, DOWN, b"down");
+            lines.borrow_mut().deliver();
+            let state = lines.borrow();
+            let line = &state.clients_by_address[&client];
+            let in_flight = [UP, DOWN].map(|way| line.paths[way].in_flight());
+            assert_eq!(in_flight, [IN_FLIGHT_MAX, 1]);
+            let datagrams = state.forwarded.map(|counts| counts.datagrams);
+            assert_eq!(datagrams, [sent as u64, 1]);
+            assert!(line.last_received >= before, "it is not idle");
+        });
+    }
+}

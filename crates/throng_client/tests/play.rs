@@ -296,6 +296,9 @@ fn invalid_token_and_wrong_key_are_reported() {
         "{end}"
     );
     assert_eq!(client.update(town.now), Err(end));
+    // It may try again.
+    client.resume().unwrap();
+    assert_eq!(client.update(town.now), Ok(()));
 }
 
 /// The error of a client whose server has stopped.

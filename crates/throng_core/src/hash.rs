@@ -224,6 +224,18 @@ mod tests {
         assert_eq!(hash_of(&fighter), expected.finish());
     }
 
+    #[derive(StateHashed)]
+    struct Wounds(u8, u16, u32, u64);
+
+    #[test]
+    fn every_field_is_hashed() {
+        let mut expected = StateHasher::default();
+        for word in 1..=4 {
+            expected.write_u64(word);
+        }
+        assert_eq!(hash_of(&Wounds(1, 2, 3, 4)), expected.finish());
+    }
+
     #[test]
     fn derived_hash_of_an_enum_begins_with_its_variant() {
         let mut expected = StateHasher::default();

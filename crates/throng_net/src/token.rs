@@ -423,7 +423,7 @@ mod tests {
     fn token_reads_back_and_its_private_part_only_at_the_server() {
         let key = SecretKey::random().unwrap();
         let claims = claims();
-        let token = ConnectToken::issue(&claims, &key).unwrap();
+        let token = ConnectToken::issue(&claims, key).unwrap();
         let bytes = token.to_bytes();
         assert_eq!(bytes.len(), CONNECT_TOKEN_BYTES);
         assert_eq!(ConnectToken::from_bytes(&bytes), Ok(token.clone()));
@@ -451,7 +451,7 @@ mod tests {
     #[test]
     fn unusable_token_is_not_issued() {
         let key = SecretKey([3; KEY_BYTES]);
-        let issue = |claims: TokenClaims| ConnectToken::issue(&claims, &key).map(drop);
+        let issue = |claims: TokenClaims| ConnectToken::issue(&claims, key).map(drop);
         let nowhere = TokenClaims {
             servers: Vec::new(),
             ..claims()
@@ -476,7 +476,7 @@ mod tests {
             servers: vec!["[::1]:1".parse().unwrap(); TOKEN_ADDRESSES_MAX],
             ..claims()
         };
-        let token = ConnectToken::issue(&most, &key).unwrap();
+        let token = ConnectToken::issue(&most, key).unwrap();
         assert_eq!(token.to_bytes().len(), CONNECT_TOKEN_BYTES);
         assert_eq!(token.private.len(), PRIVATE_BYTES);
     }
@@ -489,7 +489,7 @@ mod tests {
             cut in 0..CONNECT_TOKEN_BYTES,
             changes in vec((0..CONNECT_TOKEN_BYTES, any::<u8>()), 1..5),
         ) {
-            let mut bytes = ConnectToken::issue(&claims(), &SecretKey([3; KEY_BYTES])).unwrap().to_bytes();
+            let mut bytes = ConnectToken::issue(&claims(), SecretKey([3; KEY_BYTES])).unwrap().to_bytes();
             for (at, byte) in changes {
                 bytes[at] = byte;
             }

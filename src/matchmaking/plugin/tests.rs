@@ -214,6 +214,27 @@ fn party_with_an_absent_member_is_suspended_until_all_return() {
 }
 
 #[test]
+fn logout_of_a_former_session_does_not_end_a_later_absence() {
+    let mut app = app(vec![mode(5)]);
+    // The player logged in again, and that connection was lost. The end of the session before is reported last.
+    drop_connection(&mut app, 10, 4);
+    app.world_mut().write_message(LoggedOut {
+        client: ClientId(1),
+        client_entity: Entity::PLACEHOLDER,
+        player: PlayerId(10),
+        entity: None,
+        reason: LogoutReason::Replaced,
+    });
+    tick(&mut app);
+    queue(&mut app, ticket(1, 2, 0, 0));
+    tick(&mut app);
+    assert_eq!(queued(&app), (0, None), "suspended");
+    resume_session(&mut app, 10, 5, 4);
+    tick(&mut app);
+    assert_eq!(queued(&app).0, 1);
+}
+
+#[test]
 fn suspended_ticket_is_dropped_at_logout_or_cancellation() {
     let mut app = app(vec![mode(5)]);
     for by_request in [false, true] {

@@ -132,17 +132,7 @@ fn write_effect(
             entity,
         } => {
             world.resource_mut::<SessionStats>().resumed += 1;
-            let mut ended = world.resource_mut::<EndedSessions>();
-            ended.entities.extend(unused_entity);
-            let unused = unused_entity.and_then(|entity| world.get_entity_mut(entity).ok());
-            let user_data = unused.and_then(|mut unused| unused.take::<SessionUserData>());
-            if let Ok(mut session) = world.get_entity_mut(client_entity) {
-                match user_data {
-                    Some(data) => session.insert(data),
-                    None => session.remove::<SessionUserData>(),
-                };
-                session.insert(SessionClient::new(client));
-            }
+            replace_connection(world, client, (client_entity, unused_entity));
             if let Some(mut object) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
                 object.remove::<AwaitingReconnect>();
             }
@@ -159,6 +149,26 @@ fn write_effect(
             let refusal = refusal.map(|(_, refusal)| refusal);
             write_session_end(world, client, session, (reason, refusal));
         }
+    }
+}
+
+/// The entity of a resumed session gets the new client id and the user data of the new token. The entity that the new connection had
+/// before is despawned.
+fn replace_connection(
+    world: &mut World,
+    client: ClientId,
+    (client_entity, unused_entity): (Entity, Option<Entity>),
+) {
+    let mut ended = world.resource_mut::<EndedSessions>();
+    ended.entities.extend(unused_entity);
+    let unused = unused_entity.and_then(|entity| world.get_entity_mut(entity).ok());
+    let user_data = unused.and_then(|mut unused| unused.take::<SessionUserData>());
+    if let Ok(mut session) = world.get_entity_mut(client_entity) {
+        match user_data {
+            Some(data) => session.insert(data),
+            None => session.remove::<SessionUserData>(),
+        };
+        session.insert(SessionClient::new(client));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Players that log in, change and log out, with a working store and with a failing one.
 
+mod health;
 mod outage;
 mod peers;
 #[cfg(feature = "sqlite")]

@@ -296,6 +296,28 @@ fn number_of_a_named_attribute_is_stable() {
     assert_eq!(unnumbered.value(), AttributeValue::from(7_u16));
 }
 
+/// A component with each option of the derive.
+#[derive(Component, Replicate)]
+#[replicate(
+    name = "shield",
+    id = 40,
+    encoding = Encoding::U16,
+    audience = Audience::TEAM,
+    cadence = SendRate::EveryNth(5),
+    persist
+)]
+struct Shield(u32);
+
+#[test]
+fn derived_attribute_has_each_of_its_options() {
+    let expected = AttributeSpec::new("shield", 40, Encoding::U16)
+        .to(Audience::TEAM)
+        .at(SendRate::EveryNth(5))
+        .persistent();
+    assert_eq!(Shield::attribute(), expected);
+    assert_eq!(Shield(7).value(), AttributeValue::from(7_u32));
+}
+
 #[test]
 #[should_panic(expected = "Unnumbered` is not replicated: attribute `max_stamina`: name or number")]
 fn replicating_a_component_twice_panics_at_startup() {

@@ -573,4 +573,25 @@ mod tests {
             ["×1.0010", "×0.0010", "×0.045", "×31.4", "×1000000"]
         );
     }
+
+    #[test]
+    fn change_within_the_wider_spread_of_both_is_marked() {
+        let figures = |value, width| {
+            let found = FigureValue {
+                value,
+                unit: "ms".to_owned(),
+                more_is_better: Some(false),
+                width,
+            };
+            BTreeMap::from([("tick".to_owned(), found)])
+        };
+        let within = |widths: [f64; 2]| {
+            let [before, now] = widths;
+            let group = ChangeGroup::between("measured", figures(10.0, before), figures(13.0, now));
+            assert_eq!(group.changes[0].is_better, Some(false));
+            group.changes[0].is_within_spread
+        };
+        assert_eq!([[3.0, 0.0], [0.0, 3.0]].map(within), [true; 2]);
+        assert_eq!([[2.9, 0.0], [1.6, 2.9]].map(within), [false; 2]);
+    }
 }

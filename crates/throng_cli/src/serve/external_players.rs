@@ -198,6 +198,7 @@ mod tests {
     use throng::prelude::*;
     use throng::session::{ConnectionInfo, TransportHandle};
     use throng::wire::ClientMessage;
+    use throng_scenario::crowd::CrowdArea;
 
     /// A server with four players: the first two of a team, the last two of a party.
     fn hall() -> (Server, Vec<(ClientId, Entity)>) {
@@ -264,6 +265,40 @@ mod tests {
         // One who has gone says nothing.
         world.despawn(one);
         assert_eq!(sent(world, one, ChatScope::Near), []);
+    }
+
+    #[test]
+    fn requested_view_cap_is_at_most_that_of_the_scenario() {
+        let (mut server, players) = hall();
+        let world = server.world_mut();
+        let (client, entity) = players[0];
+        world.entity_mut(entity).insert(Viewer::default());
+        let scene = world.get::<Object>(entity).unwrap().scene_entity();
+        let at = CrowdArea::Rect {
+            min: Vec2::ZERO,
+            max: Vec2::splat(9.0),
+        };
+        let spec = CrowdSpec::new("crowd", KindId::PLAYER, 1, scene, at);
+        let cap = spec.caps.players;
+        let mut external = ExternalPlayers {
+            spec,
+            logged_in: MessageCursor::default(),
+            loaded: MessageCursor::default(),
+            edited: MessageCursor::default(),
+            player_requests: MessageCursor::default(),
+            has_had_player: false,
+        };
+        for (requested, expected) in [(7, 7), (cap, cap), (cap + 1, cap), (u16::MAX, cap), (0, 0)] {
+            world.write_message(PlayerRequestReceived {
+                client,
+                player: PlayerId(1),
+                entity,
+                request: PlayerRequest::ViewCap(requested),
+            });
+            external.handle_requests(world);
+            let found = world.get::<Viewer>(entity).unwrap().caps.players;
+            assert_eq!(found, expected, "{requested} requested");
+        }
     }
 
     #[test]

@@ -108,19 +108,23 @@ mod tests {
 
     #[test]
     fn shutdown_waits_for_lead_and_for_players() {
-        let [none, short, long] = [0, 4, 9].map(Duration::from_secs);
+        let whole = Duration::from_secs(5);
+        let (none, long) = (Duration::ZERO, 2 * whole);
+        let short = whole - Duration::from_nanos(1);
         let times = ShutdownTimes {
-            drain_lead: Duration::from_secs(5),
-            drain: Duration::from_secs(5),
+            drain_lead: whole,
+            drain: whole,
         };
         use Phase::{Drain, DrainLead, Serving, Stopped};
         for (phase, is_asked, spent, has_players, next) in [
             (Serving, false, long, true, Serving),
             (Serving, true, long, true, DrainLead),
             (DrainLead, true, short, false, DrainLead),
+            (DrainLead, true, whole, true, Drain),
             (DrainLead, true, long, true, Drain),
             (Drain, true, short, true, Drain),
             (Drain, true, none, false, Stopped),
+            (Drain, true, whole, true, Stopped),
             (Drain, true, long, true, Stopped),
         ] {
             let found = times.next(phase, is_asked, spent, has_players);

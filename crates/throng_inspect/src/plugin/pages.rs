@@ -381,9 +381,16 @@ impl OpenPages {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use bevy_app::App;
+    use bevy_time::TimePlugin;
+
     use super::*;
     use crate::plugin::RecordedTicks;
+    use throng::map::{MapPlugin, TileEdit, TileMap, TileRect, edit_map};
     use throng::sim::SimTick;
+    use throng::world::{SceneSpec, open_scene};
 
     /// The updates of a world without scenes, after each of these ticks, at 20 a second: greetings, and figures.
     fn told(pages: &mut OpenPages, ticks: impl Iterator<Item = u64>) -> (usize, usize) {
@@ -424,5 +431,31 @@ mod tests {
         assert_eq!(told(&mut pages, 3..5), (1, 0));
         pages.resend(&[7], false);
         assert_eq!(told(&mut pages, 5..7), (0, 0));
+    }
+
+    #[test]
+    fn edited_maps_are_sent_at_a_limited_rate() {
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, MapPlugin));
+        let map = SceneMap::new(Arc::new(TileMap::new(8, 8, false).unwrap()), 1.0);
+        let scene = open_scene(app.world_mut(), SceneSpec::default(), map).unwrap();
+        let mut pages = OpenPages::default();
+        pages.open(7);
+        let mut is_sent = |world: &World, tick| {
+            let (map, mut mail) = (world.get::<SceneMap>(scene).unwrap(), Vec::new());
+            pages.add_map(0, Some(0), map, (tick, 20.0), &mut mail);
+            mail.iter().map(|(to, _)| to.clone()).collect::<Vec<_>>() == [[7]]
+        };
+        let edit = |app: &mut App, x| {
+            let rect = TileRect::new(x, 1, 1, 1);
+            edit_map(app.world_mut(), scene, rect, &TileEdit::Block).unwrap()
+        };
+        assert!(is_sent(app.world(), 1));
+        assert!(edit(&mut app, 1).is_some());
+        assert!(![2, 3, 20].iter().any(|&tick| is_sent(app.world(), tick)));
+        assert!(is_sent(app.world(), 21));
+        assert!(!is_sent(app.world(), 60), "it has not changed");
+        assert!(edit(&mut app, 2).is_some());
+        assert!(is_sent(app.world(), 61));
     }
 }

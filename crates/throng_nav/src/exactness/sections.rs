@@ -190,3 +190,16 @@ fn loaded_graph_respects_the_memory_limit() {
     nav_map.prepare_with_limit(&map, Algorithm::JpsGraph, 10);
     assert!(nav_map.graph().is_none() && nav_map.is_prepared(&map, Algorithm::JpsGraph));
 }
+
+#[test]
+fn edit_gives_a_graph_that_was_too_large_another_try() {
+    let mut map = TileMap::from_ascii("..@..\n.....\n.@@@.").unwrap();
+    let mut nav_map = NavMap::new(Diagonal::NoCut);
+    nav_map.prepare_with_limit(&map, Algorithm::JpsGraph, 10);
+    assert!(nav_map.graph().is_none() && nav_map.is_prepared(&map, Algorithm::JpsGraph));
+    assert!(map.set_blocked((0, 0).into(), true).unwrap());
+    nav_map.apply_edit(&map, &[TileRect::new(0, 0, 1, 1)]);
+    assert!(!nav_map.is_prepared(&map, Algorithm::JpsGraph));
+    nav_map.prepare(&map, Algorithm::JpsGraph);
+    assert!(nav_map.is_ready(&map, Algorithm::JpsGraph));
+}

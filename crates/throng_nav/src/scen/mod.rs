@@ -158,6 +158,33 @@ mod tests {
         assert_eq!(leading, "a.scen:3:1: expected version 1 or 2, found `3`");
     }
 
+    #[test]
+    fn byte_order_mark_is_skipped() {
+        for text in [STATIC, DYNAMIC] {
+            let marked = format!("\u{feff}{text}");
+            assert_eq!(parse_scen("a.scen", &marked), parse_scen("a.scen", text));
+        }
+    }
+
+    #[test]
+    fn columns_are_counted_in_characters() {
+        let text = STATIC.replacen("maps/dao/a.map", "måps/dåø/ä.map", 1);
+        assert_eq!(
+            changed(&text, "\t10\t20\t1\t", "\t10\t20\tx\t"),
+            "a.scen:2:24: start x: expected a whole number from 0 to 65536, found `x`"
+        );
+    }
+
+    #[test]
+    fn query_that_goes_nowhere_has_length_zero() {
+        let still = DYNAMIC.replace("Q 0 1 2 3 4 2.82843", "Q 0 1 2 1 2 0");
+        let scen = parse_scen("a.scen", &still).unwrap();
+        assert_eq!(scen.commands[0], query(0, (1, 2), (1, 2), Some(0.0)));
+        let still = STATIC.replace("3\t4\t2.82843", "1\t2\t0");
+        let scen = parse_scen("a.scen", &still).unwrap();
+        assert_eq!(scen.commands[0], query(0, (1, 2), (1, 2), Some(0.0)));
+    }
+
     fn message(text: &str) -> String {
         parse_scen("a.scen", text).unwrap_err().to_string()
     }

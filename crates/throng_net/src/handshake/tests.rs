@@ -44,7 +44,7 @@ fn claims(client: u64) -> TokenClaims {
 }
 
 fn token(client: u64) -> ConnectToken {
-    ConnectToken::issue(&claims(client), &KEY).unwrap()
+    ConnectToken::issue(&claims(client), KEY).unwrap()
 }
 
 fn request(token: &ConnectToken) -> Vec<u8> {
@@ -302,7 +302,7 @@ fn client_of_another_version_learns_both_versions() {
         protocol: 78,
         ..claims(1)
     };
-    let other = ConnectToken::issue(&elsewhere, &KEY).unwrap();
+    let other = ConnectToken::issue(&elsewhere, KEY).unwrap();
     let (mut client, mut packet) = (ClientHandshake::new(other), Vec::new());
     client.update(0, &mut packet);
     let mut answer = Vec::new();
@@ -509,14 +509,14 @@ fn invalid_request_is_not_answered() {
         servers: vec!["127.0.0.1:1".parse().unwrap()],
         ..claims(1)
     };
-    let elsewhere = request(&ConnectToken::issue(&elsewhere, &KEY).unwrap());
+    let elsewhere = request(&ConnectToken::issue(&elsewhere, KEY).unwrap());
     let over = TokenClaims {
         created_s: 1,
         expires_s: 100,
         ..claims(1)
     };
-    let over = request(&ConnectToken::issue(&over, &KEY).unwrap());
-    let stranger = ConnectToken::issue(&claims(1), &SecretKey([6; 32])).unwrap();
+    let over = request(&ConnectToken::issue(&over, KEY).unwrap());
+    let stranger = ConnectToken::issue(&claims(1), SecretKey([6; 32])).unwrap();
     let forged = ServerHandshakeError::Token(TokenError::Forged);
     for (packet, expected) in [
         (
@@ -660,7 +660,7 @@ fn client_handshake_fails_with_its_reason() {
         timeout_s: -1,
         ..claims(1)
     };
-    let mut client = ClientHandshake::new(ConnectToken::issue(&patient, &KEY).unwrap());
+    let mut client = ClientHandshake::new(ConnectToken::issue(&patient, KEY).unwrap());
     for second in 0..31 {
         client.update(second * 1_000_000, &mut packet);
     }

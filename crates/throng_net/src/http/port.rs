@@ -54,8 +54,8 @@ impl Default for PortSettings {
             tls: None,
             trusted_proxies: Vec::new(),
             uses_proxy_protocol: false,
-            tls_handshakes_per_s: 1_000,
-            network_tls_handshakes_per_s: 256,
+            tls_handshakes_per_s: 500,
+            network_tls_handshakes_per_s: 128,
         }
     }
 }

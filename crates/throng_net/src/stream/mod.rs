@@ -133,6 +133,25 @@ mod tests {
     }
 
     #[test]
+    fn early_bytes_are_kept_up_to_the_window_and_the_number_of_spans() {
+        for start in [0, u32::MAX - 150] {
+            let low = |ahead: u32| start.wrapping_add(ahead) & 0xff_ffff;
+            let receive = |stream: &mut IncomingStream, ahead, length| {
+                stream.receive(low(ahead), &vec![1; length], &LIMITS, &mut |_| {})
+            };
+            let mut stream = IncomingStream::starting_at(start);
+            assert_eq!(receive(&mut stream, 501, 100), Ok(false));
+            assert_eq!(receive(&mut stream, 500, 100), Ok(true));
+            let mut stream = IncomingStream::starting_at(start);
+            for nth in 1..=64 {
+                assert_eq!(receive(&mut stream, 2 * nth, 1), Ok(true));
+            }
+            assert_eq!(receive(&mut stream, 130, 1), Ok(false));
+            assert_eq!(receive(&mut stream, 129, 1), Ok(true), "no span of its own");
+        }
+    }
+
+    #[test]
     fn overlapping_acknowledgements_release_bytes_once() {
         let mut stream = OutgoingStream::default();
         let write = |stream: &mut OutgoingStream, now_us: u64, length: usize| {

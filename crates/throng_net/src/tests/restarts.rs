@@ -28,7 +28,7 @@ fn client_address() -> SocketAddr {
 
 fn token() -> ConnectToken {
     let claims = TokenClaims::new(7, vec![server_address()], UNIX_S);
-    ConnectToken::issue(&claims, &KEY).unwrap()
+    ConnectToken::issue(&claims, KEY).unwrap()
 }
 
 /// A server without sockets and threads.

@@ -227,7 +227,7 @@ mod tests {
     fn servers_asked(servers: &[&str], seconds: u64) -> Vec<SocketAddr> {
         let servers: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
         let claims = TokenClaims::new(1, servers, 1_000);
-        let token = ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap();
+        let token = ConnectToken::issue(&claims, SecretKey::INSECURE).unwrap();
         let mut connection = ClientConnection::new(token, EndpointSettings::default());
         let mut asked = Vec::new();
         for ms in (0..seconds * 1_000).step_by(100) {

@@ -190,7 +190,7 @@ mod tests {
         let room = Arc::<Room>::default();
         let shared = WebShared::new(WebSettings::default(), gate, room.clone());
         let claims = TokenClaims::new(1, vec![address], unix_ms() / 1_000);
-        let token = ConnectToken::issue(&claims, &key).unwrap();
+        let token = ConnectToken::issue(&claims, key).unwrap();
         let mut request = Vec::new();
         ClientHandshake::new(token).update(0, &mut request);
         let full = accept(&shared, address, &request);

@@ -131,4 +131,17 @@ mod tests {
             0
         );
     }
+
+    #[test]
+    fn kicked_and_banned_players_are_counted() {
+        let mut server = TestServer::builder().crowd(5).build();
+        let authenticator = server.stats::<CrowdAuthenticator>().clone();
+        let world = server.world_mut();
+        world.insert_resource(Authentication::new(authenticator));
+        server.step(5);
+        let all = members(server.world(), "crowd", None);
+        let world = server.world_mut();
+        assert_eq!(kick_some(world, &all[..2]), 2);
+        assert_eq!(ban_some(world, &all[2..]), 3);
+    }
 }

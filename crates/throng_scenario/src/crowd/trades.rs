@@ -246,4 +246,17 @@ mod tests {
             (4 * START_COINS, 4 * START_ITEMS as usize)
         );
     }
+
+    #[test]
+    fn trades_fill_a_bag_and_no_more() {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let mut giver = Inventory::starting(PlayerId(1));
+        let mut taker = Inventory::starting(PlayerId(2));
+        giver.items = (0..20).map(|nth| format!("item{nth}")).collect();
+        for _ in 0..200 {
+            trade_between(&mut giver, &mut taker, &mut random);
+        }
+        assert_eq!((taker.items.len(), ITEMS_MAX), (8, 8));
+        assert_eq!(giver.items.len(), 20 + START_ITEMS as usize - 8);
+    }
 }

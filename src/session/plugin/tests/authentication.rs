@@ -215,6 +215,22 @@ fn one_address_cannot_take_all_sessions() {
 }
 
 #[test]
+fn addresses_of_an_ipv6_network_count_as_one() {
+    let mut app = app();
+    app.insert_resource(SessionSettings {
+        unauthenticated_per_address_max: 3,
+        ..SessionSettings::default()
+    });
+    let mut connects = |network: u16, host: u16| {
+        let ip = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, network, 0, 0, 0, host);
+        let from = ConnectionInfo::unknown().with_address((ip, 9).into());
+        connect_client(app.world_mut(), from.without_loading()).is_ok()
+    };
+    assert_eq!((1..9).filter(|&host| connects(1, host)).count(), 3);
+    assert!(connects(2, 1));
+}
+
+#[test]
 fn unauthenticated_flood_delays_no_player_message() {
     let mut app = app();
     // Costs that allow a few hundred messages per tick.

@@ -202,6 +202,28 @@ fn players_over_the_limit_are_queued_and_notified() {
 }
 
 #[test]
+fn queue_positions_are_updated_at_the_configured_interval() {
+    let (mut app, _) = settings(|settings| {
+        settings.players_max = 1;
+        settings.queue_position_interval_s = 0.125;
+    });
+    let first = log_in(&mut app, 1);
+    let queued = [2, 3].map(|player| log_in(&mut app, player));
+    let tick = |app: &App| app.world().resource::<crate::sim::SimTick>().0;
+    while tick(&app) % 8 != 1 {
+        app.update();
+    }
+    send(&mut app, first, ClientMessage::Logout);
+    let ticks = (0..24).filter_map(|_| {
+        app.update();
+        let told = notices(&app, queued[1]);
+        (!told.is_empty()).then(|| (tick(&app) % 8, told))
+    });
+    let ticks: Vec<_> = ticks.collect();
+    assert_eq!(ticks, [(0, vec![SessionNotice::Queued { position: 1 }])]);
+}
+
+#[test]
 fn admissions_per_tick_are_limited() {
     let mut app = app();
     let admitted_per_tick_max = 3;

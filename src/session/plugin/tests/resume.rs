@@ -298,3 +298,88 @@ fn hook_decides_who_may_resume() {
         assert_eq!(state(&app, first).is_none(), comes_back);
     }
 }
+
+#[test]
+fn draining_server_resumes_no_session() {
+    let (mut app, _) = settings(|_| ());
+    let first = log_in(&mut app, 7);
+    let token = token(&app, first);
+    drop_connection(&mut app, first);
+    let client = connect_as_is(&mut app);
+    app.world_mut().resource_mut::<Sessions>().drain();
+    let resume = ClientMessage::Resume {
+        player: 7,
+        token,
+        received: None,
+    };
+    send(&mut app, client, resume);
+    app.update();
+    assert!(was_refused(&app, client));
+    assert_eq!(written::<SessionResumed>(&app), []);
+}
+
+#[test]
+fn received_bytes_count_with_the_token_of_their_connection() {
+    for by_former in [true, false] {
+        let (mut app, _) = settings(|_| ());
+        let first = log_in(&mut app, 7);
+        let old = token(&app, first);
+        drop_connection(&mut app, first);
+        let second = resume(&mut app, 7, old);
+        let new = token(&app, second);
+        drop_connection(&mut app, second);
+        let third = connect_as_is(&mut app);
+        let resume = ClientMessage::Resume {
+            player: 7,
+            token: if by_former { old } else { new },
+            received: Some(500),
+        };
+        send(&mut app, third, resume);
+        app.update();
+        let session = app.world().resource::<Sessions>().get(third).unwrap();
+        // With the former token, the client has received nothing over the second connection.
+        let expected = if by_former { 0 } else { 500 };
+        assert_eq!(session.received_bytes, Some(expected));
+    }
+}
+
+#[test]
+fn client_that_had_not_loaded_has_to_load_after_a_resume() {
+    let (mut app, scene) = settings(|_| ());
+    let id = app
+        .world()
+        .get::<crate::world::SimScene>(scene)
+        .unwrap()
+        .id();
+    for is_ready in [false, true] {
+        let client = connect_client(app.world_mut(), ConnectionInfo::player(7)).unwrap();
+        send(&mut app, client, ClientMessage::login(7));
+        app.update();
+        let token = token(&app, client);
+        if is_ready {
+            send(&mut app, client, ClientMessage::Ready { scene: id.0 });
+            app.update();
+        }
+        drop_connection(&mut app, client);
+        let again = connect_client(app.world_mut(), ConnectionInfo::unknown()).unwrap();
+        let resume = ClientMessage::Resume {
+            player: 7,
+            token,
+            received: Some(0),
+        };
+        send(&mut app, again, resume);
+        app.update();
+        let expected = match is_ready {
+            false => SessionState::Loading,
+            true => SessionState::InWorld,
+        };
+        assert_eq!(state(&app, again), Some(expected));
+        let asked = written::<SessionNoticeRequest>(&app).into_iter();
+        let asked = asked.filter(|told| {
+            matches!(told.notice, SessionNotice::Loading { .. }) && told.client == again
+        });
+        assert_eq!(asked.count(), usize::from(!is_ready));
+        send(&mut app, again, ClientMessage::Logout);
+        app.update();
+    }
+}

@@ -342,3 +342,21 @@ fn subscriber_receives_saves_and_all_servers_receive_departures() {
         "it read nothing itself"
     );
 }
+
+#[test]
+fn peer_messages_per_tick_are_limited() {
+    let (hub, disk) = (PeerHub::default(), MemoryDisk::default());
+    let mut app = server("a", &disk, hub.join("a"), HOUR_MS);
+    app.world_mut()
+        .resource_mut::<PlayerStoreSettings>()
+        .peers
+        .messages_per_tick_max = 3;
+    let mut other = hub.join("b");
+    (0..8).for_each(|_| other.broadcast(PeerMessage::Saved(Vec::new())));
+    let received = [(); 4].map(|()| {
+        app.update();
+        let stats = app.world().resource::<PlayerStore>().peer_stats();
+        stats.unwrap().received
+    });
+    assert_eq!(received, [3, 6, 8, 8]);
+}

@@ -116,6 +116,88 @@ fn announcement_follows_its_objects_snapshot_or_is_dropped() {
     rig.rest_and_compare();
 }
 
+/// Announces the second player while the first one does not know it yet, in so many messages that expire after so many ticks. Returns the
+/// number of ticks until the first player knows it, the last message that reached its client by then, and the number of dropped ones.
+fn announce_before_its_snapshot(count: u32, ttl_ticks: u32) -> (u32, String, u64) {
+    let mut rig = Rig::new(10);
+    rig.app.insert_resource(SyncSettings {
+        enters_per_tick_max: 1,
+        ..SyncSettings::default()
+    });
+    rig.app.update();
+    let (first, second) = (rig.players[0], rig.players[1]);
+    let (client, about) = (rig.client_of(first), reference(&rig, second));
+    for nth in 1..=count {
+        rig.app.world_mut().write_message(AnnouncementRequest {
+            about: Some(about),
+            scope: AnnouncementScope::Client(client),
+            channel: Channel::Reliable,
+            ttl_ticks,
+            bytes: nth.to_string().into_bytes(),
+        });
+    }
+    let mut ticks = 0;
+    while rig.known(first, second, 1).is_none() {
+        rig.app.update();
+        ticks += 1;
+    }
+    let last = {
+        let end = rig.mirrors.0.lock().unwrap();
+        let last = end.mirrors[&client].0.last_announcement();
+        last.map_or_else(String::new, |(_, bytes)| {
+            String::from_utf8_lossy(bytes).into_owned()
+        })
+    };
+    rig.rest_and_compare();
+    (ticks, last, rig.sent().expired)
+}
+
+#[test]
+fn waiting_announcement_expires_after_its_last_tick() {
+    let (ticks, last, expired) = announce_before_its_snapshot(1, 100);
+    assert!(ticks > 1);
+    assert_eq!((last.as_str(), expired), ("1", 0));
+    // The first of these ticks is that of the announcement.
+    let in_time = announce_before_its_snapshot(1, ticks - 1);
+    assert_eq!(in_time, (ticks, "1".to_owned(), 0));
+    let late = announce_before_its_snapshot(1, ticks - 2);
+    assert_eq!(late, (ticks, String::new(), 1));
+}
+
+#[test]
+fn announcements_that_wait_are_limited() {
+    let (_, last, expired) = announce_before_its_snapshot(64, 100);
+    assert_eq!((last.as_str(), expired), ("64", 0));
+    let (_, last, expired) = announce_before_its_snapshot(66, 100);
+    assert_eq!((last.as_str(), expired), ("64", 2));
+}
+
+#[test]
+fn announcement_about_a_former_object_reaches_no_viewer_of_its_successor() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let former = rig.players.remove(1);
+    let about = reference(&rig, former);
+    rig.app.world_mut().despawn(former);
+    (0..12).for_each(|_| rig.app.update());
+    rig.join(10, 1);
+    (0..12).for_each(|_| rig.app.update());
+    let now = reference(&rig, rig.players[5]);
+    assert_eq!((now.scene, now.id), (about.scene, about.id));
+    assert_ne!(now.generation, about.generation);
+    for (of, text, count) in [(about, "former", 0), (now, "now", 6)] {
+        rig.app.world_mut().write_message(AnnouncementRequest {
+            about: None,
+            scope: AnnouncementScope::Viewers(of),
+            channel: Channel::Reliable,
+            ttl_ticks: 4,
+            bytes: text.as_bytes().to_vec(),
+        });
+        rig.app.update();
+        assert_eq!(clients_with(&rig, text).len(), count, "{text}");
+    }
+}
+
 #[test]
 fn announcement_to_a_client_without_object_is_dropped() {
     let mut rig = Rig::new(10);

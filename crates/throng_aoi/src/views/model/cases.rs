@@ -431,3 +431,33 @@ fn custom_priority_slots_are_refilled_by_queued_scans() {
     assert_eq!(step(&mut views, 9).len(), 5);
     assert_eq!(views.queue_len(), 0);
 }
+
+#[test]
+fn nearby_includes_its_radius() {
+    let mut views = crowd(1, &[0, 0]);
+    views.teleport(0, Vec2::new(10.0, 10.0));
+    views.teleport(1, Vec2::new(13.0, 14.0));
+    views.update(u32::MAX, &mut Vec::new());
+    let mut found = Vec::new();
+    let centre = Vec2::new(10.0, 10.0);
+    views.nearby(centre, 5.0, u8::MAX, &mut found);
+    assert_eq!(found, [0, 1]);
+    views.nearby(centre, 4.99, u8::MAX, &mut found);
+    assert_eq!(found, [0]);
+    assert_eq!(views.nearest(centre, 4.99, |id| id == 1), None);
+}
+
+#[test]
+fn same_radius_again_causes_no_scan() {
+    let mut views = crowd(2, &[0, 0]);
+    let mut scans = |radius_m| {
+        let before = views.counters().exact_scans;
+        views.set_radius(0, radius_m).unwrap();
+        views.update(u32::MAX, &mut Vec::new());
+        views.counters().exact_scans - before
+    };
+    assert_eq!(scans(Some(20.0)), 1);
+    assert_eq!([0; 3].map(|_| scans(Some(20.0))), [0; 3]);
+    assert_eq!(scans(Some(21.0)), 1);
+    assert_eq!(scans(None), 0);
+}

@@ -163,6 +163,22 @@ impl Model {
         let before = views.counters();
         views.update(looks, &mut events);
         let after = views.counters();
+        let count = |is: fn(&ViewEvent) -> bool| events.iter().filter(|one| is(one)).count() as u64;
+        let is_eviction = |event: &ViewEvent| {
+            let reason = ViewLeaveReason::Evicted;
+            matches!(event, ViewEvent::Leave { reason: of, .. } if *of == reason)
+        };
+        let entered = count(|event| matches!(event, ViewEvent::Enter { .. }));
+        assert_eq!(after.enters - before.enters, entered);
+        let left = count(|event| matches!(event, ViewEvent::Leave { .. }));
+        assert_eq!(after.leaves - before.leaves, left);
+        let evictions = after.evictions - before.evictions;
+        let evicted = match views.view_link_mode() {
+            ViewLinkMode::Directed => evictions..=evictions,
+            // An evicted pair counts once and has two links.
+            ViewLinkMode::Mutual => evictions..=2 * evictions,
+        };
+        assert!(evicted.contains(&count(is_eviction)), "{evictions}");
         assert!(after.scans - before.scans <= u64::from(looks));
         assert!(after.exact_scans - before.exact_scans <= u64::from(self.exact_scans_max));
         self.replay(&events);

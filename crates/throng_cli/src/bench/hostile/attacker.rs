@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::honest::HOSTILE_PLAYERS;
+use super::phases::{AttackSource, PhasePlan, PhaseReport, TrialState};
 use super::server_process::{ServerObserver, TokenIssuer, thread_cpu_s};
-use super::trial::{AttackSource, PhasePlan, PhaseReport, TrialState};
 use crate::{CliError, is_interrupted};
 use throng_net::hostile::{AnySource, HostileKind, HostilePackets, request_of};
 
@@ -160,9 +160,11 @@ impl Attacker<'_> {
                 AttackSockets::Network(AnySource::open(server).map_err(opened)?)
             }
             _ => {
+                // Other kinds come from the address of the attacker alone.
+                let is_forged = plan.kind == Some(HostileKind::ReplayedData);
                 let own = UdpSocket::bind((HOST, 0)).map_err(opened)?;
                 own.connect(self.server).map_err(opened)?;
-                let victim = captured.socket.as_ref();
+                let victim = captured.socket.as_ref().filter(|_| is_forged);
                 let victim = victim.and_then(|socket| socket.try_clone().ok());
                 if let Some(victim) = &victim {
                     // Shared with the client, which expects it to stay as it is.

@@ -1,6 +1,7 @@
 //! Quantiles of delays during an attack, compared with the quiet parts before and after it.
 
-use super::trial::{PhaseSamples, TrialResult};
+use super::phases::PhaseSamples;
+use super::trial::TrialResult;
 
 /// Quantiles of delays, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

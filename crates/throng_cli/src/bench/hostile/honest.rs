@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::phases::{PhaseSamples, TrialState};
 use super::server_process::TokenIssuer;
-use super::trial::{PhaseSamples, TrialState};
 use crate::{CliError, is_interrupted};
 use throng::net::{ClientConnection, ConnectToken, EndpointSettings};
 use throng::sim::clock::Pacer;

@@ -9,7 +9,8 @@
 //! |---|---|
 //! | `server_process` | the server, its counters, memory and processor time |
 //! | `memory_trial` | connections that make the server hold as much as the protocol allows |
-//! | `trial` | the parts of the trial of delays |
+//! | `phases` | the parts of the trial of delays |
+//! | `trial` | the trial of delays |
 //! | `honest` | honest clients |
 //! | `attacker` | the attacker |
 //! | `delays` | quantiles of the delays, compared with the quiet parts before and after |
@@ -23,6 +24,7 @@ mod attacker;
 mod delays;
 mod honest;
 mod memory_trial;
+mod phases;
 mod report;
 mod server_process;
 mod trial;

@@ -6,14 +6,12 @@
 //! | `memory_peer` | a client that makes the server hold as much memory as the protocol allows |
 //! | `any_source` | a socket that sends from any address of this machine |
 
-#[cfg(target_os = "linux")]
 mod any_source;
 mod memory_peer;
 mod packets;
 #[cfg(test)]
 mod tests;
 
-#[cfg(target_os = "linux")]
 pub use any_source::AnySource;
 pub use memory_peer::HostileMemoryPeer;
 pub use packets::{HostileKind, HostilePackets, request_of};

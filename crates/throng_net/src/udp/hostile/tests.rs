@@ -50,7 +50,7 @@ impl TestSocketServer {
 
     fn token(&self, client: u64) -> ConnectToken {
         let claims = TokenClaims::new(client, vec![self.0.address()], unix_ms() / 1_000);
-        ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap()
+        ConnectToken::issue(&claims, SecretKey::INSECURE).unwrap()
     }
 
     fn client_socket(&self) -> UdpSocket {

@@ -1,0 +1,27 @@
+//! Nodes, their runs, gateways and records.
+
+/// A node of the cluster. It keeps its id when it restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClusterNodeId(pub u32);
+
+/// A run of a node: each start, and each recovery from a failed heartbeat, is a new one. Only a run owns players.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeRun {
+    /// The node.
+    pub node: ClusterNodeId,
+    /// Counts the runs of the node.
+    pub run: u32,
+}
+
+/// A gateway of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GatewayId(pub u32);
+
+/// The state of a player as the store keeps it, and as a hand-off carries it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterRecord {
+    /// Counts the changes. A record with a lower revision never replaces one with a higher revision.
+    pub revision: u64,
+    /// The state, as the game encodes it.
+    pub bytes: Vec<u8>,
+}

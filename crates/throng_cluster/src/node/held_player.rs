@@ -1,0 +1,160 @@
+//! A player in the memory of a node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use throng_core::ids::PlayerId;
+
+use crate::ids::{ClusterRecord, NodeRun};
+use crate::rows::ClusterSave;
+
+/// What a node does with a player.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeldState {
+    /// It simulates the player.
+    Live,
+    /// The player is frozen; its hand-off is to be written, or is being written.
+    Moving(NodeRun),
+    /// The outcome of its hand-off is unknown: the epoch is to be raised.
+    Uncertain,
+    /// The epoch could not be raised: its owner is to be read.
+    Checking,
+    /// It belongs to another node with this epoch, which is to adopt it.
+    Moved {
+        epoch: u64,
+        since_ms: u64,
+        next_read_ms: u64,
+    },
+}
+
+/// A player in the memory of a node.
+#[derive(Clone, Debug)]
+pub(super) struct HeldPlayer {
+    /// The epoch with which this node owns it.
+    pub epoch: u64,
+    pub record: ClusterRecord,
+    /// The newest revision that the store has.
+    pub saved_revision: u64,
+    /// Players that exchanged something with it since then.
+    pub joined: BTreeSet<PlayerId>,
+    pub state: HeldState,
+}
+
+impl HeldPlayer {
+    /// A player that was just adopted.
+    pub fn adopted(epoch: u64, record: ClusterRecord) -> Self {
+        Self {
+            epoch,
+            saved_revision: record.revision,
+            record,
+            joined: BTreeSet::new(),
+            state: HeldState::Live,
+        }
+    }
+
+    pub const fn is_unsaved(&self) -> bool {
+        self.record.revision > self.saved_revision
+    }
+
+    fn to_save(&self, player: PlayerId) -> ClusterSave {
+        ClusterSave {
+            player,
+            epoch: self.epoch,
+            record: self.record.clone(),
+        }
+    }
+}
+
+/// The players of a node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HeldPlayers(pub BTreeMap<PlayerId, HeldPlayer>);
+
+impl HeldPlayers {
+    pub fn get_live_mut(&mut self, player: PlayerId) -> Option<&mut HeldPlayer> {
+        let held = self.0.get_mut(&player)?;
+        (held.state == HeldState::Live).then_some(held)
+    }
+
+    /// A player that is held with this epoch.
+    pub fn get_mut_at(&mut self, player: PlayerId, epoch: u64) -> Option<&mut HeldPlayer> {
+        let held = self.0.get_mut(&player);
+        held.filter(|held| held.epoch == epoch)
+    }
+
+    /// The first player in a state that fits.
+    pub fn find(&self, fits: impl Fn(HeldState) -> bool) -> Option<PlayerId> {
+        let mut players = self.0.iter();
+        players
+            .find(|(_, held)| fits(held.state))
+            .map(|(player, _)| *player)
+    }
+
+    /// What all unsaved players have.
+    pub fn unsaved(&self) -> Vec<ClusterSave> {
+        let unsaved = self.0.iter().filter(|(_, held)| held.is_unsaved());
+        unsaved
+            .map(|(player, held)| held.to_save(*player))
+            .collect()
+    }
+
+    /// What a player has, and what those have that it exchanged something unsaved with, directly or by others.
+    pub fn joined_saves(&self, player: PlayerId) -> Option<(ClusterSave, Vec<ClusterSave>)> {
+        let own = self.0.get(&player)?.to_save(player);
+        let (mut group, mut next) = (BTreeSet::from([player]), vec![player]);
+        while let Some(player) = next.pop() {
+            let joined = self
+                .0
+                .get(&player)
+                .into_iter()
+                .flat_map(|held| &held.joined);
+            let new: Vec<PlayerId> = joined
+                .copied()
+                .filter(|other| group.insert(*other))
+                .collect();
+            next.extend(new);
+        }
+        group.remove(&player);
+        let others = group.into_iter();
+        let others = others.filter_map(|other| Some(self.0.get(&other)?.to_save(other)));
+        Some((own, others.collect()))
+    }
+
+    /// The store has these states. Players that have not changed since are joined with none any more.
+    pub fn mark_saved(&mut self, saved: &[(PlayerId, u64)]) {
+        for &(player, revision) in saved {
+            let Some(held) = self.0.get_mut(&player) else {
+                continue;
+            };
+            held.saved_revision = held.saved_revision.max(revision);
+            if !held.is_unsaved() {
+                self.separate(player);
+            }
+        }
+    }
+
+    /// Ends all links of a player with others.
+    pub fn separate(&mut self, player: PlayerId) {
+        let joined = self
+            .0
+            .get_mut(&player)
+            .map(|held| std::mem::take(&mut held.joined));
+        for other in joined.into_iter().flatten() {
+            if let Some(other) = self.0.get_mut(&other) {
+                other.joined.remove(&player);
+            }
+        }
+    }
+
+    /// Removes a player that was handed off with this epoch, unless it has come back since.
+    pub fn remove_moved(&mut self, player: PlayerId, given: u64) {
+        let state = self.0.get(&player).map(|held| held.state);
+        if matches!(state, Some(HeldState::Moved { epoch, .. }) if epoch == given) {
+            self.remove(player);
+        }
+    }
+
+    /// Removes a player that another node owns.
+    pub fn remove(&mut self, player: PlayerId) {
+        self.separate(player);
+        self.0.remove(&player);
+    }
+}

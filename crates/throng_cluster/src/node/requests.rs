@@ -1,0 +1,122 @@
+//! Which requests of a node are pending: at most one of each kind.
+
+use throng_core::ids::PlayerId;
+
+use super::RequestId;
+use crate::rows::Arrival;
+
+/// Kinds of requests. Those of one kind follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestKind {
+    Heartbeat,
+    /// Changes of players that the node holds, and of their owners.
+    Write,
+    Owner,
+    Arrivals,
+    Adopt,
+    Claim,
+}
+
+impl RequestKind {
+    const COUNT: usize = 6;
+}
+
+/// What a pending request does, for its reply.
+#[derive(Clone, Debug)]
+pub(super) enum RequestWork {
+    Heartbeat,
+    Save(Vec<(PlayerId, u64)>),
+    HandOff {
+        player: PlayerId,
+        epoch: u64,
+        saved: Vec<(PlayerId, u64)>,
+    },
+    /// With the epoch that is raised.
+    RaiseEpoch(PlayerId, u64),
+    /// With the epoch of the node that it is taken from.
+    TakeBack(PlayerId, u64),
+    LogIn(PlayerId),
+    ReadOwner(PlayerId),
+    ReadArrivals,
+    Adopt(Arrival),
+    ClaimLate,
+}
+
+impl RequestWork {
+    const fn kind(&self) -> RequestKind {
+        match self {
+            Self::Heartbeat => RequestKind::Heartbeat,
+            Self::Save(_)
+            | Self::HandOff { .. }
+            | Self::RaiseEpoch(..)
+            | Self::TakeBack(..)
+            | Self::LogIn(_) => RequestKind::Write,
+            Self::ReadOwner(_) => RequestKind::Owner,
+            Self::ReadArrivals => RequestKind::Arrivals,
+            Self::Adopt(_) => RequestKind::Adopt,
+            Self::ClaimLate => RequestKind::Claim,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct PendingRequest {
+    id: RequestId,
+    sent_ms: u64,
+    work: RequestWork,
+}
+
+/// The pending requests of a node.
+#[derive(Clone, Debug)]
+pub(super) struct PendingRequests {
+    pending: [Option<PendingRequest>; RequestKind::COUNT],
+    last_id: u64,
+}
+
+impl PendingRequests {
+    pub const fn new() -> Self {
+        Self {
+            pending: [const { None }; RequestKind::COUNT],
+            last_id: 0,
+        }
+    }
+
+    pub const fn is_free(&self, kind: RequestKind) -> bool {
+        self.pending[kind as usize].is_none()
+    }
+
+    /// Notes a request of a kind that is free.
+    pub fn send(&mut self, work: RequestWork, now_ms: u64) -> RequestId {
+        self.last_id += 1;
+        let id = RequestId(self.last_id);
+        let kind = work.kind();
+        self.pending[kind as usize] = Some(PendingRequest {
+            id,
+            sent_ms: now_ms,
+            work,
+        });
+        id
+    }
+
+    /// Removes a request whose reply has arrived, and returns when it was sent; `None` if it is not pending any more.
+    pub fn take(&mut self, id: RequestId) -> Option<(u64, RequestWork)> {
+        let mut slots = self.pending.iter_mut();
+        let slot = slots.find(|slot| slot.as_ref().is_some_and(|pending| pending.id == id))?;
+        slot.take().map(|pending| (pending.sent_ms, pending.work))
+    }
+
+    /// Removes the requests that wait for longer than this.
+    pub fn take_overdue(&mut self, now_ms: u64, timeout_ms: u64) -> Vec<RequestWork> {
+        let is_overdue = |pending: &PendingRequest| now_ms - pending.sent_ms >= timeout_ms;
+        let overdue = self
+            .pending
+            .iter_mut()
+            .filter_map(|slot| slot.take_if(|it| is_overdue(it)));
+        overdue.map(|pending| pending.work).collect()
+    }
+
+    /// Forgets all requests: their replies are ignored.
+    pub fn clear(&mut self) {
+        self.pending = [const { None }; RequestKind::COUNT];
+    }
+}

@@ -1,0 +1,163 @@
+//! Single transactions, at their limits.
+
+use super::*;
+
+const PLAYER: PlayerId = PlayerId(7);
+const OTHER: PlayerId = PlayerId(8);
+
+fn run(node: u32, run: u32) -> NodeRun {
+    NodeRun {
+        node: ClusterNodeId(node),
+        run,
+    }
+}
+
+fn record(revision: u64) -> ClusterRecord {
+    ClusterRecord {
+        revision,
+        bytes: vec![revision as u8],
+    }
+}
+
+fn save(player: PlayerId, epoch: u64, revision: u64) -> ClusterSave {
+    ClusterSave {
+        player,
+        epoch,
+        record: record(revision),
+    }
+}
+
+/// Two nodes that have just sent a heartbeat at 0 ms; the first one has adopted both players, with the epoch 1.
+fn two_nodes() -> ClusterRows {
+    let mut rows = ClusterRows::default();
+    for node in [1, 2] {
+        rows.execute(ClusterRequest::Heartbeat { run: run(node, 1) }, 0);
+    }
+    for player in [PLAYER, OTHER] {
+        rows.insert_player(player, b"");
+        let run = run(1, 1);
+        rows.execute(ClusterRequest::LogIn { run, player }, 0);
+        let epoch = 1;
+        let adopted = rows.execute(ClusterRequest::Adopt { run, player, epoch }, 0);
+        assert!(matches!(adopted, ClusterReply::Adopted(_)));
+    }
+    rows
+}
+
+fn hand_off(rows: &mut ClusterRows, saves: Vec<ClusterSave>, now_ms: u64) -> ClusterReply {
+    let request = ClusterRequest::HandOff {
+        run: run(1, 1),
+        player: save(PLAYER, 1, 5),
+        to: run(2, 1),
+        saves,
+    };
+    rows.execute(request, now_ms)
+}
+
+#[test]
+fn hand_off_changes_owner_and_saves_both_or_nothing() {
+    let mut rows = two_nodes();
+    let wrong = hand_off(&mut rows, vec![save(OTHER, 2, 3)], 10);
+    assert_eq!(wrong, ClusterReply::Refused(RefusedWrite::NotOwner));
+    assert_eq!(rows.owner(PLAYER), Some((Some(run(1, 1)), 1)));
+    assert!(rows.records().all(|(_, record)| record.revision == 1));
+    let done = hand_off(&mut rows, vec![save(OTHER, 1, 3)], 10);
+    assert_eq!(done, ClusterReply::Done);
+    assert_eq!(rows.owner(PLAYER), Some((Some(run(2, 1)), 2)));
+    let revisions: Vec<u64> = rows.records().map(|(_, record)| record.revision).collect();
+    assert_eq!(revisions, [5, 3]);
+    // The same transaction, executed once more, finds another epoch.
+    let again = hand_off(&mut rows, vec![save(OTHER, 1, 3)], 20);
+    assert_eq!(again, ClusterReply::Refused(RefusedWrite::NotOwner));
+}
+
+#[test]
+fn node_is_late_after_1500_ms_and_not_before() {
+    for (at_ms, expected) in [
+        (1_500, ClusterReply::Done),
+        (1_501, ClusterReply::Refused(RefusedWrite::TargetLate)),
+    ] {
+        assert_eq!(hand_off(&mut two_nodes(), Vec::new(), at_ms), expected);
+    }
+    for (at_ms, epoch) in [(1_500, 1), (1_501, 2)] {
+        let mut rows = two_nodes();
+        let heartbeat = ClusterRequest::Heartbeat { run: run(2, 1) };
+        rows.execute(heartbeat, 1_000);
+        let claim = ClusterRequest::ClaimLate {
+            run: run(2, 1),
+            players_max: 1,
+        };
+        rows.execute(claim, at_ms);
+        assert_eq!(rows.owner(PLAYER).map(|(_, epoch)| epoch), Some(epoch));
+        assert_eq!(
+            rows.owner(OTHER).map(|(_, epoch)| epoch),
+            Some(1),
+            "one at most"
+        );
+    }
+}
+
+#[test]
+fn run_that_was_declared_dead_stays_dead() {
+    let mut rows = two_nodes();
+    rows.execute(ClusterRequest::Heartbeat { run: run(2, 1) }, 1_000);
+    let claim = ClusterRequest::ClaimLate {
+        run: run(2, 1),
+        players_max: 10,
+    };
+    rows.execute(claim, 1_501);
+    let late = rows.execute(ClusterRequest::Heartbeat { run: run(1, 1) }, 1_502);
+    assert_eq!(late, ClusterReply::Refused(RefusedWrite::RunEnded));
+    let next = rows.execute(ClusterRequest::Heartbeat { run: run(1, 2) }, 1_503);
+    assert_eq!(next, ClusterReply::Done);
+    let former = rows.execute(ClusterRequest::Heartbeat { run: run(1, 1) }, 1_504);
+    assert_eq!(former, ClusterReply::Refused(RefusedWrite::RunEnded));
+}
+
+#[test]
+fn older_state_replaces_no_newer_one_and_saves_none_of_its_group() {
+    let mut rows = two_nodes();
+    let write = |rows: &mut ClusterRows, saves| {
+        let run = run(1, 1);
+        rows.execute(ClusterRequest::Save { run, saves }, 10)
+    };
+    assert_eq!(
+        write(&mut rows, vec![save(PLAYER, 1, 4)]),
+        ClusterReply::Done
+    );
+    let older = write(&mut rows, vec![save(OTHER, 1, 2), save(PLAYER, 1, 3)]);
+    assert_eq!(older, ClusterReply::Refused(RefusedWrite::OlderState));
+    let revisions: Vec<u64> = rows.records().map(|(_, record)| record.revision).collect();
+    assert_eq!(revisions, [4, 1]);
+    let same = write(&mut rows, vec![save(OTHER, 1, 2), save(PLAYER, 1, 4)]);
+    assert_eq!(same, ClusterReply::Done);
+}
+
+#[test]
+fn only_a_late_node_that_has_not_adopted_loses_a_player_again() {
+    let take_back = |rows: &mut ClusterRows, now_ms| {
+        rows.execute(ClusterRequest::Heartbeat { run: run(1, 1) }, now_ms);
+        let request = ClusterRequest::TakeBack {
+            run: run(1, 1),
+            player: PLAYER,
+            epoch: 2,
+        };
+        rows.execute(request, now_ms)
+    };
+    let mut rows = two_nodes();
+    hand_off(&mut rows, Vec::new(), 10);
+    let early = take_back(&mut rows, 1_500);
+    assert_eq!(early, ClusterReply::Refused(RefusedWrite::NotLate));
+    assert_eq!(take_back(&mut rows, 1_501), ClusterReply::Done);
+    assert_eq!(rows.owner(PLAYER), Some((Some(run(1, 1)), 3)));
+    let mut rows = two_nodes();
+    hand_off(&mut rows, Vec::new(), 10);
+    let adopt = ClusterRequest::Adopt {
+        run: run(2, 1),
+        player: PLAYER,
+        epoch: 2,
+    };
+    rows.execute(adopt, 20);
+    let adopted = take_back(&mut rows, 1_501);
+    assert_eq!(adopted, ClusterReply::Refused(RefusedWrite::NotLate));
+}

@@ -1,0 +1,73 @@
+//! A cluster on a store and a bus that fail in all ways that networks and machines do. Each run is given by its seed.
+#![allow(clippy::unwrap_used, reason = "a failed test ends")]
+
+mod faults;
+mod world;
+
+use faults::FaultRates;
+use world::{PLAYERS, SimulatedCluster};
+
+/// Runs with faults for so long, then without, and checks that all players are in the world again. Returns the hand-offs.
+fn play(seed: u64, rates: FaultRates, faulty_ms: u64) -> u64 {
+    let mut cluster = SimulatedCluster::new(seed, rates);
+    while cluster.now_ms < faulty_ms {
+        cluster.step();
+    }
+    cluster.heal();
+    let healed_ms = cluster.now_ms;
+    while cluster.now_ms < healed_ms + 5_000 {
+        cluster.step();
+    }
+    cluster.check_recovery();
+    cluster.handed_off()
+}
+
+#[test]
+fn players_move_between_nodes_without_faults() {
+    let handed_off = play(1, FaultRates::NONE, 20_000);
+    assert!(handed_off > 10 * PLAYERS, "{handed_off} hand-offs");
+}
+
+#[test]
+fn no_fault_loses_or_doubles_a_player_or_an_item() {
+    let mut handed_off = 0;
+    for seed in 0..60 {
+        handed_off += play(seed, FaultRates::ALL, 20_000);
+    }
+    assert!(handed_off > 1_000, "{handed_off} hand-offs");
+}
+
+#[test]
+fn each_fault_alone_is_survived() {
+    for (name, rates) in FaultRates::SINGLE {
+        for seed in 100..103 {
+            let handed_off = play(seed, rates, 15_000);
+            assert!(handed_off > 0, "{name}");
+        }
+    }
+}
+
+/// The long run: `cargo test --release -p throng_cluster --test simulation -- --ignored`.
+#[test]
+#[ignore = "takes minutes"]
+fn a_million_hand_offs_lose_and_double_nothing() {
+    let (mut handed_off, mut seed) = (0, 1_000);
+    while handed_off < 1_000_000 {
+        handed_off += play(seed, FaultRates::ALL, 60_000);
+        seed += 1;
+    }
+    assert!(seed > 1_000);
+}
+
+#[test]
+fn run_is_reproducible_by_its_seed() {
+    let trace = |seed| {
+        let mut cluster = SimulatedCluster::new(seed, FaultRates::ALL);
+        for _ in 0..1_000 {
+            cluster.step();
+        }
+        (cluster.handed_off(), cluster.owners())
+    };
+    assert_eq!(trace(5), trace(5));
+    assert_ne!(trace(5), trace(6));
+}
