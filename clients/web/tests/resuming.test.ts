@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { Writer } from "../src/codec.js";
 import { Connection } from "../src/connection.js";
+import type { Line } from "../src/connection.js";
 import { ResumingConnection } from "../src/resuming.js";
 import { PROTOCOL_VERSION } from "../src/server_message.js";
 import { Session } from "../src/session.js";
@@ -297,4 +298,24 @@ test("the browser's news that it is online ends a pause", () => {
   player.line.retry();
   player.run(0.05);
   assert.equal(player.sockets.length, count + 1);
+});
+
+test("the late end of an attempt that was given up has no effect", () => {
+  const overs: ((code: number) => void)[] = [];
+  const open = (over: (code: number) => void): Line => {
+    overs.push(over);
+    return { isOpen: false, fault: null, update() {}, close() {}, abandon() {} };
+  };
+  const session = new Session();
+  const ends: number[] = [];
+  const line = new ResumingConnection(session, open, (code) => void ends.push(code));
+  session.isWelcome = true;
+  line.update();
+  overs[0]!(LOST);
+  for (let frame = 0; frame < 60 && overs.length < 3; frame += 1) {
+    clockMs += 200;
+    line.update();
+  }
+  overs[1]!(1000);
+  assert.deepEqual([overs.length, line.isReturning, ends], [3, true, []]);
 });
