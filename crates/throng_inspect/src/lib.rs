@@ -18,6 +18,7 @@
 //! | `routes` | which requests are allowed |
 //! | `server/` | the thread: sockets, requests, pages |
 //! | `admin/` | the administration API: players, kicks and bans |
+//! | `audit` | the audit log |
 //! | `plugin` | the systems at the tick's end: what is gathered, and when |
 //!
 //! [`InspectPlugin`] records tick times and logs slow ticks; [`open_inspector`] opens the addresses.
@@ -36,7 +37,8 @@
 //! number of all, and is sent once a second. A search is answered at most ten times a second per page. A page that reads too slowly
 //! is closed.
 //!
-//! A page is read-only, unless [`InspectSettings::action_presets`] enables actions. An action is a text in a bounded queue; the
+//! A page that was opened with an operator's token of the administration API can kick and ban: it sends the API's own requests, with the
+//! token in a header, below `/admin/` of its own address. Otherwise a page is read-only, unless [`InspectSettings::action_presets`] enables actions. An action is a text in a bounded queue; the
 //! code that opened the server takes it between two ticks, and checks it. If a run does not keep real time,
 //! [`InspectSettings::pace`] lets pages pause it, do single ticks and set its speed in the same way; [`refresh_pages`] updates
 //! the pages while the world is paused.
@@ -60,6 +62,7 @@ struct InspectReadme;
 mod draws;
 
 mod admin;
+mod audit;
 mod connection_limits;
 mod exposition;
 mod frames;
@@ -76,6 +79,7 @@ pub use admin::{
     ADMIN_COMMANDS_PER_TICK_MAX, AdminError, AdminServer, AdminSettings, AdminTokens,
     InvalidAdminTokens, open_admin,
 };
+pub use audit::{AuditLog, AuditRecord};
 pub use connection_limits::CONNECTIONS_PER_PEER_MAX;
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};

@@ -223,7 +223,7 @@ impl Serve {
         let mirror_check = mirror_check.transpose()?;
         let looks = open_inspector(world, looked_at.clone())
             .map_err(|error| CliError::new(error.to_string()))?;
-        listening.admin = self.admin.open(world)?;
+        listening.admin = self.admin.open(world, self.store.taken_over())?;
         listen_for_interrupt();
         if !quiet {
             listening.print()?;

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{self, Receiver};
 
 use super::error::AdminError;
 use super::protocol::AdminCommand;
-use super::server::AdminThread;
+use super::server::{AdminAccess, AdminThread};
 use super::storage::AdminFiles;
 use super::tokens::AdminTokens;
 
@@ -51,7 +51,8 @@ impl AdminServer {
     }
 }
 
-/// Opens the administration API of a server and applies the bans of its file. It needs [`InspectPlugin`](crate::InspectPlugin)
+/// Opens the administration API of a server and applies the bans of its file. An open [`Inspector`](crate::Inspector) answers the same requests below
+/// `/admin/` at the address of its page, so that the page can send them. It needs [`InspectPlugin`](crate::InspectPlugin)
 /// and a [`SessionPlugin`](throng::session::SessionPlugin). Returns the address that it listens on.
 ///
 /// # Errors
@@ -78,7 +79,9 @@ pub fn open_admin(world: &mut World, settings: AdminSettings) -> Result<SocketAd
     };
     let (address, socket) = bound().map_err(|source| AdminError::Bind { address, source })?;
     let (sender, commands) = mpsc::channel(PENDING_COMMANDS_MAX);
-    let thread = AdminThread::start(socket, tokens, files, sender).map_err(AdminError::Thread)?;
+    let started = AdminThread::start(socket, tokens, files, sender);
+    let (thread, shared) = started.map_err(AdminError::Thread)?;
+    world.get_resource_or_init::<AdminAccess>().set(shared);
     world.insert_resource(bans);
     world.insert_resource(AdminServer {
         address,

@@ -4,10 +4,11 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use bevy_ecs::prelude::Resource;
 use futures_util::future::select;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -22,8 +23,9 @@ use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
 
 use super::api::{AdminRequest, ApiError, OPENAPI, parse_request, reply};
 use super::protocol::{AdminAction, AdminCommand, AdminOutcome};
-use super::storage::{AdminFiles, AuditRecord};
+use super::storage::AdminFiles;
 use super::tokens::AdminTokens;
+use crate::audit::AuditRecord;
 
 /// Maximum number of open connections; more are closed at once.
 const CONNECTIONS_MAX: usize = 32;
@@ -47,21 +49,45 @@ pub(super) struct AdminThread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Shared by all connections.
-struct AdminShared {
+/// Shared by all connections, those of the live page included.
+pub(crate) struct AdminShared {
     tokens: AdminTokens,
     files: Mutex<AdminFiles>,
     commands: mpsc::Sender<AdminCommand>,
 }
 
+/// The API for requests that come in at the address of the live page; empty until it is open.
+#[derive(Resource, Clone, Default)]
+pub(crate) struct AdminAccess(Arc<RwLock<Option<Arc<AdminShared>>>>);
+
+impl AdminAccess {
+    pub fn set(&self, shared: Arc<AdminShared>) {
+        let mut access = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *access = Some(shared);
+    }
+
+    /// The API, if it is open.
+    pub fn get(&self) -> Option<Arc<AdminShared>> {
+        let access = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        access.clone()
+    }
+}
+
+impl AdminShared {
+    /// The operator with this token.
+    pub fn operator(&self, token: &str) -> Option<&str> {
+        self.tokens.operator(token)
+    }
+}
+
 impl AdminThread {
-    /// Starts to serve on this non-blocking socket.
+    /// Starts to serve on this non-blocking socket. The second value answers requests from elsewhere.
     pub fn start(
         socket: TcpListener,
         tokens: AdminTokens,
         files: AdminFiles,
         commands: mpsc::Sender<AdminCommand>,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, Arc<AdminShared>)> {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().enable_time().build()?;
         let shared = Arc::new(AdminShared {
@@ -71,11 +97,13 @@ impl AdminThread {
         });
         let (stop, stopped) = watch::channel(false);
         let thread = thread::Builder::new().name("admin".into());
-        let thread = thread.spawn(move || runtime.block_on(serve(socket, shared, stopped)))?;
-        Ok(Self {
+        let served = shared.clone();
+        let thread = thread.spawn(move || runtime.block_on(serve(socket, served, stopped)))?;
+        let thread = Self {
             stop,
             thread: Some(thread),
-        })
+        };
+        Ok((thread, shared))
     }
 }
 
@@ -130,7 +158,9 @@ async fn accept_connections(socket: TcpListener, shared: Arc<AdminShared>) {
     }
 }
 
-async fn respond(
+/// The reply to a request to the API, from whichever address it came in: the token in the header decides. A page of another site cannot
+/// set this header, since no reply allows it to.
+pub(crate) async fn respond(
     request: Request<Incoming>,
     peer: SocketAddr,
     shared: &AdminShared,
@@ -242,13 +272,10 @@ fn store(
     };
     tracing::info!(who, %from, action, %target, reason = request.reason, %outcome, "administration request executed");
     let record = AuditRecord {
-        unix_s: unix_ms() / 1000,
-        who,
-        from,
-        action,
         target,
-        reason: &request.reason,
-        outcome: &outcome,
+        reason: request.reason.clone(),
+        outcome,
+        ..AuditRecord::now(who, Some(from), action)
     };
     let audited = files.append_audit(&record);
     let failed = |what: &str, error: io::Error| {

@@ -21,6 +21,7 @@ use tokio::task::AbortHandle;
 
 use pages::PageConnections;
 
+use super::admin::AdminAccess;
 use super::connection_limits::{
     CONNECTIONS_PER_PEER_MAX, PeerConnectionLimits, RESERVED_CONNECTIONS,
 };
@@ -66,9 +67,9 @@ impl InspectServer {
     pub fn start(
         listeners: Vec<InspectedListener>,
         wishes: mpsc::Sender<InspectRequest>,
-        counters: Arc<InspectCounters>,
-        status: Arc<InspectStatus>,
+        (counters, status): (Arc<InspectCounters>, Arc<InspectStatus>),
         takes: PagePermissions,
+        admin: AdminAccess,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().enable_time().build()?;
@@ -78,6 +79,7 @@ impl InspectServer {
             counters,
             status,
             permissions: takes,
+            admin,
             stuck_s: watch::Sender::new(0),
             metrics: watch::Sender::new(Arc::new(Vec::new())),
             pages: PageConnections::default(),
@@ -116,6 +118,7 @@ struct InspectShared {
     status: Arc<InspectStatus>,
     /// What pages may request.
     permissions: PagePermissions,
+    admin: AdminAccess,
     /// Seconds since the last tick ended.
     stuck_s: watch::Sender<u64>,
     /// The newest metrics.
@@ -186,7 +189,8 @@ async fn accept(
             {
                 oldest.abort();
             }
-            let answered = requests::handle_connection(stream, probes_only.clone(), shared.clone());
+            let answered =
+                requests::handle_connection((stream, peer), probes_only.clone(), shared.clone());
             let probe = tokio::spawn(async move {
                 let _ = tokio::time::timeout(RESERVED_CONNECTION_TIMEOUT, answered).await;
             });
@@ -199,7 +203,7 @@ async fn accept(
         InspectCounters::increment(&counters.connections);
         let (access, shared) = (access.clone(), shared.clone());
         tokio::spawn(async move {
-            let answered = requests::handle_connection(stream, access, shared.clone());
+            let answered = requests::handle_connection((stream, peer), access, shared.clone());
             let longest = Duration::from_secs(CONNECTION_S_MAX);
             let in_time = tokio::time::timeout(longest, answered).await;
             if !matches!(in_time, Ok(Ok(()))) {
