@@ -245,8 +245,10 @@ fn agones_sdk(port: u16) -> (String, Receiver<String>) {
 fn agones_follows_a_server_from_start_to_end() {
     let folder = TempFolder::new();
     let yard = folder.write("yard.ron", YARD);
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let port = port.local_addr().unwrap().port();
+    let port = {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.local_addr().unwrap().port()
+    };
     let (url, requests) = agones_sdk(port);
     let next = || requests.recv_timeout(TIMEOUT).expect("a request");
     let (agones, listen) = (format!("--agones={url}"), format!("127.0.0.1:{port}"));

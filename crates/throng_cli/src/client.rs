@@ -11,7 +11,7 @@ use super::address::address;
 use super::client_faults::{ClientFault, ClientFaultPlan};
 use super::mirror_check::MirrorCheckClient;
 use super::network_args::NetworkArgs;
-use super::run::seconds;
+use super::seconds::seconds;
 use super::token::{KeyFile, issue};
 use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print, whole_number};
 use throng::net::{EndpointSettings, SecretKey, UdpClient};

@@ -12,7 +12,7 @@ use bevy_ecs::prelude::*;
 
 use super::CliError;
 use super::outputs::open;
-use super::run::seconds;
+use super::seconds::seconds;
 use throng::sim::AfterTick;
 use throng::store::{
     PlayerStore, PlayerStoreSettings, PlayersSaved, SqliteSource, StoreFactory, StoreReplyMode,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::address::address;
-use super::run::seconds;
+use super::seconds::seconds;
 use super::secret_file::read_secret;
 use super::{CliError, CliStatus, print, whole_number};
 use throng::net::{ConnectToken, KEY_BYTES, SecretKey, TokenClaims};

@@ -18,7 +18,7 @@
 //! | `routes` | which requests are allowed |
 //! | `server/` | the thread: sockets, requests, pages |
 //! | `admin/` | the administration API: players, kicks and bans |
-//! | `audit` | the audit log |
+//! | `audit` | the records of the audit log |
 //! | `plugin` | the systems at the tick's end: what is gathered, and when |
 //!
 //! [`InspectPlugin`] records tick times and logs slow ticks; [`open_inspector`] opens the addresses.
@@ -79,14 +79,14 @@ pub use admin::{
     ADMIN_COMMANDS_PER_TICK_MAX, AdminError, AdminServer, AdminSettings, AdminTokens,
     InvalidAdminTokens, open_admin,
 };
-pub use audit::{AuditLog, AuditRecord};
+pub use audit::AuditRecord;
 pub use connection_limits::CONNECTIONS_PER_PEER_MAX;
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
 pub use plugin::{
-    AppMetrics, InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector,
-    MEMORY_INTERVAL_S, METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, ServerHealth, open_inspector,
-    refresh_pages,
+    AppMetrics, AuditLog, InspectAddresses, InspectError, InspectPlugin, InspectSettings,
+    Inspector, MEMORY_INTERVAL_S, METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, ServerHealth,
+    open_inspector, refresh_pages,
 };
 pub use protocol::{
     ActionPreset, CONNECTION_S_MAX, CONNECTIONS_MAX, InspectStats, PAGES_MAX, PaceRequest, RunPace,

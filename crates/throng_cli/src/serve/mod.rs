@@ -28,7 +28,7 @@ use bevy_ecs::prelude::*;
 use super::address::address;
 use super::mirror_check::MirrorCheckServer;
 use super::page_actions;
-use super::run::seconds;
+use super::seconds::seconds;
 use super::secret_file::read_secret;
 use super::set::Set;
 use super::store::RunStore;
@@ -199,15 +199,12 @@ impl Serve {
             self.public = sdk.public_addresses()?;
         }
         let addresses = self.addresses();
-        let public = if self.public.is_empty() {
-            [addresses.udp, addresses.web]
-                .into_iter()
-                .flatten()
-                .collect()
+        let bound = [addresses.udp, addresses.web].into_iter().flatten();
+        let key = if self.public.is_empty() {
+            self.key.read(&bound.collect::<Vec<_>>())?
         } else {
-            self.public.clone()
+            self.key.read(&self.public)?
         };
-        let key = self.key.read(&public)?;
         let looked_at = self.inspect_settings(&loaded, quiet)?;
         let (mut options, mut files) = (self.options(&loaded), Vec::new());
         options.configure.push(Box::new(|app| {
@@ -261,13 +258,8 @@ impl Serve {
         if self.json {
             print(&as_json(&stats, ticks, tick_ms, cues).to_string())?;
         } else if !quiet {
-            let lines = lines(&stats, ticks, tick_ms);
+            let lines = lines(&stats, ticks, tick_ms, cues);
             lines.iter().try_for_each(|line| print(line))?;
-            if cues > 0 {
-                print(&format!(
-                    "cues        {cues} actions from pages: this run cannot be reproduced"
-                ))?;
-            }
         }
         if is_unsaved.load(Ordering::Relaxed) {
             return Err(CliError::new("--store: not all players could be saved"));

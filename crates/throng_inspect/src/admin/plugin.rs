@@ -51,6 +51,10 @@ impl AdminServer {
     }
 }
 
+/// The API for the live page, which can be opened before or after it.
+#[derive(Resource, Default)]
+pub(crate) struct PageAdmin(pub AdminAccess);
+
 /// Opens the administration API of a server and applies the bans of its file. An open [`Inspector`](crate::Inspector) answers the same requests below
 /// `/admin/` at the address of its page, so that the page can send them. It needs [`InspectPlugin`](crate::InspectPlugin)
 /// and a [`SessionPlugin`](throng::session::SessionPlugin). Returns the address that it listens on.
@@ -81,7 +85,7 @@ pub fn open_admin(world: &mut World, settings: AdminSettings) -> Result<SocketAd
     let (sender, commands) = mpsc::channel(PENDING_COMMANDS_MAX);
     let started = AdminThread::start(socket, tokens, files, sender);
     let (thread, shared) = started.map_err(AdminError::Thread)?;
-    world.get_resource_or_init::<AdminAccess>().set(shared);
+    world.get_resource_or_init::<PageAdmin>().0.set(shared);
     world.insert_resource(bans);
     world.insert_resource(AdminServer {
         address,

@@ -8,7 +8,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use bevy_ecs::prelude::Resource;
 use futures_util::future::select;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -57,7 +56,7 @@ pub(crate) struct AdminShared {
 }
 
 /// The API for requests that come in at the address of the live page; empty until it is open.
-#[derive(Resource, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct AdminAccess(Arc<RwLock<Option<Arc<AdminShared>>>>);
 
 impl AdminAccess {

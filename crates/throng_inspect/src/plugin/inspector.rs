@@ -11,10 +11,11 @@ use serde_json::json;
 use thiserror::Error;
 use tokio::sync::mpsc::{self, Receiver};
 
+use super::audit_log::AuditLog;
 use super::pages::OpenPages;
 use super::{RecordedTicks, ServerHealth, metrics};
-use crate::admin::AdminAccess;
-use crate::audit::{AuditLog, AuditRecord};
+use crate::admin::PageAdmin;
+use crate::audit::AuditRecord;
 use crate::protocol::{
     ActionPreset, InspectCounters, InspectReply, InspectRequest, InspectStats, InspectStatus,
     PaceRequest, PageUpdate, REQUESTS_MAX, Requester, RunPace,
@@ -211,7 +212,7 @@ pub fn open_inspector(
     let counters = Arc::new(InspectCounters::default());
     let status = Arc::new(InspectStatus::default());
     let (counted, seen) = (Arc::clone(&counters), Arc::clone(&status));
-    let admin = world.get_resource_or_init::<AdminAccess>().clone();
+    let admin = world.get_resource_or_init::<PageAdmin>().0.clone();
     let server = InspectServer::start(listeners, wish, (counted, seen), takes, admin);
     world.insert_resource(Inspector {
         addresses,
