@@ -113,6 +113,7 @@ fn play(mirror: &Mirror) -> Option<ClientMessage<'static>> {
     if mirror.get::<Gold>(own)? >= 10 {
         return Some(ClientMessage::Logout);
     }
+    // A game's client predicts its own object, see `predict.rs`. This one steps from where it last was at the server, and is slower.
     let at = mirror.position(own, mirror.tick())?;
     let step = (GATE - at).clamp_length_max(0.3);
     (at != GATE).then(|| ClientMessage::move_to(at + step, 0))

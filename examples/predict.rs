@@ -60,7 +60,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     let place = (InScene(hall), Position(Vec2::splat(15.3)));
     let sessions = server.world().resource::<Sessions>();
-    let session = sessions.client_entity(client).ok_or("it is connected")?;
+    let session = sessions
+        .client_entity(client)
+        .ok_or("client without a session")?;
     let own = (Player, ControlledBy(session), MaxSpeed(SPEED_M_S));
     let own = server.world_mut().spawn((own, place)).id();
     let handle = server.world().resource::<TransportHandle>().clone();

@@ -131,16 +131,14 @@ pub mod world;
 /// app panics at startup with its name ([`sim::finish_plugin`]). Use `ThrongPlugins.build().disable::<…>()` to leave out plugins that no other
 /// one needs: [`SyncPlugin`](sync::SyncPlugin) (with sessions and the outbox), [`MovementPlugin`](movement::MovementPlugin),
 /// [`InstancePlugin`](instance::InstancePlugin) (with [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin)). For fewer than that, add
-/// single plugins. The app adds Bevy's `TaskPoolPlugin` and `TimePlugin`; [`sim::single_threaded`] makes ticks faster in an app
+/// single plugins. The app adds Bevy's `TaskPoolPlugin` and `TimePlugin`, and sets the tick rate (`Time<Fixed>`, 64 Hz by default); [`sim::single_threaded`] makes ticks faster in an app
 /// that runs no other systems in parallel.
 pub struct ThrongPlugins;
 
 impl PluginGroup for ThrongPlugins {
     fn build(self) -> PluginGroupBuilder {
         PluginGroupBuilder::start::<Self>()
-            .add(sim::SimPlugin {
-                tick_hz: Some(20.0),
-            })
+            .add(sim::SimPlugin::default())
             .add(world::WorldPlugin)
             .add(map::MapPlugin)
             .add(inbox::InboxPlugin)

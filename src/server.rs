@@ -33,7 +33,8 @@ use crate::ThrongPlugins;
 use crate::outbox::{Outbox, PacketSink};
 use crate::sim::clock::{self, Pacer};
 use crate::sim::{
-    Heartbeat, LoadMeter, Overload, RandomStreams, SimTick, TimingPlugin, Workers, state_hash,
+    Heartbeat, LoadMeter, Overload, RandomStreams, SimTick, TICK_HZ_DEFAULT, TimingPlugin, Workers,
+    state_hash,
 };
 
 /// A headless server that runs ticks on request.
@@ -74,7 +75,7 @@ impl Default for ServerBuilder {
     fn default() -> Self {
         Self {
             seed: 1,
-            tick_hz: 20.0,
+            tick_hz: TICK_HZ_DEFAULT,
             workers: 1,
             pace: Pace::default(),
             use_clock: false,
@@ -93,7 +94,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Ticks per second of simulated time; 20 by default. Must be finite and more than 0, or [`build`](Self::build) panics.
+    /// Ticks per second of simulated time; [`TICK_HZ_DEFAULT`] by default, which is 20. Must be finite and more than 0, or [`build`](Self::build) panics.
     #[must_use]
     pub const fn tick_hz(mut self, tick_hz: f64) -> Self {
         self.tick_hz = tick_hz;
@@ -261,7 +262,7 @@ impl Server {
                 let apart = self.real_tick();
                 let pacer = self.pacer.get_or_insert_with(|| Pacer::new(apart));
                 pacer.set_tick(apart);
-                pacer.wait();
+                clock::warn_of_standstill(pacer.wait(), apart);
             }
             self.app.update();
         }
@@ -344,7 +345,7 @@ impl Server {
     /// ```
     pub fn set_sink(&mut self, sink: impl PacketSink + 'static) {
         let mut outbox = self.app.world_mut().resource_mut::<Outbox>();
-        outbox.set_sink(Box::new(sink));
+        outbox.set_sink(sink);
     }
 
     /// The world, to read.

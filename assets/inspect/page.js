@@ -254,7 +254,8 @@ function hear(told) {
     showSlow();
     showCues(told.actions);
     showPace(told.pace);
-    walk.origin = told.walk_port ? `${location.protocol}//${location.hostname}:${told.walk_port}` : "";
+    const client = told.browser_client;
+    walk.origin = client ? (client.origin ?? `${client.tls ? "https:" : "http:"}//${location.hostname}:${client.port}`) : "";
     $("walk").hidden = !walk.origin;
     $("cost").dataset.version = told.version;
   } else if (told.type === "state") {

@@ -49,7 +49,15 @@ use crate::memory::MemoryAppExt;
 use crate::sim::{CounterDelta, HashAppExt, SimSystems, WorkAppExt};
 use crate::world::{Npc, ObjectHashAppExt, Player, Scenes, WorldPlugin};
 
-/// Keeps the view list of every viewer up to date. Adds [`WorldPlugin`] when it is missing.
+/// Interest management: which objects each viewer sees.
+///
+/// Players are viewers, and players and NPCs can be seen; other objects need [`Viewer`] or [`Viewable`]. Read the changes of a tick
+/// from [`ViewEntered`] and [`ViewLeft`], or by an observer of the same types, and the present state from [`Views`]. [`ViewRules`] on a
+/// scene decide who may see whom; [`hide_from`] and [`show_to`] decide it for single pairs.
+///
+/// Views are complete after [`SimSystems::View`], in every tick. [`AoiSettings`] has the size of cells and the limits,
+/// [`AoiStats`] the counters. The cost depends on the objects that moved or changed, not on all pairs. Adds [`WorldPlugin`] when it is
+/// missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AoiPlugin;
 

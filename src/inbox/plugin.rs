@@ -12,7 +12,11 @@ use throng_net::inbox::{
 use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::sim::{CounterDelta, HashAppExt, WorkAppExt};
 
-/// The bounded queue of inbound messages; sessions drain it in `Ingest`.
+/// The bounded queue of inbound messages, which [`SessionPlugin`](crate::session::SessionPlugin) drains in
+/// [`SimSystems::Ingest`](crate::sim::SimSystems::Ingest).
+///
+/// A game does not use it directly: transports write through a [`TransportHandle`](crate::session::TransportHandle).
+/// [`InboxSettings`] limits the messages and bytes of each client and of a tick; what exceeds them is dropped and counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InboxPlugin;
 
@@ -47,6 +51,14 @@ impl InboxPlugin {
 }
 
 /// Limits of queued messages, quotas per client, and the time of a tick for messages.
+///
+/// ```
+/// # let mut app = bevy_app::App::new();
+/// use throng::inbox::InboxSettings;
+///
+/// // At 10 Hz, 32 inputs are three seconds, too.
+/// app.insert_resource(InboxSettings { client_backlog_max: 32, ..InboxSettings::default() });
+/// ```
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
@@ -55,9 +67,11 @@ pub struct InboxSettings {
     pub messages_per_tick_max: u32,
     /// The maximum number of queued messages; further ones are refused.
     pub backlog_max: u32,
-    /// The maximum number of queued messages of one client. A further input replaces the oldest input; anything else is refused.
+    /// The maximum number of queued messages of one client: by default the inputs of three seconds at 20 Hz. A further input replaces the
+    /// oldest input; anything else is refused.
     pub client_backlog_max: u32,
-    /// The maximum number of queued messages of one client that has not logged in; further ones are refused.
+    /// The maximum number of queued messages of one client that has not logged in; further ones are refused. It needs one or two: its
+    /// login, and *Ready*.
     #[serde(alias = "newcomer_backlog_max")]
     pub unauthenticated_client_backlog_max: u32,
     /// The maximum number of queued messages of all clients that have not logged in; further ones are refused.

@@ -33,8 +33,14 @@ use crate::memory::MemoryAppExt;
 use crate::sim::{HashAppExt, SimSystems};
 use crate::world::WorldPlugin;
 
-/// Runs matches in scenes of their own, for the modes of [`InstanceModes`]. Adds [`WorldPlugin`] and
-/// [`MatchmakingPlugin`] when they are missing. Does nothing while no mode has a host.
+/// Instances: runs each match in a scene of its own, and returns its players when it ends.
+///
+/// Add a mode with [`MatchModeAppExt::add_match_mode`]. Then read [`InstancePlayerEntered`] to prepare a player for the match,
+/// [`InstancePlayerReturned`] when it is back, and write an [`EndInstanceRequest`] when a side has won. Players who lose their connection
+/// keep their seat for a time; then others are sought to take it.
+///
+/// [`InstanceSettings`] limits the instances, [`InstanceStats`] counts them. Does nothing while no mode has a host. Adds [`WorldPlugin`]
+/// and [`MatchmakingPlugin`] when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InstancePlugin;
 

@@ -9,7 +9,8 @@ pub struct InstanceRules {
     /// The duration of a match; then its players go home and its scene closes. Seconds.
     pub duration_s: f64,
     /// For how long the seat of a player whose object is gone (for example by a logout) is reserved: if it has an object again
-    /// in that time, it is moved in again; otherwise it has left. 0 means that it leaves at once. Seconds.
+    /// in that time, it is moved in again; otherwise it has left. 0 means that it leaves at once. Seconds. The default is twice the time
+    /// for which a lost connection can be resumed, so that the player can also log in again.
     #[serde(alias = "seat_held_s")]
     pub seat_reserved_s: f64,
     /// How often a backfill is requested for players who left; 0 means never. If no players are found after

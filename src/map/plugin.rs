@@ -23,7 +23,13 @@ pub(crate) fn split_runs_per_map(maps: usize) -> usize {
     (SPLIT_RUNS_PER_TICK_MAX / maps.max(1)).max(1)
 }
 
-/// Edits of scenes' maps. Adds [`WorldPlugin`] when it is missing.
+/// Obstacle maps of scenes, and their edits.
+///
+/// Insert a [`SceneMap`] with the [`SceneSpec`](crate::world::SceneSpec) of a scene. [`edit_map`] blocks or frees tiles while the scene is
+/// open; modules that depend on the map read the message [`MapEdited`], and paths are exact in the same tick.
+///
+/// Without edits it costs nothing. After edits it spends at most about 100 µs a tick, for all scenes together. Adds [`WorldPlugin`] when
+/// it is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MapPlugin;
 
@@ -78,6 +84,16 @@ fn warn_size_mismatch(
 ///
 /// Scenes that were given the same `Arc` share the map until one of them edits it (copy on write). A map that is not
 /// [settled](TileMap::has_final_regions) after an edit is settled over the following ticks.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// fn open_cave(mut commands: Commands) -> Result {
+///     let map = SceneMap::new(TileMap::from_ascii("....\n.##.\n....")?.into(), 0.5);
+///     commands.spawn((SceneSpec::new("cave", map.size_m()), map));
+///     Ok(())
+/// }
+/// ```
 #[derive(Component, Clone, Debug)]
 pub struct SceneMap {
     map: Arc<TileMap>,
@@ -149,6 +165,18 @@ impl SceneMap {
 }
 
 /// A scene's map was edited.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::map::MapEdited;
+///
+/// fn log_edits(mut edited: MessageReader<MapEdited>) {
+///     for edit in edited.read() {
+///         println!("{:?} of scene {} changed", edit.rect, edit.scene.0);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapEdited {
     /// The id of the scene.

@@ -24,8 +24,15 @@
 //! tick. None is carried over, so the limits of the writers (for clients the budget of the inbox) bound the work. The queues are bounded
 //! by [`GroupModeSettings::tickets_max`](super::GroupModeSettings::tickets_max). Every refusal is a message and a count.
 
+mod messages;
 #[cfg(test)]
 mod tests;
+
+pub use messages::{
+    BackfillRequest, BackfillResult, CancelRequest, MatchFormed, MatchProposed, MatchResponse,
+    PartyTicket, QueueRequest, SpectateRequest, TicketCancelled, TicketExpired, TicketQueued,
+    TicketRefused,
+};
 
 use std::ops::{Deref, DerefMut};
 
@@ -37,15 +44,22 @@ use tracing::{debug, error, warn};
 
 use super::suspended::SuspendedTickets;
 use super::{
-    Backfill, HeartbeatOutcome, Match, MatchMode, MatchModeSettings, MatchmakingCore, ModeError,
-    ModeId, Ticket, TicketError, TicketParty, TicketPlayer,
+    HeartbeatOutcome, Match, MatchMode, MatchModeSettings, MatchmakingCore, ModeError, Ticket,
+    TicketError,
 };
 use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::session::{ConnectionLost, LoggedOut, SessionResumed};
 use crate::sim::{HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick, WarnedCauses};
 use crate::world::Players;
 
-/// Forms matches of waiting parties, in [`HeartbeatSystems::Match`]. Needs no other plugin of the crate.
+/// Matchmaking: forms matches of two sides from parties that wait.
+///
+/// Insert [`MatchmakingSettings`] with the modes. A party queues with the component [`PartyTicket`] or the message [`QueueRequest`], and
+/// cancels by removing the one or with a [`CancelRequest`]. Matches arrive as [`MatchFormed`]; a refused request as [`TicketRefused`],
+/// with the reason. [`InstancePlugin`](crate::instance::InstancePlugin) runs matches in scenes of their own.
+///
+/// Requests are handled in every tick, matches are formed on the heartbeat, in [`HeartbeatSystems::Match`]. A request costs O(log n).
+/// Needs no other plugin of the crate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchmakingPlugin;
 
@@ -109,6 +123,13 @@ impl MatchmakingPlugin {
 ///
 /// Read once, when the app starts, unless a [`Matchmaker`] with modes is there already. To change modes
 /// later, insert a new [`Matchmaker`].
+///
+/// ```
+/// # let mut app = bevy_app::App::new();
+/// use throng::matchmaking::{MatchModeSettings, MatchmakingSettings};
+///
+/// app.insert_resource(MatchmakingSettings { modes: vec![MatchModeSettings::groups("duel", 1)] });
+/// ```
 #[derive(Resource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
@@ -181,129 +202,6 @@ impl DerefMut for Matchmaker {
 /// The suspended tickets of players whose connection is lost.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
 struct TicketSuspensions(SuspendedTickets);
-
-/// The ticket of a party that is an entity: inserting it queues the party, removing or despawning it cancels. That is the
-/// same as writing the messages, with the same replies: a party that is not queued cannot cancel. To
-/// change a ticket, remove it in one tick and insert another in the next.
-#[derive(Component, Clone, Debug, PartialEq, Eq)]
-#[component(immutable)]
-pub struct PartyTicket(pub Ticket);
-
-/// Request: queue a party. Answered in the same tick by [`TicketQueued`] or [`TicketRefused`].
-#[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct QueueRequest {
-    /// Its ticket. A `since_tick` in the future counts as now.
-    pub ticket: Ticket,
-}
-
-/// Request: remove a party from the queue. Answered in the same tick by [`TicketCancelled`] or [`TicketRefused`].
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CancelRequest {
-    /// The party to remove.
-    pub party: TicketParty,
-    /// The player who requests it, and must be a member; `None` for a request of the server itself.
-    pub player: Option<TicketPlayer>,
-}
-
-/// A player accepts or declines a proposed match. Declining cancels the party's ticket and is
-/// answered by [`TicketCancelled`]; the last acceptance by [`MatchFormed`], both in the same tick. A response
-/// that comes too late is counted and otherwise ignored.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MatchResponse {
-    /// The player, a member of a party of the match.
-    pub player: TicketPlayer,
-    /// Whether the player accepts.
-    pub accept: bool,
-}
-
-/// Request: a player watches the room of a party, or stops watching. A refused request is counted and
-/// otherwise ignored.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SpectateRequest {
-    /// The spectator.
-    pub player: TicketPlayer,
-    /// The party whose room is watched; `None` to stop watching.
-    pub party: Option<TicketParty>,
-}
-
-/// Request: find players for a running match. Answered in the same tick by [`BackfillResult`].
-#[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct BackfillRequest {
-    /// The id of the running match; repeated in the result.
-    pub id: u64,
-    /// The mode whose queue is searched.
-    pub mode: ModeId,
-    /// The group that lacks players, 0 or 1; repeated in the result.
-    pub group: usize,
-    /// The missing players.
-    pub backfill: Backfill,
-}
-
-/// The parties that join a running match.
-#[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct BackfillResult {
-    /// The id of the running match, from the request.
-    pub id: u64,
-    /// The group that they join, 0 or 1.
-    pub group: usize,
-    /// The parties, which are no longer queued; empty when no set of parties has exactly the missing size.
-    pub tickets: Vec<Ticket>,
-    /// The objects of their players, in the order of the tickets' members; players without one are left out.
-    pub objects: Vec<Entity>,
-}
-
-/// A party is queued from this tick on.
-#[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct TicketQueued {
-    /// The ticket of the party.
-    pub ticket: Ticket,
-}
-
-/// A request was refused; the queues are unchanged.
-#[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct TicketRefused {
-    /// The party of the request.
-    pub party: TicketParty,
-    /// Why it was refused.
-    pub error: TicketError,
-}
-
-/// A party was removed from the queue by a request.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TicketCancelled {
-    /// The party.
-    pub party: TicketParty,
-    /// The mode of its queue.
-    pub mode: ModeId,
-}
-
-/// A party was removed from the queue because it waited too long, or did not respond to a match in time.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TicketExpired {
-    /// The party.
-    pub party: TicketParty,
-    /// The mode of its queue.
-    pub mode: ModeId,
-}
-
-/// A match was found and its players have to accept it; in a mode with
-/// [`accept_timeout_s`](super::GroupModeSettings::accept_timeout_s).
-#[derive(Message, Clone, Debug, PartialEq)]
-pub struct MatchProposed {
-    /// The groups that would play.
-    pub match_info: Match,
-    /// The objects of each group's players, in the order of the tickets' members; players without one are left out.
-    pub objects: [Vec<Entity>; 2],
-}
-
-/// A match of two groups was formed; their parties are no longer queued.
-#[derive(Message, Clone, Debug, PartialEq)]
-pub struct MatchFormed {
-    /// The groups, and the quality of the match.
-    pub match_info: Match,
-    /// The objects of each group's players, in the order of the tickets' members; players without one are left out.
-    pub objects: [Vec<Entity>; 2],
-}
 
 /// Ticks in a thousand seconds, rounded. A timestep is stored in whole nanoseconds, so thirty ticks
 /// take slightly less than a second; to the millihertz, the rate is the intended one.

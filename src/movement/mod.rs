@@ -16,8 +16,8 @@
 //! - After `Move` no object that can walk is on a blocked tile, unless there is no free tile within
 //!   [`MovementSettings::push_radius_tiles_max`].
 //! - A walker moves at most its speed per tick, and never through a blocked tile or its corner.
-//! - Over any time a player moves at most [`MoveRules::allowance_m`] farther than its speed allows, however many messages it sends. Delayed
-//!   inputs are applied when they arrive, up to this limit; the rest is refused.
+//! - Over any time a player moves at most [`MoveRules::allowance_m`] in all, however many messages it sends: by default 10 % more than its
+//!   speed allows, and the way of one second more. Delayed inputs are applied when they arrive, up to this limit; the rest is refused.
 //! - Inputs that are duplicate or out of order are refused before they reach this module.
 //!
 //! Not provided: collisions between walkers. An object without [`MaxSpeed`] is never pushed: a door may stand in the wall that it closes.

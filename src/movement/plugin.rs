@@ -38,7 +38,15 @@ use crate::nav::{NavPlugin, NavSystems};
 use crate::sim::{HashAppExt, SimSystems};
 use crate::world::{Npc, ObjectHashAppExt, Player};
 
-/// Moves walkers and players. Adds [`NavPlugin`] when it is missing.
+/// Moves NPCs along their paths, and players by their validated inputs.
+///
+/// An object with [`Walker`] follows its [`NavPath`](crate::nav::NavPath). An object with [`MaxSpeed`] is moved by the
+/// [`MoveInput`](crate::world::MoveInput)s of its client, within its speed and around obstacles; other moves are refused with
+/// [`MoveRefused`]. Leave the plugin out, or do not insert these components, to move objects yourself by writing
+/// [`Position`](crate::world::Position).
+///
+/// The systems are the sets of [`MovementSystems`], in [`SimSystems::Move`]. [`MovementSettings`] has the tolerances. Cost:
+/// O(walkers + moves). Adds [`NavPlugin`] when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MovementPlugin;
 

@@ -66,7 +66,14 @@ pub use request::{NavPath, PathFailed, PathFailure, PathFound, PathRequest, Sear
 pub use settings::NavSettings;
 pub use stats::{MapBuildStats, NavStats, SearchTimes};
 
-/// Handles path requests. Adds [`MapPlugin`] when it is missing.
+/// Finds paths for objects on the map of their scene.
+///
+/// Insert a [`PathRequest`] on an object. In [`SimSystems::Navigate`] of the same tick, or of a later one under load, it becomes a
+/// [`NavPath`] and the message [`PathFound`], or the message [`PathFailed`] with the reason. Paths that a later edit of the map breaks
+/// are requested again.
+///
+/// [`NavSettings`] has the algorithm and the work per tick, [`NavStats`] the counters. Searches are distributed over the worker threads;
+/// what exceeds the work of a tick waits in a queue. Adds [`MapPlugin`] when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NavPlugin;
 

@@ -9,8 +9,8 @@ use thiserror::Error;
 #[cfg(feature = "web")]
 use throng_net::WebSettings;
 use throng_net::{
-    ConnectionHandler, ConnectionStats, PROTOCOL_ID, RandomnessUnavailable, SecretKey,
-    ServerHandshake, ServerHandshakeSettings, ServerSocket, UdpServer, UdpServerSink, UdpSettings,
+    ConnectionHandler, ConnectionStats, PROTOCOL_ID, RandomnessUnavailable, ServerHandshake,
+    ServerHandshakeSettings, ServerSocket, TokenKeys, UdpServer, UdpServerSink, UdpSettings,
     UdpStats, UsedTokens,
 };
 
@@ -24,6 +24,14 @@ use crate::wire::ClientId;
 const WIRE_PACKET_BYTES_MAX: usize = 1_150;
 
 /// Settings of a listening server.
+///
+/// ```
+/// use throng::net::ListenSettings;
+///
+/// // The id changes with each incompatible version of the game.
+/// let settings = ListenSettings { protocol_id: 0x6d_7967_616d_6507, ..ListenSettings::default() };
+/// assert_eq!(settings.requests_per_s, 32);
+/// ```
 #[derive(Clone, Debug)]
 pub struct ListenSettings {
     /// Id of the game and its version; [`PROTOCOL_ID`] by default.
@@ -152,22 +160,23 @@ impl ConnectionHandler for TransportHandle {
     }
 }
 
-/// Listens for UDP clients with a token that was sealed with this key, and sends them the packets of the outbox, until
-/// [`stop_listening`] or the world is dropped. Sets the sink of the outbox. Packets of clients that connected otherwise go to `others`.
+/// Listens for UDP clients with a token that was sealed with this key, or one of these [`TokenKeys`], and sends them the packets of the
+/// outbox, until [`stop_listening`] or the world is dropped. Sets the sink of the outbox. Packets of clients that connected otherwise go to `others`.
 ///
 /// # Errors
 /// [`ListenError`]; then nothing is changed.
 pub fn listen(
     world: &mut World,
     address: SocketAddr,
-    key: SecretKey,
+    keys: impl Into<TokenKeys>,
     settings: ListenSettings,
     others: Option<Box<dyn PacketSink>>,
 ) -> Result<SocketAddr, ListenError> {
     let of_socket = |source| ListenError::Socket { address, source };
     let socket = ServerSocket::bind(address).map_err(of_socket)?;
     let bound = socket.address();
-    let gate = server_handshake(&settings, (address, bound), key, settings.udp.clients_max)?;
+    let clients_max = settings.udp.clients_max;
+    let gate = server_handshake(&settings, (address, bound), keys.into(), clients_max)?;
     let mut udp = settings.udp;
     udp.unacknowledged_us_max = udp.unacknowledged_us_max.min(in_flight_us_max(world));
     let server =
@@ -192,17 +201,17 @@ pub(super) fn limit_packets(world: &mut World, bytes_max: usize) {
 /// Sends the packets of the outbox to this sink.
 pub(super) fn set_sink(world: &mut World, sink: impl PacketSink + 'static) {
     let mut outbox = world.get_resource_or_init::<Outbox>();
-    outbox.set_sink(Box::new(sink));
+    outbox.set_sink(sink);
 }
 
 /// A handshake for a server that was configured with the first address, and listens on the second.
 pub(super) fn server_handshake(
     settings: &ListenSettings,
     (address, bound): (SocketAddr, SocketAddr),
-    key: SecretKey,
+    keys: TokenKeys,
     clients_max: usize,
 ) -> Result<ServerHandshake, ListenError> {
-    if key == SecretKey::INSECURE && !bound.ip().is_loopback() {
+    if keys.has_test_key() && !bound.ip().is_loopback() {
         return Err(ListenError::Insecure { address });
     }
     let mut public = settings.public_addresses.clone();
@@ -219,7 +228,7 @@ pub(super) fn server_handshake(
         return_s: settings.return_s,
         ..ServerHandshakeSettings::new(settings.protocol_id, public)
     };
-    Ok(ServerHandshake::new(gate, key)?)
+    Ok(ServerHandshake::new(gate, keys)?)
 }
 
 /// How long reliable messages in flight are kept for a resume, in microseconds.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use bevy_ecs::prelude::*;
 use throng_net::{
-    ConnectionStats, SecretKey, WebServer, WebServerSink, WebSocketListener, WebStats,
+    ConnectionStats, PublicOrigin, TokenKeys, WebServer, WebServerSink, WebSocketListener, WebStats,
 };
 
 #[cfg(feature = "webtransport")]
@@ -33,6 +33,18 @@ impl WebListener {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.server.address()
+    }
+
+    /// Whether the port has TLS.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        self.server.settings().port.tls.is_some()
+    }
+
+    /// The address under which browsers open the page, if it is not that of the port.
+    #[must_use]
+    pub fn public_origin(&self) -> Option<&PublicOrigin> {
+        self.server.settings().public_origin.as_ref()
     }
 
     /// Sets the walls of a scene for the page at `/`. O(tiles).
@@ -91,8 +103,9 @@ impl WebListener {
     }
 }
 
-/// Listens for browsers at `ws://ADDRESS/play`, and over WebTransport at `https://ADDRESS/play` if
-/// [`WebSettings`](throng_net::WebSettings) enable it, with tokens that were sealed with this key. Sends them the packets of the outbox, until
+/// Listens for browsers at `ws://ADDRESS/play`, or `wss:` with a [certificate](throng_net::PortSettings::tls), and over WebTransport at
+/// `https://ADDRESS/play` if [`WebSettings`](throng_net::WebSettings) enable it, with tokens that were sealed with this key or one of
+/// these [`TokenKeys`]. Sends them the packets of the outbox, until
 /// [`stop_listening_web`] or the world is dropped. Sets the sink of the outbox. Packets of clients that connected otherwise go to `others`.
 ///
 /// To listen on UDP, too, call this first, then [`listen`](crate::net::listen) with [`WebListener::sink`] as `others`.
@@ -102,7 +115,7 @@ impl WebListener {
 pub fn listen_web(
     world: &mut World,
     address: SocketAddr,
-    key: SecretKey,
+    keys: impl Into<TokenKeys>,
     settings: &ListenSettings,
     others: Option<Box<dyn PacketSink>>,
 ) -> Result<SocketAddr, ListenError> {
@@ -110,10 +123,11 @@ pub fn listen_web(
     let listener = bind(address, settings).map_err(of_socket)?;
     let bound = listener.address();
     let mut web = settings.web.clone();
-    if key != SecretKey::INSECURE {
+    let keys = keys.into();
+    if !keys.has_test_key() {
         web.guest_speed_m_s = None;
     }
-    let gate = server_handshake(settings, (address, bound), key, web.clients_max)?;
+    let gate = server_handshake(settings, (address, bound), keys, web.clients_max)?;
     web.read_timeout_us = web.read_timeout_us.min(in_flight_us_max(world));
     #[cfg(feature = "webtransport")]
     let has_webtransport = web.webtransport.is_some();

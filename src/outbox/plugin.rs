@@ -10,7 +10,7 @@ use throng_net::outbox::{
     Assembler, BandwidthLimits, CountingSink, OutgoingBatch, PacketSink, SenderCounters,
     SenderSpec, Senders, SharedSink, SpillLimits,
 };
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::sim::{HashAppExt, SimSystems, SimTick, Workers};
@@ -22,7 +22,13 @@ const SHARDS_MAX: u32 = 64;
 /// The minimum size of a ring: the longest message and its header fit.
 const RING_BYTES_MIN: usize = 2 * MESSAGE_BYTES_MAX;
 
-/// Sends the messages of a tick to a [`PacketSink`].
+/// Assembles the messages of a tick to packets, and passes them to a [`PacketSink`] in [`SimSystems::Send`].
+///
+/// Set the sink with [`Server::set_sink`](crate::server::Server::set_sink) or [`Outbox::set_sink`]; [`listen`](crate::net::listen) sets
+/// the one of the UDP transport. Without a sink packets are counted and dropped.
+///
+/// [`OutboxSettings`] has the packet size, the sender threads and the limit after which a slow client is disconnected. No tick waits for a
+/// client or a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OutboxPlugin;
 
@@ -46,6 +52,14 @@ impl OutboxPlugin {
 
 /// How packets are sent: number of threads, packet length, limits of waiting data. A change takes effect at the next Send; a
 /// change of the threads waits until they have delivered everything.
+///
+/// ```
+/// # let mut app = bevy_app::App::new();
+/// use throng::outbox::OutboxSettings;
+///
+/// // Two threads assemble and send packets, beside the tick.
+/// app.insert_resource(OutboxSettings { sender_threads: 2, ..OutboxSettings::default() });
+/// ```
 #[derive(Resource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
@@ -92,6 +106,18 @@ impl OutboxSettings {
 }
 
 /// A client exceeded its limit of waiting messages: it receives nothing more, and its session has to be ended.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::outbox::SlowConsumerDetected;
+///
+/// fn report(mut slow: MessageReader<SlowConsumerDetected>) {
+///     for slow in slow.read() {
+///         println!("client {} is too slow and is disconnected", slow.client.0);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowConsumerDetected {
     /// The client whose session has to be ended.
@@ -108,6 +134,8 @@ pub struct Outbox {
     /// Totals of packets sent without threads.
     inline: PacketTotals,
     sink: SinkSource,
+    /// Or the loss of packets was logged.
+    is_sink_set: bool,
     threads: Option<SenderThreads>,
     /// Counters of threads that have ended.
     ended_counters: SenderCounters,
@@ -153,6 +181,7 @@ impl Default for Outbox {
             bandwidth_limits: BandwidthLimits::default(),
             inline: PacketTotals::default(),
             sink: SinkSource::One(Box::new(CountingSink::default())),
+            is_sink_set: false,
             threads: None,
             ended_counters: SenderCounters::default(),
             failed_spec: None,
@@ -169,11 +198,21 @@ impl Drop for Outbox {
 
 impl Outbox {
     /// Sends packets to another sink from now on; the previous one has received all earlier packets. Several threads share it
-    /// behind a lock.
-    pub fn set_sink(&mut self, sink: Box<dyn PacketSink>) {
+    /// behind a lock. In an app of your own:
+    ///
+    /// ```
+    /// use throng::outbox::{MemorySink, Outbox};
+    ///
+    /// # let mut app = bevy_app::App::new();
+    /// # app.add_plugins(throng::outbox::OutboxPlugin);
+    /// let sent = MemorySink::default();
+    /// app.world_mut().resource_mut::<Outbox>().set_sink(sent.clone());
+    /// ```
+    pub fn set_sink(&mut self, sink: impl PacketSink + 'static) {
         self.stop_threads();
         self.send_deferred();
-        self.sink = SinkSource::One(sink);
+        self.sink = SinkSource::One(Box::new(sink));
+        self.is_sink_set = true;
     }
 
     /// Sends packets from now on to sinks that `make` creates, one per thread, without sharing. The number is that of the thread,
@@ -186,6 +225,7 @@ impl Outbox {
         self.send_deferred();
         let make = Box::new(make);
         self.sink = SinkSource::Each { make, inline: None };
+        self.is_sink_set = true;
     }
 
     /// The messages of this tick that are not sent yet. Replicate fills the batch; Send sets its tick and empties it.
@@ -352,6 +392,12 @@ fn send(
     pool: Res<Workers>,
 ) {
     outbox.apply_settings(&settings);
+    if !outbox.is_sink_set && outbox.batch.len() > 0 {
+        outbox.is_sink_set = true;
+        warn!(
+            "packets for clients are discarded: no sink is set; use `Server::set_sink`, `Outbox::set_sink` or `throng::net::listen`"
+        );
+    }
     let Outbox {
         batch,
         assembler,
@@ -463,7 +509,7 @@ mod tests {
             let sink = sink.clone();
             outbox.set_sink_per_thread(move |_| Box::new(sink.clone()));
         } else {
-            outbox.set_sink(Box::new(sink.clone()));
+            outbox.set_sink(sink.clone());
         }
         for settings in settings {
             app.insert_resource(settings.clone());
@@ -494,6 +540,27 @@ mod tests {
             40
         );
         packets
+    }
+
+    #[test]
+    fn packets_without_a_sink_are_a_warning_once() {
+        let warnings_of = |sink: Option<MemorySink>| {
+            let mut app = app(sharded(0));
+            crate::sim::single_threaded(&mut app);
+            if let Some(sink) = sink {
+                app.world_mut().resource_mut::<Outbox>().set_sink(sink);
+            }
+            crate::sim::logged_warnings(|| (0..3).for_each(|_| app.update()))
+        };
+        let warnings = warnings_of(None);
+        assert!(
+            warnings.len() == 1 && warnings[0].contains("set_sink"),
+            "{warnings:?}"
+        );
+        assert_eq!(
+            warnings_of(Some(MemorySink::default())),
+            Vec::<String>::new()
+        );
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use throng_net::TokenUserData;
+
 use crate::inbox::VerifiedIdentity;
 use crate::wire::{ClientId, LoginRefusal};
 use crate::world::PlayerId;
@@ -19,7 +21,7 @@ pub trait Authenticator: Send + Sync {
 
     /// Whether a client may resume a session whose resume token it has. Called in `Ingest`, and must not block. Refuse players whom
     /// [`authenticate`](Self::authenticate) would refuse now, such as banned ones. A refused client may still log in.
-    fn may_resume(&mut self, resume: &ResumeAttempt) -> bool {
+    fn may_resume(&mut self, resume: &ResumeAttempt<'_>) -> bool {
         let _ = resume;
         true
     }
@@ -42,19 +44,23 @@ pub struct LoginRequest<'a> {
     pub credential: &'a [u8],
     /// What its transport has verified.
     pub claims: VerifiedIdentity,
+    /// The user data of its token, as its issuer wrote it; the client can neither read nor change it. `None` if it has none.
+    pub user_data: Option<&'a TokenUserData>,
     /// The address of the client.
     pub address: Option<SocketAddr>,
 }
 
 /// A client that wants to resume a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResumeAttempt {
+pub struct ResumeAttempt<'a> {
     /// The client's id.
     pub client: ClientId,
     /// The player of the session.
     pub player: PlayerId,
     /// What the client's transport has verified.
     pub claims: VerifiedIdentity,
+    /// The user data of the token with which it has connected now. `None` if it has none.
+    pub user_data: Option<&'a TokenUserData>,
     /// The address of the client.
     pub address: Option<SocketAddr>,
 }

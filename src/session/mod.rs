@@ -60,11 +60,12 @@ pub use plugin::{
     ConnectionLost, ControlledBy, Controls, FromClient, LoggedIn, LoggedOut, LoginRefusalCounts,
     PlayerInput, PlayerRequest, PlayerRequestReceived, REFUSALS_PER_TICK_MAX, SessionClient,
     SessionClosed, SessionCommandsExt, SessionEndCounts, SessionNoticeRequest, SessionPlugin,
-    SessionResumed, SessionSettings, SessionStats, ban, connect, control, controlling_client,
-    disconnect,
+    SessionResumed, SessionSettings, SessionStats, SessionUserData, ban, connect, control,
+    controlling_client, disconnect,
 };
 pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;
 pub use state::{SESSION_BYTES, Session, SessionState};
+pub use throng_net::{TokenUserData, USER_DATA_BYTES};
 pub use token::SessionKey;
 pub use transport::TransportHandle;

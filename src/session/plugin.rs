@@ -11,6 +11,7 @@ mod loading;
 mod logins;
 mod messages;
 mod settings;
+mod stalled;
 #[cfg(test)]
 mod tests;
 mod time_rate;
@@ -18,7 +19,9 @@ mod time_rate;
 pub use ban::ban;
 pub use client_messages::{ClientMessageAppExt, ClientMessageType};
 pub use commands::SessionCommandsExt;
-pub use control::{ControlledBy, Controls, SessionClient, control, controlling_client};
+pub use control::{
+    ControlledBy, Controls, SessionClient, SessionUserData, control, controlling_client,
+};
 pub use effects::disconnect;
 pub use ingest::connect;
 pub use messages::{
@@ -36,6 +39,7 @@ use self::control::{EndedSessions, control_on_spawn, despawn_ended};
 use self::effects::on_session_despawned;
 use self::ingest::{IngestState, ingest};
 use self::loading::request_loading;
+use self::stalled::warn_of_stalled_sessions;
 use self::time_rate::notify_time_rate;
 use super::authentication::Authentication;
 use super::bans::BanList;
@@ -48,7 +52,15 @@ use crate::outbox::SlowConsumerDetected;
 use crate::sim::{HashAppExt, SimSystems};
 use crate::world::{Object, WorldPlugin};
 
-/// Client life cycle. Adds [`WorldPlugin`] and [`InboxPlugin`] when they are missing.
+/// Sessions of clients: connections, logins, the login queue, control of objects, resumed sessions, kicks and bans.
+///
+/// A transport reports connections through the resource [`TransportHandle`]. On the message [`LoggedIn`] a game spawns the player's
+/// object, with [`ControlledBy`]. To check logins, set a hook in [`Authentication`]. `EntityCommands` and
+/// [`SessionCommandsExt`] change control and disconnect clients.
+///
+/// Limits and times are in [`SessionSettings`], counters in [`SessionStats`]. The systems run in
+/// [`SimSystems::Ingest`](crate::sim::SimSystems::Ingest); they never wait for a client or for the authentication. Adds [`WorldPlugin`]
+/// and [`InboxPlugin`] when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionPlugin;
 
@@ -94,7 +106,10 @@ impl SessionPlugin {
                     .after(SimSystems::Heartbeat)
                     .before(SimSystems::Replicate),
             )
-            .add_systems(FixedUpdate, despawn_ended.in_set(SimSystems::Last))
+            .add_systems(
+                FixedUpdate,
+                (despawn_ended, warn_of_stalled_sessions).in_set(SimSystems::Last),
+            )
             .hash_part("sessions", |world, hasher| {
                 for (client, session) in world.resource::<Sessions>().iter() {
                     session.hash_state(client, |word| hasher.write_u64(word));
@@ -102,6 +117,10 @@ impl SessionPlugin {
                         .controlled_entity
                         .and_then(|entity| world.get::<Object>(entity));
                     hasher.write_u64(object.map_or(u64::MAX, Object::key));
+                    if let Some(data) = world.get::<SessionUserData>(session.client_entity) {
+                        let bytes = data.as_bytes();
+                        bytes.iter().for_each(|&byte| hasher.write_u64(byte.into()));
+                    }
                 }
                 let sessions = world.resource::<Sessions>();
                 sessions.hash_state(|word| hasher.write_u64(word));

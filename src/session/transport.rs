@@ -29,7 +29,7 @@
 //! still handled. The tick sees all of this in its next `Ingest`.
 //!
 //! **Authentication.** [`VerifiedIdentity`](crate::inbox::VerifiedIdentity) contains what the transport has verified. A transport that checked
-//! a token claims the token's player. A transport that checked nothing claims nothing; then the game's
+//! a token claims the token's player, and passes the user data of the token. A transport that checked nothing claims nothing; then the game's
 //! [`Authenticator`](super::Authenticator) has to authenticate the *Login*. A player id in a login proves nothing.
 //!
 //! **Output.** Packets of a client are delivered in order per channel. Those of the reliable channel must arrive once and in order. After
@@ -138,7 +138,7 @@ impl TransportHandle {
         for event in record {
             match event {
                 TransportEvent::Connected(expected, connected) => {
-                    let found = self.connect(*connected).ok();
+                    let found = self.connect(connected.clone()).ok();
                     if found != Some(*expected) {
                         return Err((*expected, found));
                     }

@@ -38,6 +38,14 @@ pub enum LoadMeasure {
 /// When a server that cannot keep up reduces its work, and by how much. The defaults are meant for 20 to 30 ticks per second.
 ///
 /// For shares, 1 is the length of a tick. Times are rounded to whole ticks.
+///
+/// ```
+/// # let mut app = bevy_app::App::new();
+/// use throng::sim::OverloadSettings;
+///
+/// // Under load, time never runs slower than at half speed.
+/// app.insert_resource(OverloadSettings { time_share_min: 0.5, ..OverloadSettings::default() });
+/// ```
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(super::Reflect), reflect(Resource))]
@@ -189,6 +197,18 @@ const UPDATE_DOUBLINGS_MAX: u8 = 3;
 /// The overload level or the rate of simulated time changed, from this tick on.
 ///
 /// An app with its own loop instead of a [`Server`](crate::server::Server) has to slow that loop down to `time_percent`.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::sim::OverloadChanged;
+///
+/// fn report(mut changes: MessageReader<OverloadChanged>) {
+///     for changed in changes.read() {
+///         println!("load {:.2}: {:?}", changed.load, changed.change);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct OverloadChanged {
     /// What changed.

@@ -59,7 +59,7 @@ pub use overload::{
     LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel,
     OverloadTickSettings,
 };
-pub use plugins::{SimPlugin, finish_plugin, sim_plugin, start_plugin};
+pub use plugins::{SimPlugin, TICK_HZ_DEFAULT, finish_plugin, sim_plugin, start_plugin};
 pub use schedule::{
     AfterTick, Heartbeat, HeartbeatPhase, HeartbeatSystems, SimSettings, SimSystems, SimTick,
     install_tick, single_threaded,

@@ -8,10 +8,19 @@ use bevy_time::{Fixed, Time, Virtual};
 
 use super::schedule::install_tick;
 
-/// Sets the tick rate. The sets are installed by every plugin of the crate.
+/// Ticks per second of a [`Server`](crate::server::Server) and of a scenario that do not set them.
+///
+/// 20 is a compromise: a client waits at most 50 ms for the next tick, less than a common round trip, and the server's work and the
+/// clients' bandwidth are a third of those at 60 Hz. The defaults of settings that count ticks are chosen for it.
+pub const TICK_HZ_DEFAULT: f64 = 20.0;
+
+/// The sets of a tick, its heartbeat and its counter. Every plugin of the crate installs them, too.
+///
+/// By default the tick rate is that of the app's [`Time<Fixed>`]: 64 Hz, Bevy's default, unless the app sets another one. To set it here,
+/// use `ThrongPlugins.set(SimPlugin { tick_hz: Some(30.0) })`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimPlugin {
-    /// Ticks per second; `None` leaves [`Time<Fixed>`] as the app configured it.
+    /// Ticks per second; `None` leaves [`Time<Fixed>`] as it is.
     pub tick_hz: Option<f64>,
 }
 
@@ -83,6 +92,7 @@ pub fn finish_plugin(app: &App) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bevy_app::PluginGroup;
     use bevy_ecs::prelude::*;
 
     #[derive(Default)]
@@ -108,6 +118,24 @@ mod tests {
         ));
         app.add_plugins(NeededPlugin).add_plugins(NeededPlugin);
         assert_eq!(app.world().resource::<Built>().0, 1);
+    }
+
+    #[test]
+    fn tick_rate_of_the_app_stays_unless_the_plugin_has_one() {
+        let app_at_30_hz = || {
+            let mut app = App::new();
+            app.add_plugins((bevy_app::TaskPoolPlugin::default(), bevy_time::TimePlugin))
+                .insert_resource(Time::<Fixed>::from_hz(30.0));
+            app
+        };
+        let tick = |app: &App| app.world().resource::<Time<Fixed>>().timestep();
+        let mut app = app_at_30_hz();
+        app.add_plugins(crate::ThrongPlugins);
+        assert_eq!(tick(&app), Time::<Fixed>::from_hz(30.0).timestep());
+        let mut app = app_at_30_hz();
+        let tick_hz = Some(25.0);
+        app.add_plugins(crate::ThrongPlugins.set(SimPlugin { tick_hz }));
+        assert_eq!(tick(&app), Time::<Fixed>::from_hz(25.0).timestep());
     }
 
     #[test]

@@ -70,6 +70,14 @@ pub enum HeartbeatSystems {
 }
 
 /// Settings of the tick that do not belong to a plugin.
+///
+/// ```
+/// # let mut app = bevy_app::App::new();
+/// use throng::sim::SimSettings;
+///
+/// // At 20 Hz, matches are formed once a second.
+/// app.insert_resource(SimSettings { heartbeat_ticks: 20, ..SimSettings::default() });
+/// ```
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]

@@ -45,9 +45,15 @@ use crate::session::SessionPlugin;
 use crate::sim::SimSystems;
 use crate::sync::{SyncPlugin, SyncSystems};
 
-/// Loads players that log in, saves their changes, and holds their leases. Adds [`SessionPlugin`] and [`SyncPlugin`] when they
-/// are missing. Does nothing until [`PlayerStore::open`] is called with a store; then a game spawns a player on
-/// [`PlayerLoaded`] instead of [`LoggedIn`](crate::session::LoggedIn).
+/// Persistent players: loads them at login, saves their changes, and leases each player to one server at a time.
+///
+/// It does nothing until [`PlayerStore::open`] is called with a store. From then on a game spawns a player on the message
+/// [`PlayerLoaded`] instead of [`LoggedIn`](crate::session::LoggedIn), from the saved values in it. Attributes that are registered as
+/// [persistent](crate::sync::AttributeSpec::persistent) are saved when they change. Two players who trade are saved together with an
+/// [`AtomicSaveRequest`].
+///
+/// [`PlayerStoreSettings`] has the limits and the duration of a lease. A thread of its own talks to the store; no tick waits for it,
+/// unless [`StoreReplyMode`] says so. Adds [`SessionPlugin`] and [`SyncPlugin`] when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlayerStorePlugin;
 

@@ -12,7 +12,7 @@ use super::registry::KindId;
 #[non_exhaustive]
 pub enum WorldError {
     /// The entity is not an open scene.
-    #[error("no such scene: entity {scene} is not an open scene")]
+    #[error("no such scene: entity {scene} is not an open scene; spawn a scene with `SceneSpec`")]
     NoSuchScene {
         /// The entity that was given as a scene.
         scene: Entity,

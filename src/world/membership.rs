@@ -21,6 +21,18 @@ use super::objects::{Object, change_scene, make_object};
 use super::scenes::SimScene;
 
 /// A spawn was refused; see [`InScene`].
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::world::SpawnRefused;
+///
+/// fn report(mut refused: MessageReader<SpawnRefused>) {
+///     for refused in refused.read() {
+///         println!("{} is not in {}: {}", refused.entity, refused.scene, refused.error);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct SpawnRefused {
     /// The entity. It is despawned at the end of the tick.
@@ -32,6 +44,16 @@ pub struct SpawnRefused {
 }
 
 /// On an entity whose spawn was refused, until it is despawned at the end of the tick; see [`InScene`].
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::world::SpawnFailed;
+///
+/// fn count(failed: Query<(), With<SpawnFailed>>) -> usize {
+///     failed.iter().count()
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[component(clone_behavior = Ignore)]
 pub struct SpawnFailed;

@@ -74,6 +74,16 @@ impl Object {
 }
 
 /// An object was added to a scene.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// fn report(mut spawned: MessageReader<ObjectSpawned>) {
+///     for it in spawned.read() {
+///         println!("{} appeared at {}", it.entity, it.position);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct ObjectSpawned {
     /// The entity of the object.
@@ -85,6 +95,16 @@ pub struct ObjectSpawned {
 }
 
 /// An object left its scene: it was despawned, or went to another scene.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// fn report(mut despawned: MessageReader<ObjectDespawned>) {
+///     for it in despawned.read() {
+///         println!("object {} is gone", it.object.id().0);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectDespawned {
     /// The entity of the object; it still exists after a change of scene.
@@ -94,6 +114,18 @@ pub struct ObjectDespawned {
 }
 
 /// An object was teleported within its scene.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::world::ObjectTeleported;
+///
+/// fn report(mut teleported: MessageReader<ObjectTeleported>) {
+///     for it in teleported.read() {
+///         println!("{} jumped to {}", it.entity, it.to);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct ObjectTeleported {
     /// The entity of the object.
@@ -108,6 +140,18 @@ pub struct ObjectTeleported {
 
 /// An object changed its scene. The messages [`ObjectDespawned`] for the old scene and [`ObjectSpawned`] for the new one are
 /// written as well.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::world::ObjectChangedScene;
+///
+/// fn report(mut changed: MessageReader<ObjectChangedScene>) {
+///     for it in changed.read() {
+///         println!("{} is in scene {} now", it.entity, it.to.scene().0);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectChangedScene {
     /// The entity of the object.

@@ -20,6 +20,18 @@ pub const PARTY_PLAYERS_MAX: usize = 5;
 pub const PARTIES_MAX: usize = 1 << 20;
 
 /// The team, party or guild of an entity changed.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::world::AffiliationChanged;
+///
+/// fn report(mut changed: MessageReader<AffiliationChanged>) {
+///     for it in changed.read() {
+///         println!("{} has another team, party or guild", it.entity);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AffiliationChanged {
     /// The entity whose affiliation changed; it may be despawned already.

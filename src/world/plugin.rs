@@ -15,7 +15,14 @@ use super::{
 use crate::memory::MemoryAppExt;
 use crate::sim::{HashAppExt, SimSystems, WorkAppExt};
 
-/// Scenes, objects and affiliations. Every other plugin that needs objects adds it when it is missing.
+/// Scenes, the objects in them, and their players, teams, parties and guilds.
+///
+/// Spawn a [`SceneSpec`](super::SceneSpec) to open a scene, and an entity with [`InScene`](super::InScene) and [`Position`] to add an
+/// object to it. Bevy's `despawn` closes the scene and removes the object. Other plugins read what changed in a tick from messages, such
+/// as [`ObjectSpawned`] and [`ObjectTeleported`].
+///
+/// Spawning, despawning and changing the scene take O(1) for each object. Every plugin that needs objects adds this one when it is
+/// missing.
 ///
 /// # Panics
 /// When an entity of the app had a [`PlayerId`], [`TeamId`], [`PartyId`], [`GuildId`] or [`InScene`] before the plugin was added.

@@ -22,6 +22,15 @@ pub struct ObjectKind {
 /// The index of a kind in [`ObjectKinds`]. As a component, the kind that an entity has in its scene, spawned together with
 /// [`InScene`](super::InScene); [`Player`](super::Player) and [`Npc`](super::Npc) add theirs. The world reads it when the entity
 /// becomes an object, and not again; [`Object::kind`](super::Object::kind) returns it.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// fn spawn_dragon(scene: Entity, mut commands: Commands) {
+///     commands.spawn((KindId::BOSS, Viewable::default(), InScene(scene), Position(Vec2::splat(30.0))));
+/// }
+/// ```
 #[derive(
     Component, Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, StateHashed,
 )]
@@ -44,6 +53,16 @@ impl KindId {
 }
 
 /// The registered kinds, in the order of registration.
+///
+/// ```
+/// # let mut app = bevy_app::App::new();
+/// # app.add_plugins(throng::world::WorldPlugin);
+/// use throng::world::{ObjectCategory, ObjectKind, ObjectKinds, ViewRange};
+///
+/// let ship = ObjectKind { name: "ship".to_owned(), class: ObjectCategory::Thing, visibility: ViewRange::default() };
+/// let kind = app.world_mut().resource_mut::<ObjectKinds>().register(ship).expect("fewer kinds than ids");
+/// assert_eq!(app.world().resource::<ObjectKinds>().find("ship"), Some(kind));
+/// ```
 #[derive(Resource, Clone, Debug)]
 pub struct ObjectKinds(Vec<ObjectKind>);
 

@@ -141,6 +141,18 @@ impl Scenes {
 }
 
 /// A scene was opened.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::world::SceneOpened;
+///
+/// fn report(mut opened: MessageReader<SceneOpened>) {
+///     for it in opened.read() {
+///         println!("scene {} is {}", it.id.0, it.entity);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SceneOpened {
     /// The id of the scene; no other scene had it before.
@@ -150,6 +162,18 @@ pub struct SceneOpened {
 }
 
 /// A scene was closed; an [`ObjectDespawned`](super::ObjectDespawned) is written for each of its objects.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::world::SceneClosed;
+///
+/// fn report(mut closed: MessageReader<SceneClosed>) {
+///     for it in closed.read() {
+///         println!("scene {} is closed", it.id.0);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SceneClosed {
     /// The id that it had; it is never used again.

@@ -44,6 +44,15 @@ pub struct Player;
 /// A character that the server controls. Like [`Player`], with [`KindId::NPC`]: it adds [`Viewable`](crate::aoi::Viewable),
 /// [`MaxSpeed`](crate::movement::MaxSpeed) and [`Walker`](crate::movement::Walker). With them it is seen and follows a
 /// [`PathRequest`](crate::nav::PathRequest).
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// fn spawn_wolf(scene: Entity, mut commands: Commands) {
+///     commands.spawn((Npc, InScene(scene), Position(Vec2::splat(30.0))));
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[require(KindId = KindId::NPC)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use serde_json::{Value, json};
+use throng::net::PortSettings;
 use throng::prelude::*;
 use throng::session::{Authentication, ConnectionInfo, SessionPlugin, TransportHandle};
 use throng::wire::ClientMessage;
@@ -36,6 +37,7 @@ impl Administered {
         let world = server.world_mut();
         world.insert_resource(Authentication::from_fn(|login| Some(login.player)));
         let settings = AdminSettings {
+            port: PortSettings::default(),
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             tokens: format!("alice {TOKEN}").parse::<AdminTokens>().unwrap(),
             ban_file: Some(PathBuf::from(folder.path("bans.json"))),

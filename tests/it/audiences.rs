@@ -54,7 +54,7 @@ impl Town {
         throng::sim::clock::one_tick_per_update(&mut app);
         let sink = MemorySink::default();
         let mut outbox = app.world_mut().resource_mut::<Outbox>();
-        outbox.set_sink(Box::new(sink.clone()));
+        outbox.set_sink(sink.clone());
         let scene = open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap();
         let people = (0..4).map(|nth| {
             let world = app.world_mut();

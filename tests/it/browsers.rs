@@ -26,15 +26,15 @@ use crate::web_test_server::{
 };
 
 /// A client with a WebSocket.
-struct WebClient {
+pub struct WebClient {
     socket: WebSocket<TcpStream>,
     /// Why it is over, as the server said.
-    end: Option<Option<CloseCode>>,
+    pub end: Option<Option<CloseCode>>,
 }
 
 impl WebClient {
     /// Connects and shows what may be a token.
-    fn connect(server: SocketAddr, request: Vec<u8>) -> Self {
+    pub fn connect(server: SocketAddr, request: Vec<u8>) -> Self {
         let mut client = Self::open(server);
         client.send(&request);
         client
@@ -64,7 +64,7 @@ impl WebClient {
         Some(Self { socket, end: None })
     }
 
-    fn send(&mut self, message: &[u8]) {
+    pub fn send(&mut self, message: &[u8]) {
         let message = Message::Binary(message.to_vec().into());
         match self.socket.send(message) {
             Ok(()) => {}
@@ -75,7 +75,7 @@ impl WebClient {
     }
 
     /// Takes what is there.
-    fn receive(&mut self, mut take: impl FnMut(&[u8])) {
+    pub fn receive(&mut self, mut take: impl FnMut(&[u8])) {
         while self.end.is_none() {
             match self.socket.read() {
                 Ok(Message::Binary(packet)) => take(&packet),
@@ -290,7 +290,7 @@ fn open_with_partial_request(server: SocketAddr) -> TcpStream {
 fn clients_behind_a_trusted_proxy_have_their_own_addresses() {
     let mut hall = WebTestServer::new(0, |settings| {
         settings.web.unauthenticated_per_address_max = 1;
-        settings.web.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+        settings.web.port.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     });
     let address = hall.address;
     let open = |client: &str| WebClient::try_open_as(address, Some(client));

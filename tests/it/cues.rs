@@ -11,7 +11,7 @@ use throng::world::{SceneIds, Scenes};
 use throng_scenario::crowd::{attribute, members, set_attribute_of};
 use throng_scenario::{
     BehaviourAppExt, BehaviourSite, CueParameters, EXTERNAL_ACTION_BYTES_MAX, EXTERNAL_ACTIONS_MAX,
-    ScenarioRun, ValidationError,
+    LoadedScenario, RunOptions, ScenarioRun, ValidationError,
 };
 
 use crate::harness::{
@@ -120,6 +120,21 @@ fn attribute_changes_stay_in_their_range() {
     assert_eq!(add(i64::MIN), 0);
     assert_eq!([scale(0.25), scale(-2.0), scale(9.5)], [250, 0, 1000]);
     assert_eq!(scale(0.0005), 1, "halves are rounded away from 0");
+}
+
+/// 1,200 clients log in over three ticks, since a tick admits 500.
+#[test]
+fn cues_at_0_reach_players_who_are_admitted_later() {
+    let text = r#"Scenario(name: "rush", duration_s: 1, scenes: [Scene(name: "square", max_objects: 1300)],
+        crowds: [Crowd(tag: "people", kind: "player", count: 1200, client_share: 1)],
+        script: [At(t_s: 0, run: SetTeam(tag: "people", team: 4))])"#;
+    let loaded = LoadedScenario::from_text("rush.ron", text).unwrap();
+    let mut run = ScenarioRun::new(loaded, RunOptions::default()).unwrap();
+    while run.step().unwrap() {}
+    let world = run.server().world_mut();
+    let mut players = world.query::<(&Player, Option<&TeamId>)>();
+    let teams: Vec<_> = players.iter(world).map(|(_, team)| team.copied()).collect();
+    assert_eq!(teams, vec![Some(TeamId(4)); 1200]);
 }
 
 #[test]

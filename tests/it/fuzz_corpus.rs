@@ -3,14 +3,17 @@
 use std::fs;
 
 use crate::harness::root;
-use crate::{endpoints, handshakes, inbound, packets};
+use crate::{endpoints, handshakes, inbound, packets, proxy_headers, store_rows, ticket_scripts};
 
 /// What is checked with which inputs, and with how many like each of them.
-const TARGETS: [(&str, fn(&[u8]), usize); 4] = [
+const TARGETS: [(&str, fn(&[u8]), usize); 7] = [
     ("packets", packets::check, 2_000),
     ("inbound", inbound::check, 2_000),
     ("endpoints", endpoints::check, 50),
     ("handshakes", handshakes::check, 50),
+    ("proxy_headers", proxy_headers::check, 2_000),
+    ("tickets", ticket_scripts::check, 50),
+    ("store_rows", store_rows::check, 10),
 ];
 
 /// The inputs that are kept for a target, by name.

@@ -112,6 +112,24 @@ fn documents_use_plain_english() {
     assert_none(faults.collect());
 }
 
+/// GitHub shows lines that rustdoc hides, and code with them does not compile when it is copied.
+#[test]
+fn code_in_documents_has_no_hidden_lines() {
+    let mut documents = Vec::new();
+    self::documents(root(), &mut documents);
+    let found = documents.iter().flat_map(|(name, text)| {
+        let mut is_rust = false;
+        text.lines().enumerate().filter_map(move |(at, line)| {
+            if line.starts_with("```") {
+                is_rust = line.starts_with("```rust");
+            }
+            (is_rust && (line == "#" || line.starts_with("# ")))
+                .then(|| format!("{name}:{}: {line}", at + 1))
+        })
+    });
+    assert_none(found.collect());
+}
+
 #[test]
 fn printed_text_uses_plain_english() {
     let sources = sources();

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::harness::{ProgramOutput, TempFolder, program, run_throng, send_signal};
 use crate::inspect_page::{PageClient, get};
+use crate::tls::{CertificateFiles, tls_get};
 
 /// Crowds among which players come.
 const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
@@ -299,6 +300,90 @@ fn browsers_get_a_page_to_play_in() {
         "{}",
         told.err
     );
+}
+
+#[test]
+fn certificate_is_read_again_on_sighup() {
+    let folder = TempFolder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let (files, trusted) = CertificateFiles::new();
+    let [certificate, key] = files.paths();
+    let mut server = ServerProcess::start(&[
+        "--web",
+        "127.0.0.1:0",
+        "--inspect",
+        "127.0.0.1:0",
+        "--tls-certificate",
+        &certificate,
+        "--tls-key",
+        &key,
+        "--inspect-origin",
+        "https://ops.example.com",
+        &yard,
+        "--json",
+    ]);
+    let page = server.address();
+    let address = page.strip_prefix("https://").unwrap().trim_end_matches('/');
+    let address = address.parse().unwrap();
+    let link = loop {
+        let word = server.address();
+        if word.starts_with("https") {
+            break word;
+        }
+    };
+    assert_eq!(link, "https://ops.example.com/");
+    assert_eq!(tls_get(address, &trusted, "/").unwrap().0, 200);
+    let new = files.replace();
+    send_signal(&server.process, "-HUP");
+    while tls_get(address, &new, "/").is_err() {
+        std::thread::yield_now();
+    }
+    assert!(tls_get(address, &trusted, "/").is_err());
+    let served = server.stop();
+    assert!(served["web"]["tls_failed"].as_u64() > Some(0), "{served}");
+}
+
+#[test]
+fn unusable_port_options_are_explained() {
+    let (files, _) = CertificateFiles::new();
+    let [certificate, key] = files.paths();
+    let tls = |certificate, key| {
+        [
+            ["--web", "127.0.0.1:0"],
+            ["--tls-certificate", certificate],
+            ["--tls-key", key],
+        ]
+        .concat()
+    };
+    for (arguments, reason) in [
+        (tls("/nowhere/chain.pem", &key), "/nowhere/chain.pem"),
+        (tls(&key, &certificate), "are both files interchanged?"),
+        (
+            [tls(&certificate, &key), vec!["--tls-ports", "admin"]].concat(),
+            "give --admin, too",
+        ),
+        (
+            vec!["--tls-certificate", &certificate, "--tls-key", &key],
+            "expected --web",
+        ),
+        (
+            vec![
+                "--web",
+                "127.0.0.1:0",
+                "--public-origin",
+                "play.example.com",
+            ],
+            "https://play.example.com",
+        ),
+        (
+            vec!["--web", "127.0.0.1:0", "--proxy-protocol", "web"],
+            "--trusted-proxy",
+        ),
+    ] {
+        let told = run_throng(&[vec!["serve"], arguments].concat());
+        assert_eq!(told.code, 2, "{}", told.err);
+        assert!(told.err.contains(reason), "{reason}: {}", told.err);
+    }
 }
 
 #[test]

@@ -175,8 +175,8 @@ fn suspension_is_logged() {
     send_signal(&server.process, "-INT");
     let (code, log) = server.wait_for_exit();
     assert_eq!(code, Some(0), "{log}");
-    let lines = log.matches("process was suspended for ").count();
-    assert_eq!(lines, 1, "{log}");
+    // A busy machine may let it stand still more than once.
+    assert!(log.contains("server stood still for "), "{log}");
 }
 
 #[test]

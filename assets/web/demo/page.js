@@ -140,11 +140,14 @@ async function join(guest) {
             connect(pass, session);
         }
     };
-    const datagrams = new DatagramConnection(`https://${location.host}/play`, sha256, pass.token, session, ended, link);
+    const datagrams = new DatagramConnection(`https://${new URL(serverOrigin()).host}/play`, sha256, pass.token, session, ended, link);
     line = datagrams;
 }
+function serverOrigin() {
+    return document.querySelector("meta[name=public-origin]")?.content ?? location.origin;
+}
 function connect(pass, to) {
-    const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
+    const url = `${serverOrigin().replace("http", "ws")}/play`;
     link = null;
     line = new Connection(url, pass.token, to, (code) => over(code, pass.guest));
 }

@@ -173,13 +173,18 @@ async function join(guest: bigint | null): Promise<void> {
       connect(pass, session!);
     }
   };
-  const datagrams = new DatagramConnection(`https://${location.host}/play`, sha256, pass.token, session, ended, link);
+  const datagrams = new DatagramConnection(`https://${new URL(serverOrigin()).host}/play`, sha256, pass.token, session, ended, link);
   line = datagrams;
+}
+
+/** The origin to connect to: the server's public one, if it has one, or that of this page. */
+function serverOrigin(): string {
+  return document.querySelector<HTMLMetaElement>("meta[name=public-origin]")?.content ?? location.origin;
 }
 
 /** Connects over a WebSocket. */
 function connect(pass: Pass, to: SlowSession): void {
-  const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
+  const url = `${serverOrigin().replace("http", "ws")}/play`;
   link = null;
   line = new Connection(url, pass.token, to, (code) => over(code, pass.guest));
 }

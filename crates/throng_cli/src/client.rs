@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use super::address::address;
 use super::client_faults::{ClientFault, ClientFaultPlan};
+use super::key_file::KeyFile;
 use super::mirror_check::MirrorCheckClient;
 use super::network_args::NetworkArgs;
 use super::seconds::seconds;
-use super::token::{KeyFile, issue};
+use super::token::issue;
 use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print, whole_number};
-use throng::net::{EndpointSettings, SecretKey, UdpClient};
+use throng::net::{EndpointSettings, TokenKey, UdpClient};
 use throng::sim::clock::Pacer;
 use throng::wire::{Channel, PacketHeader, WireReader, expand_counter};
 use throng_net::bot_client::BotClient;
@@ -222,7 +223,7 @@ struct BotClients {
 impl ClientCommand {
     /// Runs the clients, and prints the result.
     pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
-        let key = self.key.read(&[self.connect])?;
+        let key = self.key.read(&[self.connect])?.first();
         listen_for_interrupt();
         let walk = Duration::from_secs_f64(self.duration);
         let mut company = BotClients {
@@ -238,7 +239,7 @@ impl ClientCommand {
             let now = company.started_at.elapsed();
             let due = (now.as_secs_f64() * self.arrivals) as u64 + 1;
             while (company.bots.len() as u64) < due.min(u64::from(self.count)) {
-                let visitor = self.connect_bot(company.bots.len() as u64, &key)?;
+                let visitor = self.connect_bot(company.bots.len() as u64, key)?;
                 company.bots.push(visitor);
             }
             company.poll(step);
@@ -248,7 +249,7 @@ impl ClientCommand {
                 company.lateness.is_counting = true;
             }
             if let Some(since) = all_here {
-                self.inject_faults(&mut company, now - since, &key)?;
+                self.inject_faults(&mut company, now - since, key)?;
             }
             let is_nobody = is_all && company.bots.iter().all(|it| it.end.is_some());
             let grace = if company.fault_plan.is_finished() {
@@ -304,7 +305,7 @@ impl ClientCommand {
         &self,
         company: &mut BotClients,
         now: Duration,
-        key: &SecretKey,
+        key: TokenKey,
     ) -> Result<(), CliError> {
         while company.fault_plan.is_due(now) {
             let idle: Vec<usize> = company.fault_candidates().collect();
@@ -333,7 +334,7 @@ impl ClientCommand {
         Ok(())
     }
 
-    fn connect_bot(&self, nth: u64, key: &SecretKey) -> Result<BotPlayer, CliError> {
+    fn connect_bot(&self, nth: u64, key: TokenKey) -> Result<BotPlayer, CliError> {
         let player = self.first + nth;
         let times = (TOKEN_S, self.timeout.ceil() as i32);
         let token = issue(player, vec![self.connect], times, key)?;

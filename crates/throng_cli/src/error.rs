@@ -44,6 +44,13 @@ struct Excerpt {
     length: usize,
 }
 
+impl std::fmt::Display for CliError {
+    /// The message alone, for the log.
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str(&escaped(&self.message))
+    }
+}
+
 impl CliError {
     /// An error without a place.
     #[must_use]

@@ -35,6 +35,8 @@
 //! | `set.rs` | values for parameters of scenarios |
 //! | `store.rs` | the player store of a run |
 //! | `token.rs` | `throng token`: keys and connect tokens |
+//! | `token_service.rs` | `throng tokens --listen`: tokens by HTTP |
+//! | `key_file.rs`, `key_reload.rs` | files with the keys of tokens; they are read again after SIGHUP |
 //! | `mirror_check.rs` | comparison of a client's mirror with the server |
 //! | `terminal.rs` | common parts of subcommands: exit status, signals and terminal output |
 //!
@@ -54,6 +56,8 @@ mod db;
 mod error;
 mod escape;
 mod image;
+mod key_file;
+mod key_reload;
 mod machine;
 mod manual;
 mod map;
@@ -76,6 +80,7 @@ mod set;
 mod store;
 mod terminal;
 mod token;
+mod token_service;
 mod trace;
 
 use std::process::ExitCode;
@@ -152,7 +157,8 @@ enum Command {
     Client(Box<client::ClientCommand>),
     /// Simulate a bad network between clients and a server
     Relay(relay::Relay),
-    /// Create a secret key, or a token that admits a player
+    /// Create a secret key or a token that admits a player, or serve tokens by HTTP
+    #[command(visible_alias = "tokens")]
     Token(token::TokenCommand),
     /// List, print or create scenarios
     Scenario(scenario::Scenarios),

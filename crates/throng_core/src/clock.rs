@@ -67,11 +67,12 @@ impl Pacer {
         self.tick = tick;
     }
 
-    /// Sleeps until the next tick is due.
-    pub fn wait(&mut self) {
+    /// Sleeps until the next tick is due. Returns the slip of the schedule: the real time that was skipped since the last call.
+    pub fn wait(&mut self) -> Duration {
         let (sleep, slip) = self.next_pause(Instant::now());
         self.time_lost += slip;
         thread::sleep(sleep);
+        slip
     }
 
     /// The total slip of the schedule: real time that the simulation did not get.

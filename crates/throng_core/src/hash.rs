@@ -297,4 +297,24 @@ mod tests {
             flipped / 64
         );
     }
+
+    #[test]
+    fn byte_strings_of_different_lengths_hash_differently() {
+        let hash = |strings: &[&str]| {
+            let mut hasher = StateHasher::default();
+            strings.iter().for_each(|string| string.hash(&mut hasher));
+            hasher.finish()
+        };
+        // The last chunk is padded with zeros, and an empty string has no chunk.
+        assert_ne!(hash(&["a"]), hash(&["a\0"]));
+        assert_ne!(hash(&["12345678"]), hash(&["12345678", ""]));
+        assert_ne!(hash(&["12345678", "9"]), hash(&["123456789"]));
+    }
+
+    #[test]
+    fn both_zeros_of_a_double_hash_equally() {
+        assert_eq!(hash_of(&0.0_f64), hash_of(&-0.0_f64));
+        assert_ne!(hash_of(&0.0_f64), hash_of(&f64::MIN_POSITIVE));
+        assert_ne!(hash_of(&1.0_f64), hash_of(&-1.0_f64));
+    }
 }

@@ -86,4 +86,25 @@ mod tests {
         ];
         assert!((0..4).all(|i| (0..i).all(|j| values[i] != values[j])));
     }
+
+    #[test]
+    fn hash_covers_the_state_of_every_stream() {
+        let hash = |streams: &RandomStreams| {
+            let mut hasher = StateHasher::default();
+            streams.hash(&mut hasher);
+            hasher.finish()
+        };
+        let names = ["first", "middle", "the last"];
+        let mut streams = RandomStreams::new(7);
+        for name in names {
+            draw(&mut streams, name);
+        }
+        let before = hash(&streams);
+        assert_eq!(hash(&streams.clone()), before);
+        for name in names {
+            let mut ahead = streams.clone();
+            draw(&mut ahead, name);
+            assert_ne!(hash(&ahead), before, "{name}");
+        }
+    }
 }

@@ -12,7 +12,8 @@ use crate::hash::StateHashed;
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
 pub struct Position(pub Vec2);
 
-/// Its velocity, in metres per second; zero at rest.
+/// Its velocity, in metres per second; zero at rest. The server computes it from the movement, for clients to extrapolate; writing it
+/// moves nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 #[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]

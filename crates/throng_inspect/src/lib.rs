@@ -18,6 +18,8 @@
 //! | `routes` | which requests are allowed |
 //! | `server/` | the thread: sockets, requests, pages |
 //! | `admin/` | the administration API: players, kicks and bans |
+//! | `token_service/` | the token service: connect tokens for a login service |
+//! | `http_listener` | a small HTTP server, for both |
 //! | `audit` | the records of the audit log |
 //! | `plugin` | the systems at the tick's end: what is gathered, and when |
 //!
@@ -37,11 +39,11 @@
 //! number of all, and is sent once a second. A search is answered at most ten times a second per page. A page that reads too slowly
 //! is closed.
 //!
-//! A page that was opened with an operator's token of the administration API can kick and ban: it sends the API's own requests, with the
-//! token in a header, below `/admin/` of its own address. Otherwise a page is read-only, unless [`InspectSettings::action_presets`] enables actions. An action is a text in a bounded queue; the
-//! code that opened the server takes it between two ticks, and checks it. If a run does not keep real time,
-//! [`InspectSettings::pace`] lets pages pause it, do single ticks and set its speed in the same way; [`refresh_pages`] updates
-//! the pages while the world is paused.
+//! A page that was opened with an operator's token of the administration API can kick and ban: it sends the API's own requests,
+//! with the token in a header, below `/admin/` of its own address. Otherwise a page is read-only, unless
+//! [`InspectSettings::action_presets`] enables actions. An action is a text in a bounded queue; the code that opened the server
+//! takes it between two ticks, and checks it. If a run does not keep real time, [`InspectSettings::pace`] lets pages pause it, do
+//! single ticks and set its speed in the same way; [`refresh_pages`] updates the pages while the world is paused.
 //!
 //! With a browser client (`net::listen_web`), a page can open the client's page, and forwards the frames of dots to it, window to
 //! window, on request; the server sends them to no other page.
@@ -67,11 +69,13 @@ mod connection_limits;
 mod exposition;
 mod frames;
 mod heat;
+mod http_listener;
 mod plugin;
 mod protocol;
 mod routes;
 mod server;
 mod ticks;
+mod token_service;
 mod visibility_reason;
 mod wait_reason;
 
@@ -95,5 +99,6 @@ pub use ticks::{
     SETS, SLOW_TICK_HISTORY_MAX, SlowTick, TICK_BUCKETS_S, TICK_HISTORY_MAX, TickHistory, TickWork,
     TimedTick,
 };
+pub use token_service::{TokenService, TokenServiceError, TokenServiceSettings, TokenServiceStats};
 pub use visibility_reason::{PairRules, VisibilityReason, explain_visibility};
 pub use wait_reason::describe_wait;

@@ -1,6 +1,6 @@
 //! Which requests are allowed.
 
-use throng_net::http::{is_cross_site, is_loopback};
+use throng_net::http::{PublicOrigin, is_cross_site, is_loopback};
 
 /// What an address serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(super) struct InspectAccess {
     pub is_probe_only: bool,
     /// The token of the page, if it has one.
     pub token: Option<String>,
+    /// The origin of the page as browsers see it, if it is not that of the address.
+    pub public_origin: Option<PublicOrigin>,
 }
 
 /// The paths of the page's files.
@@ -104,7 +106,11 @@ impl InspectAccess {
             self.check_access(head)?;
         }
         // A browser sends the host name that it used. A foreign name that points to this machine (DNS rebinding) is refused.
-        if route == InspectRoute::Metrics && self.is_local && !head.host.is_none_or(is_loopback) {
+        let is_own = |host: &str| {
+            let public = self.public_origin.as_ref();
+            is_loopback(host) || public.is_some_and(|public| public.has_host(host))
+        };
+        if route == InspectRoute::Metrics && self.is_local && !head.host.is_none_or(is_own) {
             return Err(RouteDenied::ForeignOrigin);
         }
         Ok(route)
@@ -127,7 +133,7 @@ impl InspectAccess {
     /// Whether a request does not come from a page of another site.
     fn check_origin(&self, head: RequestHead) -> Result<(), RouteDenied> {
         // Such a page runs in the operator's browser and can reach everything that the browser can.
-        if is_cross_site(head.host, head.origin) {
+        if is_cross_site(head.host, head.origin, self.public_origin.as_ref()) {
             return Err(RouteDenied::ForeignOrigin);
         }
         // A foreign name that points to this machine is refused.
@@ -268,6 +274,45 @@ mod tests {
         }
         let right = access.route(with("a=b&token=open-sesame"));
         assert_eq!(right, Ok(InspectRoute::Live));
+    }
+
+    #[test]
+    fn page_behind_a_proxy_has_its_public_origin() {
+        let access = InspectAccess {
+            page: true,
+            metrics: true,
+            is_local: true,
+            token: Some("open-sesame".into()),
+            public_origin: Some("https://ops.example.com".parse().unwrap()),
+            ..InspectAccess::default()
+        };
+        let live = |host, origin| {
+            access.route(RequestHead {
+                query: "token=open-sesame",
+                host: Some(host),
+                origin: Some(origin),
+                ..get("/live")
+            })
+        };
+        // Whether or not the proxy passes on the host name.
+        for host in ["ops.example.com", "127.0.0.1:7777"] {
+            assert_eq!(
+                live(host, "https://ops.example.com"),
+                Ok(InspectRoute::Live)
+            );
+        }
+        assert_eq!(
+            live("evil.example", "https://evil.example"),
+            Err(RouteDenied::ForeignOrigin)
+        );
+        let metrics = |host| {
+            access.route(RequestHead {
+                host: Some(host),
+                ..get("/metrics")
+            })
+        };
+        assert_eq!(metrics("ops.example.com"), Ok(InspectRoute::Metrics));
+        assert_eq!(metrics("evil.example"), Err(RouteDenied::ForeignOrigin));
     }
 
     #[test]

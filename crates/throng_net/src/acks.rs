@@ -334,4 +334,28 @@ mod tests {
         sent.acknowledge(0, u32::MAX, 0, |_, _| told += 1);
         assert_eq!(told, 1);
     }
+
+    #[test]
+    fn packet_is_lost_after_three_newer_ones_and_the_reordering_time() {
+        let mut sent = SentPackets::starting_at(0);
+        let lost = |sent: &mut SentPackets, newest, before| {
+            let mut lost = Vec::new();
+            sent.acknowledge(newest, before, 10, |packet, outcome| {
+                if matches!(outcome, PacketOutcome::Lost { .. }) {
+                    lost.push(packet.at_us);
+                }
+            });
+            lost
+        };
+        for at_us in [100, 101, 102, 103, 110] {
+            sent.record(SentPacket {
+                at_us,
+                ..SentPacket::default()
+            });
+        }
+        // Packet 0 is missing: two newer ones arrived, then three, then one that was sent 10 us later.
+        assert_eq!(lost(&mut sent, 2, 0b01), []);
+        assert_eq!(lost(&mut sent, 3, 0b011), []);
+        assert_eq!(lost(&mut sent, 4, 0b0111), [100]);
+    }
 }

@@ -143,4 +143,19 @@ mod tests {
         );
         assert_eq!((rates[29], rates[30], rates[59]), (2_000, 4_000, 10_000));
     }
+
+    #[test]
+    fn only_loss_without_a_break_halves_the_rate() {
+        let mut bucket = ByteBucket::new(10_000, 2_000, 3_000);
+        for second in 0..60_u64 {
+            // A second of little loss in every five, too short to count itself.
+            let loss = if second % 5 == 4 { 0.2 } else { 0.4 };
+            bucket.adapt_rate(second * 1_000_000, loss);
+        }
+        assert_eq!(bucket.rate(), 10_000);
+        for second in 60..=65 {
+            bucket.adapt_rate(second * 1_000_000, 0.4);
+        }
+        assert_eq!(bucket.rate(), 5_000);
+    }
 }

@@ -319,6 +319,12 @@ impl ClientConnection {
         self.sends_number
     }
 
+    /// Replaces `packet` by this sealed datagram with the number of the connection, as after a change of address.
+    #[cfg(any(test, feature = "bench"))]
+    pub fn number_datagram(&self, sealed: &[u8], packet: &mut Vec<u8>) {
+        write_numbered(self.number, self.reset.run, sealed, packet);
+    }
+
     /// Closes the connection: calls `send` with the datagrams that notify the server. Unacknowledged messages are dropped.
     pub fn leave(&mut self, mut send: impl FnMut(SocketAddr, &[u8])) {
         if let (ClientPhase::Open(line), Some(server)) = (&mut self.phase, self.server) {

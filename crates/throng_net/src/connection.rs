@@ -182,13 +182,12 @@ mod tests {
     use crate::cipher::SecretKey;
     use crate::endpoint::EndpointSettings;
 
-    #[test]
-    fn delayed_packet_from_another_address_starts_no_challenge() {
+    /// A connection of a client at an address, and the cipher of that client.
+    fn connected(at: SocketAddr) -> (ServerConnection, ConnectionCipher) {
         let [up, down] = [(); 2].map(|()| SecretKey::random().unwrap());
-        let [home, elsewhere] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         let admitted = AcceptedClient {
             client: 1,
-            address: home,
+            address: at,
             timeout_s: 10,
             user_data: [0; _],
             token: TokenUse::default(),
@@ -200,8 +199,30 @@ mod tests {
             linger_us: 1,
             unacknowledged_us_max: 1,
         };
-        let mut server = ServerConnection::new(ClientId(1), admitted, limits, 0);
-        let mut client = ConnectionCipher::new(7, [&up, &down], [&[1; 32], &[2; 32]]);
+        let server = ServerConnection::new(ClientId(1), admitted, limits, 0);
+        let client = ConnectionCipher::new(7, [&up, &down], [&[1; 32], &[2; 32]]);
+        (server, client)
+    }
+
+    #[test]
+    fn disconnect_is_sent_three_times_in_case_of_loss() {
+        let (mut server, mut client) = connected(([127, 0, 0, 1], 1).into());
+        let mut packets: Vec<Vec<u8>> = Vec::new();
+        server.send_disconnect(CloseReason::Kicked, &mut Vec::new(), |packet| {
+            packets.push(packet.to_vec());
+        });
+        assert_eq!(packets.len(), 3);
+        for packet in &mut packets {
+            let (kind, reason) = client.open(packet).unwrap();
+            assert_eq!(kind, SealedKind::Disconnect);
+            assert_eq!(*reason, [CloseReason::Kicked.number()]);
+        }
+    }
+
+    #[test]
+    fn delayed_packet_from_another_address_starts_no_challenge() {
+        let [home, elsewhere] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let (mut server, mut client) = connected(home);
         let mut packets: [Vec<u8>; 3] = Default::default();
         for packet in &mut packets {
             client.seal(SealedKind::KeepAlive, &[], packet);

@@ -38,7 +38,7 @@
 //!
 //! | message | content |
 //! |---|---|
-//! | first of the client | a request, 1,078 bytes: a byte 0, `THRONG NET\0`, [`PROTOCOL_VERSION`](throng_protocol::wire::PROTOCOL_VERSION) in 2 bytes, then bytes 13–20 (protocol id) and 29–1,084 (expiry, nonce, sealed part) of the connect token. The token has 2,048 bytes; the keys at its end stay with the client |
+//! | first of the client | a request, 1,078 bytes: a byte 0, `THRONG NET\0`, [`PROTOCOL_VERSION`](throng_protocol::wire::PROTOCOL_VERSION) in 2 bytes, then bytes 13–20 (protocol id) and 29–1,084 (expiry, nonce with the id of the key, sealed part) of the connect token. The token has 2,048 bytes; the keys at its end stay with the client |
 //! | later ones of the client | one message of [`wire`](throng_protocol::wire) each, first *Login* or *Resume* |
 //! | all of the server | one packet of [`wire`](throng_protocol::wire) each, with its header, of either channel. Reliable packets arrive in the order of their sequence numbers; unreliable ones are dropped while the send queue is too full |
 //!
@@ -108,6 +108,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod token;
+mod token_keys;
 mod udp;
 mod unreliable;
 #[cfg(feature = "web")]
@@ -130,12 +131,19 @@ pub use handshake::{
     AcceptedClient, ClientHandshake, ClientHandshakeError, ServerHandshake, ServerHandshakeError,
     ServerHandshakeSettings, TokenIdentity, UsedTokens,
 };
+#[cfg(feature = "http")]
+pub use http::{
+    InvalidOrigin, PortSettings, PublicOrigin, TlsCertificate, TlsError, TlsFiles, TlsReloader,
+};
 pub use packet::{PACKET_BYTES_MAX, PacketStamp, StreamId};
 pub use stream::WINDOW_BYTES_MAX;
 pub use token::{
     CONNECT_TOKEN_BYTES, ConnectToken, PROTOCOL_ID, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
-    USER_DATA_BYTES,
+    TokenUserData, USER_DATA_BYTES,
 };
+pub use token_keys::{InvalidTokenKeys, TOKEN_KEYS_MAX, TokenKey, TokenKeys};
+#[cfg(any(test, feature = "bench"))]
+pub use udp::hostile;
 pub use udp::{
     ConnectionHandler, ServerSocket, SocketTotals, UdpClient, UdpServer, UdpServerSink,
     UdpSettings, UdpStats,

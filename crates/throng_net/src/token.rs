@@ -4,17 +4,19 @@
 //! private key. Until then it makes no request to the issuer and stores nothing for the client.
 //!
 //! A token has 2,048 public bytes. 1,024 of them are the private part, sealed by XChaCha20-Poly1305 with the private key. The layout is
-//! that of the standard. All integers are little endian; times are seconds since 1970.
+//! that of the standard. The nonce (bytes 37–60) may name the key, so that a server can have several. All integers are little endian; times are seconds since 1970.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use thiserror::Error;
 use throng_protocol::wire::PROTOCOL_VERSION;
 
 use super::cipher::{
     KEY_BYTES, LONG_NONCE_BYTES, RandomnessUnavailable, SecretKey, TAG_BYTES, open_extended,
-    random_bytes, seal_extended,
+    seal_extended,
 };
+use super::token_keys::{TokenKey, key_id};
 
 /// First bytes of a token, and authenticated with its private part.
 const TOKEN_VERSION: &[u8; 13] = b"NETCODE 1.02\0";
@@ -71,9 +73,25 @@ pub enum TokenError {
     /// The token was sealed with another key, or for another protocol or expiry time, or was changed.
     #[error("the token was sealed with another key, or was changed")]
     Forged,
+    /// The token names a key that the server does not have.
+    #[error("the token was sealed with the key {id}, which this server does not have")]
+    UnknownKeyId {
+        /// Id of the key.
+        id: u32,
+    },
+    /// The token names no key, and the server has no key without an id.
+    #[error("the token names no key, and all keys of this server have ids")]
+    NoKeyId,
     /// The operating system provides no random bytes.
     #[error(transparent)]
     NoRandomness(#[from] RandomnessUnavailable),
+}
+
+impl TokenError {
+    /// The error of a token whose key the server does not have.
+    pub(super) fn unknown_key(nonce: &[u8; LONG_NONCE_BYTES]) -> Self {
+        key_id(nonce).map_or(Self::NoKeyId, |id| Self::UnknownKeyId { id })
+    }
 }
 
 /// The content of a token.
@@ -91,7 +109,7 @@ pub struct TokenClaims {
     pub timeout_s: i32,
     /// The server addresses for which the token is valid. The client tries them in this order.
     pub servers: Vec<SocketAddr>,
-    /// Data that only the server can read, as in netcode. Sessions do not receive it.
+    /// Data that only the server can read. Its authenticator and the entity of the session receive it, see [`TokenUserData`].
     pub user_data: [u8; USER_DATA_BYTES],
 }
 
@@ -111,6 +129,36 @@ impl TokenClaims {
             servers,
             user_data: [0; USER_DATA_BYTES],
         }
+    }
+}
+
+/// The user data of a connect token: [`USER_DATA_BYTES`] bytes that its issuer wrote and that only the server can read. Clones share it.
+///
+/// The format is that of the game. Unused bytes at the end are zero.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenUserData(Arc<[u8; USER_DATA_BYTES]>);
+
+impl std::fmt::Debug for TokenUserData {
+    /// Without the bytes, which may be secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenUserData(…)")
+    }
+}
+
+impl TokenUserData {
+    /// The user data of a token; `None` if it has none: all bytes are zero.
+    #[must_use]
+    pub fn new(bytes: &[u8; USER_DATA_BYTES]) -> Option<Self> {
+        bytes
+            .iter()
+            .any(|&byte| byte != 0)
+            .then(|| Self(Arc::new(*bytes)))
+    }
+
+    /// All of its bytes, with the zeros at the end.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; USER_DATA_BYTES] {
+        &self.0
     }
 }
 
@@ -154,11 +202,15 @@ fn associated_data(protocol: u64, expires_s: u64) -> [u8; 29] {
 }
 
 impl ConnectToken {
-    /// Issues a token for servers with this private key.
+    /// Issues a token for servers with this private key: a [`TokenKey`], or a [`SecretKey`] without an id.
     ///
     /// # Errors
     /// [`TokenError`] if it has no address or too many, expires before it is created, or the system provides no random bytes.
-    pub fn issue(claims: &TokenClaims, private_key: &SecretKey) -> Result<Self, TokenError> {
+    pub fn issue(
+        claims: &TokenClaims,
+        private_key: impl Into<TokenKey>,
+    ) -> Result<Self, TokenError> {
+        let private_key = private_key.into();
         let found = claims.servers.len();
         if found == 0 || found > TOKEN_ADDRESSES_MAX {
             return Err(TokenError::Addresses { found });
@@ -170,7 +222,7 @@ impl ConnectToken {
             });
         }
         let (to_server, to_client) = (SecretKey::random()?, SecretKey::random()?);
-        let nonce = random_bytes()?;
+        let nonce = private_key.nonce()?;
         let mut private = Vec::with_capacity(PRIVATE_BYTES);
         private.extend_from_slice(&claims.client.to_le_bytes());
         private.extend_from_slice(&claims.timeout_s.to_le_bytes());
@@ -180,7 +232,7 @@ impl ConnectToken {
         private.extend_from_slice(&claims.user_data);
         private.resize(PRIVATE_BYTES - TAG_BYTES, 0);
         let bound = associated_data(claims.protocol, claims.expires_s);
-        seal_extended(private_key, &nonce, &bound, &mut private, 0);
+        seal_extended(&private_key.secret, &nonce, &bound, &mut private, 0);
         Ok(Self {
             protocol: claims.protocol,
             created_s: claims.created_s,
@@ -192,6 +244,12 @@ impl ConnectToken {
             to_server,
             to_client,
         })
+    }
+
+    /// The id of the key with which it was sealed; `None` if it names none.
+    #[must_use]
+    pub fn key_id(&self) -> Option<u32> {
+        key_id(&self.nonce)
     }
 
     /// Encodes the token as 2,048 bytes.

@@ -368,6 +368,24 @@ mod tests {
         assert_eq!(predictor.position(), Some(far.at));
     }
 
+    #[test]
+    fn speed_jumps_add_up_until_they_are_taken() {
+        let (mut far, mut predictor) = (Far::new(), Predictor::default());
+        far.send_position();
+        predictor.reconcile(&OPEN, &far.mirror);
+        for _ in 0..4 {
+            predictor.apply_input(&OPEN, towards(0)).unwrap();
+        }
+        let before = predictor.position().unwrap();
+        for step_m in [0.1, 0.2] {
+            predictor.reconcile(&PlayerStep { step_m, ..OPEN }, &far.mirror);
+        }
+        let after = predictor.position().unwrap();
+        assert!((after.x - before.x - 4.0 * 0.125).abs() < 1e-4, "{after}");
+        let jump = predictor.take_speed_jump().unwrap();
+        assert!(jump.distance(after - before) < 1e-5, "{jump}");
+    }
+
     proptest! {
         #![proptest_config(draws!())]
 

@@ -154,6 +154,30 @@ mod tests {
         assert_eq!(answered.count(), PENDING_PINGS_MAX);
     }
 
+    #[test]
+    fn newest_of_equally_short_round_trips_counts() {
+        let mut clock = ServerClock::new(0.5);
+        for (asked_s, tick) in [(1.0, 100), (2.0, 200)] {
+            let number = clock.start_ping(asked_s);
+            assert_eq!(clock.finish_ping(number, tick, asked_s + 0.5), Some(0.5));
+        }
+        // The second reply left at 2.25 s.
+        assert_eq!(clock.tick_at(2.25), Some(200.0));
+    }
+
+    #[test]
+    fn new_tick_length_drops_earlier_requests_and_replies() {
+        let mut clock = ServerClock::new(0.5);
+        let [answered, pending] = [1.0, 1.5].map(|now_s| clock.start_ping(now_s));
+        clock.finish_ping(answered, 100, 1.5).unwrap();
+        clock.set_tick_s(1.0);
+        assert_eq!((clock.tick_at(2.0), clock.round_trip_s()), (None, None));
+        assert_eq!(clock.finish_ping(pending, 101, 2.0), None);
+        let again = clock.start_ping(3.0);
+        clock.finish_ping(again, 103, 4.0).unwrap();
+        assert_eq!(clock.tick_at(5.5), Some(105.0), "a tick a second");
+    }
+
     proptest! {
         #![proptest_config(draws!())]
 

@@ -49,7 +49,8 @@ pub struct LeaseTableSettings {
     /// Timeout for the record of a player, in milliseconds.
     #[serde(alias = "deadline_ms")]
     pub load_timeout_ms: u64,
-    /// Duration of a lease, in milliseconds: after a crash, no other server gets the players for so long.
+    /// Duration of a lease, in milliseconds: after a crash, no other server gets the players for so long. By default players
+    /// stay through an outage of the store of 40 s.
     pub lease_ms: u64,
     /// Time after which leases are renewed, in milliseconds; well below [`lease_ms`](Self::lease_ms).
     pub renew_after_ms: u64,

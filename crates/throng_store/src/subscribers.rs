@@ -330,4 +330,33 @@ mod tests {
         followers.on_store_failed();
         assert!(followers.is_idle() && followers.revisions.is_empty());
     }
+
+    #[test]
+    fn expired_subscribers_make_room_for_others() {
+        let mut followers = SaveSubscribers::new(PeerSettings {
+            subscribers_max: 2,
+            ..PeerSettings::default()
+        });
+        let mut subscribe = |server: &str, now_ms| {
+            followers.subscribe(PlayerId(1), &server.into(), 0, 10, now_ms);
+            followers.stats().subscriptions_refused
+        };
+        assert_eq!([subscribe("a", 0), subscribe("b", 5)], [0, 0]);
+        assert_eq!(subscribe("c", 9), 1, "both are there");
+        assert_eq!(subscribe("c", 10), 1, "the first has expired");
+        assert_eq!(subscribe("b", 10), 1, "it extends its own");
+        assert_eq!(subscribe("d", 19), 2);
+    }
+
+    #[test]
+    fn logout_update_to_all_is_not_narrowed_by_a_later_save() {
+        let mut followers = SaveSubscribers::new(PeerSettings::default());
+        let player = PlayerId(1);
+        followers.on_saved(player, 1, 0);
+        followers.on_left(player);
+        // The player returns before the update is sent.
+        followers.subscribe(player, &"a".into(), 1, 100, 0);
+        followers.on_saved(player, 2, 10);
+        assert_eq!(published(&mut followers, 10), [(None, vec![1])]);
+    }
 }

@@ -9,6 +9,19 @@ use crate::sim::StateHasher;
 use crate::world::{ObjectRef, StateHashed};
 
 /// A scene's own grid, in place of the one in [`AoiSettings`](super::AoiSettings). Read when the scene opens.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// use throng::aoi::{SceneAoiSettings, ViewLinkMode};
+///
+/// // Inside a dungeon, players see less far than outside.
+/// fn open_dungeon(mut commands: Commands) {
+///     let grid = SceneAoiSettings { cell_m: 15.0, margin_m: 2.0, view_link_mode: ViewLinkMode::Directed };
+///     commands.spawn((SceneSpec::new("dungeon", Vec2::splat(100.0)), grid));
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct SceneAoiSettings {
@@ -43,6 +56,21 @@ pub struct SceneAoiSettings {
 /// the work in a crowd.
 ///
 /// The rules are not part of the state hash; like settings they must be the same in a replay.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// // Ghosts, with the first bit of their tag, are seen by ghosts only.
+/// const GHOSTS: ViewRules = ViewRules {
+///     allows: Some(|viewer, target| target.tag[0] & 1 == 0 || viewer.tag[0] & 1 == 1),
+///     ..ViewRules::NONE
+/// };
+///
+/// fn open_crypt(mut commands: Commands) {
+///     commands.spawn((SceneSpec::new("crypt", Vec2::splat(100.0)), GHOSTS));
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default)]
 pub struct ViewRules {
     /// Whether a viewer may see a target that its layers let it see; `None` if always.
@@ -100,6 +128,14 @@ impl ViewRules {
 ///
 /// It is immutable: `Query<&mut ViewTag>` does not compile (`ViewTag` is no `Component<Mutability = Mutable>`). To change it, insert it
 /// again: `commands.entity(thief).insert(ViewTag([0, 3]))`.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// fn die(player: Entity, mut commands: Commands) {
+///     commands.entity(player).insert(ViewTag([1, 0]));
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Hash, StateHashed)]
 #[component(immutable, on_insert = write_rerank_request, on_discard = write_rerank_request)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
@@ -108,6 +144,18 @@ pub struct ViewTag(pub [u32; 2]);
 /// Related objects, in addition to team, party and guild, for the ranking of views. A relation ends with the object that it
 /// names; it does not apply to the next object with that id. Inserting, replacing or removing it writes a
 /// [`ViewRerankRequest`].
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::aoi::ViewRelations;
+///
+/// /// A full view of the player keeps the target, whatever else comes near.
+/// fn select(player: Entity, target: &Object, mut commands: Commands) {
+///     let relations = ViewRelations { target: Some(target.reference()), ..ViewRelations::default() };
+///     commands.entity(player).insert(relations);
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[component(immutable, on_insert = write_rerank_request, on_discard = write_rerank_request)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
@@ -132,6 +180,17 @@ impl StateHashed for ViewRelations {
 /// A value that the view rules of a scene read of an object has changed; its pairs are evaluated again in this tick's View.
 /// [`ViewRelations`] and [`ViewTag`] write it themselves, and changes of [`Viewer`], [`Viewable`], teams, parties and guilds
 /// are detected without it. Write it only for other changes.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::aoi::ViewRerankRequest;
+///
+/// /// A rule of the scene reads a table that has changed for this object.
+/// fn on_table_changed(entity: Entity, mut requests: MessageWriter<ViewRerankRequest>) {
+///     requests.write(ViewRerankRequest { entity });
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewRerankRequest {
     /// The object whose pairs are ranked again.
@@ -145,6 +204,17 @@ fn write_rerank_request(mut world: DeferredWorld, context: HookContext) {
 }
 
 /// An object that keeps a view list, with its caps.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// /// A tower sees exactly 80 m far. It is no player, and nobody sees it.
+/// fn build_tower(scene: Entity, mut commands: Commands) {
+///     let sight = Viewer { range_m: Some(80.0), ..Viewer::default() };
+///     commands.spawn((Npc, sight, InScene(scene), Position(Vec2::splat(50.0))));
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Viewer {
@@ -204,6 +274,17 @@ impl StateHashed for Viewer {
 }
 
 /// An object that can be in view lists. Its kind defines the range at which it is seen.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// /// Clients keep a gate that they have seen, until it is destroyed.
+/// fn build_gate(scene: Entity, mut commands: Commands) {
+///     let gate = Viewable { keep: true, ..Viewable::default() };
+///     commands.spawn((KindId::DOOR, gate, InScene(scene), Position(Vec2::splat(50.0))));
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Viewable {

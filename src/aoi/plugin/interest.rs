@@ -148,6 +148,16 @@ impl SceneInterest {
 /// all viewers. Observers run within View, scene by scene, and for each viewer in the order in which the changes happened. A
 /// viewer without observers costs nothing. Messages are for bulk. They are always written, since readers cannot be known (code
 /// with access to the world may read [`Messages`](bevy_ecs::message::Messages) after the tick); each has at most 40 bytes.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// fn greet(mut entered: MessageReader<ViewEntered>) {
+///     for seen in entered.read() {
+///         println!("{} sees {}", seen.viewer_entity, seen.target_entity);
+///     }
+/// }
+/// ```
 #[derive(Message, EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewEntered {
     /// The entity that sees.
@@ -167,6 +177,19 @@ pub struct ViewEntered {
 
 /// A viewer no longer sees a target. Every `ViewLeft` follows exactly one [`ViewEntered`] of the same pair; when a scene
 /// closes, its links end without it. A message and an event, like [`ViewEntered`].
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::aoi::ViewLeaveReason;
+///
+/// /// Guards lose interest in what has hidden itself.
+/// fn forget(mut left: MessageReader<ViewLeft>) {
+///     for lost in left.read().filter(|lost| lost.reason == ViewLeaveReason::Hidden) {
+///         println!("{} has lost {}", lost.viewer_entity, lost.target_entity);
+///     }
+/// }
+/// ```
 #[derive(Message, EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewLeft {
     /// The entity that saw. It may be despawned by now, and its observers with it.

@@ -84,8 +84,8 @@ pub(super) fn count_non_objects(
             warn!(
                 %entity,
                 component = if sees { "Viewer" } else { "Viewable" },
-                "entity ignored by the views: it is not an object of a scene; add `InScene(…)` and a `Position`, \
-                 or use `spawn_object` (first case; `AoiStats::unplaced` counts all)"
+                "entity ignored by the views: it has this component (`Player` and `Npc` bring it) and is not an object of a scene; \
+                 add `InScene(…)` and a `Position` (first case; `AoiStats::non_objects` counts all)"
             );
         }
         stats.non_objects += 1;

@@ -16,6 +16,14 @@ use crate::sim::StateHasher;
 use crate::world::{PlayerId, SceneId};
 
 /// Limits of instances.
+///
+/// ```
+/// # let mut app = bevy_app::App::new();
+/// use throng::instance::InstanceSettings;
+///
+/// // At most 200 matches run at once.
+/// app.insert_resource(InstanceSettings { instances_max: 200, ..InstanceSettings::default() });
+/// ```
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]

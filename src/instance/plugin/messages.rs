@@ -12,6 +12,16 @@ pub struct InstanceId(pub u64);
 
 /// Request: end an instance, for example because the match is decided. Handled in the next
 /// [`InstanceSystems`](crate::instance::InstanceSystems); ignored when it has ended already.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::instance::{EndInstanceRequest, InstanceId};
+///
+/// fn on_last_flag(instance: InstanceId, mut requests: MessageWriter<EndInstanceRequest>) {
+///     requests.write(EndInstanceRequest { instance });
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndInstanceRequest {
     /// The instance to end.
@@ -20,6 +30,17 @@ pub struct EndInstanceRequest {
 
 /// Request: a player or party leaves a match before its end. Handled like [`EndInstanceRequest`]: real players are moved home, and
 /// replacements are requested.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::instance::{InstanceId, LeaveInstanceRequest, Leaver};
+///
+/// fn give_up(instance: InstanceId, mut requests: MessageWriter<LeaveInstanceRequest>) {
+///     let leaver = Leaver::Player(PlayerId(7).into());
+///     requests.write(LeaveInstanceRequest { instance, leaver });
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaveInstanceRequest {
     /// The instance.
@@ -38,6 +59,18 @@ pub enum Leaver {
 }
 
 /// A match has a scene from this tick on; the [`InstancePlayerEntered`] of its players follow directly.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::instance::InstanceOpened;
+///
+/// fn report(mut opened: MessageReader<InstanceOpened>) {
+///     for it in opened.read() {
+///         println!("match {} runs in scene {}", it.match_id, it.scene);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceOpened {
     /// The id of the instance.
@@ -51,6 +84,18 @@ pub struct InstanceOpened {
 }
 
 /// A match gets no scene; its players stay where they are.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::instance::InstanceRefused;
+///
+/// fn report(mut refused: MessageReader<InstanceRefused>) {
+///     for it in refused.read() {
+///         println!("no scene for match {}: {}", it.match_id, it.error);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct InstanceRefused {
     /// The id that matchmaking gave the match.
@@ -83,6 +128,21 @@ pub enum InstanceError {
 }
 
 /// A player's object is in the scene of its match.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// use throng::instance::InstancePlayerEntered;
+///
+/// /// Each side begins at its own end of the arena.
+/// fn place(mut entered: MessageReader<InstancePlayerEntered>, mut commands: Commands) {
+///     for player in entered.read().filter(|player| !player.is_return) {
+///         let x = if player.side == 0 { 2.0 } else { 18.0 };
+///         commands.entity(player.entity).teleport(Vec2::new(x, 10.0)).insert(TeamId(player.side as u32 + 1));
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstancePlayerEntered {
     /// The instance of its match.
@@ -98,6 +158,18 @@ pub struct InstancePlayerEntered {
 }
 
 /// A player left the scene of its match before the match's end.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::instance::InstancePlayerLeft;
+///
+/// fn report(mut left: MessageReader<InstancePlayerLeft>) {
+///     for it in left.read() {
+///         println!("player {} left: {:?}", it.player.0, it.reason);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstancePlayerLeft {
     /// The instance of its match.
@@ -114,6 +186,18 @@ pub struct InstancePlayerLeft {
 
 /// A player, real or synthetic, was removed from the lineup of a running match. For real players who were in its scene there is
 /// also an [`InstancePlayerLeft`]; this message comes when a reserved seat is released, and for players who never entered.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::instance::MemberLeft;
+///
+/// fn report(mut left: MessageReader<MemberLeft>) {
+///     for it in left.read() {
+///         println!("{:?} left its party in match {}", it.player, it.match_id);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberLeft {
     /// The match.
@@ -151,6 +235,18 @@ pub enum DepartureReason {
 }
 
 /// A player's object was moved home, at the end of its match or after it left; in that case it follows [`InstancePlayerLeft`].
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::instance::InstancePlayerReturned;
+///
+/// fn end_teams(mut returned: MessageReader<InstancePlayerReturned>, mut commands: Commands) {
+///     for player in returned.read() {
+///         commands.entity(player.entity).remove::<TeamId>();
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstancePlayerReturned {
     /// The instance that it left.
@@ -173,6 +269,18 @@ pub struct InstancePartyJoined {
 }
 
 /// A match ended: its players are home, its scene is closed.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::instance::InstanceEnded;
+///
+/// fn report(mut ended: MessageReader<InstanceEnded>) {
+///     for it in ended.read() {
+///         println!("match {} ended: {:?}", it.match_id, it.reason);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceEnded {
     /// The id of the instance, which is not reused.

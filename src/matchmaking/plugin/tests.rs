@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::*;
-use crate::matchmaking::{GroupModeSettings, UNLIMITED};
+use crate::matchmaking::{Backfill, GroupModeSettings, ModeId, UNLIMITED};
 use crate::session::{ConnectionLost, LoggedOut, LogoutReason, SessionResumed};
 use crate::sim::{self, clock, state_hash};
 use crate::wire::ClientId;

@@ -9,6 +9,15 @@ use crate::world::{Heading, Object, Position, Velocity, change_scene};
 /// scene. With a `Viewer` and no `Viewable` it is a spectator, which sees what is around the other and is seen by no one. If the other
 /// despawns, this object stays where it was; if a scene has no room for it, it stays behind. In a chain of attached objects,
 /// each is one tick behind the one before it. An object with [`MaxSpeed`](super::MaxSpeed) is also moved by its client or along its path.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// /// A spectator moves with the player that it watches.
+/// fn watch(spectator: Entity, player: Entity, mut commands: Commands) {
+///     commands.entity(spectator).insert(AttachedTo(player));
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttachedTo(pub Entity);
 

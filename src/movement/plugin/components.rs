@@ -7,6 +7,15 @@ use crate::nav::NavPath;
 use crate::world::StateHashed;
 
 /// The maximum walking speed of an object, in metres per second. An object without it is never moved, nor pushed off a blocked tile.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// /// A potion: from the next tick on the player may run 8 m/s; its client is notified.
+/// fn drink(player: Entity, mut commands: Commands) {
+///     commands.entity(player).insert(MaxSpeed(8.0));
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 #[require(LastMove)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
@@ -29,6 +38,17 @@ impl MaxSpeed {
 
 /// The server moves this object along its [`NavPath`], which is a required component, so that the first result does not change the
 /// archetype. An object with [`MaxSpeed`] and without this is moved by its player.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// /// Walks to the gate by itself.
+/// fn send_guard(scene: Entity, mut commands: Commands) {
+///     let walks = (Walker, MaxSpeed(1.5), PathRequest::to(Vec2::new(60.0, 20.0)));
+///     commands.spawn((Npc, walks, InScene(scene), Position(Vec2::splat(10.0))));
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, StateHashed)]
 #[require(NavPath)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]

@@ -25,6 +25,18 @@ use crate::wire::{tick_millihertz, wire_tick_s};
 use crate::world::{Heading, MoveInput, Object, PlayerMotion, Position, SimScene, Velocity};
 
 /// A player's move was not allowed; its object is where it was, with the requested heading.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::movement::MoveRefused;
+///
+/// fn suspect(mut refused: MessageReader<MoveRefused>) {
+///     for MoveRefused { entity, reason } in refused.read() {
+///         println!("{entity} did not move: {reason}");
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoveRefused {
     /// The entity of the object.

@@ -26,6 +26,20 @@ use crate::world::{Heading, Object, Position, Velocity};
 const CHUNK_ROWS: usize = 512;
 
 /// A walker reached the end of its path.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// /// Patrols between two places.
+/// fn turn(mut arrived: MessageReader<WalkerArrived>, places: Query<&Position>, mut commands: Commands) {
+///     for &WalkerArrived { entity } in arrived.read() {
+///         let is_west = places.get(entity).is_ok_and(|at| at.0.x < 50.0);
+///         let goal = Vec2::new(if is_west { 90.0 } else { 10.0 }, 50.0);
+///         commands.entity(entity).insert(PathRequest::to(goal));
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalkerArrived {
     /// The entity of the walker.
@@ -164,7 +178,7 @@ impl<'w> WalkerTable<'w> {
 }
 
 impl WalkerRows<'_> {
-    /// Prefetches the targets of all walkers and the ground under them: see [`Ground::look_ahead`](crate::movement::Ground).
+    /// Prefetches the targets of all walkers and the ground under them: see `prefetch` of [`Ground`](crate::movement::Ground).
     fn prefetch(&self, grounds: &mut GroundCache) {
         for (row, object) in self.objects.iter().enumerate() {
             let turn = self.paths.get(row).remaining().first().copied();

@@ -27,6 +27,17 @@ pub enum SearchBudgetClass {
 /// An object is queued at most once: a newer request replaces the older one, which fails as `cancelled`, and keeps its queue position
 /// if both are of the same class. Removing the component withdraws the request; one that is withdrawn before the next Navigate has no
 /// result. Until the result comes, the object keeps its current path.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// fn flee(npc: Entity, mut commands: Commands) {
+///     let goal = Vec2::new(5.0, 5.0);
+///     // If the goal is blocked, the nearest free tile within 4 tiles will do.
+///     commands.entity(npc).insert(PathRequest { snap_tiles: 4, ..PathRequest::to(goal) });
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 #[component(storage = "SparseSet", on_insert = on_request_inserted, clone_behavior = Ignore)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
@@ -120,6 +131,16 @@ pub enum PathFailure {
 }
 
 /// A path was found; the object's [`NavPath`] holds it now. Messages of a tick are in the order of the queue.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// fn report(mut found: MessageReader<PathFound>) {
+///     for path in found.read() {
+///         println!("{}: {:.1} tiles", path.entity, path.length_tiles);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct PathFound {
     /// The entity of the request.
@@ -142,6 +163,16 @@ pub struct PathFound {
 ///
 /// `Cancelled` leaves the object's [`NavPath`] unchanged; the other reasons clear it, unless it holds the partial path that was
 /// requested.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// fn report(mut failed: MessageReader<PathFailed>) {
+///     for path in failed.read() {
+///         println!("{}: no path, {:?}", path.entity, path.reason);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct PathFailed {
     /// The entity of the request.
@@ -159,6 +190,16 @@ pub struct PathFailed {
 }
 
 /// The path that an object follows; empty if there is none. Inserted with the first result if it is missing.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// fn show(paths: Query<(Entity, &NavPath)>) {
+///     for (entity, path) in &paths {
+///         println!("{entity} has {} waypoints left", path.remaining().len());
+///     }
+/// }
+/// ```
 #[derive(Component, Clone, Debug, Default, PartialEq, MemoryUse, StateHashed)]
 pub struct NavPath {
     pub(super) waypoints: Vec<IVec2>,

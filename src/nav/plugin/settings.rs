@@ -7,6 +7,14 @@ use super::request::SearchBudgetClass;
 use crate::nav::Algorithm;
 
 /// The search algorithm, and how much a tick spends on searches. A `Resource`; a scenario sets it as `settings: (nav: …)`.
+///
+/// ```
+/// # let mut app = bevy_app::App::new();
+/// use throng::nav::NavSettings;
+///
+/// // Half the path searches of a tick; an own loop in real time does not wait for maps.
+/// app.insert_resource(NavSettings { expansions_per_tick_max: 20_000, wait_for_builds: false, ..NavSettings::default() });
+/// ```
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
@@ -38,7 +46,7 @@ pub struct NavSettings {
     #[serde(alias = "travels_at_once_max")]
     pub long_searches_max: u32,
     /// The expansions per tick of all long searches together, and up to 64 more for each running one, or a slice of one whose map was
-    /// edited meanwhile; they continue in the next tick.
+    /// edited meanwhile; they continue in the next tick. The default takes about 12 ms of one thread.
     #[serde(alias = "travel_expansions_per_tick")]
     pub long_search_expansions_per_tick: u64,
     /// The expansions of one long search per slice, doubled after each edit of its map. 0 counts as 1.
@@ -52,7 +60,7 @@ pub struct NavSettings {
     /// Searches per tick; further requests wait. 0 counts as 1.
     pub searches_per_tick_max: u32,
     /// Expansions per tick, by the estimates made before the searches: requests are admitted, oldest first, until their sum reaches
-    /// this. At least one is.
+    /// this. At least one is. An expansion takes 0.1 to 0.2 µs, so that the default is at most 8 ms of one thread.
     pub expansions_per_tick_max: u64,
     /// Milliseconds per tick, after which no further search is started, except the first; `None` in deterministic runs.
     pub budget_ms: Option<f32>,

@@ -4,6 +4,7 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::relationship::Relationship;
 use bevy_ecs::world::DeferredWorld;
+use throng_net::{TokenUserData, USER_DATA_BYTES};
 use tracing::{debug, warn};
 
 use super::messages::AwaitingReconnect;
@@ -17,6 +18,20 @@ use crate::world::{Object, is_spawn_pending};
 /// with the reason `Kicked` does.
 ///
 /// Insert components of your own on the entity for data of a session, as opposed to data of an object.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::session::SessionClient;
+///
+/// /// Data of a session, beside it.
+/// #[derive(Component)]
+/// struct Language(String);
+///
+/// fn count(sessions: Query<&Language, With<SessionClient>>) -> usize {
+///     sessions.iter().filter(|language| language.0 == "es").count()
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, clone_behavior = Ignore)]
 pub struct SessionClient(ClientId);
@@ -30,6 +45,55 @@ impl SessionClient {
     #[must_use]
     pub const fn client(self) -> ClientId {
         self.0
+    }
+}
+
+/// The user data of the connect token with which the client of a session connected last; on the session's entity, beside
+/// [`SessionClient`], if the token has any. When the session is resumed over another connection, it is that of the new token.
+///
+/// It has 256 bytes ([`USER_DATA_BYTES`](crate::session::USER_DATA_BYTES)), which the issuer of the token wrote: the format is that of
+/// the game, and unused bytes at the end are zero. The client can neither read nor change it.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// # use throng::session::SessionUserData;
+/// #[derive(Component)]
+/// struct Character(u8);
+///
+/// /// The issuer writes the number of the chosen character into the first byte.
+/// fn choose_character(
+///     mut logins: MessageReader<LoggedIn>,
+///     data: Query<&SessionUserData>,
+///     mut commands: Commands,
+/// ) {
+///     for login in logins.read() {
+///         if let Ok(data) = data.get(login.client_entity) {
+///             let character = Character(data.as_bytes()[0]);
+///             commands.entity(login.client_entity).insert(character);
+///         }
+///     }
+/// }
+/// ```
+#[derive(Component, Clone, Debug, PartialEq, Eq)]
+#[component(immutable, clone_behavior = Ignore)]
+pub struct SessionUserData(TokenUserData);
+
+impl SessionUserData {
+    pub(super) const fn new(data: TokenUserData) -> Self {
+        Self(data)
+    }
+
+    /// All of its bytes, with the zeros at the end.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; USER_DATA_BYTES] {
+        self.0.as_bytes()
+    }
+
+    /// The data, to be passed to other threads without a copy.
+    #[must_use]
+    pub const fn data(&self) -> &TokenUserData {
+        &self.0
     }
 }
 
@@ -155,11 +219,12 @@ pub(super) fn despawn_ended(mut ended: ResMut<EndedSessions>, mut commands: Comm
 /// Gives a client control of an object in place of its previous one; `false` when the session or the object does not exist.
 fn assign_control(world: &mut DeferredWorld, entity: Entity, session: Entity) -> bool {
     let Some(client) = client_of(world, session) else {
-        let cause = "its session has ended, or the entity of `ControlledBy` is not a session";
+        let cause =
+            "the entity of `ControlledBy` is not an open session; use `LoggedIn::client_entity`";
         return refuse_control(world, entity, session, cause);
     };
     if world.get::<Object>(entity).is_none() {
-        let cause = "the entity is not an object of a scene";
+        let cause = "the entity is not an object of a scene; add `InScene(…)` and a `Position`";
         return refuse_control(world, entity, session, cause);
     }
     let Some(mut sessions) = world.get_resource_mut::<Sessions>() else {

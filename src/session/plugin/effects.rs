@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use tracing::{debug, warn};
 
-use super::control::{Controls, EndedSessions, SessionClient, client_of};
+use super::control::{Controls, EndedSessions, SessionClient, SessionUserData, client_of};
 use super::messages::{
     AwaitingReconnect, ConnectionLost, LoggedIn, LoggedOut, SessionClosed, SessionNoticeRequest,
     SessionResumed,
@@ -134,7 +134,13 @@ fn write_effect(
             world.resource_mut::<SessionStats>().resumed += 1;
             let mut ended = world.resource_mut::<EndedSessions>();
             ended.entities.extend(unused_entity);
+            let unused = unused_entity.and_then(|entity| world.get_entity_mut(entity).ok());
+            let user_data = unused.and_then(|mut unused| unused.take::<SessionUserData>());
             if let Ok(mut session) = world.get_entity_mut(client_entity) {
+                match user_data {
+                    Some(data) => session.insert(data),
+                    None => session.remove::<SessionUserData>(),
+                };
                 session.insert(SessionClient::new(client));
             }
             if let Some(mut object) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {

@@ -10,7 +10,7 @@ use bevy_time::{Fixed, Time};
 use tracing::debug;
 
 use super::client_messages::{Handled, MessageBatch, handle_message, handle_with_world};
-use super::control::SessionClient;
+use super::control::{SessionClient, SessionUserData};
 use super::effects::{end_session, with_key, write_effects};
 use super::logins::apply_login_decisions;
 use super::settings::{SessionSettings, SessionStats};
@@ -151,10 +151,14 @@ fn open_sessions(world: &mut World, state: &mut IngestState) {
             authentication.hook.is_banned(address)
         });
         let client_entity = world.spawn_empty().id();
+        let user_data = connected.user_data.clone();
         let mut sessions = world.resource_mut::<Sessions>();
         sessions.open((client, client_entity), connected, is_banned);
         // An observer of the component finds the session.
         let mut opened = world.entity_mut(client_entity);
+        if let Some(data) = user_data {
+            opened.insert(SessionUserData::new(data));
+        }
         opened.insert(SessionClient::new(client));
         write_effects(world, &mut state.effects);
     }

@@ -1,7 +1,9 @@
 //! Logins and the replies of the authentication hook.
 
 use bevy_ecs::prelude::*;
+use throng_net::TokenUserData;
 
+use super::control::SessionUserData;
 use super::effects::{end_session, with_key, write_effects};
 use super::settings::{SessionSettings, SessionStats};
 use crate::session::authentication::{
@@ -45,11 +47,13 @@ pub(super) fn start_login(
         PlayerId(0) => session.claims.player.unwrap_or(player),
         _ => player,
     };
+    let user_data = user_data_of(world, session.client_entity);
     let login = LoginRequest {
         client,
         player,
         credential,
         claims: session.claims,
+        user_data: user_data.as_ref(),
         address: session.address,
     };
     let (mut answered, mut effects) = (Vec::new(), Vec::new());
@@ -58,6 +62,12 @@ pub(super) fn start_login(
         .authenticate(&login, &mut answered);
     apply_login_decisions(world, &mut answered, &mut effects);
     Ok(())
+}
+
+/// The user data of the token of a session's client.
+fn user_data_of(world: &World, client_entity: Entity) -> Option<TokenUserData> {
+    let data = world.get::<SessionUserData>(client_entity)?;
+    Some(data.data().clone())
 }
 
 /// Admits or queues the clients that the hook accepted.
@@ -117,10 +127,13 @@ pub(super) fn resume(
 ) -> Result<(), &'static str> {
     let sessions = world.resource::<Sessions>();
     let asked = sessions.can_resume(client).then(|| sessions.get(client));
-    let asked = asked.flatten().map(|session| ResumeAttempt {
+    let asked = asked.flatten().copied();
+    let user_data = asked.and_then(|session| user_data_of(world, session.client_entity));
+    let asked = asked.map(|session| ResumeAttempt {
         client,
         player: ticket.player,
         claims: session.claims,
+        user_data: user_data.as_ref(),
         address: session.address,
     });
     let is_banned = world

@@ -8,6 +8,21 @@ use crate::wire::{ChatScope, ClientId, ClientInput, LoginRefusal, SessionNotice}
 use crate::world::PlayerId;
 
 /// A player logged in. The game spawns an object for it with [`ControlledBy`](crate::session::ControlledBy).
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// #[derive(Resource)]
+/// struct Town(Entity);
+///
+/// fn welcome(mut logins: MessageReader<LoggedIn>, town: Res<Town>, mut commands: Commands) {
+///     for login in logins.read() {
+///         let place = (InScene(town.0), Position(Vec2::splat(10.0)));
+///         commands.spawn((Player, login.player, ControlledBy(login.client_entity), place));
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedIn {
     /// The session of the player.
@@ -19,6 +34,16 @@ pub struct LoggedIn {
 }
 
 /// A player's session ended, and its object was despawned.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// fn say_goodbye(mut logouts: MessageReader<LoggedOut>) {
+///     for logout in logouts.read() {
+///         println!("player {} left: {}", logout.player.0, logout.reason.label());
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedOut {
     /// The ended session.
@@ -34,6 +59,19 @@ pub struct LoggedOut {
 }
 
 /// A player's connection is lost. Its object stays, marked [`AwaitingReconnect`], until [`SessionResumed`] or [`LoggedOut`].
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::session::ConnectionLost;
+///
+/// /// A player without a connection cannot be hurt.
+/// fn protect(mut lost: MessageReader<ConnectionLost>, mut commands: Commands) {
+///     for object in lost.read().filter_map(|lost| lost.entity) {
+///         commands.entity(object).insert(ViewTag([1, 0]));
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLost {
     /// The session of the connection.
@@ -47,6 +85,18 @@ pub struct ConnectionLost {
 }
 
 /// A player's session continues over another connection. It still controls the same object.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::session::SessionResumed;
+///
+/// fn end_protection(mut resumed: MessageReader<SessionResumed>, mut commands: Commands) {
+///     for object in resumed.read().filter_map(|resumed| resumed.entity) {
+///         commands.entity(object).remove::<ViewTag>();
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionResumed {
     /// The new id of the session.
@@ -78,6 +128,18 @@ pub struct SessionClosed {
 
 /// A message of a client was refused: malformed, unexpected, or not allowed. At most [`REFUSALS_PER_TICK_MAX`] are written per tick;
 /// all are counted in [`SessionStats`](crate::session::SessionStats).
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::session::ClientMessageRefused;
+///
+/// fn log(mut refused: MessageReader<ClientMessageRefused>) {
+///     for refused in refused.read() {
+///         println!("client {}: {}", refused.client.0, refused.reason);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientMessageRefused {
     /// The client that sent it; its session may have ended.
@@ -99,10 +161,33 @@ pub struct SessionNoticeRequest {
 }
 
 /// On an object while the connection of its player is lost.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::session::AwaitingReconnect;
+///
+/// fn count_away(away: Query<(), With<AwaitingReconnect>>) {
+///     println!("{} players have lost their connection", away.iter().count());
+/// }
+/// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AwaitingReconnect;
 
 /// Input of a player other than motion (see [`MoveInput`](crate::world::MoveInput)): pressed keys and their time.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::session::PlayerInput;
+///
+/// /// The game defines the buttons; the first one is a jump.
+/// fn jump(mut inputs: MessageReader<PlayerInput>) {
+///     for input in inputs.read().filter(|of| of.input.buttons & 1 != 0) {
+///         println!("{} jumps", input.entity);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerInput {
     /// The session that sent it.
@@ -114,6 +199,20 @@ pub struct PlayerInput {
 }
 
 /// A request of a player to the game, which may ignore it.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::session::{PlayerRequest, PlayerRequestReceived};
+///
+/// fn open_doors(mut requests: MessageReader<PlayerRequestReceived>) {
+///     for received in requests.read() {
+///         if let PlayerRequest::Interact { target, verb: 1 } = received.request {
+///             println!("{} opens {target}", received.entity);
+///         }
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct PlayerRequestReceived {
     /// The session that sent it.
@@ -154,6 +253,27 @@ pub enum PlayerRequest {
 
 /// A custom message of the game, of a type that was registered with
 /// [`register_client_message`](crate::session::ClientMessageAppExt::register_client_message).
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// /// A chat line: any text of up to 200 bytes.
+/// struct Chat(String);
+///
+/// impl ClientMessageType for Chat {
+///     fn read(bytes: &[u8]) -> Option<Self> {
+///         let text = std::str::from_utf8(bytes).ok()?;
+///         (text.len() <= 200).then(|| Self(text.to_owned()))
+///     }
+/// }
+///
+/// /// Registered by `app.register_client_message::<Chat>(1)`.
+/// fn show(mut lines: MessageReader<FromClient<Chat>>) {
+///     for line in lines.read() {
+///         println!("player {}: {}", line.player.0, line.message.0);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct FromClient<T: Send + Sync + 'static> {
     /// The session that sent it.

@@ -9,6 +9,14 @@ use crate::session::tick_settings::SessionTickSettings;
 use crate::wire::LoginRefusal;
 
 /// Limits of sessions, and timeouts of their states. Times are rounded to whole ticks.
+///
+/// ```
+/// # let mut app = bevy_app::App::new();
+/// use throng::session::SessionSettings;
+///
+/// // 2,000 players; the others queue. Who loses the connection has a minute to return.
+/// app.insert_resource(SessionSettings { players_max: 2_000, reconnect_grace_s: 60.0, ..SessionSettings::default() });
+/// ```
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
@@ -45,7 +53,7 @@ pub struct SessionSettings {
     /// How long the hook may take to reply, in seconds.
     #[serde(alias = "authentication_s_max")]
     pub authentication_timeout_s: f32,
-    /// How long a client may take to become ready for a scene, in seconds.
+    /// How long a client may take to become ready for a scene, in seconds: long enough to load it from a slow disk.
     #[serde(alias = "loading_s_max")]
     pub loading_timeout_s: f32,
     /// How long the object of a player stays after its connection was lost, in seconds; 0 ends the session with the connection. A player

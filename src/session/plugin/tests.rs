@@ -7,6 +7,8 @@ mod lifecycle;
 mod overload;
 mod refused;
 mod resume;
+mod stalled;
+mod user_data;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;

@@ -8,6 +8,23 @@ use crate::world::PlayerId;
 
 /// A player that logged in is leased by this server, and its record was loaded: the game spawns its object now. Follows
 /// [`LoggedIn`](crate::session::LoggedIn) in the same tick at the earliest.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
+/// # use throng::prelude::*;
+/// use throng::store::PlayerLoaded;
+///
+/// #[derive(Resource)]
+/// struct Town(Entity);
+///
+/// fn welcome(mut loaded: MessageReader<PlayerLoaded>, town: Res<Town>, mut commands: Commands) {
+///     for PlayerLoaded { client_entity, record, .. } in loaded.read() {
+///         let place = (InScene(town.0), Position(Vec2::splat(10.0)));
+///         commands.spawn((Player, record.player, ControlledBy(*client_entity), place));
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PlayerLoaded {
     /// The session of the player.
@@ -19,6 +36,18 @@ pub struct PlayerLoaded {
 }
 
 /// The record of a player that logged in could not be loaded. Its session was ended.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::store::PlayerLoadFailed;
+///
+/// fn report(mut failed: MessageReader<PlayerLoadFailed>) {
+///     for failed in failed.read() {
+///         println!("player {} was not loaded: {}", failed.player.0, failed.error);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PlayerLoadFailed {
     /// The ended session.
@@ -31,6 +60,18 @@ pub struct PlayerLoadFailed {
 
 /// This server has lost the lease of a player. If the player was here, its session was ended and its object despawned; it may
 /// also have left before, with its last changes still unsaved.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::store::LeaseLost;
+///
+/// fn report(mut lost: MessageReader<LeaseLost>) {
+///     for lost in lost.read() {
+///         println!("player {} is on another server", lost.player.0);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseLost {
     /// The player.
@@ -44,6 +85,18 @@ pub struct LeaseLost {
 }
 
 /// A transaction is on disk.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::store::PlayersSaved;
+///
+/// fn report(mut saved: MessageReader<PlayersSaved>) {
+///     for saved in saved.read() {
+///         println!("{} players as of tick {} are on disk", saved.revisions.len(), saved.tick);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PlayersSaved {
     /// The newest tick in the transaction: all saves of this and of earlier ticks are on disk.
@@ -59,6 +112,17 @@ pub struct PlayersSaved {
 /// Both must be here: check [`PlayerStore::is_live`](super::PlayerStore::is_live) before components change. If one is not, the
 /// transfer is refused: neither is saved, and the other one, whose components have changed, is logged out ([`LeaseLost`]).
 /// Everything that is transferred must be in persistent attributes.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::store::AtomicSaveRequest;
+///
+/// /// After a trade: both players are saved, or neither.
+/// fn save(mut requests: MessageWriter<AtomicSaveRequest>) {
+///     requests.write(AtomicSaveRequest { players: [PlayerId(7), PlayerId(8)] });
+/// }
+/// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicSaveRequest {
     /// The players of the transfer.

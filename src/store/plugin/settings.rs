@@ -20,6 +20,14 @@ pub enum StoreReplyMode {
 }
 
 /// How players are stored. Read when the store is opened, in the first tick that has one.
+///
+/// ```
+/// # let mut app = bevy_app::App::new();
+/// use throng::store::PlayerStoreSettings;
+///
+/// // Each server that runs at the same time needs a name of its own.
+/// app.insert_resource(PlayerStoreSettings { server: "town-1".to_owned(), ..PlayerStoreSettings::default() });
+/// ```
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "DirectorySettings", deny_unknown_fields, default)]
 pub struct PlayerStoreSettings {

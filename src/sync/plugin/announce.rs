@@ -9,6 +9,23 @@ use crate::world::{ObjectRef, PartyId, SceneId};
 /// Sends a one-time message to clients: damage, chat, a spell.
 ///
 /// Encoded once for all receivers. It is sent in the tick in which it is written, if that is before `Replicate`.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::sync::AnnouncementScope;
+/// use throng::wire::Channel;
+///
+/// fn ring_bell(scene: &SimScene, mut requests: MessageWriter<AnnouncementRequest>) {
+///     requests.write(AnnouncementRequest {
+///         about: None,
+///         scope: AnnouncementScope::Scene(scene.id()),
+///         channel: Channel::Reliable,
+///         ttl_ticks: 0,
+///         bytes: b"bell".to_vec(),
+///     });
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct AnnouncementRequest {
     /// The object concerned. A client that starts to know that object now receives its snapshot first.

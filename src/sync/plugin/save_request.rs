@@ -12,6 +12,19 @@ use crate::wire::{AttributeType, ReplicatedAttribute};
 use crate::world::{Object, ObjectRef, PlayerId, SimScene};
 
 /// Values of an object to be saved.
+///
+/// ```
+/// # use bevy_ecs::prelude::*;
+/// # use throng::prelude::*;
+/// use throng::sync::SaveRequest;
+///
+/// /// A store of your own: `PlayerStorePlugin` does this for you.
+/// fn save(mut requests: MessageReader<SaveRequest>) {
+///     for request in requests.read() {
+///         println!("{} values of player {:?}", request.values.len(), request.player);
+///     }
+/// }
+/// ```
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct SaveRequest {
     /// Its entity; it may be gone.

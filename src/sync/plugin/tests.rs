@@ -164,7 +164,7 @@ impl Rig {
         let mirrors = Mirrors::default();
         app.world_mut()
             .resource_mut::<Outbox>()
-            .set_sink(Box::new(mirrors.clone()));
+            .set_sink(mirrors.clone());
         let scenes =
             [(); 2].map(|()| open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap());
         let mut rig = Self {

@@ -69,7 +69,7 @@ impl Server {
         let world = app.world_mut();
         world
             .resource_mut::<Outbox>()
-            .set_sink(Box::new(sent.clone()));
+            .set_sink(sent.clone());
         let spec = SceneSpec {
             size_m: Vec2::splat(side_m),
             max_objects: objects,

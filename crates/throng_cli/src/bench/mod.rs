@@ -6,7 +6,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `nav/`, `aoi`, `inbox`, `load`, `matchmaking`, `memory`, `net`, `outbox`, `session`, `store`, `sync` | the rows of a system |
+//! | `nav/`, `aoi`, `hostile/`, `inbox`, `load`, `matchmaking`, `memory`, `net`, `outbox`, `session`, `store`, `sync` | the rows of a system |
 //! | `tick`, `crowd_search`, `thread_sweep` | the whole tick under a crowd; the search for the largest; several numbers of threads |
 //! | `calibration` | the speed of this machine during the measurement, and whether it is busy |
 //! | `growth` | growth of figures with sizes, and their exponents |
@@ -25,6 +25,7 @@ mod calibration;
 mod crowd_search;
 mod dirty_flags;
 mod growth;
+mod hostile;
 mod inbox;
 mod load;
 mod matchmaking;
@@ -141,6 +142,18 @@ must be equal. Other systems use the largest number.
 Without --players it searches for the largest crowd whose p99 tick is below
 50 ms, repeats both sides of the limit, and prints a range.
 
+`hostile` starts a server of the town as a process of its own. First, 10,000
+connections (1,000 with --quick) fill all its buffers for them and acknowledge
+nothing. Then 500 clients (100) play and others come and go, while one address
+sends 100,000 datagrams per second: random bytes, forged and replayed requests,
+wrong answers, replayed data. Delays are compared with the quiet times before
+and after. It takes four minutes, and runs only if it is named. It needs Linux
+and, for 10,000 connections, `ulimit -n 11000`. For a hostile IPv6 network:
+  unshare --map-root-user --net sh -c 'ip link set lo up &&
+    ip -6 route add local 2001:db8:bad::/48 dev lo &&
+    echo 1 > /proc/sys/net/ipv6/ip_nonlocal_bind &&
+    throng bench hostile --check-targets'
+
 With THRONG_MOVINGAI=FOLDER `nav` also runs the queries of the maps there.";
 
 fn players() -> clap::builder::RangedI64ValueParser<u32> {
@@ -175,6 +188,8 @@ enum BenchTarget {
     Load,
     /// The whole tick with a crowd
     Tick,
+    /// A server under attack: memory of hostile connections, delays of honest clients (only by name)
+    Hostile,
 }
 
 /// The output of `--json` and input of `--baseline`: one object, in which `rows` is the array of all rows. Missing fields of a
@@ -312,6 +327,10 @@ impl Bench {
         } else {
             &self.systems
         };
+        // A trial of several processes, for which a machine should do nothing else.
+        let named = named
+            .iter()
+            .filter(|system| !self.systems.is_empty() || **system != BenchTarget::Hostile);
         let mut systems = Vec::new();
         for system in named {
             if !systems.contains(system) {
@@ -432,8 +451,9 @@ impl Bench {
                     systems: systems.len(),
                 });
             }
-            // The tick has its own tables, too, except for the baseline.
-            if *system != BenchTarget::Tick || baseline.is_some() {
+            // These have their own tables, too, except for the baseline.
+            let has_tables = matches!(system, BenchTarget::Tick | BenchTarget::Hostile);
+            if !has_tables || baseline.is_some() {
                 show(&new)?;
             }
             rows.extend(new);
@@ -471,6 +491,7 @@ impl Bench {
             BenchTarget::Memory => memory::measure(self.quick, threads),
             BenchTarget::Load => load::measure(self.quick),
             BenchTarget::Tick => self.measure_ticks(threads, quiet),
+            BenchTarget::Hostile => hostile::measure(self.quick, !self.json && !quiet),
         }
     }
 

@@ -95,7 +95,7 @@ impl LoginRig {
         let sink = MemorySink::default();
         app.world_mut()
             .resource_mut::<Outbox>()
-            .set_sink(Box::new(sink.clone()));
+            .set_sink(sink.clone());
         let transport = app.world().resource::<TransportHandle>().clone();
         Self {
             app,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
+use throng::net::PortSettings;
 use throng_inspect::{AdminSettings, AdminTokens, AuditLog, AuditRecord, open_admin};
 
 use crate::CliError;
@@ -14,7 +15,7 @@ use crate::secret_file::read_secret;
 pub(super) struct AdminArguments {
     /// Address of the administration API: list, kick and ban players [default: off]
     ///
-    /// HTTP without TLS: keep it on a loopback address, or put a proxy with TLS before it. GET /openapi.json describes it.
+    /// Requests contain tokens: keep it on a loopback address, or give it TLS. GET /openapi.json describes it.
     #[arg(long, value_name = "ADDR:PORT", requires = "admin_tokens")]
     admin: Option<SocketAddr>,
     /// File with the tokens of operators, one `NAME TOKEN` per line; only its owner may be able to read it
@@ -32,10 +33,16 @@ pub(super) struct AdminArguments {
 }
 
 impl AdminArguments {
+    /// The address to listen on, if the API is on.
+    pub(super) const fn address(&self) -> Option<SocketAddr> {
+        self.admin
+    }
+
     /// Opens the audit log, with a record if the name of a server is taken over, and the API, if it is on. Returns the API's address.
     pub(super) fn open(
         &self,
         world: &mut World,
+        port: PortSettings,
         taken_over: Option<&str>,
     ) -> Result<Option<SocketAddr>, CliError> {
         if let Some(path) = &self.audit_log {
@@ -58,6 +65,7 @@ impl AdminArguments {
             tokens.map_err(|error| CliError::new(format!("{}: {error}", path.display())))?;
         let settings = AdminSettings {
             address,
+            port,
             tokens,
             ban_file: self.bans.clone(),
             audit_log: self.audit_log.clone(),

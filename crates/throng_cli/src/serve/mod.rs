@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `shutdown` | the phases between a signal and the end |
 //! | `notify` | messages to the service manager |
-//! | `suspended` | a log message after a suspension |
+//! | `ports` | options of all TCP ports: certificates and proxies |
 //! | `admin` | the administration API |
 //! | `agones` | reports to Agones |
 //! | `external_players` | objects of players who connect |
@@ -14,9 +14,9 @@ mod admin;
 mod agones;
 mod external_players;
 mod notify;
+mod ports;
 mod shutdown;
 mod summary;
-mod suspended;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,27 +26,28 @@ use std::time::Duration;
 use bevy_ecs::prelude::*;
 
 use super::address::address;
+use super::key_file::KeyFile;
+use super::key_reload::KeyReloader;
 use super::mirror_check::MirrorCheckServer;
 use super::page_actions;
 use super::seconds::seconds;
 use super::secret_file::read_secret;
 use super::set::Set;
 use super::store::RunStore;
-use super::token::KeyFile;
 use super::{
     CliError, CliStatus, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
     whole_number,
 };
 use throng::map::SceneMap;
 use throng::net::{
-    AddressRange, ListenError, ListenSettings, SecretKey, WebListener, listen, listen_web,
+    ListenError, ListenSettings, SecretKey, TokenKeys, WebListener, listen, listen_web,
     stop_listening, stop_listening_web,
 };
 use throng::outbox::PacketSink;
 use throng::server::Pace;
 use throng::session::Sessions;
 use throng::world::Scenes;
-use throng_inspect::{InspectPlugin, InspectSettings, open_inspector};
+use throng_inspect::{InspectAddresses, InspectPlugin, InspectSettings, open_inspector};
 use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, halt_crowds};
 use throng_scenario::{self as scenario, Behaviours, LoadedScenario, RunOptions, ScenarioRun};
 
@@ -54,9 +55,9 @@ use admin::AdminArguments;
 use agones::{AgonesArguments, AgonesReports, AgonesSdk};
 use external_players::{ExternalPlayers, names_json};
 use notify::Notifier;
+use ports::{PortArguments, TcpPort, TcpPorts};
 use shutdown::Shutdown;
 use summary::{ListenStats, as_json, lines, tick_times};
-use suspended::SuspensionWatch;
 
 /// Arguments of `throng serve`.
 #[derive(Debug, clap::Args)]
@@ -78,12 +79,6 @@ pub(super) struct Serve {
     /// The address also serves a page to play in. Without --key the page logs in as a guest; with it, open it with ?token=….
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
-    /// With --web: address or network of a proxy that forwards browsers; may be repeated
-    ///
-    /// From these the header X-Forwarded-For or Forwarded says which address a client has, so that limits and bans see the client
-    /// and not the proxy. From others the headers are ignored.
-    #[arg(long, value_name = "ADDR[/BITS]", requires = "web")]
-    trusted_proxy: Vec<AddressRange>,
     /// Public address of this server, as clients use it; may be repeated
     ///
     /// Tokens contain one of these. Needed if the server listens on all addresses.
@@ -121,6 +116,8 @@ pub(super) struct Serve {
     metrics: Option<SocketAddr>,
     #[command(flatten)]
     admin: AdminArguments,
+    #[command(flatten)]
+    ports: PortArguments,
     #[command(flatten)]
     agones: AgonesArguments,
     #[command(flatten)]
@@ -162,6 +159,9 @@ const EXAMPLES: &str = "Examples:
   throng serve town --listen 0.0.0.0:7000 --public 203.0.113.5:7000 \\
       --key server.key
   throng serve town --web 127.0.0.1:8000
+  throng serve town --web 0.0.0.0:443 --public 203.0.113.5:443 --key server.key \\
+      --tls-certificate chain.pem --tls-key key.pem \\
+      --public-origin https://play.example.com
   throng serve town --inspect 127.0.0.1:7777 --metrics 127.0.0.1:9100
   throng client 100 --connect 127.0.0.1:7000 --loss 10%
 
@@ -170,7 +170,8 @@ log in as the token's player. It then controls a new player like those of the
 scenario's first player crowd. Expectations are not checked.
 Ctrl-C or SIGTERM: /readyz answers 503; after --drain-lead new logins are
 refused; after --drain all players are saved and disconnected. A second signal
-ends the program at once. Slow ticks are logged, at most one per second.
+ends the program at once. SIGHUP: the files of --key and of the certificate are
+read again; connections stay. Slow ticks are logged, at most one per second.
 Secrets in the environment: THRONG_STORE, THRONG_INSPECT_TOKEN.";
 
 /// The default address.
@@ -188,6 +189,29 @@ const TOKEN_BYTES: usize = 16;
 /// Maximum number of ticks in which sessions are closed at the end.
 const DRAIN_TICKS_MAX: u64 = 200;
 
+/// Prints where the pages are.
+fn print_pages(
+    ports: &TcpPorts<'_>,
+    mirror_check: Option<&MirrorCheckServer>,
+    open: &InspectAddresses,
+    settings: &InspectSettings,
+) -> Result<(), CliError> {
+    if let Some(check) = mirror_check {
+        print(&format!("mirror check: {}", check.address))?;
+    }
+    if let Some(address) = open.page {
+        let token = settings.token.as_deref().unwrap_or_default();
+        let mark = if token.is_empty() { "" } else { "#" };
+        let link = ports.link(TcpPort::Inspect, address);
+        print(&format!("inspect page: {link}/{mark}{token}"))?;
+    }
+    if let Some(address) = open.metrics {
+        let link = ports.link(TcpPort::Metrics, address);
+        print(&format!("metrics: {link}/metrics"))?;
+    }
+    Ok(())
+}
+
 impl Serve {
     /// Serves until it must stop.
     pub(super) fn run(mut self, quiet: bool) -> Result<CliStatus, CliError> {
@@ -200,12 +224,13 @@ impl Serve {
         }
         let addresses = self.addresses();
         let bound = [addresses.udp, addresses.web].into_iter().flatten();
-        let key = if self.public.is_empty() {
+        let keys = if self.public.is_empty() {
             self.key.read(&bound.collect::<Vec<_>>())?
         } else {
             self.key.read(&self.public)?
         };
-        let looked_at = self.inspect_settings(&loaded, quiet)?;
+        let ports = self.open_ports()?;
+        let looked_at = self.inspect_settings(&loaded, &ports, quiet)?;
         let (mut options, mut files) = (self.options(&loaded), Vec::new());
         options.configure.push(Box::new(|app| {
             app.add_plugins(InspectPlugin);
@@ -215,37 +240,27 @@ impl Serve {
         outputs::truncate(&files)?;
         let world = playing.server().world_mut();
         let mut visitors = ExternalPlayers::new(world)?;
-        let mut listening = self.listen(world, addresses, key, visitors.spec.speed_m_s)?;
+        let mut listening =
+            self.listen(world, addresses, (&keys, &ports), visitors.spec.speed_m_s)?;
         let mirror_check = self.mirror_check.map(MirrorCheckServer::listen);
         let mirror_check = mirror_check.transpose()?;
         let looks = open_inspector(world, looked_at.clone())
             .map_err(|error| CliError::new(error.to_string()))?;
-        listening.admin = self.admin.open(world, self.store.taken_over())?;
+        let admin_port = ports.settings(TcpPort::Admin);
+        let taken_over = self.store.taken_over();
+        listening.admin = self.admin.open(world, admin_port, taken_over)?;
         listen_for_interrupt();
+        let _reloader = KeyReloader::start(&self.key, &keys)?;
         if !quiet {
-            listening.print()?;
-            if let Some(check) = &mirror_check {
-                print(&format!("mirror check: {}", check.address))?;
-            }
-            if let Some(address) = looks.page {
-                let token = looked_at.token.as_deref().unwrap_or_default();
-                let mark = if token.is_empty() { "" } else { "#" };
-                print(&format!("inspect page: http://{address}/{mark}{token}"))?;
-            }
-            if let Some(address) = looks.metrics {
-                print(&format!("metrics: http://{address}/metrics"))?;
-            }
+            listening.print(&ports)?;
+            print_pages(&ports, mirror_check.as_ref(), &looks, &looked_at)?;
         }
         let mut agones = agones
             .map(AgonesSdk::start)
             .transpose()
             .map_err(|error| CliError::new(error.to_string()))?;
-        let served = self.serve(
-            &mut playing,
-            &mut visitors,
-            mirror_check.as_ref(),
-            agones.as_mut(),
-        );
+        let around = (mirror_check.as_ref(), &ports, agones.as_mut());
+        let served = self.serve(&mut playing, &mut visitors, around);
         let stats = close(&mut playing);
         let (ticks, tick_ms) = tick_times(playing.server().world());
         let cues = playing.external_action_count();
@@ -266,6 +281,16 @@ impl Serve {
         }
         // A stop is the normal end.
         Ok(CliStatus::Done)
+    }
+
+    /// Reads the certificate of the TCP ports.
+    fn open_ports(&self) -> Result<TcpPorts<'_>, CliError> {
+        self.ports.open(|port| match port {
+            TcpPort::Web => self.web,
+            TcpPort::Inspect => self.inspect,
+            TcpPort::Metrics => self.metrics,
+            TcpPort::Admin => self.admin.address(),
+        })
     }
 
     /// The scenario without its expectations; `None` if it has errors, which are printed.
@@ -307,7 +332,7 @@ impl Serve {
         &self,
         world: &mut World,
         at: ListenAddresses,
-        key: SecretKey,
+        (keys, ports): (&TokenKeys, &TcpPorts<'_>),
         speed_m_s: f32,
     ) -> Result<ListenAddresses, CliError> {
         let mut settings = ListenSettings {
@@ -325,9 +350,10 @@ impl Serve {
             settings.web.webtransport = Some(throng::net::WebTransportSettings::default());
         }
         let is_here = |address: &SocketAddr| address.ip().is_loopback();
-        settings.web.trusted_proxies = self.trusted_proxy.clone();
+        settings.web.port = ports.settings(TcpPort::Web);
+        settings.web.public_origin = self.ports.public_origin().cloned();
         // A proxy on this machine forwards clients of other machines.
-        let is_local = self.trusted_proxy.is_empty();
+        let is_local = !self.ports.has_proxies();
         if is_local && [at.udp, at.web].iter().flatten().all(is_here) {
             settings.requests_per_s = LOOPBACK_REQUESTS_PER_S;
             settings.web.unauthenticated_per_address_max = u32::MAX;
@@ -336,7 +362,7 @@ impl Serve {
         let mut others: Box<dyn PacketSink> = world.resource::<SyntheticClients>().sink();
         let mut bound = ListenAddresses::default();
         if let Some(address) = at.web {
-            let address = listen_web(world, address, key, &settings, Some(others));
+            let address = listen_web(world, address, keys.clone(), &settings, Some(others));
             bound.web = Some(address.map_err(failed)?);
             let synthetic = world.resource::<SyntheticClients>().sink();
             let web = world.resource::<WebListener>();
@@ -353,7 +379,7 @@ impl Serve {
             others = Box::new(web.sink().with_fallback(Some(synthetic)));
         }
         if let Some(address) = at.udp {
-            let address = listen(world, address, key, settings, Some(others));
+            let address = listen(world, address, keys.clone(), settings, Some(others));
             bound.udp = Some(address.map_err(failed)?);
         }
         Ok(bound)
@@ -364,13 +390,15 @@ impl Serve {
         &self,
         playing: &mut ScenarioRun,
         visitors: &mut ExternalPlayers,
-        mirror_check: Option<&MirrorCheckServer>,
-        mut agones: Option<&mut AgonesReports>,
+        (mirror_check, ports, mut agones): (
+            Option<&MirrorCheckServer>,
+            &TcpPorts<'_>,
+            Option<&mut AgonesReports>,
+        ),
     ) -> std::io::Result<()> {
         let times = [self.drain_lead, self.drain].map(Duration::from_secs_f64);
         let mut ending = Shutdown::new(times[0], times[1]);
         let mut notifier = Notifier::from_environment();
-        let _watch = SuspensionWatch::start()?;
         notifier.ready();
         let mut rests = false;
         loop {
@@ -386,6 +414,7 @@ impl Serve {
                 return Ok(());
             }
             notifier.tick();
+            ports.reload_if_requested();
             let world = playing.server().world_mut();
             visitors.spawn_characters(world);
             visitors.handle_requests(world);
@@ -410,6 +439,7 @@ impl Serve {
     fn inspect_settings(
         &self,
         loaded: &LoadedScenario,
+        ports: &TcpPorts<'_>,
         quiet: bool,
     ) -> Result<InspectSettings, CliError> {
         let mut token = self.page_token()?;
@@ -428,6 +458,9 @@ impl Serve {
             metrics: self.metrics,
             page: self.inspect,
             token,
+            metrics_port: ports.settings(TcpPort::Metrics),
+            page_port: ports.settings(TcpPort::Inspect),
+            public_origin: self.ports.inspect_origin().cloned(),
             action_presets: self
                 .inspect_actions
                 .then(|| page_actions::action_presets(loaded)),
@@ -472,15 +505,17 @@ struct ListenAddresses {
 }
 
 impl ListenAddresses {
-    fn print(&self) -> Result<(), CliError> {
+    fn print(&self, ports: &TcpPorts<'_>) -> Result<(), CliError> {
         if let Some(address) = self.udp {
             print(&format!("listening on {address}"))?;
         }
         if let Some(address) = self.web {
-            print(&format!("play in the browser: http://{address}/"))?;
+            let link = ports.link(TcpPort::Web, address);
+            print(&format!("play in the browser: {link}/"))?;
         }
         if let Some(address) = self.admin {
-            print(&format!("administration: http://{address}/players"))?;
+            let link = ports.link(TcpPort::Admin, address);
+            print(&format!("administration: {link}/players"))?;
         }
         if let Some(sha256) = self.certificate_sha256 {
             let digits: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -111,7 +111,7 @@ fn web_lines(stats: &WebStats) -> [String; 3] {
         format!(
             "refused     {} invalid tokens, {} bad requests, {} timeouts, {} over the limit",
             stats.denied,
-            stats.refused,
+            stats.refused + stats.proxy_header_refused + stats.tls_failed,
             stats.timed_out,
             stats.refused_unauthenticated + stats.full
         ),
@@ -139,6 +139,7 @@ pub(super) fn as_json(
         "datagrams_out": stats.datagrams_out,
         "bytes_out": stats.bytes_out,
         "strangers": stats.unauthenticated,
+        "unknown_keys": stats.unknown_keys,
         "stranger_bytes_in": stats.unauthenticated_bytes_in,
         "answers_out": stats.answers_out,
         "answer_bytes_out": stats.answer_bytes_out,
@@ -158,10 +159,13 @@ fn web_json(stats: &WebStats) -> serde_json::Value {
     json!({
         "accepted": stats.accepted,
         "crowded": stats.refused_unauthenticated,
+        "proxy_header_refused": stats.proxy_header_refused,
+        "tls_failed": stats.tls_failed,
         "answered": stats.answered,
         "refused": stats.refused,
         "late": stats.timed_out,
         "denied": stats.denied,
+        "unknown_keys": stats.unknown_keys,
         "full": stats.full,
         "admitted": stats.clients_accepted,
         "webtransport": stats.webtransport,

@@ -316,4 +316,31 @@ mod tests {
         assert_eq!(room_after(BURST_BYTES, 0), BURST_BYTES);
         assert_eq!(room_after(0, 0), 0);
     }
+
+    #[test]
+    fn lists_count_with_what_their_elements_own() {
+        let lists = [
+            vec![String::with_capacity(3), String::with_capacity(4)],
+            Vec::with_capacity(2),
+        ];
+        let slots = (lists[0].capacity() + lists[1].capacity()) * size_of::<String>();
+        assert_eq!(heap_bytes_of_lists(&lists), slots + 3 + 4);
+    }
+
+    #[test]
+    fn inline_elements_of_a_small_vector_take_no_heap() {
+        let mut few: SmallVec<[u64; 2]> = SmallVec::from_slice(&[1, 2]);
+        assert_eq!(few.heap_bytes(), 0);
+        few.push(3);
+        assert_eq!(few.heap_bytes(), few.capacity() * 8);
+    }
+
+    #[derive(MemoryUse)]
+    struct Two(Vec<u8>, Vec<u8>);
+
+    #[test]
+    fn every_field_counts() {
+        let two = Two(Vec::with_capacity(3), Vec::with_capacity(40));
+        assert_eq!(two.heap_bytes(), 43);
+    }
 }

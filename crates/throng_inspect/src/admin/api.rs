@@ -7,6 +7,7 @@ use throng::session::{Ban, BanTarget};
 use throng::world::PlayerId;
 
 use super::protocol::{AdminAction, AdminOutcome};
+use crate::http_listener::{ApiError, parse_body, wrong_method};
 
 /// The description of the API, as OpenAPI 3.1.
 pub(super) const OPENAPI: &str = include_str!("openapi.json");
@@ -21,20 +22,6 @@ pub(super) struct AdminRequest {
     pub action: AdminAction,
     /// The reason that the operator gives, for the audit log.
     pub reason: String,
-}
-
-/// A refused request: the status, and what was expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ApiError(pub StatusCode, pub String);
-
-impl ApiError {
-    fn bad_request(message: impl Into<String>) -> Self {
-        Self(StatusCode::BAD_REQUEST, message.into())
-    }
-
-    pub fn body(&self) -> Value {
-        json!({ "error": self.1 })
-    }
 }
 
 /// The body of a kick.
@@ -164,18 +151,6 @@ fn ban_target(player: Option<u64>, addresses: Option<&str>) -> Result<BanTarget,
             "expected one of `player` and `addresses`",
         )),
     }
-}
-
-fn parse_body<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
-    let invalid = |error| ApiError::bad_request(format!("body: {error}"));
-    serde_json::from_slice(body).map_err(invalid)
-}
-
-fn wrong_method(expected: &str) -> ApiError {
-    ApiError(
-        StatusCode::METHOD_NOT_ALLOWED,
-        format!("expected the method {expected}"),
-    )
 }
 
 /// The reply to a command.

@@ -2,18 +2,20 @@
 
 pub(super) mod commands;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
 use throng::session::BanList;
+use throng_net::PortSettings;
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::error::AdminError;
 use super::protocol::AdminCommand;
-use super::server::{AdminAccess, AdminThread};
+use super::server::{self, AdminAccess};
 use super::storage::AdminFiles;
 use super::tokens::AdminTokens;
+use crate::http_listener::{HttpThread, bind};
 
 /// Maximum number of commands that a tick handles; later ones wait for the next tick.
 pub const ADMIN_COMMANDS_PER_TICK_MAX: usize = 16;
@@ -24,8 +26,10 @@ const PENDING_COMMANDS_MAX: usize = 64;
 /// Settings of the administration API.
 #[derive(Debug)]
 pub struct AdminSettings {
-    /// The address to listen on. There is no TLS: on other than loopback addresses, put a proxy with TLS before it.
+    /// The address to listen on.
     pub address: SocketAddr,
+    /// TLS, and proxies in front of the port. On other than loopback addresses one of both is needed, since requests contain tokens.
+    pub port: PortSettings,
     /// Who may use it.
     pub tokens: AdminTokens,
     /// The file that keeps bans, if they are kept: JSON. It is read at the start if it exists, and replaced with each change.
@@ -40,7 +44,7 @@ pub struct AdminServer {
     address: SocketAddr,
     commands: Receiver<AdminCommand>,
     /// The thread ends when this is dropped.
-    _thread: AdminThread,
+    _thread: HttpThread,
 }
 
 impl AdminServer {
@@ -55,8 +59,9 @@ impl AdminServer {
 #[derive(Resource, Default)]
 pub(crate) struct PageAdmin(pub AdminAccess);
 
-/// Opens the administration API of a server and applies the bans of its file. An open [`Inspector`](crate::Inspector) answers the same requests below
-/// `/admin/` at the address of its page, so that the page can send them. It needs [`InspectPlugin`](crate::InspectPlugin)
+/// Opens the administration API of a server and applies the bans of its file. An open [`Inspector`](crate::Inspector) answers the
+/// same requests below `/admin/` at the address of its page, so that the page can send them. It needs
+/// [`InspectPlugin`](crate::InspectPlugin)
 /// and a [`SessionPlugin`](throng::session::SessionPlugin). Returns the address that it listens on.
 ///
 /// # Errors
@@ -64,6 +69,7 @@ pub(crate) struct PageAdmin(pub AdminAccess);
 pub fn open_admin(world: &mut World, settings: AdminSettings) -> Result<SocketAddr, AdminError> {
     let AdminSettings {
         address,
+        port,
         tokens,
         ban_file,
         audit_log,
@@ -76,14 +82,10 @@ pub fn open_admin(world: &mut World, settings: AdminSettings) -> Result<SocketAd
             source,
         })?;
     }
-    let bound = || {
-        let socket = TcpListener::bind(address)?;
-        socket.set_nonblocking(true)?;
-        Ok((socket.local_addr()?, socket))
-    };
-    let (address, socket) = bound().map_err(|source| AdminError::Bind { address, source })?;
+    let bound = bind(address);
+    let (address, socket) = bound.map_err(|source| AdminError::Bind { address, source })?;
     let (sender, commands) = mpsc::channel(PENDING_COMMANDS_MAX);
-    let started = AdminThread::start(socket, tokens, files, sender);
+    let started = server::start((socket, port), tokens, files, sender);
     let (thread, shared) = started.map_err(AdminError::Thread)?;
     world.get_resource_or_init::<PageAdmin>().0.set(shared);
     world.insert_resource(bans);

@@ -1,33 +1,32 @@
 //! The thread: the socket, and one request per connection.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use futures_util::future::select;
-use http_body_util::{BodyExt, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::AUTHORIZATION;
-use hyper::service::service_fn;
+use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
 use throng::sim::clock::unix_ms;
-use throng_net::http::{HttpResponse, typed_response};
-use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
+use throng_net::PortSettings;
+use throng_net::http::HttpResponse;
+use tokio::sync::{Mutex, mpsc, oneshot};
 
-use super::api::{AdminRequest, ApiError, OPENAPI, parse_request, reply};
+use super::api::{AdminRequest, OPENAPI, parse_request, reply};
 use super::protocol::{AdminAction, AdminCommand, AdminOutcome};
 use super::storage::AdminFiles;
 use super::tokens::AdminTokens;
 use crate::audit::AuditRecord;
+use crate::http_listener::{
+    ApiError, HttpLimits, HttpThread, bearer_token, json_response, openapi_response, read_body,
+};
 
 /// Maximum number of open connections; more are closed at once.
 const CONNECTIONS_MAX: usize = 32;
+
+/// Maximum number of open connections of a client, so that one who sends nothing does not lock out the others.
+const CONNECTIONS_PER_PEER_MAX: usize = 8;
 
 /// Timeout of a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
@@ -35,18 +34,15 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout for the tick to execute a command.
 const TICK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum size of a request's head and of its body, in bytes.
-const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Maximum size of a request's body, in bytes.
 const BODY_BYTES_MAX: usize = 16 << 10;
 
-/// Pause after the system failed to accept a connection.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
-
-/// The thread; it ends when this is dropped.
-pub(super) struct AdminThread {
-    stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
-}
+/// Limits of the connections.
+const LIMITS: HttpLimits = HttpLimits {
+    connections_max: CONNECTIONS_MAX,
+    connections_per_peer_max: CONNECTIONS_PER_PEER_MAX,
+    timeout: CONNECTION_TIMEOUT,
+};
 
 /// Shared by all connections, those of the live page included.
 pub(crate) struct AdminShared {
@@ -79,82 +75,25 @@ impl AdminShared {
     }
 }
 
-impl AdminThread {
-    /// Starts to serve on this non-blocking socket. The second value answers requests from elsewhere.
-    pub fn start(
-        socket: TcpListener,
-        tokens: AdminTokens,
-        files: AdminFiles,
-        commands: mpsc::Sender<AdminCommand>,
-    ) -> io::Result<(Self, Arc<AdminShared>)> {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_io().enable_time().build()?;
-        let shared = Arc::new(AdminShared {
-            tokens,
-            files: Mutex::new(files),
-            commands,
-        });
-        let (stop, stopped) = watch::channel(false);
-        let thread = thread::Builder::new().name("admin".into());
-        let served = shared.clone();
-        let thread = thread.spawn(move || runtime.block_on(serve(socket, served, stopped)))?;
-        let thread = Self {
-            stop,
-            thread: Some(thread),
-        };
-        Ok((thread, shared))
-    }
-}
-
-impl Drop for AdminThread {
-    fn drop(&mut self) {
-        self.stop.send_replace(true);
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("administration thread panicked: the API is unavailable");
-        }
-    }
-}
-
-/// Serves until the process drops its [`AdminThread`].
-async fn serve(socket: TcpListener, shared: Arc<AdminShared>, mut stopped: watch::Receiver<bool>) {
-    let accepting = pin!(accept_connections(socket, shared));
-    let stopped = pin!(stopped.changed());
-    select(accepting, stopped).await;
-}
-
-async fn accept_connections(socket: TcpListener, shared: Arc<AdminShared>) {
-    let socket = match tokio::net::TcpListener::from_std(socket) {
-        Ok(socket) => socket,
-        Err(error) => {
-            tracing::error!(%error, "administration API not started");
-            return;
-        }
+/// Starts to serve on this socket, until the first returned value is dropped. The second one answers requests from elsewhere.
+pub(super) fn start(
+    socket: (TcpListener, PortSettings),
+    tokens: AdminTokens,
+    files: AdminFiles,
+    commands: mpsc::Sender<AdminCommand>,
+) -> io::Result<(HttpThread, Arc<AdminShared>)> {
+    let shared = Arc::new(AdminShared {
+        tokens,
+        files: Mutex::new(files),
+        commands,
+    });
+    let served = shared.clone();
+    let answer = move |request, peer| {
+        let shared = served.clone();
+        async move { respond(request, peer, &shared).await }
     };
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok((stream, peer)) = socket.accept().await else {
-            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-            continue;
-        };
-        let Ok(permit) = permits.clone().try_acquire_owned() else {
-            continue;
-        };
-        let shared = shared.clone();
-        tokio::spawn(async move {
-            let respond = service_fn(move |request| {
-                let shared = shared.clone();
-                async move { Ok::<_, Infallible>(respond(request, peer, &shared).await) }
-            });
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .max_buf_size(HEAD_BYTES_MAX)
-                .serve_connection(TokioIo::new(stream), respond);
-            let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
-            drop(permit);
-        });
-    }
+    let thread = HttpThread::start("admin", socket, LIMITS, answer, |_| ())?;
+    Ok((thread, shared))
 }
 
 /// The reply to a request to the API, from whichever address it came in: the token in the header decides. A page of another site cannot
@@ -165,8 +104,7 @@ pub(crate) async fn respond(
     shared: &AdminShared,
 ) -> HttpResponse {
     if request.uri().path() == "/openapi.json" && request.method() == "GET" {
-        let body = Bytes::from_static(OPENAPI.as_bytes());
-        return typed_response(StatusCode::OK, JSON, body);
+        return openapi_response(OPENAPI);
     }
     match handle(request, peer, shared).await {
         Ok((status, body)) => json_response(status, &body),
@@ -174,20 +112,13 @@ pub(crate) async fn respond(
     }
 }
 
-const JSON: &str = "application/json";
-
-fn json_response(status: StatusCode, body: &Value) -> HttpResponse {
-    typed_response(status, JSON, format!("{body}\n").into())
-}
-
 async fn handle(
     request: Request<Incoming>,
     peer: SocketAddr,
     shared: &AdminShared,
 ) -> Result<(StatusCode, Value), ApiError> {
-    let authorization = request.headers().get(AUTHORIZATION);
-    let given = authorization.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let operator = given.and_then(|given| shared.tokens.operator(given.trim()));
+    let given = bearer_token(request.headers());
+    let operator = given.and_then(|given| shared.tokens.operator(given));
     let Some(who) = operator else {
         tracing::warn!(%peer, "administration request refused: invalid token");
         let expected =
@@ -195,8 +126,7 @@ async fn handle(
         return Err(ApiError(StatusCode::UNAUTHORIZED, expected.to_owned()));
     };
     let (head, body) = request.into_parts();
-    let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
-    let body = body.map_err(|_| {
+    let body = read_body(body, BODY_BYTES_MAX).await.ok_or_else(|| {
         let expected = format!("expected a body of at most {BODY_BYTES_MAX} bytes");
         ApiError(StatusCode::PAYLOAD_TOO_LARGE, expected)
     })?;
@@ -205,7 +135,7 @@ async fn handle(
         head.uri.path(),
         head.uri.query().unwrap_or_default(),
     );
-    let parsed = parse_request(line, &body.to_bytes(), (who, unix_ms() / 1000))?;
+    let parsed = parse_request(line, &body, (who, unix_ms() / 1000))?;
     let is_read = matches!(
         parsed.action,
         AdminAction::ListPlayers { .. } | AdminAction::ShowPlayer(_) | AdminAction::ListBans { .. }

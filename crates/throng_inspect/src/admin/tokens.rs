@@ -83,7 +83,7 @@ impl std::str::FromStr for AdminTokens {
 
 impl AdminTokens {
     /// The operator with this token. The time depends on the number of tokens and on lengths only.
-    pub(super) fn operator(&self, given: &str) -> Option<&str> {
+    pub(crate) fn operator(&self, given: &str) -> Option<&str> {
         let mut found = None;
         for (name, token) in &self.0 {
             if crate::routes::constant_time_eq(given, token) {

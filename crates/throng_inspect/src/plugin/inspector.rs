@@ -25,6 +25,7 @@ use crate::server::{InspectServer, InspectedListener, PagePermissions};
 use throng::memory::memory_by_module;
 use throng::session::Sessions;
 use throng::sim::clock::Stopwatch;
+use throng_net::{PortSettings, PublicOrigin};
 
 /// Maximum rate at which metrics are gathered, per second.
 pub const METRIC_UPDATES_PER_S: u32 = 4;
@@ -47,6 +48,13 @@ pub struct InspectSettings {
     pub page: Option<SocketAddr>,
     /// The token of the page: letters and digits. Required if the address is not on loopback.
     pub token: Option<String>,
+    /// TLS, and proxies in front of the metrics.
+    pub metrics_port: PortSettings,
+    /// TLS, and proxies in front of the page; also for the metrics if both have the same address.
+    pub page_port: PortSettings,
+    /// The origin of the page as browsers see it, if it is not that of the address: behind a proxy, or by the name in the certificate. Only
+    /// a page of this origin, or one that was opened on this machine, receives live data.
+    pub public_origin: Option<PublicOrigin>,
     /// Whether pages may request actions, and which presets they show; the code that opened the server runs them or not:
     /// [`Inspector::next_action`].
     pub action_presets: Option<Vec<ActionPreset>>,
@@ -241,14 +249,23 @@ fn bind(
         metrics,
         page,
         token,
+        metrics_port,
+        page_port,
+        public_origin,
         action_presets: _,
         pace: _,
     } = settings;
-    let listen = |address: SocketAddr, access| {
+    let listen = |address: SocketAddr, port: PortSettings, access| {
         let open = || {
             let socket = TcpListener::bind(address)?;
             socket.set_nonblocking(true)?;
-            Ok((socket.local_addr()?, InspectedListener { socket, access }))
+            let bound = socket.local_addr()?;
+            let listener = InspectedListener {
+                socket,
+                port,
+                access,
+            };
+            Ok((bound, listener))
         };
         open().map_err(|source| InspectError::Bind { address, source })
     };
@@ -261,8 +278,9 @@ fn bind(
             is_local: address.ip().is_loopback(),
             is_probe_only: false,
             token,
+            public_origin,
         };
-        let (bound, listener) = listen(address, access)?;
+        let (bound, listener) = listen(address, page_port, access)?;
         addresses.page = Some(bound);
         addresses.metrics = metrics.filter(|_| metrics == page).map(|_| bound);
         listeners.push(listener);
@@ -273,7 +291,7 @@ fn bind(
             is_local: address.ip().is_loopback(),
             ..InspectAccess::default()
         };
-        let (bound, listener) = listen(address, access)?;
+        let (bound, listener) = listen(address, metrics_port, access)?;
         addresses.metrics = Some(bound);
         listeners.push(listener);
     }

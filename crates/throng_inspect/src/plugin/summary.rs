@@ -41,10 +41,15 @@ pub(super) fn hello_json(
     let slow = history.slow().filter(|slow| slow.times.tick <= told_tick);
     // The address of the browser client, if there is one.
     #[cfg(feature = "web")]
-    let walk_port =
-        (world.get_resource::<throng::net::WebListener>()).map(|web| web.address().port());
+    let browser_client =
+        world
+            .get_resource::<throng::net::WebListener>()
+            .map(|web| match web.public_origin() {
+                Some(origin) => json!({ "origin": origin.as_str() }),
+                None => json!({ "port": web.address().port(), "tls": web.has_tls() }),
+            });
     #[cfg(not(feature = "web"))]
-    let walk_port: Option<u16> = None;
+    let browser_client: Option<serde_json::Value> = None;
     let hello = json!({
         "type": "hello",
         "version": env!("CARGO_PKG_VERSION"),
@@ -56,7 +61,7 @@ pub(super) fn hello_json(
         "slow": slow.map(slow_tick_json).collect::<Vec<_>>(),
         "actions": proposals,
         "pace": pace,
-        "walk_port": walk_port,
+        "browser_client": browser_client,
     });
     hello.to_string()
 }

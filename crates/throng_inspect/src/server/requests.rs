@@ -19,8 +19,10 @@ use crate::protocol::{InspectCounters, InspectRequest};
 use crate::routes::{
     ADMIN_PREFIX, InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied,
 };
+use throng_net::AddressRange;
 use throng_net::http::{
-    HttpResponse, text_response, typed_response, websocket_key, websocket_response,
+    HttpResponse, PortStream, client_address, text_response, typed_response, websocket_key,
+    websocket_response,
 };
 
 /// Timeout of a request's arrival.
@@ -54,13 +56,16 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Reads a request and replies.
 pub(super) async fn handle_connection(
-    (stream, peer): (tokio::net::TcpStream, SocketAddr),
+    (stream, client): (PortStream, SocketAddr),
+    trusted_proxies: &[AddressRange],
     access: Arc<InspectAccess>,
     shared: Arc<InspectShared>,
 ) -> Result<(), hyper::Error> {
-    let respond = service_fn(|request| {
+    let respond = service_fn(|request: Request<Incoming>| {
         let (access, shared) = (access.clone(), shared.clone());
-        async move { Ok::<_, Infallible>(respond(request, peer, &access, &shared).await) }
+        // The address is for the audit log only.
+        let client = client_address(client, request.headers(), trusted_proxies).unwrap_or(client);
+        async move { Ok::<_, Infallible>(respond(request, client, &access, &shared).await) }
     });
     hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

@@ -243,6 +243,74 @@ fn backfill_picks_the_nearest_power_with_the_required_role() {
     assert_eq!(parties, [2, 3]);
 }
 
+#[test]
+fn proposed_parties_count_against_the_ticket_limit() {
+    let mut matcher = matcher(GroupModeSettings {
+        accept_timeout_s: 10.0,
+        tickets_max: 2,
+        ..mode(1)
+    });
+    for party in [1, 2] {
+        matcher.enqueue(ticket(party, 1, 0, 0)).unwrap();
+    }
+    let full = Err(TicketError::QueueFull {
+        party: 3.into(),
+        tickets_max: 2,
+    });
+    assert_eq!(matcher.enqueue(ticket(3, 1, 0, 0)), full, "both wait");
+    assert_eq!(heartbeat(&mut matcher, 10).proposed.len(), 1);
+    assert_eq!(matcher.enqueue(ticket(3, 1, 0, 0)), full, "both may return");
+    matcher.decline(20).unwrap();
+    assert_eq!(matcher.enqueue(ticket(3, 1, 0, 0)), Ok(()));
+    assert_eq!(matcher.stats(ModeId(0)).unwrap().refused, 2);
+}
+
+#[test]
+fn decline_penalty_counts_from_the_last_response() {
+    let mut matcher = matcher_with_accept();
+    for party in [1, 2] {
+        matcher.enqueue(ticket(party, 1, 0, 0)).unwrap();
+    }
+    heartbeat(&mut matcher, 10);
+    assert_eq!(matcher.accept(10, 50), Ok(None));
+    matcher.decline(20).unwrap();
+    let until_tick = 50 + 30 * 20;
+    assert_eq!(
+        matcher.enqueue(ticket(2, 1, 0, 50)),
+        Err(TicketError::DeclinePenalty {
+            party: 2.into(),
+            player: 20.into(),
+            until_tick
+        })
+    );
+}
+
+#[test]
+fn backfill_takes_no_party_that_avoids_a_player_of_the_match() {
+    let mut matcher = matcher(mode(5));
+    let wishes = crate::TicketPreferences {
+        avoid: [77_u64.into()].into_iter().collect(),
+        ..Default::default()
+    };
+    let shy = Ticket {
+        preferences: Some(Box::new(wishes)),
+        ..ticket(1, 1, 0, 0)
+    };
+    matcher.enqueue(shy).unwrap();
+    matcher.enqueue(ticket(2, 1, 5, 0)).unwrap();
+    let mut wanted = Backfill {
+        missing: 1,
+        level: 1,
+        players: vec![76.into(), 77.into()],
+        ..Backfill::default()
+    };
+    let joined = matcher.backfill(ModeId(0), &wanted, 0);
+    assert_eq!(joined, [ticket(2, 1, 5, 0)], "party 1 is nearer");
+    assert!(matcher.backfill(ModeId(0), &wanted, 0).is_empty());
+    wanted.players = vec![76.into()];
+    assert_eq!(matcher.backfill(ModeId(0), &wanted, 0).len(), 1);
+}
+
 proptest! {
     #![proptest_config(draws!())]
 

@@ -226,6 +226,28 @@ fn spectators_of_a_declined_match_are_counted() {
 }
 
 #[test]
+fn spectators_without_a_seat_after_a_merge_are_counted() {
+    let mut matcher = rooms(settings(3));
+    for (id, strength) in [(1, 100), (2, 900)] {
+        matcher.enqueue(party(id, 1, strength, 0)).unwrap();
+    }
+    run(&mut matcher, 10);
+    for (id, seats) in [(1, 70..73), (2, 80..83)] {
+        for player in seats {
+            matcher.spectate(id, player).unwrap();
+        }
+    }
+    // From this tick on the leaders are near enough.
+    run(&mut matcher, 1200);
+    assert_eq!(room_mates(&matcher, 1), [1, 2]);
+    let dropped = matcher.stats(ModeId(0)).unwrap().spectators_dropped;
+    assert_eq!(dropped, 6 - SPECTATORS_MAX as u64);
+    let mut seated: Vec<u64> = (70..73).chain(80..83).collect();
+    seated.retain(|&player| matcher.stop_spectating(player));
+    assert_eq!(seated.len(), SPECTATORS_MAX, "{seated:?}");
+}
+
+#[test]
 fn recent_opponents_do_not_share_a_room() {
     for equal_size in [false, true] {
         let mut matcher = rooms(RoomModeSettings {

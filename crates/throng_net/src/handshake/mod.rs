@@ -14,12 +14,13 @@
 //! | 0 | 0 |
 //! | 1–13 | `THRONG NET\0`, and [`PROTOCOL_VERSION`](throng_protocol::wire::PROTOCOL_VERSION) in 2 bytes, little endian |
 //! | 14–29 | protocol id and expiry, as in the token |
-//! | 30–53 | nonce of the token |
+//! | 30–53 | nonce of the token. If it begins with `key\0`, the next 4 bytes are the id of the token's key, little endian |
 //! | 54–1,077 | sealed part of the token |
 //!
 //! | file | contents |
 //! |---|---|
 //! | `server` | the server's side |
+//! | `request_bucket` | the rate of requests |
 //! | `used_tokens` | tokens that were used |
 //! | `client` | the client's side |
 //! | `version` | the refusal of other versions |
@@ -43,6 +44,7 @@
 //! about 500 bytes.
 
 mod client;
+mod request_bucket;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -50,9 +52,9 @@ mod used_tokens;
 mod version;
 
 pub use client::{ClientHandshake, ClientHandshakeError};
+#[cfg(feature = "http")]
+pub(crate) use request_bucket::RequestBucket;
 pub(crate) use server::ClientReturns;
-#[cfg(feature = "webtransport")]
-pub(crate) use server::RequestBucket;
 pub use server::{
     AcceptedClient, ServerHandshake, ServerHandshakeError, ServerHandshakeSettings, TokenIdentity,
 };
@@ -72,5 +74,14 @@ pub(super) fn network_of(ip: IpAddr) -> (bool, u64) {
     match ip.to_canonical() {
         IpAddr::V4(ip) => (true, u64::from(ip.to_bits())),
         IpAddr::V6(ip) => (false, (ip.to_bits() >> 64) as u64),
+    }
+}
+
+/// The wider network by which rate limits count as well: the 24 bits of an IPv4 address, or the 48 bits of an IPv6 address that a site
+/// usually has. Such a site has 65,536 networks of 64 bits, with which it could empty the buckets of everybody.
+pub(super) fn site_of(ip: IpAddr) -> (bool, u64) {
+    match network_of(ip) {
+        (true, network) => (true, network >> 8),
+        (false, network) => (false, network >> 16),
     }
 }

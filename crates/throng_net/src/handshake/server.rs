@@ -7,9 +7,10 @@ use std::net::SocketAddr;
 use thiserror::Error;
 use throng_protocol::wire::{ClientId, CloseReason};
 
+use super::request_bucket::RequestBucket;
 use super::used_tokens::{TokenUse, UsedTokenError, UsedTokens};
 use super::version::{SpokenProtocol, write_refusal};
-use super::{REQUEST_BYTES, network_of};
+use super::{REQUEST_BYTES, network_of, site_of};
 use crate::cipher::{
     ConnectionCipher, ConnectionRandom, DecryptError, RandomnessUnavailable, SealedKind, SecretKey,
     TAG_BYTES, open_handshake, random_bytes, seal_handshake,
@@ -21,9 +22,13 @@ use crate::token::{
     ConnectToken, PRIVATE_BYTES, PrivateToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
     USER_DATA_BYTES,
 };
+use crate::token_keys::TokenKeys;
 
 /// Number of buckets that the addresses share.
 const BUCKETS: usize = 1_024;
+
+/// A site may send this many times as many requests as an address.
+const ADDRESSES_PER_SITE: u32 = 8;
 
 /// Time between two challenges to an address with an empty bucket, in microseconds.
 const RESERVE_ANSWER_US: u64 = 100_000;
@@ -45,7 +50,8 @@ pub struct ServerHandshakeSettings {
     pub used_tokens: UsedTokens,
     /// How long a client whose connection was lost may return with its token, in seconds. It then resumes its session, and cannot log in.
     pub return_s: u64,
-    /// Requests per second of one address (IPv6: of a network of 64 bits), and the burst after a pause.
+    /// Requests per second of one address (IPv6: of a network of 64 bits), and the burst after a pause. All addresses of a site, a network
+    /// of 24 bits (IPv6: 48 bits), together have eight times as many.
     pub requests_per_s: u32,
     /// Requests per second, of all addresses together, that are checked although their address has exceeded its rate. Sender addresses can
     /// be forged; with this reserve an attacker needs at least as many forged requests to block another address. A check takes 4 µs.
@@ -123,7 +129,7 @@ pub enum ServerHandshakeError {
     /// The address exceeded its rate of requests.
     #[error("too many requests from this address")]
     RateLimited,
-    /// A request with an invalid token.
+    /// A request with an invalid token, or with one of an unknown key.
     #[error(transparent)]
     Token(#[from] TokenError),
     /// The token is for other servers.
@@ -149,6 +155,16 @@ pub enum ServerHandshakeError {
     NoRandomness(#[from] RandomnessUnavailable),
 }
 
+impl ServerHandshakeError {
+    /// Whether the token was sealed with a key that the server does not have, or no longer.
+    pub(crate) const fn is_unknown_key(&self) -> bool {
+        matches!(
+            self,
+            Self::Token(TokenError::UnknownKeyId { .. } | TokenError::NoKeyId)
+        )
+    }
+}
+
 /// A client that has proven its token and its address.
 #[derive(Debug)]
 pub struct AcceptedClient {
@@ -165,38 +181,6 @@ pub struct AcceptedClient {
     pub(crate) token: TokenUse,
     /// What it needs to recognise a reset, once the connection has a number.
     pub(crate) reset: ResetGrant,
-}
-
-/// A token bucket for requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestBucket {
-    /// In thousandths of a request.
-    remaining: u64,
-    filled_us: u64,
-}
-
-impl RequestBucket {
-    /// A full bucket: `per_s` requests at once, and as many per second.
-    pub fn full(per_s: u32) -> Self {
-        Self {
-            remaining: u64::from(per_s) * 1_000,
-            filled_us: 0,
-        }
-    }
-
-    /// Takes a request out of the bucket; `false` if it is empty.
-    pub fn try_consume(&mut self, now_us: u64, per_s: u32) -> bool {
-        let per_s = u64::from(per_s);
-        // In thousandths: one request per second is one thousandth per millisecond.
-        let more = now_us.saturating_sub(self.filled_us).saturating_mul(per_s) / 1_000;
-        if more > 0 {
-            self.filled_us = now_us;
-            self.remaining = self.remaining.saturating_add(more).min(per_s * 1_000);
-        }
-        let is_left = self.remaining >= 1_000;
-        self.remaining -= if is_left { 1_000 } else { 0 };
-        is_left
-    }
 }
 
 /// A client that was challenged and has not replied yet.
@@ -258,15 +242,21 @@ struct CheckedToken {
     from_reserve: bool,
 }
 
+const fn site_requests_per_s(settings: &ServerHandshakeSettings) -> u32 {
+    settings.requests_per_s.saturating_mul(ADDRESSES_PER_SITE)
+}
+
 /// The server's side of all handshakes.
 #[derive(Debug)]
 pub struct ServerHandshake {
     settings: ServerHandshakeSettings,
-    private_key: SecretKey,
+    keys: TokenKeys,
     half_open: BTreeMap<SocketAddr, HalfOpen>,
     used_tokens: UsedTokens,
     /// One bucket per hash of an address.
     buckets: Vec<RequestBucket>,
+    /// One bucket per hash of a site.
+    site_buckets: Vec<RequestBucket>,
     /// The reserve, shared by addresses with an empty bucket.
     reserve: RequestBucket,
     refusals: RequestBucket,
@@ -278,25 +268,28 @@ pub struct ServerHandshake {
 }
 
 impl ServerHandshake {
-    /// Accepts tokens sealed with this key.
+    /// Accepts tokens sealed with these keys. A clone of the keys can [replace](TokenKeys::replace) them later.
     ///
     /// # Errors
     /// [`RandomnessUnavailable`] if the system provides no random bytes.
     pub fn new(
         settings: ServerHandshakeSettings,
-        private_key: SecretKey,
+        keys: impl Into<TokenKeys>,
     ) -> Result<Self, RandomnessUnavailable> {
+        let keys = keys.into();
         let full = RequestBucket::full(settings.requests_per_s);
+        let site = RequestBucket::full(site_requests_per_s(&settings));
         Ok(Self {
-            private_key,
             half_open: BTreeMap::new(),
             used_tokens: settings.used_tokens.clone(),
             buckets: vec![full; BUCKETS],
+            site_buckets: vec![site; BUCKETS],
             reserve: RequestBucket::full(settings.reserve_requests_per_s),
             refusals: RequestBucket::full(settings.refusals_per_s),
             resets: RequestBucket::full(settings.resets_per_s),
             address_resets: vec![RequestBucket::full(settings.resets_per_address_per_s); BUCKETS],
-            reset_key: ResetKey::new(&private_key, &settings.addresses)?,
+            reset_key: ResetKey::new(&keys.first().secret, &settings.addresses)?,
+            keys,
             hasher: RandomState::new(),
             settings,
         })
@@ -444,7 +437,7 @@ impl ServerHandshake {
             protocol: self.settings.protocol,
             ..TokenClaims::new(client, servers, unix_s)
         };
-        ConnectToken::issue(&claims, &self.private_key)
+        ConnectToken::issue(&claims, self.keys.first())
     }
 
     /// Checks the version and the protocol id of a request.
@@ -465,7 +458,7 @@ impl ServerHandshake {
         }
     }
 
-    /// Checks the token of a request: the rate of its address, the server, the expiry, the encryption.
+    /// Checks the token of a request: the expiry, the key, the rate of its address, the encryption, the server.
     fn check_token(
         &mut self,
         (now_us, unix_s): (u64, u64),
@@ -484,13 +477,15 @@ impl ServerHandshake {
         if unix_s >= expires_s && !self.used_tokens.may_return(&mac, unix_s) {
             return Err(ServerHandshakeError::Expired { expires_s });
         }
+        let key = self.keys.of_token(&nonce);
+        let key = key.ok_or_else(|| TokenError::unknown_key(&nonce))?;
         let is_spare = !self.try_take_request(now_us, from);
         let spare_per_s = self.settings.reserve_requests_per_s;
         if is_spare && !self.reserve.try_consume(now_us, spare_per_s) {
             return Err(ServerHandshakeError::RateLimited);
         }
         let bound_to = (self.settings.protocol, expires_s);
-        let private = PrivateToken::open(private, bound_to, &nonce, &self.private_key)?;
+        let private = PrivateToken::open(private, bound_to, &nonce, &key)?;
         let is_here = |server| self.settings.addresses.contains(server);
         if !private.servers.iter().any(is_here) {
             return Err(ServerHandshakeError::WrongServer);
@@ -575,10 +570,18 @@ impl ServerHandshake {
         Ok(())
     }
 
-    /// Takes a request out of the bucket of an address. Returns false if the bucket is empty.
+    /// Takes a request out of the buckets of an address and of its site. Returns false, and takes nothing, if one of them is empty: so an
+    /// address cannot empty the bucket of its site, and a site not the buckets that its networks share with others.
     pub(crate) fn try_take_request(&mut self, now_us: u64, from: SocketAddr) -> bool {
         let at = self.bucket_of(from);
-        self.buckets[at].try_consume(now_us, self.settings.requests_per_s)
+        let of_site = self.hasher.hash_one(site_of(from.ip())) as usize % BUCKETS;
+        let (per_s, site_per_s) = (
+            self.settings.requests_per_s,
+            site_requests_per_s(&self.settings),
+        );
+        self.buckets[at].has_request(now_us, per_s)
+            && self.site_buckets[of_site].try_consume(now_us, site_per_s)
+            && self.buckets[at].try_consume(now_us, per_s)
     }
 
     /// Makes room in the table of half-open handshakes.

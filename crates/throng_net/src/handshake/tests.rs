@@ -1,5 +1,8 @@
 //! The server's handshake, against our client and another implementation of the standard.
 
+mod keys;
+mod sites;
+
 use renetcode::{
     ClientAuthentication, NetcodeClient, NetcodeServer, ServerAuthentication, ServerConfig,
     ServerResult,
@@ -11,6 +14,7 @@ use super::*;
 use crate::cipher::{DecryptError, SealedKind, SecretKey};
 use crate::inbox::DisconnectReason;
 use crate::token::{ConnectToken, TokenClaims, TokenError};
+use crate::token_keys::TokenKey;
 
 const PROTOCOL: u64 = 77;
 const KEY: SecretKey = SecretKey([5; 32]);
@@ -132,6 +136,13 @@ fn token_of_another_implementation_is_accepted() {
 
 #[test]
 fn another_implementation_accepts_our_token() {
+    for id in [None, Some(7)] {
+        let key = TokenKey { id, secret: KEY };
+        accept_by_another_implementation(&ConnectToken::issue(&claims(9), key).unwrap());
+    }
+}
+
+fn accept_by_another_implementation(token: &ConnectToken) {
     let mut theirs = NetcodeServer::new(ServerConfig {
         current_time: Duration::from_secs(100),
         max_clients: 4,
@@ -140,7 +151,7 @@ fn another_implementation_accepts_our_token() {
         authentication: ServerAuthentication::Secure { private_key: KEY.0 },
     });
     let now = Duration::from_secs(100);
-    let bytes = [&9_u64.to_le_bytes()[..], &token(9).to_bytes()].concat();
+    let bytes = [&9_u64.to_le_bytes()[..], &token.to_bytes()].concat();
     let connect_token = renetcode::ConnectToken::read(&mut &bytes[..]).unwrap();
     let authentication = ClientAuthentication::Secure { connect_token };
     let mut client = NetcodeClient::new(now, authentication).unwrap();

@@ -196,3 +196,69 @@ impl UsedTokens {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAC: [u8; TAG_BYTES] = [7; TAG_BYTES];
+
+    fn address() -> SocketAddr {
+        ([127, 0, 0, 1], 9).into()
+    }
+
+    /// A token that expires at 10 s, and its first use.
+    fn used_once() -> (UsedTokens, TokenUse) {
+        let tokens = UsedTokens::default();
+        assert_eq!(tokens.record(MAC, address(), (0, 10), 1), Ok(None));
+        let first = tokens.spend(&MAC, 0).unwrap();
+        (tokens, first)
+    }
+
+    #[test]
+    fn end_of_a_former_connection_does_not_end_the_next() {
+        let (tokens, first) = used_once();
+        let second = tokens.spend(&MAC, 1).unwrap();
+        assert_eq!((first.nth, second.nth), (1, 2));
+        // The server notices only now that the first one was closed. While the second one lasts, its client may return.
+        tokens.end(first, 0);
+        assert!(tokens.may_return(&MAC, 1_000));
+        tokens.end(second, 60);
+        assert!(tokens.may_return(&MAC, 59) && !tokens.may_return(&MAC, 60));
+        tokens.end(first, 90);
+        assert_eq!(tokens.spend(&MAC, 60), None);
+    }
+
+    #[test]
+    fn full_table_keeps_tokens_whose_clients_may_return() {
+        let (tokens, first) = used_once();
+        tokens.end(first, 30);
+        let other = [8; TAG_BYTES];
+        let full = Err(UsedTokenError::TableFull { waiting: 1 });
+        for unix_s in [9, 10, 29] {
+            let recorded = tokens.record(other, address(), (unix_s, 90), 1);
+            assert_eq!(recorded, full, "at {unix_s} s");
+        }
+        assert!(tokens.may_return(&MAC, 29) && !tokens.may_return(&MAC, 30));
+        assert_eq!(tokens.record(other, address(), (30, 90), 1), Ok(None));
+    }
+
+    #[test]
+    fn return_resumes_only_once_the_token_expired_or_was_confirmed() {
+        for (unix_s, is_confirmed, resumes_only) in [
+            (9, false, false),
+            (9, true, true),
+            (10, false, true),
+            (11, true, true),
+        ] {
+            let (tokens, first) = used_once();
+            assert!(!first.resumes_only);
+            if is_confirmed {
+                tokens.confirm(first);
+            }
+            tokens.end(first, 30);
+            let again = tokens.spend(&MAC, unix_s).unwrap();
+            assert_eq!(again.resumes_only, resumes_only, "at {unix_s} s");
+        }
+    }
+}

@@ -244,4 +244,17 @@ mod tests {
             assert_eq!(budget.begin_tick(&rule, waiting, 0, TICK_NS), 0);
         }
     }
+
+    #[test]
+    fn hard_limit_binds_the_threshold_of_a_short_backlog() {
+        let rule = BudgetRule {
+            hard_limit: TickTime::Share(0.1),
+            ..BudgetRule::default()
+        };
+        let mut budget = WorkBudget::default();
+        for waiting in [0, 1, 1_000] {
+            let found = budget.begin_tick(&rule, waiting, 1, TICK_NS);
+            assert!(found.abs_diff(5 * MS) < 10, "{found} ns for {waiting}");
+        }
+    }
 }

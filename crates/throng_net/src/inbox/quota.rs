@@ -182,4 +182,25 @@ mod tests {
         }
         assert!((0..30).any(|_| tokens.count_violation(&quota)));
     }
+
+    #[test]
+    fn first_violation_above_the_limit_counts_as_flooding() {
+        let quota = QuotaPerTick::of(
+            ClientQuota {
+                messages_per_s: 20,
+                violations_max: 3,
+                ..ClientQuota::default()
+            },
+            TICK_NS,
+        );
+        let mut tokens = QuotaBucket::full(&quota, 0);
+        let mut violate = |tick| {
+            tokens.fill(&quota, tick);
+            tokens.count_violation(&quota)
+        };
+        assert_eq!([0; 4].map(&mut violate), [false, false, false, true]);
+        // One is forgotten per tick.
+        assert_eq!([1, 1].map(&mut violate), [true, true]);
+        assert_eq!([4, 4, 4].map(&mut violate), [false, true, true]);
+    }
 }

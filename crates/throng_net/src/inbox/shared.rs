@@ -7,12 +7,15 @@ use throng_core::memory::MemoryUse;
 use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
 
 use super::queue::{DisconnectReason, InboxLimits, MessageQueue, ReceiveError};
+use crate::token::TokenUserData;
 
 /// What a transport knows about a new client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionInfo {
     /// What the transport has verified.
     pub claims: VerifiedIdentity,
+    /// User data of its token, if it has any.
+    pub user_data: Option<TokenUserData>,
     /// Address of the client, if it has one.
     pub address: Option<SocketAddr>,
     /// Whether packets are assembled for it. A client that only sends, such as a load generator, needs none.
@@ -30,6 +33,7 @@ impl ConnectionInfo {
                 player: None,
                 resumes_only: false,
             },
+            user_data: None,
             address: None,
             receives: true,
             requires_ready: true,
@@ -39,13 +43,9 @@ impl ConnectionInfo {
     /// A client in this process, or with a verified token: the transport guarantees that it is this player.
     #[must_use]
     pub const fn player(player: u64) -> Self {
-        Self {
-            claims: VerifiedIdentity {
-                player: Some(PlayerId(player)),
-                resumes_only: false,
-            },
-            ..Self::unknown()
-        }
+        let mut connected = Self::unknown();
+        connected.claims.player = Some(PlayerId(player));
+        connected
     }
 
     /// The same; with `true`, of a client that may resume its session and cannot log in.
@@ -57,20 +57,23 @@ impl ConnectionInfo {
 
     /// The same, without loading.
     #[must_use]
-    pub const fn without_loading(self) -> Self {
-        Self {
-            requires_ready: false,
-            ..self
-        }
+    pub const fn without_loading(mut self) -> Self {
+        self.requires_ready = false;
+        self
     }
 
     /// The same, with an address.
     #[must_use]
-    pub const fn with_address(self, address: SocketAddr) -> Self {
-        Self {
-            address: Some(address),
-            ..self
-        }
+    pub const fn with_address(mut self, address: SocketAddr) -> Self {
+        self.address = Some(address);
+        self
+    }
+
+    /// The same, with the user data of a token.
+    #[must_use]
+    pub fn with_user_data(mut self, user_data: Option<TokenUserData>) -> Self {
+        self.user_data = user_data;
+        self
     }
 }
 
@@ -138,7 +141,7 @@ impl Intake {
         }
         self.last_client += 1;
         let client = ClientId(self.last_client);
-        self.record_event(|| TransportEvent::Connected(client, connected));
+        self.record_event(|| TransportEvent::Connected(client, connected.clone()));
         self.queue.open(client);
         self.new_connections.push((client, connected));
         Ok(client)
@@ -182,6 +185,10 @@ impl Intake {
             word(connected.claims.player.map_or(u64::MAX, |player| player.0));
             let address = address_words(connected.address);
             address.into_iter().for_each(&mut word);
+            let user_data = connected.user_data.iter();
+            user_data
+                .flat_map(|data| data.as_bytes())
+                .for_each(|&byte| word(u64::from(byte)));
             // They have no turn yet, so their messages are not among the others.
             for message in self.queue.client_messages(*client) {
                 word(u64::from(message.number));

@@ -364,4 +364,34 @@ mod tests {
             .begin_tick(true, &mut rig.assembler, &mut rig.sink);
         assert!(rig.models.limits.is_empty());
     }
+
+    #[test]
+    fn unused_bandwidth_is_not_saved_up() {
+        let mut rig = LineRig::new(200);
+        for tick in 1..=20 {
+            rig.tick(&batch(tick, 30, &[], false), usize::MAX);
+        }
+        let mut sent = 0;
+        for tick in 21..=30 {
+            sent += rig.tick(&batch(tick, 30, &[190], false), usize::MAX);
+            // An update is never split, so it may exceed the limit once.
+            assert!(sent <= 200 * (tick - 20) + 210, "{sent} bytes by {tick}");
+        }
+        assert!(rig.models.pending_bytes() <= 200);
+        let burst = rig.tick(&batch(31, 30, &[190; 4], false), usize::MAX);
+        let next = rig.tick(&batch(32, 30, &[190; 4], false), usize::MAX);
+        assert!(burst + next <= 1_200, "{burst} and {next} bytes");
+    }
+
+    #[test]
+    fn closed_slow_consumer_leaves_no_pending_bytes() {
+        let mut rig = LineRig::new(10);
+        for tick in 1..=20 {
+            rig.tick(&batch(tick, 30, &[100], false), 1_000);
+            let of_client = rig.models.limits.values().map(|line| line.pending_bytes);
+            assert_eq!(rig.models.pending_bytes(), of_client.sum::<usize>());
+        }
+        assert_eq!(rig.told, [CLIENT]);
+        assert_eq!(rig.models.pending_bytes(), 0);
+    }
 }

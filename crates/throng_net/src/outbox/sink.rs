@@ -27,6 +27,25 @@ pub trait PacketSink: Send + Sync {
     }
 }
 
+impl<S: PacketSink + ?Sized> PacketSink for Box<S> {
+    #[inline]
+    fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
+        (**self).deliver(client, channel, packet);
+    }
+
+    fn close(&mut self, client: ClientId, reason: CloseReason) {
+        (**self).close(client, reason);
+    }
+
+    fn flush(&mut self) {
+        (**self).flush();
+    }
+
+    fn errors(&self) -> u64 {
+        (**self).errors()
+    }
+}
+
 /// A sink that only counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountingSink {

@@ -337,3 +337,21 @@ fn stopped_or_backward_time_causes_no_panic() {
         }
     }
 }
+
+#[test]
+fn eight_unreliable_packets_are_acknowledged_at_the_next_flush() {
+    let [mut sender, mut receiver] =
+        [(); 2].map(|()| ReliableEndpoint::new(EndpointSettings::default()));
+    for nth in 1..=8_u64 {
+        sender.push_unreliable(&content(nth, 9)).unwrap();
+        for packet in flushed(&mut sender, nth, usize::MAX) {
+            receiver.receive(nth, &packet, |_| ()).unwrap();
+        }
+        let answers = flushed(&mut receiver, nth, usize::MAX);
+        assert_eq!(answers.len(), usize::from(nth == 8), "after {nth}");
+        for answer in answers {
+            sender.receive(nth, &answer, |_| ()).unwrap();
+        }
+    }
+    assert_eq!(sender.stats().packets_arrived, 8);
+}

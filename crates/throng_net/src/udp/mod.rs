@@ -16,6 +16,7 @@
 //! | `shard` | a thread that owns connections |
 //! | `handler`, `sink` | from the transport to the server; from the server to the transport |
 //! | `client` | the client's end, with its own socket |
+//! | `hostile/` | hostile clients, for a trial and tests |
 //!
 //! Invariants: the server's tick waits for no system call and for nothing longer than the copy of a few datagrams. A shard knows a client
 //! before the server can send to it. Replies to unauthenticated addresses are smaller than what they sent. Every queue is bounded. Only
@@ -28,6 +29,8 @@ mod batch;
 mod client;
 mod fragments;
 mod handler;
+#[cfg(any(test, feature = "bench"))]
+pub mod hostile;
 mod mailbox;
 mod router;
 mod settings;

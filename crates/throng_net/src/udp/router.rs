@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::quality::RandomState;
 use throng_core::clock::unix_ms;
@@ -23,6 +23,7 @@ use crate::cipher::SealedKind;
 use crate::handshake::{AcceptedClient, ServerHandshake, ServerHandshakeError, network_of};
 use crate::inbox::ConnectionInfo;
 use crate::path::read_numbered;
+use crate::token::TokenUserData;
 
 /// Number of buckets for numbered packets from unknown addresses.
 const UNKNOWN_ADDRESS_BUCKETS: usize = 1_024;
@@ -193,6 +194,10 @@ impl DatagramRouter {
             Err(refused) => {
                 tracing::trace!(address = %from, error = %refused, "datagram of an unknown address refused");
                 UdpCounters::one(&counters.unauthenticated);
+                UdpCounters::one(reason_counter(counters, refused));
+                if refused.is_unknown_key() {
+                    UdpCounters::one(&counters.unknown_keys);
+                }
                 if !self.answer.is_empty() {
                     UdpCounters::one(match refused {
                         ServerHandshakeError::UnknownConnection => &counters.resets,
@@ -222,7 +227,8 @@ impl DatagramRouter {
             requires_ready: shared.settings.requires_ready,
             ..ConnectionInfo::player(admitted.client).with_address(address)
         }
-        .resuming_only(admitted.token.resumes_only);
+        .resuming_only(admitted.token.resumes_only)
+        .with_user_data(TokenUserData::new(&admitted.user_data));
         let Some(client) = self.transport.connect(connected) else {
             drop(roster);
             UdpCounters::one(&counters.tick_full);
@@ -244,6 +250,28 @@ impl DatagramRouter {
         };
         if let Some(before) = self.routes.insert(address, route) {
             replace_connection(&shared, before.client);
+        }
+    }
+}
+
+/// The counter of the reason for a refusal.
+const fn reason_counter(counters: &UdpCounters, refused: ServerHandshakeError) -> &AtomicU64 {
+    match refused {
+        ServerHandshakeError::UnexpectedPacket { .. } => &counters.no_request,
+        ServerHandshakeError::UnknownConnection => &counters.unknown_connection,
+        ServerHandshakeError::Version { .. } | ServerHandshakeError::ProtocolId { .. } => {
+            &counters.other_version
+        }
+        ServerHandshakeError::Expired { .. } => &counters.expired,
+        ServerHandshakeError::RateLimited => &counters.requests_throttled,
+        ServerHandshakeError::Token(_) => &counters.invalid_token,
+        ServerHandshakeError::WrongServer => &counters.other_server,
+        ServerHandshakeError::TokenUsed => &counters.token_used,
+        ServerHandshakeError::TableFull { .. } | ServerHandshakeError::NoRandomness(_) => {
+            &counters.no_room
+        }
+        ServerHandshakeError::Decrypt(_) | ServerHandshakeError::InvalidChallengeResponse => {
+            &counters.invalid_response
         }
     }
 }

@@ -79,8 +79,30 @@ counters! {
     answers_out,
     /// Their bytes.
     answer_bytes_out,
-    /// Datagrams of unauthenticated addresses without a reply.
+    /// Datagrams that the handshake refused. The next ten counters have the reasons.
     unauthenticated,
+    /// Of these: no connect request, and the address was not challenged.
+    no_request,
+    /// Of these: a packet of a connection that this server does not know.
+    unknown_connection,
+    /// Of these: a request of another version or game.
+    other_version,
+    /// Of these: the token has expired, or its challenge was answered too late.
+    expired,
+    /// Of these: the address, or all of them together, exceeded the rate of requests.
+    requests_throttled,
+    /// Of these: a token that the key did not seal.
+    invalid_token,
+    /// Of these: the token is for other servers.
+    other_server,
+    /// Of these: the token was used before.
+    token_used,
+    /// Of these: the table of half-open handshakes or of used tokens is full, or the system has no random bytes.
+    no_room,
+    /// Of these: a wrong answer to a challenge.
+    invalid_response,
+    /// Of the invalid tokens: those of a key that the server does not have.
+    unknown_keys,
     /// Bytes of all datagrams of unauthenticated addresses.
     unauthenticated_bytes_in,
     /// Refusals sent to clients of another version or game.
@@ -91,6 +113,10 @@ counters! {
     clients_accepted,
     /// Clients refused because too many waited for the server's next tick.
     tick_full,
+    /// Datagrams of clients that were accepted.
+    client_datagrams,
+    /// Datagrams of clients whose connection had ended before they were read.
+    after_end,
     /// Datagrams of clients that were not sealed by them, were received before, or are malformed.
     refused,
     /// Datagrams dropped because their client exceeded its rate.
@@ -115,4 +141,26 @@ counters! {
     packets_lost,
     /// Packets sent to clients, of connections that have ended.
     packets_sent,
+}
+
+impl UdpStats {
+    /// Datagrams that the handshake answered with a challenge or that completed it, or that were from a client for which there was no room.
+    #[must_use]
+    pub const fn handshake_datagrams(&self) -> u64 {
+        let answers = self.answers_out - self.versions_refused - self.resets;
+        answers + self.clients_accepted + self.tick_full
+    }
+
+    /// Datagrams of which a counter says what became of them. Equal to [`datagrams_in`](Self::datagrams_in) while no datagram waits for a
+    /// thread.
+    #[must_use]
+    pub const fn datagrams_accounted(&self) -> u64 {
+        self.handshake_datagrams()
+            + self.unauthenticated
+            + self.client_datagrams
+            + self.after_end
+            + self.refused
+            + self.throttled
+            + self.inbound_dropped
+    }
 }

@@ -160,6 +160,7 @@ impl ShardWorker {
         let mut datagrams = std::mem::take(&mut inbound.bytes);
         for ((client, from), place) in inbound.ranges() {
             let Some(connection) = self.connections.get_mut(&client) else {
+                UdpCounters::one(&counters.after_end);
                 continue;
             };
             let transport = &self.transport;
@@ -172,7 +173,14 @@ impl ShardWorker {
             if connection.is_confirmed && !was_confirmed {
                 self.returns.confirm_connection(connection.token);
             }
+            UdpCounters::one(match taken {
+                DatagramResult::Refused | DatagramResult::Ended(DisconnectReason::Lost) => {
+                    &counters.refused
+                }
+                _ => &counters.client_datagrams,
+            });
             match taken {
+                DatagramResult::Refused => {}
                 DatagramResult::Accepted if from == before => {}
                 DatagramResult::Accepted => {
                     let sealed = &mut self.sending.sealed;
@@ -186,7 +194,6 @@ impl ShardWorker {
                     // Sends the keep-alive packet at once.
                     self.sending.flush(connection, now_us);
                 }
-                DatagramResult::Refused => UdpCounters::one(&counters.refused),
                 DatagramResult::Ended(reason) => self.ended.push((client, reason)),
             }
         }

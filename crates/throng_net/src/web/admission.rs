@@ -13,6 +13,7 @@ use super::settings::WebCounters;
 use super::shared::WebShared;
 use crate::handshake::ServerHandshakeError;
 use crate::inbox::{ConnectionInfo, DisconnectReason};
+use crate::token::TokenUserData;
 
 /// A close code is this and the number of a [`CloseReason`].
 const REASON_CODES: u16 = 4_000;
@@ -97,6 +98,9 @@ pub(super) fn accept(
     let bearer = bearer.map_err(|refused| {
         tracing::debug!(address = %from, error = %refused, "connect token refused");
         WebCounters::one(&counters.denied);
+        if refused.is_unknown_key() {
+            WebCounters::one(&counters.unknown_keys);
+        }
         match refused {
             ServerHandshakeError::Version { found: 1.., .. } => {
                 CloseCode::Library(VERSION_CODES + PROTOCOL_VERSION as u16)
@@ -107,7 +111,8 @@ pub(super) fn accept(
     let connected = ConnectionInfo {
         requires_ready: settings.requires_ready,
         ..ConnectionInfo::player(bearer.client).with_address(from)
-    };
+    }
+    .with_user_data(TokenUserData::new(&bearer.user_data));
     let mut lines = shared.send_queues_mut();
     let Some(client) = shared.transport.connect(connected) else {
         drop(lines);

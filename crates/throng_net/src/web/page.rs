@@ -1,8 +1,12 @@
 //! The demo page at `/`, from `assets/web`. Its scripts are compiled from `clients/web`; CI compiles them again and compares.
 
+use hyper::body::Bytes;
+use hyper::header::HeaderValue;
 use throng_nav::map::{TileMap, TileRect};
 
-const HTML: &str = "text/html; charset=utf-8";
+use crate::http::{CONTENT_POLICY, PublicOrigin};
+
+pub(super) const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
@@ -77,6 +81,36 @@ fn eight_tiles(tiles: &TileMap, byte: u32, y: u32) -> u8 {
     (0..8).filter(is_set).fold(0, |set, bit| set | 1 << bit)
 }
 
+/// The page itself, with the address to which it connects, and its policy.
+#[derive(Debug)]
+pub(super) struct IndexPage {
+    pub html: Bytes,
+    /// The value of `Content-Security-Policy`, if it differs from that of all responses.
+    pub policy: Option<HeaderValue>,
+}
+
+impl IndexPage {
+    pub fn new(public: Option<&PublicOrigin>) -> Self {
+        let (_, html) = page_file("/").unwrap_or_default();
+        let Some(origin) = public else {
+            return Self {
+                html: Bytes::from_static(html.as_bytes()),
+                policy: None,
+            };
+        };
+        // An origin has no characters with a meaning in HTML or in a policy.
+        let name = format!("<head>\n<meta name=\"public-origin\" content=\"{origin}\">");
+        let policy = format!(
+            "{CONTENT_POLICY}; connect-src 'self' {origin} {}",
+            origin.websocket()
+        );
+        Self {
+            html: html.replacen("<head>", &name, 1).into(),
+            policy: HeaderValue::from_str(&policy).ok(),
+        }
+    }
+}
+
 /// Content type and text of a file.
 pub(super) fn page_file(path: &str) -> Option<(&'static str, &'static str)> {
     let file = FILES.iter().find(|(at, ..)| *at == path);
@@ -106,6 +140,24 @@ mod tests {
                 assert_eq!(bytes, map_bytes(&tiles, 0.5), "{rect:?}, {edit:?}");
             }
         }
+    }
+
+    #[test]
+    fn page_names_the_public_origin_and_may_connect_to_it() {
+        let plain = IndexPage::new(None);
+        assert_eq!(plain.html, page_file("/").unwrap().1);
+        assert!(plain.policy.is_none());
+        let origin = "https://play.example.com:8443".parse().unwrap();
+        let page = IndexPage::new(Some(&origin));
+        let html = String::from_utf8(page.html.to_vec()).unwrap();
+        let meta = "<meta name=\"public-origin\" content=\"https://play.example.com:8443\">";
+        assert_eq!(html.matches(meta).count(), 1, "{html}");
+        let policy = page.policy.unwrap();
+        let policy = policy.to_str().unwrap();
+        assert!(policy.starts_with("default-src 'self'"), "{policy}");
+        let allowed =
+            "connect-src 'self' https://play.example.com:8443 wss://play.example.com:8443";
+        assert!(policy.ends_with(allowed), "{policy}");
     }
 
     #[test]

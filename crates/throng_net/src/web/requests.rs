@@ -6,24 +6,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
+use hyper::header::{CONTENT_SECURITY_POLICY, ETAG, HeaderValue, IF_NONE_MATCH};
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use throng_core::clock::unix_ms;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::client_loop::run_websocket;
-use super::page::page_file;
-use super::proxies::client_address;
+use super::page::{HTML, IndexPage, page_file};
 use super::settings::WebCounters;
 use super::shared::{UnauthenticatedSlot, WebShared};
 use super::transfer::{CountedStream, TransferLimits};
 use crate::cipher::random_bytes;
 use crate::handshake::network_of;
 use crate::http::{
-    HttpResponse, is_cross_site, is_loopback, text_response, typed_response, websocket_key,
-    websocket_response,
+    HttpResponse, OpenError, client_address, is_cross_site, is_loopback, text_response,
+    typed_response, websocket_key, websocket_response,
 };
 
 /// The longest header of a request, in bytes, and the most fields in it.
@@ -33,8 +34,38 @@ const HEAD_FIELDS_MAX: usize = 64;
 /// Player ids of guests: far from the ids that games use, and exact in JavaScript.
 const GUEST_PLAYER_IDS: std::ops::Range<u64> = 1 << 48..(1 << 48) + (1 << 32);
 
+/// Opens a connection, and handles it until the response is sent.
+pub(super) async fn open_connection(
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    place: UnauthenticatedSlot,
+    shared: Arc<WebShared>,
+) {
+    let (opener, counters) = (&shared.opener, &shared.counters);
+    let patience = Duration::from_micros(shared.settings.handshake_timeout_us);
+    let opened = timeout(patience, async {
+        let client = opener.read_client_address(&mut stream, peer).await?;
+        // Behind a proxy that speaks HTTP, the request contains the client's address.
+        let is_known = !opener.is_trusted(client.ip());
+        if is_known && !place.assign(network_of(client.ip())) {
+            return Ok(None);
+        }
+        let stream = opener.encrypt(stream, client.ip()).await?;
+        Ok(Some((stream, client)))
+    });
+    match opened.await {
+        Ok(Ok(Some((stream, client)))) => {
+            handle_connection(stream, client, place, shared).await;
+        }
+        Ok(Ok(None)) => WebCounters::one(&counters.refused_unauthenticated),
+        Ok(Err(OpenError::ProxyHeader(_))) => WebCounters::one(&counters.proxy_header_refused),
+        Ok(Err(_)) => WebCounters::one(&counters.tls_failed),
+        Err(_) => WebCounters::one(&counters.timed_out),
+    }
+}
+
 /// Handles a connection until the response is sent. A WebSocket continues in its own task.
-pub(super) async fn handle_connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+async fn handle_connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     from: SocketAddr,
     place: UnauthenticatedSlot,
@@ -78,7 +109,7 @@ fn respond(
         WebCounters::one(&counters.refused);
         text_response(status, word.to_owned())
     };
-    let Ok(from) = client_address(from, request.headers(), &shared.settings.trusted_proxies) else {
+    let Ok(from) = client_address(from, request.headers(), shared.opener.trusted_proxies()) else {
         return refuse(
             StatusCode::BAD_REQUEST,
             "X-Forwarded-For and Forwarded name different clients\n",
@@ -136,6 +167,11 @@ fn respond(
             }
             None => refuse(StatusCode::NOT_FOUND, "there is no such map\n"),
         },
+        (method, "/") if is_read && shared.settings.serve_demo_page => {
+            WebCounters::one(&counters.answered);
+            let is_head = method == Method::HEAD;
+            index_response(&shared.index, is_head)
+        }
         (method, path) => match page_file(path).filter(|_| shared.settings.serve_demo_page) {
             Some((what, text)) if is_read => {
                 WebCounters::one(&counters.answered);
@@ -146,6 +182,22 @@ fn respond(
             None => refuse(StatusCode::NOT_FOUND, "there is no such page\n"),
         },
     }
+}
+
+/// The demo page itself.
+fn index_response(index: &IndexPage, is_head: bool) -> HttpResponse {
+    let html = if is_head {
+        Bytes::new()
+    } else {
+        index.html.clone()
+    };
+    let mut answer = typed_response(StatusCode::OK, HTML, html);
+    if let Some(policy) = &index.policy {
+        answer
+            .headers_mut()
+            .insert(CONTENT_SECURITY_POLICY, policy.clone());
+    }
+    answer
 }
 
 /// The walls of the requested scene, and an entity tag that changes with each edit.
@@ -178,8 +230,8 @@ fn guest_token(request: &Request<Incoming>, shared: &WebShared) -> Result<String
     let speed_m_s = shared.settings.guest_speed_m_s;
     let speed_m_s = speed_m_s.ok_or("guests are let in on loopback alone, without a key\n")?;
     // Refuses host names that only resolve to this machine (DNS rebinding), and pages of other sites.
-    let host = field("host");
-    if !host.is_some_and(is_loopback) || is_cross_site(host, field("origin")) {
+    let (host, public) = (field("host"), shared.settings.public_origin.as_ref());
+    if !host.is_some_and(is_loopback) || is_cross_site(host, field("origin"), public) {
         return Err("expected a page of this server\n");
     }
     let said = request.uri().query().unwrap_or_default();

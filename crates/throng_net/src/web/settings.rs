@@ -4,8 +4,8 @@ use throng_protocol::wire::MESSAGE_BYTES_MAX;
 
 #[cfg(feature = "webtransport")]
 use super::webtransport::WebTransportSettings;
-use crate::address_range::AddressRange;
 use crate::counters::counters;
+use crate::http::{PortSettings, PublicOrigin};
 
 /// Limits of connections over WebSockets and WebTransport.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,10 +23,14 @@ pub struct WebSettings {
     pub unauthenticated_max: usize,
     /// The same per address (IPv6: per network of 64 bits).
     pub unauthenticated_per_address_max: u32,
-    /// Proxies that forward clients. From these addresses the header `X-Forwarded-For`, or `Forwarded`, names the client's address. Limits,
-    /// bans and [`ConnectionInfo::address`](crate::inbox::ConnectionInfo::address) use that address. From others the headers are ignored.
-    pub trusted_proxies: Vec<AddressRange>,
-    /// Time limit for a request, and again for the token after it, in microseconds.
+    /// TLS, and proxies in front of the port. [`ConnectionInfo::address`](crate::inbox::ConnectionInfo::address) is the client's address
+    /// behind a trusted proxy.
+    pub port: PortSettings,
+    /// The address under which browsers open the page, if it is not that of the port: behind a proxy, or by the name in the certificate.
+    /// The page then connects to it, and a page of this origin counts as the server's own.
+    pub public_origin: Option<PublicOrigin>,
+    /// Time limit for a TLS handshake (with the PROXY header before it), again for a request, and again for the token after it, in
+    /// microseconds.
     pub handshake_timeout_us: u64,
     /// The slowest rate at which a client may read a response, such as a map, in bytes per second on average. A slower client is
     /// disconnected.
@@ -61,7 +65,8 @@ impl Default for WebSettings {
             guest_speed_m_s: None,
             unauthenticated_max: 1_024,
             unauthenticated_per_address_max: 64,
-            trusted_proxies: Vec::new(),
+            port: PortSettings::default(),
+            public_origin: None,
             handshake_timeout_us: 5_000_000,
             response_bytes_per_s_min: 16 << 10,
             response_timeout_us: 120_000_000,
@@ -92,10 +97,16 @@ counters! {
     answered,
     /// Requests that are malformed or not allowed.
     refused,
-    /// Connections that sent no complete request in time, or read the response too slowly.
+    /// Connections of trusted proxies without a valid PROXY header.
+    proxy_header_refused,
+    /// Connections whose TLS handshake failed.
+    tls_failed,
+    /// Connections that sent no complete TLS handshake or request in time, or read the response too slowly.
     timed_out,
     /// WebSockets and sessions without a valid token.
     denied,
+    /// Those of them with a token of a key that the server does not have.
+    unknown_keys,
     /// Clients with a valid token, refused because the server is full.
     full,
     /// Clients admitted.

@@ -12,9 +12,11 @@ use throng_core::clock::Stopwatch;
 use throng_protocol::wire::ClientId;
 use tokio::sync::Notify;
 
+use super::page::IndexPage;
 use super::send_queue::WebSendQueue;
 use super::settings::{WebCounters, WebSettings};
 use crate::handshake::ServerHandshake;
+use crate::http::ConnectionOpener;
 use crate::udp::SharedIntake;
 
 /// The send queues of the connected clients.
@@ -29,6 +31,9 @@ pub(super) struct PageMap {
 /// State that all tasks share.
 pub(super) struct WebShared {
     pub settings: WebSettings,
+    pub opener: ConnectionOpener,
+    /// The first file of the demo page.
+    pub index: IndexPage,
     pub counters: WebCounters,
     pub transport: SharedIntake,
     /// Bytes that wait for all clients.
@@ -55,6 +60,8 @@ pub(super) struct WebShared {
 impl WebShared {
     pub fn new(settings: WebSettings, gate: ServerHandshake, transport: SharedIntake) -> Self {
         Self {
+            opener: ConnectionOpener::new(settings.port.clone()),
+            index: IndexPage::new(settings.public_origin.as_ref()),
             settings,
             counters: WebCounters::default(),
             transport,

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::wire::{
-    Hello, write_controlled_object, write_delta_header, write_despawn, write_motion, write_scene,
-    write_snapshot_header, write_unseen_header,
+    Hello, ResumeToken, write_controlled_object, write_delta_header, write_despawn, write_motion,
+    write_own_position, write_own_speed, write_scene, write_snapshot_header, write_unseen_header,
 };
 use proptest::prelude::*;
 
@@ -194,6 +194,93 @@ fn motion_is_extrapolated_at_the_current_time_rate() {
         .receive(&packet(0, 1, |bytes| hello.write(bytes)))
         .unwrap();
     assert_eq!(mirror.time_percent(), 100);
+}
+
+#[test]
+fn own_position_and_speed_end_with_their_scene() {
+    let mut mirror = greeted();
+    let own = packet(1, 1, |bytes| {
+        write_own_position(bytes, Vec2::splat(3.0));
+        write_own_speed(bytes, 5.0);
+    });
+    mirror.receive(&own).unwrap();
+    assert_eq!(
+        mirror.own_position().map(|own| own.position),
+        Some(Vec2::splat(3.0))
+    );
+    assert_eq!(mirror.own_speed().map(|own| own.speed_m_s), Some(5.0));
+    assert_eq!(mirror.own_step_m(), 5.0 * mirror.tick_s());
+    mirror
+        .receive(&packet(2, 2, |bytes| write_scene(bytes, 5, Vec2::ONE)))
+        .unwrap();
+    assert_eq!((mirror.own_position(), mirror.own_speed()), (None, None));
+    assert_eq!(mirror.own_step_m(), 0.0);
+}
+
+#[test]
+fn first_own_position_of_a_tick_is_kept() {
+    let mut mirror = greeted();
+    let told = |tick, at: f32| {
+        packet_of(Channel::Unreliable, tick, 1, |bytes| {
+            write_own_position(bytes, Vec2::splat(at));
+        })
+    };
+    for (tick, at, held) in [(4, 1.0, 1.0), (4, 2.0, 1.0), (3, 3.0, 1.0), (5, 4.0, 4.0)] {
+        mirror.receive(&told(tick, at)).unwrap();
+        let own = mirror.own_position().map(|own| own.position);
+        assert_eq!(own, Some(Vec2::splat(held)), "tick {tick}");
+    }
+    assert_eq!(mirror.ignored(), 2);
+}
+
+#[test]
+fn oldest_notices_are_dropped_from_a_full_list() {
+    let mut mirror = greeted();
+    let notice = |position| SessionNotice::Queued { position };
+    for position in 1..=NOTICES_MAX as u16 + 3 {
+        let told = packet(position, 1, |bytes| notice(position.into()).write(bytes));
+        mirror.receive(&told).unwrap();
+    }
+    let expected: Vec<_> = (4..=NOTICES_MAX as u32 + 3).map(notice).collect();
+    assert_eq!(mirror.take_notices(), expected);
+}
+
+#[test]
+fn received_bytes_count_reliable_messages_from_the_welcome_on() {
+    let mut mirror = greeted();
+    let walks = |bytes: &mut Vec<u8>| write_own_speed(bytes, 1.0);
+    let welcome = SessionNotice::Welcome {
+        player: 1,
+        token: ResumeToken::default(),
+    };
+    let first = packet(1, 1, walks);
+    let welcomed = packet(2, 1, |bytes| {
+        welcome.write(bytes);
+        walks(bytes);
+    });
+    let unreliable = packet_of(Channel::Unreliable, 9, 1, walks);
+    let later = packet(3, 1, walks);
+    let body = |packet: &[u8]| packet.len() as u32 - 8;
+    let before = mirror.received_bytes();
+    mirror.receive(&first).unwrap();
+    assert_eq!(mirror.received_bytes(), before + body(&first));
+    mirror.receive(&welcomed).unwrap();
+    assert_eq!(mirror.received_bytes(), body(&welcomed));
+    mirror.receive(&unreliable).unwrap();
+    mirror.receive(&later).unwrap();
+    assert_eq!(mirror.received_bytes(), body(&welcomed) + body(&later));
+}
+
+#[test]
+fn time_rate_is_at_least_one_percent() {
+    let mut mirror = greeted();
+    for (nth, (percent, expected)) in (1..).zip([(0, 1), (1, 1), (100, 100), (200, 100)]) {
+        let rate = packet(nth, 1, |bytes| {
+            SessionNotice::TimeRate { percent }.write(bytes);
+        });
+        mirror.receive(&rate).unwrap();
+        assert_eq!(mirror.time_percent(), expected, "{percent}");
+    }
 }
 
 proptest! {

@@ -232,6 +232,28 @@ mod tests {
         assert_eq!(more, Err(MoveError::TooFar));
     }
 
+    #[test]
+    fn budget_holds_at_most_the_longest_burst() {
+        let pace = 5.0 * (1.0 + RULES.tolerance);
+        let of = |elapsed_s| MoveBudget(0.0).refilled(elapsed_s, 5.0, &RULES);
+        assert_eq!(of(0.5), MoveBudget(pace * 0.5));
+        assert_eq!(of(1.0), MoveBudget(pace));
+        assert_eq!(of(100.0), MoveBudget(pace));
+        assert_eq!(of(100.0).refilled(7.0, 5.0, &RULES), MoveBudget(pace));
+    }
+
+    #[test]
+    fn rounding_tolerance_is_granted_once_not_per_move() {
+        let (mut credit, mut walked_m) = (MoveBudget(0.0), 0.0);
+        let step = Vec2::new(RULES.rounding_tolerance_m / 2.0, 0.0);
+        for _ in 0..100 {
+            if let Ok(way_m) = check_move(None, Vec2::ONE, Vec2::ZERO, step, credit, &RULES) {
+                (credit, walked_m) = (credit.spent(way_m), walked_m + way_m);
+            }
+        }
+        assert_eq!(walked_m, RULES.rounding_tolerance_m);
+    }
+
     proptest! {
         #![proptest_config(draws!())]
 

@@ -320,7 +320,7 @@ mod tests {
             prop::num::f32::ANY
                 .prop_filter("a number", |v| !v.is_nan())
                 .prop_map(|v| (Encoding::F32, v.into())),
-            prop::collection::vec(any::<u8>(), 0..40)
+            prop::collection::vec(any::<u8>(), 0..=40)
                 .prop_map(|v| (Encoding::Bytes { max: 40 }, v.as_slice().into())),
         ]
     }
@@ -493,5 +493,8 @@ mod tests {
             assert!(!encoding.fits(&value), "{encoding:?} {value:?}");
         }
         assert!(Encoding::U8.fits(&255.4f32.into()) && Encoding::U16.fits(&300i32.into()));
+        for text in ["", "a", "ab"] {
+            assert!(Encoding::Bytes { max: 2 }.fits(&text.into()), "{text}");
+        }
     }
 }

@@ -31,6 +31,8 @@ pub struct ScenarioScript {
     cue_counts: Vec<CueCounts>,
     /// Faults; the run goes on after them.
     errors: ScriptErrors,
+    /// Whether the cues of 0 s have run.
+    has_begun: bool,
     pub(super) external: ExternalActions,
 }
 
@@ -81,21 +83,31 @@ impl ScenarioScript {
     }
 }
 
-/// The tick that begins at 0 s.
-const FIRST_TICK: u64 = 1;
+/// For how long the cues of 0 s wait for logins, in seconds: a full server never admits the last ones.
+const FIRST_CUES_WAIT_S_MAX: f64 = 5.0;
 
-/// Runs the cues of 0 s, after the cast has logged in and stands: what they change is not there before. Cues with a condition
-/// are not among them.
+/// Runs the cues of 0 s, after the crowds have logged in and stand: what they change is not there before. That is in the first tick, or
+/// later if more clients log in than a tick admits. Cues with a condition are not among them.
 pub(super) fn run_first_cues(world: &mut World) {
-    if world.resource::<SimTick>().0 == FIRST_TICK {
-        run_cues(world, FIRST_TICK, TimedCue::is_timed);
+    if script_mut(world).has_begun {
+        return;
     }
+    let tick = world.resource::<SimTick>().0;
+    let tick_s = world.resource::<Time<Fixed>>().timestep().as_secs_f64();
+    let is_early = tick as f64 * tick_s < FIRST_CUES_WAIT_S_MAX;
+    let is_waiting = is_early && crowd::has_logins_under_way(world);
+    script_mut(world).has_begun = !is_waiting;
+    // The steps of a ramp have fixed times.
+    run_cues(world, tick, |cue| {
+        cue.is_first() && (!is_waiting || cue.is_ramp())
+    });
 }
 
 /// Runs the scheduled cues, except those of [`run_first_cues`], and external actions.
 pub(super) fn run_script(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
-    run_cues(world, tick, |cue| tick > FIRST_TICK || !cue.is_timed());
+    let has_begun = script_mut(world).has_begun;
+    run_cues(world, tick, |cue| has_begun || !cue.is_first());
     loop {
         let next = script_mut(world).external.next();
         let Some((text, action)) = next else {

@@ -7,6 +7,9 @@ use super::selection;
 use crate::crowd;
 use throng::sim::StateHasher;
 
+/// The tick that begins at 0 s.
+const FIRST_TICK: u64 = 1;
+
 /// A cue, and when it runs next.
 #[derive(Debug)]
 pub(super) struct TimedCue {
@@ -185,9 +188,15 @@ impl TimedCue {
         }
     }
 
-    /// Whether its time alone makes it run.
-    pub const fn is_timed(&self) -> bool {
-        !matches!(self.trigger, Trigger::Condition { .. })
+    /// Whether its time alone makes it run, and it is due in the first tick, the one of 0 s.
+    pub fn is_first(&self) -> bool {
+        let is_timed = !matches!(self.trigger, Trigger::Condition { .. });
+        is_timed && self.next.is_some_and(|next| next <= FIRST_TICK)
+    }
+
+    /// Whether it has several steps.
+    pub const fn is_ramp(&self) -> bool {
+        matches!(self.trigger, Trigger::Ramp { .. })
     }
 
     /// The work of a tick, if any.

@@ -82,6 +82,156 @@ fn failed_renewal_is_retried_after_a_second() {
     assert!(renews(&mut ledger, 21_050));
 }
 
+/// A table in which these players are live, with the epochs 1.
+fn with_players(settings: LeaseTableSettings, players: &[PlayerId]) -> LeaseTable {
+    let mut ledger = LeaseTable::new(settings);
+    for &player in players {
+        ledger.claim(player, 0).unwrap();
+    }
+    orders(&mut ledger, 0);
+    ledger.receive(StoreReply::Renewed(Ok(Renewal::default())), 0, |_| ());
+    let granted = players.iter().map(|&player| ClaimResult::Granted {
+        epoch: 1,
+        record: PlayerRecord::new(player),
+    });
+    let claimed = StoreReply::Claimed(players.to_vec(), Ok(granted.collect()));
+    ledger.receive(claimed, 0, |_| ());
+    ledger
+}
+
+#[test]
+fn claims_stay_within_the_player_limit() {
+    let mut ledger = LeaseTable::new(LeaseTableSettings {
+        players_max: 3,
+        ..LeaseTableSettings::default()
+    });
+    for (player, fits) in [(1, true), (2, true), (3, true), (4, false)] {
+        let full = PlayerStoreError::PlayerLimitReached {
+            player: PlayerId(player),
+            held: 3,
+            max: 3,
+        };
+        let expected = if fits { Ok(()) } else { Err(full) };
+        assert_eq!(ledger.claim(PlayerId(player), 0), expected);
+        // Requested claims count, too.
+        orders(&mut ledger, 0);
+    }
+    ledger.release(PlayerId(1));
+    assert_eq!(ledger.len(), 3, "until the store has answered");
+    ledger.release(PlayerId(3));
+    assert_eq!(ledger.claim(PlayerId(4), 0), Ok(()), "3 was not requested");
+}
+
+#[test]
+fn claims_are_refused_above_the_unsaved_limit() {
+    let players = [1, 2, 3].map(PlayerId);
+    let settings = LeaseTableSettings {
+        unsaved_players_max: 2,
+        ..LeaseTableSettings::default()
+    };
+    let mut ledger = with_players(settings, &players);
+    for (unsaved, player) in (1..).zip(players) {
+        assert!(ledger.save(player, 1, std::iter::empty()));
+        let claimed = ledger.claim(PlayerId(9), 0);
+        let expected = if unsaved <= 2 {
+            Ok(())
+        } else {
+            Err(PlayerStoreError::SaveBacklogFull {
+                player: PlayerId(9),
+                unsaved: 3,
+                max: 2,
+            })
+        };
+        assert_eq!(claimed, expected);
+    }
+}
+
+#[test]
+fn lease_ends_a_lease_time_after_the_claim_was_sent() {
+    let mut ledger = LeaseTable::new(LeaseTableSettings::default());
+    ledger.claim(PLAYER, 100).unwrap();
+    assert!(orders(&mut ledger, 500).iter().any(is_claim));
+    let granted = ClaimResult::Granted {
+        epoch: 1,
+        record: PlayerRecord::new(PLAYER),
+    };
+    ledger.receive(
+        StoreReply::Claimed(vec![PLAYER], Ok(vec![granted])),
+        4_000,
+        |_| (),
+    );
+    // The clock of the store may have begun the lease as early as that.
+    assert_eq!(ledger.lease_valid_until(PLAYER), Some(60_500));
+}
+
+#[test]
+fn lease_granted_after_the_player_left_is_released() {
+    let mut ledger = LeaseTable::new(LeaseTableSettings::default());
+    ledger.claim(PLAYER, 0).unwrap();
+    assert!(orders(&mut ledger, 0).iter().any(is_claim));
+    ledger.release(PLAYER);
+    let granted = ClaimResult::Granted {
+        epoch: 5,
+        record: PlayerRecord::new(PLAYER),
+    };
+    let claimed = StoreReply::Claimed(vec![PLAYER], Ok(vec![granted]));
+    ledger.receive(claimed, 10, |event| panic!("{event:?}"));
+    assert!(!ledger.is_live(PLAYER));
+    let Some(StoreRequest::Save { batch }) = ledger.next_save_request() else {
+        panic!("the lease is not released");
+    };
+    assert_eq!(batch.releases(), [(PLAYER, 5)]);
+    ledger.receive(StoreReply::Saved(SaveOutcome::default()), 20, |_| ());
+    assert!(ledger.is_empty());
+}
+
+#[test]
+fn answer_about_a_former_lease_does_not_concern_the_next() {
+    let mut ledger = with_one_player();
+    let renewal = orders(&mut ledger, 20_000);
+    assert!(
+        matches!(&renewal[..], [StoreRequest::Renew { leases, .. }] if *leases == [(PLAYER, 1)])
+    );
+    // The player leaves and returns before the answer.
+    ledger.release(PLAYER);
+    assert!(ledger.next_save_request().is_some());
+    ledger.receive(StoreReply::Saved(SaveOutcome::default()), 20_010, |_| ());
+    ledger.claim(PLAYER, 20_020).unwrap();
+    assert!(orders(&mut ledger, 20_020).iter().any(is_claim));
+    let granted = ClaimResult::Granted {
+        epoch: 2,
+        record: PlayerRecord::new(PLAYER),
+    };
+    ledger.receive(
+        StoreReply::Claimed(vec![PLAYER], Ok(vec![granted])),
+        20_030,
+        |_| (),
+    );
+    let lost = StoreReply::Renewed(Ok(Renewal::lost(vec![PLAYER])));
+    ledger.receive(lost, 20_040, |event| panic!("{event:?}"));
+    assert!(ledger.is_live(PLAYER));
+}
+
+#[test]
+fn skipped_lease_keeps_its_end_and_is_renewed_after_a_second() {
+    let others = [PLAYER, PlayerId(8)];
+    let mut ledger = with_players(LeaseTableSettings::default(), &others);
+    assert_eq!(orders(&mut ledger, 20_000).len(), 1);
+    let skipped = Renewal {
+        skipped: vec![PLAYER],
+        ..Renewal::default()
+    };
+    ledger.receive(StoreReply::Renewed(Ok(skipped)), 20_050, |_| ());
+    assert_eq!(ledger.lease_valid_until(PLAYER), Some(60_000));
+    assert_eq!(ledger.lease_valid_until(PlayerId(8)), Some(80_000));
+    assert!(orders(&mut ledger, 21_049).is_empty());
+    assert_eq!(orders(&mut ledger, 21_050).len(), 1);
+    ledger.receive(StoreReply::Renewed(Ok(Renewal::default())), 21_060, |_| ());
+    assert_eq!(ledger.lease_valid_until(PLAYER), Some(81_050));
+    assert!(orders(&mut ledger, 41_049).is_empty());
+    assert_eq!(orders(&mut ledger, 41_050).len(), 1);
+}
+
 /// The times of a store that is away for ten minutes.
 const AWAY_MS: std::ops::Range<u64> = 120_000..720_000;
 

@@ -112,7 +112,10 @@ fn control_by_no_session_is_a_warning_once() {
         warnings[0].starts_with("object not controlled"),
         "{warnings:?}"
     );
-    assert!(warnings[0].contains("is not a session"), "{warnings:?}");
+    assert!(
+        warnings[0].contains("is not an open session"),
+        "{warnings:?}"
+    );
     let world = app.world();
     for object in [own, spawned] {
         assert!(

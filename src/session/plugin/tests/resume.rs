@@ -281,7 +281,7 @@ fn hook_decides_who_may_resume() {
             answer.accept(login.player);
         }
 
-        fn may_resume(&mut self, resume: &ResumeAttempt) -> bool {
+        fn may_resume(&mut self, resume: &ResumeAttempt<'_>) -> bool {
             resume.player != PlayerId(7)
         }
     }

@@ -122,7 +122,7 @@ impl Comeback {
         });
         let line = FarLine::default();
         let mut outbox = app.world_mut().resource_mut::<Outbox>();
-        outbox.set_sink(Box::new(line.clone()));
+        outbox.set_sink(line.clone());
         let scenes =
             [(); 2].map(|()| open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap());
         let others = (0..OTHERS).map(|nth| {

@@ -291,7 +291,20 @@ pub(super) fn add_net_metrics(world: &World, families: &mut Families) {
         .by_label(
             "reason",
             to_f64([
-                ("no_connection", stats.unauthenticated),
+                ("no_connection", stats.no_request),
+                ("unknown_connection", stats.unknown_connection),
+                ("other_version", stats.other_version),
+                ("token_expired", stats.expired),
+                ("requests_rate_limited", stats.requests_throttled),
+                (
+                    "invalid_token",
+                    stats.invalid_token.saturating_sub(stats.unknown_keys),
+                ),
+                ("unknown_token_key", stats.unknown_keys),
+                ("other_server", stats.other_server),
+                ("token_used", stats.token_used),
+                ("no_room", stats.no_room),
+                ("invalid_response", stats.invalid_response),
                 ("decrypt_failed", stats.refused),
                 ("rate_limited", stats.throttled),
                 ("queue_full", stats.inbound_dropped),
@@ -307,6 +320,18 @@ pub(super) fn add_net_metrics(world: &World, families: &mut Families) {
             "Refusals sent to clients with another protocol version.",
         )
         .value(stats.versions_refused as f64),
+        counter(
+            "throng_net_accepted_datagrams_total",
+            "Accepted datagrams; of ended connections those that came late.",
+        )
+        .by_label(
+            "kind",
+            to_f64([
+                ("handshake", stats.handshake_datagrams()),
+                ("client", stats.client_datagrams),
+                ("ended", stats.after_end),
+            ]),
+        ),
         counter(
             "throng_net_connections_ended_total",
             "Ended connections by reason.",
@@ -373,9 +398,15 @@ pub(super) fn add_web_metrics(world: &World, families: &mut Families) {
             "reason",
             to_f64([
                 ("too_many_unauthenticated", stats.refused_unauthenticated),
+                ("proxy_header", stats.proxy_header_refused),
+                ("tls_handshake", stats.tls_failed),
                 ("bad_request", stats.refused),
                 ("timed_out", stats.timed_out),
-                ("token_rejected", stats.denied),
+                (
+                    "token_rejected",
+                    stats.denied.saturating_sub(stats.unknown_keys),
+                ),
+                ("unknown_token_key", stats.unknown_keys),
                 ("server_full", stats.full),
             ]),
         ),

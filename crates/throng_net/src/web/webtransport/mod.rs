@@ -10,7 +10,6 @@
 //! |---|---|
 //! | `settings` | limits |
 //! | `certificate` | the certificate of the server |
-//! | `handshakes` | limits of QUIC handshakes |
 //! | `session` | a client's connection |
 //!
 //! QUIC encrypts, and follows a client to another address; our own endpoint sends lost data again. So a datagram contains a packet of the
@@ -25,7 +24,6 @@
 //! datagram, one encryption and one copy more than over UDP. All clients share one thread. The total cost is not measured.
 
 mod certificate;
-mod handshakes;
 mod session;
 mod settings;
 
@@ -43,10 +41,10 @@ use wtransport::tls::server::build_default_tls_config;
 pub use settings::WebTransportSettings;
 
 use crate::handshake::network_of;
+use crate::http::HandshakeLimits;
 use crate::web::settings::WebCounters;
 use crate::web::shared::{UnauthenticatedSlot, WebShared};
 use certificate::self_signed;
-use handshakes::HandshakeLimits;
 
 /// Bytes in flight to a client: more than its endpoint sends at once.
 const IN_FLIGHT_BYTES: u64 = 128 << 10;
@@ -140,7 +138,9 @@ impl ListeningSessions {
 /// Accepts connections, up to the limits of unauthenticated connections and of handshakes.
 async fn accept(endpoint: quinn::Endpoint, shared: Arc<WebShared>) {
     let counters = &shared.counters;
-    let mut handshakes = HandshakeLimits::new(&shared.settings.webtransport.unwrap_or_default());
+    let settings = shared.settings.webtransport.unwrap_or_default();
+    let mut handshakes =
+        HandshakeLimits::new(settings.handshakes_per_s, settings.network_handshakes_per_s);
     while let Some(incoming) = endpoint.accept().await {
         let from = incoming.remote_address();
         if !incoming.remote_address_validated() {

@@ -50,7 +50,7 @@ use throng::matchmaking::MatchmakingSettings;
 use throng::nav::NavSettings;
 use throng::outbox::OutboxSettings;
 use throng::session::SessionSettings;
-use throng::sim::OverloadSettings;
+use throng::sim::{OverloadSettings, TICK_HZ_DEFAULT};
 use throng::sync::SyncSettings;
 use throng::world::ObjectKind;
 
@@ -105,7 +105,7 @@ impl Default for Scenario {
             seed: 1,
             include: Vec::new(),
             parameters: BTreeMap::new(),
-            tick_hz: 20.0,
+            tick_hz: TICK_HZ_DEFAULT,
             heartbeat_ticks: 10,
             duration_s: 60.0,
             settings: ScenarioSettings::default(),

@@ -15,10 +15,13 @@ const HOPS_MAX: usize = 32;
 
 /// The headers of a trusted proxy name two different clients: one of them was set by the client itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ForgedAddress;
+pub struct ForgedAddress;
 
 /// The client's address: the peer's or, if the peer is a trusted proxy, the one in its headers. The port is the peer's.
-pub(super) fn client_address(
+///
+/// # Errors
+/// If `X-Forwarded-For` and `Forwarded` name different clients.
+pub fn client_address(
     peer: SocketAddr,
     headers: &HeaderMap,
     trusted: &[AddressRange],

@@ -1,16 +1,15 @@
-//! Limits of QUIC handshakes: they cost more than anything else that an unknown client can cause.
+//! Limits of TLS and QUIC handshakes: they cost more than anything else that an unknown client can cause.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
-use super::settings::WebTransportSettings;
 use crate::handshake::RequestBucket;
 
 /// Number of buckets that the networks share.
 const BUCKETS: usize = 1_024;
 
 /// One bucket for all addresses and one per large network, so that one network cannot use up all handshakes.
-pub(super) struct HandshakeLimits {
+pub(crate) struct HandshakeLimits {
     per_s: u32,
     network_per_s: u32,
     total: RequestBucket,
@@ -19,8 +18,8 @@ pub(super) struct HandshakeLimits {
 }
 
 impl HandshakeLimits {
-    pub fn new(settings: &WebTransportSettings) -> Self {
-        let (per_s, network_per_s) = (settings.handshakes_per_s, settings.network_handshakes_per_s);
+    /// Limits for all addresses together, and for each large network: 24 bits of an IPv4 address, 48 bits of an IPv6 address.
+    pub fn new(per_s: u32, network_per_s: u32) -> Self {
         Self {
             per_s,
             network_per_s,
@@ -33,8 +32,12 @@ impl HandshakeLimits {
     /// Whether an address may start a handshake now.
     pub fn try_consume(&mut self, now_us: u64, from: IpAddr) -> bool {
         let at = self.hasher.hash_one(large_network_of(from)) as usize % BUCKETS;
-        self.networks[at].try_consume(now_us, self.network_per_s)
-            && self.total.try_consume(now_us, self.per_s)
+        self.networks[at].try_consume(now_us, self.network_per_s) && self.try_consume_shared(now_us)
+    }
+
+    /// The same for an address that stands for many, such as a proxy: only the limit of all applies.
+    pub fn try_consume_shared(&mut self, now_us: u64) -> bool {
+        self.total.try_consume(now_us, self.per_s)
     }
 }
 
@@ -51,11 +54,7 @@ mod tests {
 
     #[test]
     fn a_large_network_does_not_use_up_the_handshakes_of_all() {
-        let mut limits = HandshakeLimits::new(&WebTransportSettings {
-            handshakes_per_s: 100,
-            network_handshakes_per_s: 20,
-            ..WebTransportSettings::default()
-        });
+        let mut limits = HandshakeLimits::new(100, 20);
         // 65,536 networks of 64 bits in one network of 48 bits.
         let hostile = |nth: u16| IpAddr::from([0x2001, 0xdb8, 0, nth, 0, 0, 0, 1]);
         let begun = |limits: &mut HandshakeLimits, now_us| {

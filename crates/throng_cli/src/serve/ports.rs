@@ -1,0 +1,235 @@
+//! The options of all TCP ports: certificates, proxies, and addresses for browsers.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use throng::net::{
+    AddressRange, PortSettings, PublicOrigin, TlsCertificate, TlsFiles, TlsReloader,
+};
+
+use crate::CliError;
+
+/// How often the files of the certificate are looked at.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A TCP port of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum TcpPort {
+    Web,
+    Inspect,
+    Metrics,
+    Admin,
+}
+
+impl TcpPort {
+    const ALL: [Self; 4] = [Self::Web, Self::Inspect, Self::Metrics, Self::Admin];
+
+    /// The option that opens it.
+    const fn option(self) -> &'static str {
+        match self {
+            Self::Web => "--web",
+            Self::Inspect => "--inspect",
+            Self::Metrics => "--metrics",
+            Self::Admin => "--admin",
+        }
+    }
+}
+
+/// Options of all TCP ports.
+#[derive(Debug, clap::Args)]
+pub(super) struct PortArguments {
+    /// Certificate for the TCP ports (TLS): PEM file, the server's certificate first, then intermediate ones [default: no TLS]
+    ///
+    /// The file and the key are read again when they change, and on SIGHUP. Open connections are kept. WebTransport makes its own
+    /// certificate.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// Private key of the certificate: PEM file that only its owner and its group can read
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// Ports that use the certificate [default: all that are open]
+    #[arg(
+        long,
+        value_name = "PORTS",
+        value_delimiter = ',',
+        requires = "tls_certificate"
+    )]
+    tls_ports: Vec<TcpPort>,
+    /// Address or network of a proxy that forwards clients to the TCP ports; may be repeated
+    ///
+    /// From these the header X-Forwarded-For or Forwarded, or the PROXY protocol, says which address a client has, so that limits and
+    /// bans see the client and not the proxy. From others the headers are ignored.
+    #[arg(long, value_name = "ADDR[/BITS]")]
+    trusted_proxy: Vec<AddressRange>,
+    /// Ports on which trusted proxies send a header of the PROXY protocol, version 2
+    ///
+    /// A connection of a trusted proxy without it is refused there.
+    #[arg(
+        long,
+        value_name = "PORTS",
+        value_delimiter = ',',
+        requires = "trusted_proxy"
+    )]
+    proxy_protocol: Vec<TcpPort>,
+    /// Origin under which browsers open the page of --web, such as https://play.example.com [default: its address]
+    ///
+    /// Needed behind a proxy, or for the name in the certificate: the page connects there, and links show it.
+    #[arg(long, value_name = "URL", requires = "web")]
+    public_origin: Option<PublicOrigin>,
+    /// Origin under which browsers open the live page, such as https://ops.example.com [default: its address]
+    ///
+    /// The page then works under this name, and on this machine.
+    #[arg(long, value_name = "URL", requires = "inspect")]
+    inspect_origin: Option<PublicOrigin>,
+}
+
+impl PortArguments {
+    /// Reads the certificate, and starts to watch its files. `addresses`: of the ports that are open.
+    pub(super) fn open(
+        &self,
+        addresses: impl Fn(TcpPort) -> Option<SocketAddr>,
+    ) -> Result<TcpPorts<'_>, CliError> {
+        let open: Vec<TcpPort> = TcpPort::ALL
+            .into_iter()
+            .filter(|port| addresses(*port).is_some())
+            .collect();
+        self.check(&open)?;
+        let mut ports = TcpPorts {
+            arguments: self,
+            certificate: None,
+            tls: Vec::new(),
+            reloader: None,
+            is_reload_requested: Arc::default(),
+        };
+        if let (Some(certificate), Some(key)) = (&self.tls_certificate, &self.tls_key) {
+            let files = TlsFiles {
+                certificate: certificate.clone(),
+                key: key.clone(),
+            };
+            let failed = |error: String| CliError::new(format!("--tls-certificate: {error}"));
+            let certificate =
+                TlsCertificate::load(files).map_err(|error| failed(error.to_string()))?;
+            let reloader = TlsReloader::start(certificate.clone(), RELOAD_INTERVAL);
+            ports.reloader = Some(reloader.map_err(|error| failed(error.to_string()))?);
+            ports.certificate = Some(certificate);
+            ports.tls = if self.tls_ports.is_empty() {
+                open
+            } else {
+                self.tls_ports.clone()
+            };
+            listen_for_hangup(&ports.is_reload_requested);
+        }
+        let shared = [TcpPort::Inspect, TcpPort::Metrics];
+        let is_one = addresses(shared[0]).is_some() && addresses(shared[0]) == addresses(shared[1]);
+        let differs = |of: &[TcpPort]| of.contains(&shared[0]) != of.contains(&shared[1]);
+        for (option, listed) in [
+            ("--tls-ports", &ports.tls),
+            ("--proxy-protocol", &self.proxy_protocol),
+        ] {
+            if is_one && differs(listed) {
+                return Err(CliError::new(format!(
+                    "{option}: expected both or none of `inspect` and `metrics`, which have the same address"
+                )));
+            }
+        }
+        Ok(ports)
+    }
+
+    /// Whether an option would have no effect.
+    fn check(&self, open: &[TcpPort]) -> Result<(), CliError> {
+        for (option, listed) in [
+            ("--tls-ports", &self.tls_ports),
+            ("--proxy-protocol", &self.proxy_protocol),
+        ] {
+            if let Some(closed) = listed.iter().find(|port| !open.contains(port)) {
+                let needed = closed.option();
+                return Err(CliError::new(format!(
+                    "{option}: expected open ports only: give {needed}, too"
+                )));
+            }
+        }
+        let is_used = self.tls_certificate.is_some() || !self.trusted_proxy.is_empty();
+        if is_used && open.is_empty() {
+            return Err(CliError::new(
+                "--tls-certificate and --trusted-proxy are for TCP ports: expected --web, --inspect, --metrics or --admin, too",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether clients may come from other machines through a proxy.
+    pub(super) const fn has_proxies(&self) -> bool {
+        !self.trusted_proxy.is_empty()
+    }
+
+    pub(super) const fn public_origin(&self) -> Option<&PublicOrigin> {
+        self.public_origin.as_ref()
+    }
+
+    pub(super) const fn inspect_origin(&self) -> Option<&PublicOrigin> {
+        self.inspect_origin.as_ref()
+    }
+}
+
+/// The TCP ports of a running server.
+#[derive(Debug)]
+pub(super) struct TcpPorts<'a> {
+    arguments: &'a PortArguments,
+    certificate: Option<TlsCertificate>,
+    /// The ports that use it.
+    tls: Vec<TcpPort>,
+    reloader: Option<TlsReloader>,
+    /// Set by SIGHUP.
+    is_reload_requested: Arc<AtomicBool>,
+}
+
+impl TcpPorts<'_> {
+    pub(super) fn settings(&self, port: TcpPort) -> PortSettings {
+        let certificate = self.certificate.clone();
+        PortSettings {
+            tls: certificate.filter(|_| self.tls.contains(&port)),
+            trusted_proxies: self.arguments.trusted_proxy.clone(),
+            uses_proxy_protocol: self.arguments.proxy_protocol.contains(&port),
+            ..PortSettings::default()
+        }
+    }
+
+    /// The origin of a port for people to open.
+    pub(super) fn link(&self, port: TcpPort, address: SocketAddr) -> String {
+        let public = match port {
+            TcpPort::Web => self.arguments.public_origin(),
+            TcpPort::Inspect => self.arguments.inspect_origin(),
+            TcpPort::Metrics | TcpPort::Admin => None,
+        };
+        let scheme = if self.tls.contains(&port) {
+            "https"
+        } else {
+            "http"
+        };
+        public.map_or_else(|| format!("{scheme}://{address}"), ToString::to_string)
+    }
+
+    /// Requests a reload after SIGHUP. One atomic exchange.
+    pub(super) fn reload_if_requested(&self) {
+        if self.is_reload_requested.swap(false, Ordering::Relaxed)
+            && let Some(reloader) = &self.reloader
+        {
+            reloader.request();
+        }
+    }
+}
+
+/// From now on SIGHUP sets this, and no longer ends the program.
+#[cfg(unix)]
+fn listen_for_hangup(is_requested: &Arc<AtomicBool>) {
+    let listening = signal_hook::flag::register(signal_hook::consts::SIGHUP, is_requested.clone());
+    if let Err(error) = listening {
+        tracing::warn!(%error, "SIGHUP not handled: the certificate is reloaded when its files change only");
+    }
+}
+
+#[cfg(not(unix))]
+fn listen_for_hangup(_: &Arc<AtomicBool>) {}
