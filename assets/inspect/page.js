@@ -3,6 +3,7 @@
 import { $, bars, make, press, refillWithMore, whole } from "./dom.js";
 import { CrowdMap } from "./map.js";
 import { showMatches, showWaits } from "./matches.js";
+import { Operator, pageToken } from "./operator.js";
 import { PickedPanel } from "./picked.js";
 import { SearchBox } from "./search.js";
 import { SessionList } from "./sessions.js";
@@ -14,7 +15,8 @@ const map = new CrowdMap($("crowd"), $("over"));
 const ticks = new TickChart($("ticks"), $("tip"), $("sets"));
 const panel = new PickedPanel(map, (id, other = null) => pick(id, other));
 const search = new SearchBox((text) => send({ find: text }), (found) => jumpTo(found), (scene) => sceneName(scene));
-const sessions = new SessionList(() => look(), (scene, object) => jump(scene, object), () => ticks.limit / 1000);
+const operator = new Operator();
+const sessions = new SessionList(() => look(), (scene, object) => jump(scene, object), () => ticks.limit / 1000, operator, (words, isBad) => tell(words, isBad));
 /** Slow ticks in the list at first. */
 const SLOW_FEW = 4;
 /** @type {Scene[]} */
@@ -45,7 +47,7 @@ function say(word, state) {
 }
 
 function connect() {
-  const token = decodeURIComponent(location.hash.slice(1));
+  const token = pageToken();
   const query = token ? `?token=${encodeURIComponent(token)}` : "";
   const scheme = location.protocol === "https:" ? "wss" : "ws";
   let opened = false;
@@ -78,9 +80,17 @@ function look() {
   send({ scene, selected: map.picked, other: map.other, wait_reasons: $("waits").open, matches: $("match-list").open, sessions: sessions.query, heat });
 }
 
-/** Asks for a cue. @param {string} text */
+/** Asks for a cue. The audit log of the server has the name of the operator. @param {string} text */
 function ask(text) {
-  send({ action: text });
+  send(operator.isAllowed ? { action: text, operator: operator.token } : { action: text });
+}
+
+/** Enables what an operator may do, if the page was opened with a valid token of one. */
+async function admit() {
+  if (!operator.token) return;
+  const refusal = await operator.check();
+  if (refusal) tell(`Token of the operator refused: ${refusal}`, true);
+  else sessions.showOperator();
 }
 
 /** Asks for another pace. @param {string | {speed: number}} pace */
@@ -313,6 +323,8 @@ function showState(told) {
   const open = states.reduce((/** @type {number} */ sum, /** @type {[string, number]} */ [, count]) => sum + count, 0);
   $("session-count").textContent = told.sessions ? `${whole.format(open)} open` : "";
   bars($("sessions"), states.map((/** @type {[string, number]} */ [name, count]) => [name.replaceAll("_", " "), count, whole.format(count)]));
+  const { resets = 0, versions_refused: versions = 0 } = told.net ?? {};
+  $("net-refused").textContent = resets || versions ? `${whole.format(resets)} connection resets sent, ${whole.format(versions)} clients of other versions refused` : "";
   bars($("queues"), told.queues.map((/** @type {[string, number]} */ [name, count]) => [name, count, whole.format(count)]));
   $("modes-section").hidden = told.modes.length === 0 && !told.has_parties;
   bars($("modes"), told.modes.map((/** @type {[string, number, number]} */ [name, waiting, made]) => [name, waiting, `${whole.format(waiting)} waiting, ${whole.format(made)} ${made === 1 ? "match" : "matches"}`]));
@@ -626,4 +638,5 @@ function frame(time) {
 
 listen();
 connect();
+admit();
 requestAnimationFrame(frame);

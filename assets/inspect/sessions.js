@@ -16,11 +16,14 @@ const COLUMNS = [
 const FEW = 12;
 
 export class SessionList {
-  /** @param {() => void} look what tells the server what is shown @param {(scene: number, object: number) => void} jump @param {() => number} tickS */
-  constructor(look, jump, tickS) {
+  /** @param {() => void} look what tells the server what is shown @param {(scene: number, object: number) => void} jump @param {() => number} tickS
+   * @param {import("./operator.js").Operator} operator @param {(words: string, isBad: boolean) => void} tell */
+  constructor(look, jump, tickS, operator, tell) {
     this.look = look;
     this.jump = jump;
     this.tickS = tickS;
+    this.operator = operator;
+    this.tell = tell;
     this.by = "client";
     this.isDescending = false;
     /** Whether all that the server sends are shown. */
@@ -33,6 +36,50 @@ export class SessionList {
     });
     $("session-heads").replaceChildren(...heads);
     this.markOrder();
+    $("operator").onsubmit = (/** @type {Event} */ event) => event.preventDefault();
+    $("operator-reason").oninput = () => this.enableButtons();
+  }
+
+  /** Shows the buttons of an operator from now on. */
+  showOperator() {
+    $("operator").hidden = false;
+    $("session-heads").append(make("th", { scope: "col" }, make("span", { className: "sr" }, "Kick and ban")));
+  }
+
+  /** The number of columns, with that of the buttons. */
+  get columns() {
+    return COLUMNS.length + (this.operator.isAllowed ? 1 : 0);
+  }
+
+  /** The reason that is written. */
+  get reason() {
+    return $("operator-reason").value.trim();
+  }
+
+  /** Without a reason nobody is kicked. */
+  enableButtons() {
+    for (const button of $("session-rows").querySelectorAll("button.act")) {
+      button.disabled = !this.reason;
+      button.title = this.reason ? "" : "Write a reason first";
+    }
+  }
+
+  /** @param {"kick" | "ban"} verb @param {string} player */
+  async act(verb, player) {
+    const { reason, operator } = this;
+    if (!reason) return;
+    const { isDone, told } = verb === "kick" ? await operator.kick(player, reason) : await operator.ban(player, reason, $("ban-time").value);
+    const deed = verb === "kick" ? "kicked" : "banned";
+    this.tell(isDone ? `Player ${player} ${deed}: ${reason}` : `Player ${player} not ${deed}: ${told}`, !isDone);
+    if (isDone) $("operator-reason").value = "";
+    this.enableButtons();
+  }
+
+  /** @param {"kick" | "ban"} verb @param {string} name @param {string} player */
+  button(verb, name, player) {
+    const button = make("button", { type: "button", className: "act", onclick: () => this.act(verb, player) }, name);
+    button.dataset.key = `${verb} ${player}`;
+    return button;
   }
 
   /** What is asked of the server: null if the list is closed. */
@@ -58,7 +105,8 @@ export class SessionList {
     if (told.by !== this.by || told.is_descending !== this.isDescending) return;
     const ago = (/** @type {number} */ at) => `${whole.format(Math.max(0, Math.round((tick - at) * this.tickS())))} s ago`;
     const rows = told.rows.map((/** @type {any} */ row) => this.row(row, ago));
-    refill($("session-rows"), rows.length ? rows.slice(0, this.isLong ? undefined : FEW).flat() : [make("tr", {}, make("td", { colSpan: COLUMNS.length, className: "none" }, "No session is open."))]);
+    refill($("session-rows"), rows.length ? rows.slice(0, this.isLong ? undefined : FEW).flat() : [make("tr", {}, make("td", { colSpan: this.columns, className: "none" }, "No session is open."))]);
+    this.enableButtons();
     const listed = this.isLong ? rows.length : Math.min(FEW, rows.length);
     const note = told.total > listed ? `and ${whole.format(told.total - listed)} more${this.isLong ? ": sort by another column, or search" : ""}` : "";
     const button = make("button", { type: "button", className: "more", onclick: () => { this.isLong = !this.isLong; setTimeout(() => this.show(told, tick)); } }, this.isLong ? "Show fewer" : `Show ${rows.length - FEW} more`);
@@ -79,10 +127,11 @@ export class SessionList {
       row.bytes_per_s === null ? "–" : amount(row.bytes_per_s / 1000, 1),
       row.error ? ago(row.error[0]) : "–",
     ];
+    if (this.operator.isAllowed) cells.push(row.player === null ? "" : make("span", { className: "acts" }, this.button("kick", "Kick", row.player), this.button("ban", "Ban", row.player)));
     const line = make("tr", { title: row.address ? `${row.address}, ${amount((row.loss ?? 0) * 100, 1)} % lost` : "inside the server's process" }, ...cells.map((cell) => make("td", {}, cell)));
     line.dataset.client = String(row.client);
     if (!row.error) return [line];
-    return [line, make("tr", { className: "error" }, make("td", { colSpan: COLUMNS.length }, `last error: ${row.error[1]}`))];
+    return [line, make("tr", { className: "error" }, make("td", { colSpan: this.columns }, `last error: ${row.error[1]}`))];
   }
 
   /** @param {any} row */

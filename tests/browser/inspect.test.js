@@ -1,6 +1,8 @@
 // The live page of a server, as an operator has it open.
 // @ts-check
 import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { after, before, describe, test } from "node:test";
 import { colours, openBrowser, openPage, takePictures } from "./browser.js";
 import { PATIENCE_MS, metrics, pacedRun, serve, until } from "./server.js";
@@ -295,6 +297,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
   test("lists sessions, sorted as asked, and those that ended", async () => {
     const { page } = opened;
     await page.locator("#session-list summary").click();
+    assert.equal(await page.locator("#operator").isHidden(), true, "it was opened without an operator's token");
     await until("the first dozen", async () => (await page.locator("#session-rows tr[data-client]").count()) === 12);
     await waitForText("#session-more", /Show 38 more and [\d,]+ more/);
     await page.locator("#sort-player button").click();
@@ -420,6 +423,75 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
   test("looks right in both schemes, on a desk and on a phone", async () => {
     await opened.page.keyboard.press("]");
     await takePictures(opened.page, "inspect");
+  });
+
+  test("has said nothing bad on its console", () => assert.deepEqual(opened.faults, []));
+});
+
+describe("the live page of an operator", { timeout: 5 * PATIENCE_MS }, () => {
+  const token = "0123456789abcdef0123456789abcdef";
+  /** @type {Awaited<ReturnType<typeof openPage>>} */
+  let opened;
+  /** @type {string} */
+  let folder;
+  /** @type {(() => Promise<unknown>)[]} */
+  const ends = [];
+  const whole = { after: (/** @type {() => Promise<unknown>} */ end) => void ends.push(end) };
+
+  before(async () => {
+    folder = mkdtempSync(`${tmpdir()}/throng-operator-`);
+    ends.push(async () => rmSync(folder, { recursive: true }));
+    writeFileSync(`${folder}/tokens`, `alice ${token}\n`, { mode: 0o600 });
+    const any = "127.0.0.1:0";
+    const admin = ["--admin", any, "--admin-tokens", `${folder}/tokens`, "--audit-log", `${folder}/audit.log`];
+    const at = await serve(whole, "town", "--listen", any, "--inspect", any, "--inspect-actions", ...admin);
+    opened = await openPage(await openBrowser(whole), `${at.page}#/${token}`);
+    await opened.page.waitForFunction(() => Number(document.body.dataset.frames) >= 3);
+  });
+  after(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  const waitForText = (/** @type {string} */ of, /** @type {RegExp} */ what) => until(`${of} says ${what}`, async () => (await opened.page.locator(of).innerText()).match(what));
+  const audit = () => readFileSync(`${folder}/audit.log`, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
+
+  test("has no token in its address", async () => {
+    assert.equal(new URL(opened.page.url()).hash, "");
+  });
+
+  test("kicks and bans with a reason only", async () => {
+    const { page } = opened;
+    await page.locator("#session-list summary").click();
+    await page.locator("#operator").waitFor({ state: "visible" });
+    const buttons = page.locator("#session-rows button.act");
+    await until("two buttons for each of a dozen", async () => (await buttons.count()) === 24);
+    assert.equal(await buttons.evaluateAll((all) => all.some((one) => !(/** @type {HTMLButtonElement} */ (one).disabled))), false);
+    const player = async () => (await page.locator("#session-rows tr[data-client] td:nth-child(2)").first().innerText()).trim();
+    await page.locator("#operator-reason").fill("stands \"in\" the way");
+    const kicked = await player();
+    await page.locator(`#session-rows button[data-key="kick ${kicked}"]`).click();
+    await waitForText("#said", new RegExp(`^Player ${kicked} kicked: stands "in" the way$`));
+    await waitForText("#session-ended", new RegExp(`player ${kicked}: kicked`));
+    await until("the reason is used up", async () => (await page.locator("#operator-reason").inputValue()) === "");
+    await page.locator("#operator-reason").fill("bots");
+    await page.locator("#ban-time").selectOption("86400");
+    const banned = await until("another is the first", async () => {
+      const now = await player();
+      return now !== kicked && now;
+    });
+    await page.locator(`#session-rows button[data-key="ban ${banned}"]`).click();
+    await waitForText("#said", new RegExp(`^Player ${banned} banned: bots$`));
+    const lines = audit().map(({ who, action, target, reason }) => [who, action, target, reason]);
+    assert.deepEqual(lines, [["alice", "kick", `player ${kicked}`, 'stands "in" the way'], ["alice", "ban", `player ${banned}`, "bots"]]);
+  });
+
+  test("runs cues under the name of the operator", async () => {
+    const { page } = opened;
+    await page.locator("#cue-text").fill("Free(rect_tiles: (1, 1, 1, 1))");
+    await page.locator("#cue-run").click();
+    await waitForText("#said", /^Tick [\d,]+: Free/);
+    const cue = await until("it is in the log", () => audit().find(({ action }) => action === "cue"));
+    assert.deepEqual([cue.who, cue.target], ["alice", "Free(rect_tiles: (1, 1, 1, 1))"]);
   });
 
   test("has said nothing bad on its console", () => assert.deepEqual(opened.faults, []));

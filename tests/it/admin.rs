@@ -1,12 +1,12 @@
 //! Promise: operators with a token list, kick and ban players of a running server over HTTP; others cannot; bans survive a restart;
-//! each change is in the audit log.
+//! each change is in the audit log, and so are actions of the live page and take-overs, with who requested them.
 #![cfg(unix)]
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -14,9 +14,13 @@ use throng::net::PortSettings;
 use throng::prelude::*;
 use throng::session::{Authentication, ConnectionInfo, SessionPlugin, TransportHandle};
 use throng::wire::ClientMessage;
-use throng_inspect::{AdminSettings, AdminTokens, InspectPlugin, open_admin};
+use throng_inspect::{
+    AdminServer, AdminSettings, AdminTokens, AuditLog, InspectPlugin, InspectSettings, Inspector,
+    open_admin, open_inspector,
+};
 
-use crate::harness::{TempFolder, run_throng};
+use crate::harness::{TempFolder, program, run_throng};
+use crate::inspect_page::{PageClient, wait_for};
 
 const TOKEN: &str = "0123456789abcdef";
 
@@ -64,10 +68,26 @@ impl Administered {
         players.map(|player| player.0).collect()
     }
 
+    /// Opens the live page, which allows actions, and sends all further requests to its address.
+    fn open_page(&mut self) {
+        let settings = InspectSettings {
+            page: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+            action_presets: Some(Vec::new()),
+            ..InspectSettings::default()
+        };
+        let opened = open_inspector(self.server.world_mut(), settings).unwrap();
+        self.address = opened.page.unwrap();
+    }
+
     /// Sends a request while ticks go on; the status and the body.
     fn request(&mut self, line: &str, token: &str, body: &str) -> (u16, Value) {
+        let headers = format!("Host: a\r\nAuthorization: Bearer {token}\r\n");
+        self.request_with(line, &headers, body)
+    }
+
+    fn request_with(&mut self, line: &str, headers: &str, body: &str) -> (u16, Value) {
         let head = format!(
-            "{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nContent-Length: {}\r\n\r\n{body}",
+            "{line} HTTP/1.1\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
         let address = self.address;
@@ -85,7 +105,7 @@ impl Administered {
         let reply = request.join().unwrap();
         let (head, body) = reply.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, serde_json::from_str(body).unwrap())
+        (status, serde_json::from_str(body).unwrap_or_default())
     }
 
     fn ask(&mut self, line: &str, body: &str) -> (u16, Value) {
@@ -171,6 +191,140 @@ fn operator_lists_kicks_and_bans_players() {
         ["lift", "player 3", ""],
     ];
     assert_eq!(audit, expected.map(|line| line.map(str::to_owned)));
+}
+
+#[test]
+fn live_page_sends_the_same_requests_from_its_own_origin() {
+    let folder = TempFolder::new();
+    let mut admin = Administered::open(&folder);
+    admin.open_page();
+    (7..=8).for_each(|player| admin.log_in(player));
+    let kick = ("POST /admin/players/7/kick", r#"{"reason": "asleep"}"#);
+    let host = format!("Host: {}\r\n", admin.address);
+    let token = format!("{host}Authorization: Bearer {TOKEN}\r\n");
+    let foreign = format!("{token}Origin: http://other.example\r\n");
+    let rebound = token.replace("127.0.0.1", "rebound.example");
+    let cookie = format!("{host}Cookie: token={TOKEN}\r\n");
+    let wrong = format!("{host}Authorization: Bearer 0123456789abcdeg\r\n");
+    for (headers, expected) in [
+        (foreign, 403),
+        (rebound, 403),
+        (host, 401),
+        (cookie, 401),
+        (wrong, 401),
+    ] {
+        let (status, _) = admin.request_with(kick.0, &headers, kick.1);
+        assert_eq!((status, admin.players()), (expected, vec![7, 8]));
+    }
+    let own = format!("{token}Origin: http://{}\r\n", admin.address);
+    let kicked = admin.request_with(kick.0, &own, kick.1);
+    assert_eq!(kicked, (200, json!({ "sessions_ended": 1 })));
+    let ban = r#"{"player": 8, "reason": "bots", "for_s": 60}"#;
+    assert_eq!(admin.request_with("POST /admin/bans", &own, ban).0, 200);
+    assert!(admin.players().is_empty());
+    let (_, bans) = admin.request_with("GET /admin/bans?limit=1", &own, "");
+    assert_eq!(bans["bans"][0]["issued_by"], "alice");
+    let lines = audit(&folder);
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["target"], "player 7");
+    assert_eq!(lines[1]["reason"], "bots");
+    // Without the API there is no such path.
+    let mut other = Administered::open(&TempFolder::new());
+    other.server.world_mut().remove_resource::<AdminServer>();
+    other.open_page();
+    let own = own.replace(&admin.address.to_string(), &other.address.to_string());
+    let (status, _) = other.request_with(kick.0, &own, kick.1);
+    assert_eq!(status, 503, "the API has ended");
+}
+
+#[test]
+fn page_actions_are_audited_with_the_operator() {
+    let folder = TempFolder::new();
+    let mut admin = Administered::open(&folder);
+    admin.open_page();
+    let log = AuditLog::open(Path::new(&folder.path("audit.log"))).unwrap();
+    admin.server.world_mut().insert_resource(log);
+    admin.server.step(1);
+    let mut page = PageClient::open(admin.address, "", None).unwrap();
+    page.receive_section(&mut admin.server, "hello");
+    for (action, operator) in [
+        ("Drain", None),
+        ("Reopen", Some(TOKEN)),
+        ("Crash", Some("0123456789abcdeg")),
+    ] {
+        let message = match operator {
+            Some(token) => json!({ "action": action, "operator": token }),
+            None => json!({ "action": action }),
+        };
+        page.send(&message.to_string());
+    }
+    wait_for(&mut admin.server, |stats| stats.junk == 1);
+    admin.server.step(1);
+    let world = admin.server.world_mut();
+    let mut inspector = world.resource_mut::<Inspector>();
+    let taken: Vec<String> = std::iter::from_fn(|| inspector.next_action()).collect();
+    assert_eq!(taken, ["Drain", "Reopen"], "a wrong token is no operator");
+    inspector.send_action_result("Reopen", 9, None);
+    inspector.send_action_result("Drain", 9, Some("no such action"));
+    // A result of the script itself has no requester.
+    inspector.send_action_result("Block", 9, None);
+    admin.server.step(1);
+    drop(admin);
+    let lines = audit(&folder);
+    let lines = lines.iter().map(|line| {
+        assert!(line["from"].as_str().unwrap().starts_with("127.0.0.1:"));
+        ["who", "action", "target", "outcome"].map(|key| line[key].as_str().unwrap())
+    });
+    let expected = [
+        ["alice", "cue", "Reopen", "done after tick 9"],
+        ["page", "cue", "Drain", "no such action"],
+    ];
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn takeover_of_a_server_name_is_audited() {
+    let folder = TempFolder::new();
+    let (store, log) = (folder.path("players.db"), folder.path("audit.log"));
+    let serve = [
+        "serve",
+        "town",
+        "--listen",
+        "127.0.0.1:0",
+        "--duration",
+        "1s",
+        "--threads",
+        "1",
+        "--store",
+        &store,
+        "--server",
+        "town-1",
+        "--audit-log",
+        &log,
+    ];
+    let told = run_throng(&serve);
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(audit(&folder).is_empty());
+    let mut command = program(&[&serve[..], &["--take-over"]].concat());
+    command.env_remove("SUDO_USER").env("USER", "carol");
+    assert!(command.output().unwrap().status.success());
+    let lines = audit(&folder);
+    assert_eq!(lines.len(), 1);
+    assert_eq!(
+        (&lines[0]["who"], &lines[0]["from"]),
+        (&json!("carol"), &Value::Null)
+    );
+    let what = (&lines[0]["action"], &lines[0]["target"]);
+    assert_eq!(what, (&json!("take_over"), &json!("server town-1")));
+}
+
+/// The lines of the audit log.
+fn audit(folder: &TempFolder) -> Vec<Value> {
+    let text = fs::read_to_string(folder.path("audit.log")).unwrap();
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]

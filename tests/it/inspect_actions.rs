@@ -162,7 +162,7 @@ fn page_actions_need_permission_and_are_limited() {
         assert_eq!(inspector.next_action(), Some(nth.to_string()));
     }
     let tell = |_: &mut PageClient, server: &mut Server| {
-        let inspector = server.world().resource::<Inspector>();
+        let mut inspector = server.world_mut().resource_mut::<Inspector>();
         inspector.send_action_result("0", 7, None);
     };
     page.receive_while(&mut server, tell, |message| {

@@ -3,11 +3,13 @@
 #![cfg(unix)]
 
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use crate::harness::{TempFolder, program, run_throng, send_signal};
@@ -203,6 +205,103 @@ fn service_manager_is_notified_of_start_ticks_and_stop() {
     }
     assert_eq!(state, "STOPPING=1");
     assert_eq!(server.wait_for_exit().0, Some(0));
+}
+
+/// A stand-in for the SDK server of Agones: it gives the game server this port, refuses the first two reports, and lists all requests.
+fn agones_sdk(port: u16) -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (requests, received) = channel();
+    thread::spawn(move || {
+        let mut reports = 0;
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let (mut line, mut header) = (String::new(), String::new());
+            stream.read_line(&mut line).unwrap();
+            while header != "\r\n" {
+                header.clear();
+                stream.read_line(&mut header).unwrap();
+            }
+            let is_report = line.starts_with("POST");
+            reports += u32::from(is_report);
+            let status = if is_report && reports <= 2 { 500 } else { 200 };
+            if is_report {
+                stream.read_exact(&mut [0; 2]).unwrap();
+            }
+            let game_server = format!(
+                r#"{{"status": {{"address": "127.0.0.1", "ports": [{{"name": "default", "port": {port}}}]}}}}"#
+            );
+            write!(stream.get_mut(), "HTTP/1.1 {status} x\r\n\r\n{game_server}").unwrap();
+            let line = line.trim().replace(" HTTP/1.0", "");
+            if requests.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    (url, received)
+}
+
+#[test]
+fn agones_follows_a_server_from_start_to_end() {
+    let folder = TempFolder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let port = {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.local_addr().unwrap().port()
+    };
+    let (url, requests) = agones_sdk(port);
+    let next = || requests.recv_timeout(TIMEOUT).expect("a request");
+    let (agones, listen) = (format!("--agones={url}"), format!("127.0.0.1:{port}"));
+    let any = "127.0.0.1:0";
+    let options = [
+        "--threads",
+        "1",
+        "--listen",
+        &listen,
+        "--metrics",
+        any,
+        "--drain",
+        "60s",
+    ];
+    let command = program(&[&["serve", &yard, &agones][..], &options].concat());
+    let server = TestServerProcess::start(command);
+    assert_eq!(server.udp, listen);
+    assert_eq!(next(), "GET /gameserver");
+    assert_eq!(
+        [next(), next(), next()],
+        ["POST /ready"; 3],
+        "two were refused"
+    );
+    assert_eq!(next(), "POST /health");
+    let metrics = loop {
+        let (_, metrics) = get(server.metrics, "/metrics");
+        if metrics.contains(r#"requests_total{result="failed"} 2"#) {
+            break metrics;
+        }
+    };
+    assert!(metrics.contains(r#"throng_agones_requests_total{result="done"}"#));
+    assert!(
+        requests.try_iter().all(|line| line == "POST /health"),
+        "nobody has come"
+    );
+    let visit = ["client", "1", "--connect", &listen, "--duration", "1s"];
+    let visited = run_throng(&visit);
+    assert_eq!(visited.code, 0, "{} {}", visited.out, visited.err);
+    let mut line = next();
+    while line == "POST /health" {
+        line = next();
+    }
+    assert_eq!(line, "POST /allocate");
+    send_signal(&server.process, "-TERM");
+    let (code, log) = server.wait_for_exit();
+    assert_eq!(code, Some(0), "{log}");
+    let rest: Vec<String> = requests.try_iter().collect();
+    let (last, others) = rest.split_last().expect("a request");
+    assert_eq!(last, "POST /shutdown");
+    assert!(others.iter().all(|line| line == "POST /health"), "{rest:?}");
+    let counts = ["Agones request failed", "Agones requests succeed again"];
+    let counts = counts.map(|message| log.matches(message).count());
+    assert_eq!(counts, [1, 1], "{log}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::client_faults::{ClientFault, ClientFaultPlan};
 use super::key_file::KeyFile;
 use super::mirror_check::MirrorCheckClient;
 use super::network_args::NetworkArgs;
-use super::run::seconds;
+use super::seconds::seconds;
 use super::token::issue;
 use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print, whole_number};
 use throng::net::{EndpointSettings, TokenKey, UdpClient};

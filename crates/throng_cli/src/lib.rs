@@ -73,6 +73,7 @@ mod relay;
 mod report;
 mod run;
 mod scenario;
+mod seconds;
 mod secret_file;
 mod serve;
 mod set;

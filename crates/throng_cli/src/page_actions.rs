@@ -69,8 +69,9 @@ pub(super) fn run_page_actions(playing: &mut ScenarioRun) {
     }
     for text in asked {
         let refused = playing.enqueue_action(&text).err();
-        if let Some(inspector) = playing.server().world().get_resource::<Inspector>()
-            && refused.is_some()
+        if refused.is_some()
+            && let Some(mut inspector) =
+                playing.server().world_mut().get_resource_mut::<Inspector>()
         {
             inspector.send_action_result(&text, tick, refused.as_deref());
         }

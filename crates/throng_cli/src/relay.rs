@@ -19,7 +19,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::address::address;
 use super::network_args::NetworkArgs;
-use super::run::seconds;
+use super::seconds::seconds;
 use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print};
 use throng::sim::clock::Stopwatch;
 use throng_net::conditioner::{ConditionedPath, LossModel, NetworkConditioner};

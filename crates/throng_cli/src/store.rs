@@ -12,6 +12,7 @@ use bevy_ecs::prelude::*;
 
 use super::CliError;
 use super::outputs::open;
+use super::seconds::seconds;
 use throng::sim::AfterTick;
 use throng::store::{
     PlayerStore, PlayerStoreSettings, PlayersSaved, SqliteSource, StoreFactory, StoreReplyMode,
@@ -47,6 +48,14 @@ pub(super) struct RunStore {
     /// With --store: take the server's name and its players from a server that is alive
     #[arg(long, requires = "store")]
     take_over: bool,
+    /// With --store: how long players play on while the store is away, after the end of their leases
+    ///
+    /// A lease lasts 60 s. Then players are logged out; they are saved when the store is back. With this option they play on for
+    /// this time first. If the store is back by then they go on, and are saved, except players that another server has taken
+    /// meanwhile: these are logged out, and what they did since their last save is lost. A server that alone has lost the store
+    /// may have players that log in elsewhere, too.
+    #[arg(long, value_name = "TIME", requires = "store", value_parser = seconds, default_value = "0s")]
+    unsaved_play: f64,
     /// With --store: log each transaction once it is durable, one line each
     ///
     /// The lines are `TICK PLAYER=REVISION …`, each written before the next tick starts.
@@ -55,6 +64,11 @@ pub(super) struct RunStore {
 }
 
 impl RunStore {
+    /// The name that is taken from a server that is alive, if that was requested.
+    pub(super) fn taken_over(&self) -> Option<&str> {
+        self.server.as_deref().filter(|_| self.take_over)
+    }
+
     /// The files of the store, which no other output may overwrite.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let path = self.store.as_deref().filter(|url| !is_postgres(url));
@@ -89,6 +103,7 @@ impl RunStore {
             },
             ..PlayerStoreSettings::default()
         };
+        let settings = settings.unsaved_play(Duration::from_secs_f64(self.unsaved_play));
         let log = self.acknowledged.as_deref().map(open).transpose()?;
         let log = log.map(|(file, writer)| {
             files.push(file);

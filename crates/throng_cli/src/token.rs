@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::address::address;
 use super::key_file::{KeyFile, append_new_key, to_hex, write_new_key};
-use super::run::seconds;
+use super::seconds::seconds;
 use super::token_service::ServiceArguments;
 use super::{CliError, CliStatus, print, whole_number};
 use throng::net::{ConnectToken, TokenClaims, TokenKey};

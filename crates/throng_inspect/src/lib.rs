@@ -20,6 +20,7 @@
 //! | `admin/` | the administration API: players, kicks and bans |
 //! | `token_service/` | the token service: connect tokens for a login service |
 //! | `http_listener` | a small HTTP server, for both |
+//! | `audit` | the records of the audit log |
 //! | `plugin` | the systems at the tick's end: what is gathered, and when |
 //!
 //! [`InspectPlugin`] records tick times and logs slow ticks; [`open_inspector`] opens the addresses.
@@ -38,10 +39,11 @@
 //! number of all, and is sent once a second. A search is answered at most ten times a second per page. A page that reads too slowly
 //! is closed.
 //!
-//! A page is read-only, unless [`InspectSettings::action_presets`] enables actions. An action is a text in a bounded queue; the
-//! code that opened the server takes it between two ticks, and checks it. If a run does not keep real time,
-//! [`InspectSettings::pace`] lets pages pause it, do single ticks and set its speed in the same way; [`refresh_pages`] updates
-//! the pages while the world is paused.
+//! A page that was opened with an operator's token of the administration API can kick and ban: it sends the API's own requests,
+//! with the token in a header, below `/admin/` of its own address. Otherwise a page is read-only, unless
+//! [`InspectSettings::action_presets`] enables actions. An action is a text in a bounded queue; the code that opened the server
+//! takes it between two ticks, and checks it. If a run does not keep real time, [`InspectSettings::pace`] lets pages pause it, do
+//! single ticks and set its speed in the same way; [`refresh_pages`] updates the pages while the world is paused.
 //!
 //! With a browser client (`net::listen_web`), a page can open the client's page, and forwards the frames of dots to it, window to
 //! window, on request; the server sends them to no other page.
@@ -62,6 +64,7 @@ struct InspectReadme;
 mod draws;
 
 mod admin;
+mod audit;
 mod connection_limits;
 mod exposition;
 mod frames;
@@ -80,13 +83,14 @@ pub use admin::{
     ADMIN_COMMANDS_PER_TICK_MAX, AdminError, AdminServer, AdminSettings, AdminTokens,
     InvalidAdminTokens, open_admin,
 };
+pub use audit::AuditRecord;
 pub use connection_limits::CONNECTIONS_PER_PEER_MAX;
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
 pub use plugin::{
-    AppMetrics, InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector,
-    MEMORY_INTERVAL_S, METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, ServerHealth, open_inspector,
-    refresh_pages,
+    AppMetrics, AuditLog, InspectAddresses, InspectError, InspectPlugin, InspectSettings,
+    Inspector, MEMORY_INTERVAL_S, METRIC_UPDATES_PER_S, PAGE_ACTIONS_MAX, ServerHealth,
+    open_inspector, refresh_pages,
 };
 pub use protocol::{
     ActionPreset, CONNECTION_S_MAX, CONNECTIONS_MAX, InspectStats, PAGES_MAX, PaceRequest, RunPace,

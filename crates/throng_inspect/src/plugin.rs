@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `slow_ticks` | tick times, and a log message about slow ticks |
 //! | `metrics` | the server's numbers, as metrics |
+//! | `audit_log` | the audit log of actions outside the administration API |
 //! | `inspector` | opening the addresses, and replying to requests |
 //! | `pages` | which page receives what, and when |
 //! | `summary` | figures of the whole server, for pages |
@@ -16,6 +17,7 @@
 //! | `health` | whether players can play |
 //! | `heatmap` | costs per cell |
 
+mod audit_log;
 mod health;
 mod heatmap;
 mod inspector;
@@ -34,6 +36,7 @@ use bevy_app::{App, FixedUpdate, Last, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
+pub use audit_log::AuditLog;
 pub use health::ServerHealth;
 pub use inspector::{
     InspectAddresses, InspectError, InspectSettings, Inspector, MEMORY_INTERVAL_S,

@@ -1,5 +1,6 @@
 //! The messages between the tick and the thread that serves pages, and their counters.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -89,7 +90,22 @@ pub(super) const SEARCH_CHARS_MAX: usize = 64;
 pub(super) struct PageAction {
     /// The action as written in a script.
     pub action: String,
+    /// The token of the operator, if the page was opened with one.
+    #[serde(default)]
+    pub operator: Option<String>,
 }
+
+/// Who requested an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Requester {
+    /// The name of the operator, or [`ANY_PAGE`].
+    pub who: String,
+    /// The address of the page's connection.
+    pub from: SocketAddr,
+}
+
+/// The requester of an action of a page that was opened without an operator's token.
+pub(super) const ANY_PAGE: &str = "page";
 
 /// A pace request of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -153,7 +169,7 @@ pub(super) enum InspectRequest {
     /// A search of a page.
     Search(u64, String),
     /// An action of a page.
-    Action(String),
+    Action(String, Requester),
     /// A pace request of a page.
     Pace(PaceRequest),
     /// A page was closed.

@@ -20,7 +20,7 @@ pub(super) struct InspectAccess {
 }
 
 /// The paths of the page's files.
-pub(super) const PAGE_PATHS: [&str; 11] = [
+pub(super) const PAGE_PATHS: [&str; 12] = [
     "/",
     "/page.css",
     "/page.js",
@@ -32,6 +32,7 @@ pub(super) const PAGE_PATHS: [&str; 11] = [
     "/sessions.js",
     "/matches.js",
     "/picked.js",
+    "/operator.js",
 ];
 
 /// A requested route.
@@ -47,7 +48,12 @@ pub(super) enum InspectRoute {
     Page(usize),
     /// The live data.
     Live,
+    /// A request to the administration API, which checks the operator's token.
+    Admin,
 }
+
+/// The start of the paths of the administration API at the address of the page.
+pub(super) const ADMIN_PREFIX: &str = "/admin";
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +89,10 @@ impl InspectAccess {
             _ if self.is_probe_only => return Err(RouteDenied::Busy),
             "/metrics" if self.metrics => InspectRoute::Metrics,
             "/live" if self.page => InspectRoute::Live,
+            path if self.page && is_admin(path) => {
+                self.check_origin(head)?;
+                return Ok(InspectRoute::Admin);
+            }
             path => {
                 let place = PAGE_PATHS.iter().position(|known| *known == path);
                 let place = place.filter(|_| self.page);
@@ -108,26 +118,35 @@ impl InspectAccess {
 
     /// Whether a page may receive live data.
     fn check_access(&self, head: RequestHead) -> Result<(), RouteDenied> {
-        // A page of another site runs in the operator's browser and can reach everything that the browser can.
+        self.check_origin(head)?;
+        let Some(token) = &self.token else {
+            return Ok(());
+        };
+        let given = head.query.split('&').find_map(|pair| {
+            let (name, value) = pair.split_once('=')?;
+            (name == "token").then_some(value)
+        });
+        let is_right = given.is_some_and(|given| constant_time_eq(given, token));
+        is_right.then_some(()).ok_or(RouteDenied::Token)
+    }
+
+    /// Whether a request does not come from a page of another site.
+    fn check_origin(&self, head: RequestHead) -> Result<(), RouteDenied> {
+        // Such a page runs in the operator's browser and can reach everything that the browser can.
         if is_cross_site(head.host, head.origin, self.public_origin.as_ref()) {
             return Err(RouteDenied::ForeignOrigin);
         }
-        match &self.token {
-            Some(token) => {
-                let given = head.query.split('&').find_map(|pair| {
-                    let (name, value) = pair.split_once('=')?;
-                    (name == "token").then_some(value)
-                });
-                if !given.is_some_and(|given| constant_time_eq(given, token)) {
-                    return Err(RouteDenied::Token);
-                }
-            }
-            // A foreign name that points to this machine is refused.
-            None if !head.host.is_some_and(is_loopback) => return Err(RouteDenied::ForeignOrigin),
-            None => {}
+        // A foreign name that points to this machine is refused.
+        if self.token.is_none() && !head.host.is_some_and(is_loopback) {
+            return Err(RouteDenied::ForeignOrigin);
         }
         Ok(())
     }
+}
+
+fn is_admin(path: &str) -> bool {
+    let rest = path.strip_prefix(ADMIN_PREFIX);
+    rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Compares in constant time.
@@ -190,6 +209,42 @@ mod tests {
         let rebound = Some("rebound.example:9100");
         assert_eq!(from(true, rebound), Err(RouteDenied::ForeignOrigin));
         assert_eq!(from(false, rebound), Ok(InspectRoute::Metrics));
+    }
+
+    #[test]
+    fn admin_requests_come_from_the_page_itself() {
+        let page = InspectAccess {
+            page: true,
+            ..InspectAccess::default()
+        };
+        let kick = RequestHead {
+            method: "POST",
+            ..get("/admin/players/7/kick")
+        };
+        assert_eq!(page.route(kick), Ok(InspectRoute::Admin));
+        let own = Some("http://127.0.0.1:7777");
+        let from = |origin| RequestHead { origin, ..kick };
+        assert_eq!(page.route(from(own)), Ok(InspectRoute::Admin));
+        let other = Some("http://other.example");
+        let refused = Err(RouteDenied::ForeignOrigin);
+        assert_eq!(page.route(from(other)), refused);
+        let rebound = RequestHead {
+            host: Some("rebound.example:7777"),
+            ..kick
+        };
+        assert_eq!(page.route(rebound), refused);
+        let unknown = Err(RouteDenied::Unknown);
+        assert_eq!(page.route(get("/administrators")), unknown);
+        let metrics = InspectAccess {
+            metrics: true,
+            ..InspectAccess::default()
+        };
+        assert_eq!(metrics.route(kick), unknown);
+        let probes = InspectAccess {
+            is_probe_only: true,
+            ..page
+        };
+        assert_eq!(probes.route(kick), Err(RouteDenied::Busy));
     }
 
     #[test]

@@ -80,13 +80,10 @@ fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<Play
                 is_taken,
             });
             // A player that is not here may be logging in again.
-            if is_here {
-                let reason = if is_taken {
-                    LogoutReason::PlayerTaken
-                } else {
-                    LogoutReason::PlayerUnavailable
-                };
-                disconnect_player(world, player, reason);
+            if is_here && is_taken {
+                disconnect_player(world, player, LogoutReason::PlayerTaken);
+            } else if is_here {
+                disconnect_player(world, player, LogoutReason::PlayerUnavailable);
             }
         }
         LeaseEvent::Expired(player) => {

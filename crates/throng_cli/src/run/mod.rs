@@ -27,6 +27,7 @@ use super::memory_table::{leak_lines, memory_table};
 use super::outputs::{RunFile, check_outputs, check_page, check_writable, open, truncate};
 use super::page::{self, embed::PageImage};
 use super::picture::{Animation, draw_crowd};
+use super::seconds::seconds;
 use super::set::Set;
 use super::store::RunStore;
 use super::trace::RunTrace;
@@ -191,19 +192,6 @@ Exit codes: 0 all expectations hold; 1 an expectation failed or had nothing to
 check, an action of the script failed, or the store did; 2 invalid usage or
 input; 130 and 143 stopped by Ctrl-C or SIGTERM, expectations not checked. With
 --quiet only failures are printed, on the standard error.";
-
-pub(super) fn seconds(text: &str) -> Result<f64, String> {
-    let (number, factor) = match text.chars().last() {
-        Some('s') => (&text[..text.len() - 1], 1.0),
-        Some('m') => (&text[..text.len() - 1], 60.0),
-        Some('h') => (&text[..text.len() - 1], 3600.0),
-        _ => (text, 1.0),
-    };
-    let seconds = number.parse::<f64>().ok().map(|number| number * factor);
-    seconds
-        .filter(|seconds| (0.0..=7.0 * 86_400.0).contains(seconds))
-        .ok_or_else(|| "expected a time of up to seven days, such as 90s, 5m or 1h".to_owned())
-}
 
 impl Run {
     /// The built-in `town`, with defaults.
@@ -532,21 +520,4 @@ fn write_error(error: &io::Error) -> CliError {
     CliError::new(format!(
         "could not write events, hashes, ticks or the capture: {error}"
     ))
-}
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units_and_limits() {
-        assert_eq!(seconds("90s"), Ok(90.0));
-        assert_eq!(seconds("1.5m"), Ok(90.0));
-        assert_eq!(seconds("2h"), Ok(7200.0));
-        assert_eq!(seconds("7"), Ok(7.0));
-        assert_eq!(seconds("168h"), Ok(604_800.0), "seven days");
-        assert!(seconds("604800.001").is_err());
-        for bad in ["", "s", "-1s", "nan", "inf", "8000h", "5 parsecs", "µ"] {
-            assert!(seconds(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
 use throng::net::PortSettings;
-use throng_inspect::{AdminSettings, AdminTokens, open_admin};
+use throng_inspect::{AdminSettings, AdminTokens, AuditLog, AuditRecord, open_admin};
 
 use crate::CliError;
 use crate::secret_file::read_secret;
@@ -24,8 +24,11 @@ pub(super) struct AdminArguments {
     /// File that keeps bans over restarts (JSON) [default: bans end with the process]
     #[arg(long, value_name = "FILE", requires = "admin")]
     bans: Option<PathBuf>,
-    /// File to which each kick, ban and lifted ban is appended, as a JSON object per line [default: the log only]
-    #[arg(long, value_name = "FILE", requires = "admin")]
+    /// File to which each kick, ban, lifted ban, action of a live page and take-over is appended [default: the log only]
+    ///
+    /// One JSON object per line, with who requested it: the operator's name, `page` for a live page without an operator's token, or
+    /// the user who started the server with --take-over.
+    #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
 }
 
@@ -35,12 +38,25 @@ impl AdminArguments {
         self.admin
     }
 
-    /// Opens the API, if it is on, and returns its address.
+    /// Opens the audit log, with a record if the name of a server is taken over, and the API, if it is on. Returns the API's address.
     pub(super) fn open(
         &self,
         world: &mut World,
         port: PortSettings,
+        taken_over: Option<&str>,
     ) -> Result<Option<SocketAddr>, CliError> {
+        if let Some(path) = &self.audit_log {
+            let log = AuditLog::open(path);
+            let log = log.map_err(|error| CliError::new(format!("{}: {error}", path.display())))?;
+            if let Some(server) = taken_over {
+                log.record(AuditRecord {
+                    target: format!("server {server}"),
+                    outcome: "requested at the start".to_owned(),
+                    ..AuditRecord::now(&user(), None, "take_over")
+                });
+            }
+            world.insert_resource(log);
+        }
         let (Some(address), Some(path)) = (self.admin, &self.admin_tokens) else {
             return Ok(None);
         };
@@ -59,4 +75,13 @@ impl AdminArguments {
             .map(Some)
             .map_err(|error| CliError::new(error.to_string()))
     }
+}
+
+/// The user who runs this process, for the audit log.
+fn user() -> String {
+    let variable = |name| std::env::var(name).ok().filter(|user| !user.is_empty());
+    let found = variable("SUDO_USER").or_else(|| variable("USER"));
+    found
+        .or_else(|| variable("LOGNAME"))
+        .unwrap_or_else(|| "the user of the server".to_owned())
 }

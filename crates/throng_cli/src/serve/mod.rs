@@ -30,7 +30,7 @@ use super::key_file::KeyFile;
 use super::key_reload::KeyReloader;
 use super::mirror_check::MirrorCheckServer;
 use super::page_actions;
-use super::run::seconds;
+use super::seconds::seconds;
 use super::secret_file::read_secret;
 use super::set::Set;
 use super::store::RunStore;
@@ -223,15 +223,12 @@ impl Serve {
             self.public = sdk.public_addresses()?;
         }
         let addresses = self.addresses();
-        let public = if self.public.is_empty() {
-            [addresses.udp, addresses.web]
-                .into_iter()
-                .flatten()
-                .collect()
+        let bound = [addresses.udp, addresses.web].into_iter().flatten();
+        let keys = if self.public.is_empty() {
+            self.key.read(&bound.collect::<Vec<_>>())?
         } else {
-            self.public.clone()
+            self.key.read(&self.public)?
         };
-        let keys = self.key.read(&public)?;
         let ports = self.open_ports()?;
         let looked_at = self.inspect_settings(&loaded, &ports, quiet)?;
         let (mut options, mut files) = (self.options(&loaded), Vec::new());
@@ -249,7 +246,9 @@ impl Serve {
         let mirror_check = mirror_check.transpose()?;
         let looks = open_inspector(world, looked_at.clone())
             .map_err(|error| CliError::new(error.to_string()))?;
-        listening.admin = self.admin.open(world, ports.settings(TcpPort::Admin))?;
+        let admin_port = ports.settings(TcpPort::Admin);
+        let taken_over = self.store.taken_over();
+        listening.admin = self.admin.open(world, admin_port, taken_over)?;
         listen_for_interrupt();
         let _reloader = KeyReloader::start(&self.key, &keys)?;
         if !quiet {
@@ -274,13 +273,8 @@ impl Serve {
         if self.json {
             print(&as_json(&stats, ticks, tick_ms, cues).to_string())?;
         } else if !quiet {
-            let lines = lines(&stats, ticks, tick_ms);
+            let lines = lines(&stats, ticks, tick_ms, cues);
             lines.iter().try_for_each(|line| print(line))?;
-            if cues > 0 {
-                print(&format!(
-                    "cues        {cues} actions from pages: this run cannot be reproduced"
-                ))?;
-            }
         }
         if is_unsaved.load(Ordering::Relaxed) {
             return Err(CliError::new("--store: not all players could be saved"));

@@ -23,7 +23,12 @@ pub(super) fn tick_times(world: &World) -> (u64, [f64; 2]) {
     (world.resource::<SimTick>().0, [tick.mean_ms, tick.p99_ms])
 }
 
-pub(super) fn lines(stats: &ListenStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> Vec<String> {
+pub(super) fn lines(
+    stats: &ListenStats,
+    ticks: u64,
+    [mean_ms, p99_ms]: [f64; 2],
+    cues: u64,
+) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(udp) = &stats.udp {
         lines.extend(udp_lines(udp));
@@ -34,6 +39,11 @@ pub(super) fn lines(stats: &ListenStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]
     lines.push(format!(
         "ticks       {ticks}, mean {mean_ms:.2} ms, p99 {p99_ms:.2} ms"
     ));
+    if cues > 0 {
+        lines.push(format!(
+            "cues        {cues} actions from pages: this run cannot be reproduced"
+        ));
+    }
     lines
 }
 

@@ -26,6 +26,8 @@ mod storage;
 mod tokens;
 
 pub use error::AdminError;
+pub(super) use plugin::PageAdmin;
 pub(super) use plugin::commands::handle_admin_commands;
 pub use plugin::{ADMIN_COMMANDS_PER_TICK_MAX, AdminServer, AdminSettings, open_admin};
+pub(super) use server::{AdminAccess, respond};
 pub use tokens::{AdminTokens, InvalidAdminTokens};

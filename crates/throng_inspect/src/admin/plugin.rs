@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{self, Receiver};
 
 use super::error::AdminError;
 use super::protocol::AdminCommand;
-use super::server;
+use super::server::{self, AdminAccess};
 use super::storage::AdminFiles;
 use super::tokens::AdminTokens;
 use crate::http_listener::{HttpThread, bind};
@@ -55,7 +55,13 @@ impl AdminServer {
     }
 }
 
-/// Opens the administration API of a server and applies the bans of its file. It needs [`InspectPlugin`](crate::InspectPlugin)
+/// The API for the live page, which can be opened before or after it.
+#[derive(Resource, Default)]
+pub(crate) struct PageAdmin(pub AdminAccess);
+
+/// Opens the administration API of a server and applies the bans of its file. An open [`Inspector`](crate::Inspector) answers the
+/// same requests below `/admin/` at the address of its page, so that the page can send them. It needs
+/// [`InspectPlugin`](crate::InspectPlugin)
 /// and a [`SessionPlugin`](throng::session::SessionPlugin). Returns the address that it listens on.
 ///
 /// # Errors
@@ -79,8 +85,9 @@ pub fn open_admin(world: &mut World, settings: AdminSettings) -> Result<SocketAd
     let bound = bind(address);
     let (address, socket) = bound.map_err(|source| AdminError::Bind { address, source })?;
     let (sender, commands) = mpsc::channel(PENDING_COMMANDS_MAX);
-    let thread =
-        server::start((socket, port), tokens, files, sender).map_err(AdminError::Thread)?;
+    let started = server::start((socket, port), tokens, files, sender);
+    let (thread, shared) = started.map_err(AdminError::Thread)?;
+    world.get_resource_or_init::<PageAdmin>().0.set(shared);
     world.insert_resource(bans);
     world.insert_resource(AdminServer {
         address,

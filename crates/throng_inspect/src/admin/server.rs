@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -15,8 +15,9 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::api::{AdminRequest, OPENAPI, parse_request, reply};
 use super::protocol::{AdminAction, AdminCommand, AdminOutcome};
-use super::storage::{AdminFiles, AuditRecord};
+use super::storage::AdminFiles;
 use super::tokens::AdminTokens;
+use crate::audit::AuditRecord;
 use crate::http_listener::{
     ApiError, HttpLimits, HttpThread, bearer_token, json_response, openapi_response, read_body,
 };
@@ -43,33 +44,61 @@ const LIMITS: HttpLimits = HttpLimits {
     timeout: CONNECTION_TIMEOUT,
 };
 
-/// Shared by all connections.
-struct AdminShared {
+/// Shared by all connections, those of the live page included.
+pub(crate) struct AdminShared {
     tokens: AdminTokens,
     files: Mutex<AdminFiles>,
     commands: mpsc::Sender<AdminCommand>,
 }
 
-/// Starts to serve on this socket, until the returned value is dropped.
+/// The API for requests that come in at the address of the live page; empty until it is open.
+#[derive(Clone, Default)]
+pub(crate) struct AdminAccess(Arc<RwLock<Option<Arc<AdminShared>>>>);
+
+impl AdminAccess {
+    pub fn set(&self, shared: Arc<AdminShared>) {
+        let mut access = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *access = Some(shared);
+    }
+
+    /// The API, if it is open.
+    pub fn get(&self) -> Option<Arc<AdminShared>> {
+        let access = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        access.clone()
+    }
+}
+
+impl AdminShared {
+    /// The operator with this token.
+    pub fn operator(&self, token: &str) -> Option<&str> {
+        self.tokens.operator(token)
+    }
+}
+
+/// Starts to serve on this socket, until the first returned value is dropped. The second one answers requests from elsewhere.
 pub(super) fn start(
     socket: (TcpListener, PortSettings),
     tokens: AdminTokens,
     files: AdminFiles,
     commands: mpsc::Sender<AdminCommand>,
-) -> io::Result<HttpThread> {
+) -> io::Result<(HttpThread, Arc<AdminShared>)> {
     let shared = Arc::new(AdminShared {
         tokens,
         files: Mutex::new(files),
         commands,
     });
+    let served = shared.clone();
     let answer = move |request, peer| {
-        let shared = shared.clone();
+        let shared = served.clone();
         async move { respond(request, peer, &shared).await }
     };
-    HttpThread::start("admin", socket, LIMITS, answer, |_| ())
+    let thread = HttpThread::start("admin", socket, LIMITS, answer, |_| ())?;
+    Ok((thread, shared))
 }
 
-async fn respond(
+/// The reply to a request to the API, from whichever address it came in: the token in the header decides. A page of another site cannot
+/// set this header, since no reply allows it to.
+pub(crate) async fn respond(
     request: Request<Incoming>,
     peer: SocketAddr,
     shared: &AdminShared,
@@ -172,13 +201,10 @@ fn store(
     };
     tracing::info!(who, %from, action, %target, reason = request.reason, %outcome, "administration request executed");
     let record = AuditRecord {
-        unix_s: unix_ms() / 1000,
-        who,
-        from,
-        action,
         target,
-        reason: &request.reason,
-        outcome: &outcome,
+        reason: request.reason.clone(),
+        outcome,
+        ..AuditRecord::now(who, Some(from), action)
     };
     let audited = files.append_audit(&record);
     let failed = |what: &str, error: io::Error| {

@@ -1,34 +1,15 @@
 //! The ban file and the audit log.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use throng::session::{Ban, BanTarget};
 use throng::sim::clock::unix_ms;
 
 use super::error::AdminError;
-
-/// A line of the audit log.
-#[derive(Debug, Serialize)]
-pub(super) struct AuditRecord<'a> {
-    /// Seconds since 1970.
-    pub unix_s: u64,
-    /// The name of the operator.
-    pub who: &'a str,
-    /// The address of the operator's connection.
-    pub from: SocketAddr,
-    /// Such as `kick`.
-    pub action: &'static str,
-    /// Such as `player 7`.
-    pub target: String,
-    pub reason: &'a str,
-    /// Such as `1 session ended`, or the error.
-    pub outcome: &'a str,
-}
+use crate::audit::{AuditRecord, append_record, open_audit_file};
 
 /// The files of the API.
 #[derive(Debug)]
@@ -50,7 +31,7 @@ impl AdminFiles {
             None => Vec::new(),
         };
         let open = |path: PathBuf| {
-            let file = OpenOptions::new().append(true).create(true).open(&path);
+            let file = open_audit_file(&path);
             file.map_err(|source| AdminError::File { path, source })
         };
         let audit = audit.map(open).transpose()?;
@@ -100,14 +81,11 @@ impl AdminFiles {
     }
 
     /// Appends a line to the audit log.
-    pub fn append_audit(&mut self, record: &AuditRecord<'_>) -> io::Result<()> {
-        let Some(file) = &mut self.audit else {
-            return Ok(());
-        };
-        let mut line = serde_json::to_string(record)?;
-        line.push('\n');
-        // One call, so that lines stay whole if several processes append to the file.
-        file.write_all(line.as_bytes())
+    pub fn append_audit(&mut self, record: &AuditRecord) -> io::Result<()> {
+        match &mut self.audit {
+            Some(file) => append_record(file, record),
+            None => Ok(()),
+        }
     }
 }
 

@@ -11,11 +11,14 @@ use serde_json::json;
 use thiserror::Error;
 use tokio::sync::mpsc::{self, Receiver};
 
+use super::audit_log::AuditLog;
 use super::pages::OpenPages;
 use super::{RecordedTicks, ServerHealth, metrics};
+use crate::admin::PageAdmin;
+use crate::audit::AuditRecord;
 use crate::protocol::{
     ActionPreset, InspectCounters, InspectReply, InspectRequest, InspectStats, InspectStatus,
-    PaceRequest, PageUpdate, REQUESTS_MAX, RunPace,
+    PaceRequest, PageUpdate, REQUESTS_MAX, Requester, RunPace,
 };
 use crate::routes::InspectAccess;
 use crate::server::{InspectServer, InspectedListener, PagePermissions};
@@ -32,6 +35,9 @@ pub const MEMORY_INTERVAL_S: u32 = 15;
 
 /// Maximum number of pending actions of pages, and of pending pace requests.
 pub const PAGE_ACTIONS_MAX: usize = 16;
+
+/// Maximum number of actions that were taken and have no outcome yet; the oldest are forgotten, and their outcomes are not in the audit log.
+const RUNNING_ACTIONS_MAX: usize = 1_024;
 
 /// Settings of the inspector.
 #[derive(Clone, Debug, Default)]
@@ -112,7 +118,11 @@ pub struct Inspector {
     memory: Vec<(&'static str, usize)>,
     pages: OpenPages,
     /// Actions requested by pages.
-    actions: VecDeque<String>,
+    actions: VecDeque<(String, Requester)>,
+    /// Actions that were taken and have no outcome yet, oldest first.
+    running_actions: VecDeque<(String, Requester)>,
+    /// Actions with an outcome, for the audit log.
+    audit_records: Vec<AuditRecord>,
     /// Pace requests of pages.
     pace_requests: VecDeque<PaceRequest>,
 }
@@ -120,14 +130,34 @@ pub struct Inspector {
 impl Inspector {
     /// The next action that a page requested, as written by the page: it is not checked.
     pub fn next_action(&mut self) -> Option<String> {
-        self.actions.pop_front()
+        let (text, requester) = self.actions.pop_front()?;
+        if self.running_actions.len() >= RUNNING_ACTIONS_MAX {
+            self.running_actions.pop_front();
+        }
+        self.running_actions.push_back((text.clone(), requester));
+        Some(text)
     }
 
-    /// Sends the outcome of a requested action to all pages: the tick after which it ran, and the error if it failed.
-    pub fn send_action_result(&self, text: &str, tick: u64, fault: Option<&str>) {
+    /// Sends the outcome of a requested action to all pages: the tick after which it ran, and the error if it failed. The
+    /// [`AuditLog`] receives it with the page that requested it, if there is one.
+    pub fn send_action_result(&mut self, text: &str, tick: u64, fault: Option<&str>) {
+        let mut running = self.running_actions.iter();
+        if let Some(nth) = running.position(|(other, _)| other == text)
+            && let Some((_, requester)) = self.running_actions.remove(nth)
+        {
+            self.record_action(text, &requester, tick, fault);
+        }
         let told = json!({ "type": "action", "text": text, "tick": tick, "error": fault });
         let told = PageUpdate::Text(told.to_string());
         self.send(InspectReply::Pages(self.pages.ids(), told));
+    }
+
+    fn record_action(&mut self, text: &str, by: &Requester, tick: u64, fault: Option<&str>) {
+        self.audit_records.push(AuditRecord {
+            target: text.to_owned(),
+            outcome: fault.map_or_else(|| format!("done after tick {tick}"), str::to_owned),
+            ..AuditRecord::now(&by.who, Some(by.from), "cue")
+        });
     }
 
     /// The next pace request of a page.
@@ -190,7 +220,8 @@ pub fn open_inspector(
     let counters = Arc::new(InspectCounters::default());
     let status = Arc::new(InspectStatus::default());
     let (counted, seen) = (Arc::clone(&counters), Arc::clone(&status));
-    let server = InspectServer::start(listeners, wish, counted, seen, takes);
+    let admin = world.get_resource_or_init::<PageAdmin>().0.clone();
+    let server = InspectServer::start(listeners, wish, (counted, seen), takes, admin);
     world.insert_resource(Inspector {
         addresses,
         requests: wishes,
@@ -203,6 +234,8 @@ pub fn open_inspector(
         memory: Vec::new(),
         pages: OpenPages::new(cues, pace),
         actions: VecDeque::new(),
+        running_actions: VecDeque::new(),
+        audit_records: Vec::new(),
         pace_requests: VecDeque::new(),
     });
     Ok(addresses)
@@ -315,15 +348,13 @@ impl Inspector {
                 InspectRequest::Opened(page) => self.pages.open(page),
                 InspectRequest::Query(page, look) => self.pages.set_query(page, look),
                 InspectRequest::Search(page, text) => self.pages.set_search(page, text),
-                InspectRequest::Action(text) if self.actions.len() < PAGE_ACTIONS_MAX => {
-                    self.actions.push_back(text);
+                InspectRequest::Action(text, by) if self.actions.len() < PAGE_ACTIONS_MAX => {
+                    self.actions.push_back((text, by));
                 }
-                InspectRequest::Action(text) => {
-                    self.send_action_result(
-                        &text,
-                        tick,
-                        Some("too much else was asked for; ask again"),
-                    );
+                InspectRequest::Action(text, by) => {
+                    let refusal = "too many actions are pending; try again";
+                    self.record_action(&text, &by, tick, Some(refusal));
+                    self.send_action_result(&text, tick, Some(refusal));
                 }
                 // A page that sends more requests than are taken repeats them anyway.
                 InspectRequest::Pace(wish) if self.pace_requests.len() < PAGE_ACTIONS_MAX => {
@@ -332,6 +363,10 @@ impl Inspector {
                 InspectRequest::Pace(_) => {}
                 InspectRequest::Closed(page) => self.pages.close(page),
             }
+        }
+        let records = std::mem::take(&mut self.audit_records);
+        if let Some(log) = world.get_resource::<AuditLog>() {
+            records.into_iter().for_each(|record| log.record(record));
         }
         let per_s = 1.0 / super::tick_s(world);
         if self.metrics_requested && tick >= self.next_metrics_tick {

@@ -109,6 +109,7 @@ pub(super) const fn describe_end(reason: LogoutReason) -> &'static str {
         LogoutReason::Stopping => "server stopping",
         LogoutReason::Resumed => "resumed over another connection",
         LogoutReason::PlayerUnavailable => "stored player unavailable",
+        LogoutReason::PlayerTaken => "taken over by another server",
         _ => "ended",
     }
 }

@@ -118,7 +118,13 @@ pub(super) fn state_json(
     }
     if let Some(socket) = world.get_resource::<UdpListener>() {
         let stats = socket.stats();
-        state["net"] = json!({ "clients": stats.clients, "bytes_in": stats.bytes_in, "bytes_out": stats.bytes_out });
+        state["net"] = json!({
+            "clients": stats.clients,
+            "bytes_in": stats.bytes_in,
+            "bytes_out": stats.bytes_out,
+            "resets": stats.resets,
+            "versions_refused": stats.versions_refused,
+        });
     }
     #[cfg(feature = "web")]
     if let Some(web) = world.get_resource::<WebListener>() {

@@ -83,7 +83,7 @@ impl AcceptedPort {
                 tokio::spawn(self.clone().admit_proxied(stream, peer));
                 continue;
             }
-            self.clone().admit(stream, peer.ip());
+            self.clone().admit(stream, peer);
             // The request of a probe may have arrived already, and is answered before another connection takes its slot.
             tokio::task::yield_now().await;
         }
@@ -98,16 +98,16 @@ impl AcceptedPort {
         };
         let reading = port.opener.read_client_address(&mut stream, peer);
         match timeout(PROXY_HEADER_TIMEOUT, reading).await {
-            Ok(Ok(client)) => self.admit(stream, client.ip()),
+            Ok(Ok(client)) => self.admit(stream, client),
             _ => InspectCounters::increment(&counters.broken),
         }
     }
 
     /// Serves a connection if there is room, or else as one of the reserve.
-    fn admit(self: Arc<Self>, stream: TcpStream, client: IpAddr) {
-        let client = client.to_canonical();
+    fn admit(self: Arc<Self>, stream: TcpStream, client: SocketAddr) {
+        let client = SocketAddr::new(client.ip().to_canonical(), client.port());
         let counters = &self.shared.counters;
-        let Some(permit) = ConnectionPermit::acquire(&self.limits, client) else {
+        let Some(permit) = ConnectionPermit::acquire(&self.limits, client.ip()) else {
             InspectCounters::increment(&counters.refused);
             return self.admit_probe(stream, client);
         };
@@ -124,7 +124,7 @@ impl AcceptedPort {
         });
     }
 
-    fn admit_probe(self: Arc<Self>, stream: TcpStream, client: IpAddr) {
+    fn admit_probe(self: Arc<Self>, stream: TcpStream, client: SocketAddr) {
         let port = self.clone();
         let mut reserve = port.reserve();
         reserve.retain(|(_, probe)| !probe.is_finished());
@@ -140,16 +140,26 @@ impl AcceptedPort {
             let served = self.serve(stream, client, &self.probes_only);
             let _ = timeout(RESERVED_CONNECTION_TIMEOUT, served).await;
         });
-        reserve.push_back((client, probe.abort_handle()));
+        reserve.push_back((client.ip(), probe.abort_handle()));
     }
 
     /// Does the handshake and handles the request. Returns whether the client followed the protocols.
-    async fn serve(&self, stream: TcpStream, client: IpAddr, access: &Arc<InspectAccess>) -> bool {
-        let opened = timeout(TLS_TIMEOUT, self.opener.encrypt(stream, client));
+    async fn serve(
+        &self,
+        stream: TcpStream,
+        client: SocketAddr,
+        access: &Arc<InspectAccess>,
+    ) -> bool {
+        let opened = timeout(TLS_TIMEOUT, self.opener.encrypt(stream, client.ip()));
         let Ok(Ok(stream)) = opened.await else {
             return false;
         };
-        let handled = requests::handle_connection(stream, access.clone(), self.shared.clone());
+        let handled = requests::handle_connection(
+            (stream, client),
+            self.opener.trusted_proxies(),
+            access.clone(),
+            self.shared.clone(),
+        );
         handled.await.is_ok()
     }
 

@@ -23,6 +23,7 @@ use tokio::sync::{mpsc, watch};
 use admission::AcceptedPort;
 use pages::PageConnections;
 
+use super::admin::AdminAccess;
 use super::exposition::MetricFamily;
 use super::protocol::{InspectCounters, InspectReply, InspectRequest, InspectStatus, REPLIES_MAX};
 use super::routes::InspectAccess;
@@ -57,9 +58,9 @@ impl InspectServer {
     pub fn start(
         listeners: Vec<InspectedListener>,
         wishes: mpsc::Sender<InspectRequest>,
-        counters: Arc<InspectCounters>,
-        status: Arc<InspectStatus>,
+        (counters, status): (Arc<InspectCounters>, Arc<InspectStatus>),
         takes: PagePermissions,
+        admin: AdminAccess,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().enable_time().build()?;
@@ -69,6 +70,7 @@ impl InspectServer {
             counters,
             status,
             permissions: takes,
+            admin,
             stuck_s: watch::Sender::new(0),
             metrics: watch::Sender::new(Arc::new(Vec::new())),
             pages: PageConnections::default(),
@@ -107,6 +109,7 @@ struct InspectShared {
     status: Arc<InspectStatus>,
     /// What pages may request.
     permissions: PagePermissions,
+    admin: AdminAccess,
     /// Seconds since the last tick ended.
     stuck_s: watch::Sender<u64>,
     /// The newest metrics.

@@ -1,6 +1,7 @@
 //! An open page: its updates and its requests.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +16,11 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::{InspectShared, PagePermissions};
+use super::InspectShared;
 use crate::frames::map_frame;
 use crate::protocol::{
-    InspectCounters, InspectRequest, PAGES_MAX, PageAction, PagePaceRequest, PageQuery, PageSearch,
-    PageUpdate, SEARCH_CHARS_MAX,
+    ANY_PAGE, InspectCounters, InspectRequest, PAGES_MAX, PageAction, PagePaceRequest, PageQuery,
+    PageSearch, PageUpdate, Requester, SEARCH_CHARS_MAX,
 };
 
 /// Maximum number of updates pending for a page; further ones are dropped.
@@ -38,7 +39,7 @@ const UPGRADE_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_INTERVAL_MIN: Duration = Duration::from_millis(20);
 
 /// Maximum length of a page's message, in bytes.
-const MESSAGE_BYTES_MAX: usize = 1 << 10;
+const MESSAGE_BYTES_MAX: usize = 2 << 10;
 
 /// Number of malformed messages after which a page is closed.
 const INVALID_MESSAGES_MAX: u32 = 8;
@@ -139,7 +140,7 @@ impl PageConnections {
 /// Serves a page until it disconnects, is too slow, or is malformed.
 pub(super) async fn serve_page(
     upgrade: OnUpgrade,
-    (page, told): (u64, mpsc::Receiver<Message>),
+    ((page, told), peer): ((u64, mpsc::Receiver<Message>), SocketAddr),
     shared: Arc<InspectShared>,
 ) {
     let counters = &shared.counters;
@@ -156,7 +157,7 @@ pub(super) async fn serve_page(
             .await
             .is_ok()
         {
-            run(&mut socket, page, told, &shared).await;
+            run(&mut socket, (page, peer), told, &shared).await;
             // The page may be gone; otherwise it receives a close message, if that can be sent at once.
             let _ = tokio::time::timeout(REQUEST_INTERVAL_MIN, socket.close(None)).await;
             let _ = shared.requests.send(InspectRequest::Closed(page)).await;
@@ -168,7 +169,7 @@ pub(super) async fn serve_page(
 
 async fn run<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
     socket: &mut WebSocketStream<S>,
-    page: u64,
+    (page, peer): (u64, SocketAddr),
     mut told: mpsc::Receiver<Message>,
     shared: &InspectShared,
 ) {
@@ -196,7 +197,7 @@ async fn run<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
             Either::Left(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {}
             Either::Left(Some(Ok(message @ (Message::Text(_) | Message::Binary(_))))) => {
                 let text = message.to_text().unwrap_or_default();
-                if let Some(wish) = parse_request(page, text, shared.permissions) {
+                if let Some(wish) = parse_request((page, peer), text, shared) {
                     // A request without room is dropped; the page may repeat it.
                     let _ = shared.requests.try_send(wish);
                 } else {
@@ -218,7 +219,12 @@ async fn run<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
 }
 
 /// The request in a page's message, if it is valid and allowed.
-fn parse_request(page: u64, text: &str, takes: PagePermissions) -> Option<InspectRequest> {
+fn parse_request(
+    (page, peer): (u64, SocketAddr),
+    text: &str,
+    shared: &InspectShared,
+) -> Option<InspectRequest> {
+    let takes = shared.permissions;
     if let Ok(look) = serde_json::from_str::<PageQuery>(text) {
         return Some(InspectRequest::Query(page, look));
     }
@@ -227,7 +233,13 @@ fn parse_request(page: u64, text: &str, takes: PagePermissions) -> Option<Inspec
         return is_short.then_some(InspectRequest::Search(page, search.find));
     }
     if let (true, Ok(asked)) = (takes.actions, serde_json::from_str::<PageAction>(text)) {
-        return Some(InspectRequest::Action(asked.action));
+        let who = match &asked.operator {
+            Some(token) => shared.admin.get()?.operator(token)?.to_owned(),
+            None => ANY_PAGE.to_owned(),
+        };
+        tracing::info!(who, from = %peer, action = asked.action, "action of a page requested");
+        let requester = Requester { who, from: peer };
+        return Some(InspectRequest::Action(asked.action, requester));
     }
     let asked = serde_json::from_str::<PagePaceRequest>(text);
     asked

@@ -1,6 +1,7 @@
 //! One connection: a request and its reply.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,9 +16,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use super::{InspectShared, STUCK_S, pages};
 use crate::exposition::exposition;
 use crate::protocol::{InspectCounters, InspectRequest};
-use crate::routes::{InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied};
+use crate::routes::{
+    ADMIN_PREFIX, InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied,
+};
+use throng_net::AddressRange;
 use throng_net::http::{
-    HttpResponse, PortStream, text_response, typed_response, websocket_key, websocket_response,
+    HttpResponse, PortStream, client_address, text_response, typed_response, websocket_key,
+    websocket_response,
 };
 
 /// Timeout of a request's arrival.
@@ -43,6 +48,7 @@ const FILES: [(&str, &str); PAGE_PATHS.len()] = [
     (SCRIPT, include_str!("../../page/sessions.js")),
     (SCRIPT, include_str!("../../page/matches.js")),
     (SCRIPT, include_str!("../../page/picked.js")),
+    (SCRIPT, include_str!("../../page/operator.js")),
 ];
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -50,13 +56,16 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Reads a request and replies.
 pub(super) async fn handle_connection(
-    stream: PortStream,
+    (stream, client): (PortStream, SocketAddr),
+    trusted_proxies: &[AddressRange],
     access: Arc<InspectAccess>,
     shared: Arc<InspectShared>,
 ) -> Result<(), hyper::Error> {
-    let respond = service_fn(|request| {
+    let respond = service_fn(|request: Request<Incoming>| {
         let (access, shared) = (access.clone(), shared.clone());
-        async move { Ok::<_, Infallible>(respond(request, &access, &shared).await) }
+        // The address is for the audit log only.
+        let client = client_address(client, request.headers(), trusted_proxies).unwrap_or(client);
+        async move { Ok::<_, Infallible>(respond(request, client, &access, &shared).await) }
     });
     hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -70,6 +79,7 @@ pub(super) async fn handle_connection(
 
 async fn respond(
     mut request: Request<Incoming>,
+    peer: SocketAddr,
     access: &InspectAccess,
     shared: &Arc<InspectShared>,
 ) -> HttpResponse {
@@ -98,7 +108,8 @@ async fn respond(
             let (what, text) = FILES[place];
             typed_response(StatusCode::OK, what, Bytes::from_static(text.as_bytes()))
         }
-        InspectRoute::Live => upgrade_to_websocket(&mut request, shared),
+        InspectRoute::Live => upgrade_to_websocket(&mut request, peer, shared),
+        InspectRoute::Admin => return administer(request, peer, shared).await,
     };
     if request.method() == Method::HEAD {
         *answer.body_mut() = Full::default();
@@ -131,9 +142,27 @@ fn deny(denied: RouteDenied) -> HttpResponse {
     answer
 }
 
+/// Passes a request of a page to the administration API.
+async fn administer(
+    mut request: Request<Incoming>,
+    peer: SocketAddr,
+    shared: &InspectShared,
+) -> HttpResponse {
+    let target = request.uri().path_and_query();
+    let target = target.and_then(|target| target.as_str().strip_prefix(ADMIN_PREFIX));
+    let target = target.and_then(|target| target.parse().ok());
+    let (Some(admin), Some(target)) = (shared.admin.get(), target) else {
+        let told = "the server has no administration API: see `--admin`\n";
+        return text_response(StatusCode::NOT_FOUND, told.to_owned());
+    };
+    *request.uri_mut() = target;
+    crate::admin::respond(request, peer, &admin).await
+}
+
 /// Upgrades to a WebSocket.
 fn upgrade_to_websocket(
     request: &mut Request<Incoming>,
+    peer: SocketAddr,
     shared: &Arc<InspectShared>,
 ) -> HttpResponse {
     let Some(key) = websocket_key(request) else {
@@ -150,7 +179,7 @@ fn upgrade_to_websocket(
         );
     };
     let (upgrade, answer) = websocket_response(request, key);
-    tokio::spawn(pages::serve_page(upgrade, line, shared.clone()));
+    tokio::spawn(pages::serve_page(upgrade, (line, peer), shared.clone()));
     answer
 }
 

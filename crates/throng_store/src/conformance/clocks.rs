@@ -90,7 +90,7 @@ pub(super) fn names_in_use(bench: &mut StoreTrial) -> CheckResult {
     )
 }
 
-/// A process is kept as long as it was seen within [`SERVER_ENTRY_TTL_MS`], whatever registers meanwhile; after that its name can be used.
+/// A process is kept as long as it was seen within [`SERVER_ENTRY_TTL_MS`], also when others register; after that its name can be used.
 pub(super) fn old_processes(bench: &mut StoreTrial) -> CheckResult {
     let mut register = |name: &str, now_ms: u64| {
         let terms = registration_at(now_ms, false);

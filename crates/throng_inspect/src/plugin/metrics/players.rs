@@ -311,6 +311,16 @@ pub(super) fn add_net_metrics(world: &World, families: &mut Families) {
             ]),
         ),
         counter(
+            "throng_net_resets_total",
+            "Connection resets sent to clients whose connection the server does not know.",
+        )
+        .value(stats.resets as f64),
+        counter(
+            "throng_net_versions_refused_total",
+            "Refusals sent to clients with another protocol version.",
+        )
+        .value(stats.versions_refused as f64),
+        counter(
             "throng_net_accepted_datagrams_total",
             "Accepted datagrams; of ended connections those that came late.",
         )
@@ -504,6 +514,11 @@ pub(super) fn add_player_store_metrics(world: &World, families: &mut Families) {
             "Players that wait to be saved.",
         )
         .value(directory.unsaved() as f64),
+        gauge(
+            "throng_store_unsaved_play_players",
+            "Players that play on after the end of their leases, because the store is away.",
+        )
+        .value(directory.unsaved_play_count() as f64),
         counter(
             "throng_store_loaded_players_total",
             "Player records loaded.",
