@@ -24,6 +24,8 @@ mod tests {
         assert_eq!(seconds("1.5m"), Ok(90.0));
         assert_eq!(seconds("2h"), Ok(7200.0));
         assert_eq!(seconds("7"), Ok(7.0));
+        assert_eq!(seconds("168h"), Ok(604_800.0), "seven days");
+        assert!(seconds("604800.001").is_err());
         for bad in ["", "s", "-1s", "nan", "inf", "8000h", "5 parsecs", "µ"] {
             assert!(seconds(bad).is_err(), "{bad}");
         }

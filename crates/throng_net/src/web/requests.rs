@@ -111,7 +111,7 @@ fn respond(
     };
     let from = match assign_place(&request, from, place, shared) {
         Ok(client) => client,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     match (request.method(), request.uri().path()) {
@@ -181,21 +181,19 @@ fn assign_place(
     from: SocketAddr,
     place: &UnauthenticatedSlot,
     shared: &WebShared,
-) -> Result<SocketAddr, HttpResponse> {
+) -> Result<SocketAddr, Box<HttpResponse>> {
     let counters = &shared.counters;
     let client = client_address(from, request.headers(), shared.opener.trusted_proxies());
     let client = client.map_err(|_| {
         WebCounters::one(&counters.refused);
         let found = "X-Forwarded-For and Forwarded name different clients\n";
-        text_response(StatusCode::BAD_REQUEST, found.to_owned())
+        Box::new(text_response(StatusCode::BAD_REQUEST, found.to_owned()))
     })?;
     if !place.assign(network_of(client.ip())) {
         WebCounters::one(&counters.refused_unauthenticated);
         let found = "too many connections of this address\n";
-        return Err(text_response(
-            StatusCode::TOO_MANY_REQUESTS,
-            found.to_owned(),
-        ));
+        let refusal = text_response(StatusCode::TOO_MANY_REQUESTS, found.to_owned());
+        return Err(Box::new(refusal));
     }
     Ok(client)
 }
