@@ -19,10 +19,10 @@ const ADDRESSES = /** @type {const} */ ({
   truth: /^mirror check: (\S+)/,
 });
 
-/** Serves a scenario until the test is over, and gives where each of its addresses is that was asked for, and what holds it up for a while.
+/** Serves a scenario until the test is over, and gives where each of its addresses is that was asked for, and what holds it up: for a while, or until the function that `pause` returns is called.
  * @param {import("node:test").SuiteContext | import("node:test").TestContext | {after: (end: () => Promise<void>) => void}} test
  * @param {...string} words
- * @returns {Promise<Record<keyof ADDRESSES, string> & {holdUp: (ms: number) => Promise<void>}>} */
+ * @returns {Promise<Record<keyof ADDRESSES, string> & {holdUp: (ms: number) => Promise<void>, pause: () => (() => void)}>} */
 export async function serve(test, ...words) {
   // Ticks are slow here, of which it would tell on and on.
   const server = spawn(PROGRAM, ["serve", ...words], { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "error" } });
@@ -47,12 +47,16 @@ export async function serve(test, ...words) {
     });
   });
   await told;
-  const holdUp = async (/** @type {number} */ ms) => {
+  const pause = () => {
     server.kill("SIGSTOP");
-    await new Promise((resolve) => setTimeout(resolve, ms));
-    server.kill("SIGCONT");
+    return () => void server.kill("SIGCONT");
   };
-  return /** @type {any} */ ({ ...found, holdUp });
+  const holdUp = async (/** @type {number} */ ms) => {
+    const proceed = pause();
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    proceed();
+  };
+  return /** @type {any} */ ({ ...found, holdUp, pause });
 }
 
 /** Begins a run that waits for its page, until the test is over, and gives where that is.

@@ -245,6 +245,32 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     await page.close();
   });
 
+  test("comes back by itself when its connection is lost, as the same object", async () => {
+    const { page, faults } = opened;
+    /** @type {string[]} */
+    const asked = [];
+    page.on("request", (request) => new URL(request.url()).pathname === "/token" && asked.push(request.url()));
+    const before = await walker();
+    const isReturning = () => page.evaluate(() => /** @type {any} */ (globalThis).throng.line?.isReturning === true);
+    // Nothing gets through, as in a tunnel.
+    const proceed = at.pause();
+    try {
+      await until("it notices the loss, and tries to return", isReturning);
+      assert.match(await text("#line"), /reconnecting$/);
+    } finally {
+      proceed();
+    }
+    await until("it is back", async () => !(await isReturning()) && (await text("#line")).startsWith("connected over "));
+    await until("time goes on", async () => (await walker()).tick > before.tick + 60);
+    const { own, place } = await walker();
+    assert.equal(own, before.own);
+    assert(Math.hypot(place.x - before.place.x, place.y - before.place.y) < 0.1, `from ${JSON.stringify(before.place)} to ${JSON.stringify(place)}`);
+    // With the token that it had.
+    assert.deepEqual(asked, []);
+    // The browser reports each attempt that fails.
+    faults.splice(0, faults.length, ...faults.filter((fault) => !fault.includes("/play")));
+  });
+
   test("looks right in both schemes, on a desk and on a phone", () => takePictures(opened.page, "walk"));
 
   test("holds what the server holds, once all stand", async () => {

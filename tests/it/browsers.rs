@@ -11,13 +11,14 @@ use throng::net::{
     WebSettings, listen, listen_web, stop_listening_web,
 };
 use throng::prelude::*;
+use throng::session::LogoutReason;
 
 use throng::sim::clock::unix_ms;
 use throng::sync::Mirror;
 use throng::wire::{ClientMessage, CloseReason};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Error, Message, WebSocket};
 
 use crate::sockets::token;
@@ -157,16 +158,102 @@ fn web_clients_walk_and_mirror_the_server() {
 }
 
 #[test]
-fn lost_web_connection_is_resumed() {
+fn lost_web_connection_is_resumed_with_the_same_token() {
     let mut hall = WebTestServer::new(0, |_| ());
     let address = hall.address;
-    let connect = || WebClient::connect(address, request(&token(1, address)));
-    let mut listener = TestPlayer::log_in(&mut hall, connect());
-    // Without a goodbye.
-    drop(std::mem::replace(&mut listener.client, connect()));
+    let request = request(&token(1, address));
+    let first = WebClient::connect(address, request.clone());
+    let mut listener = TestPlayer::log_in(&mut hall, first);
+    // While it is open, the token admits nobody else.
+    assert_eq!(
+        close_code(&mut hall, request.clone()),
+        Some(CloseCode::Policy)
+    );
+    // Without a goodbye, then given up by the client; in between it resumes.
+    for nth in 1..=2 {
+        let mut before = std::mem::replace(&mut listener.client, WebClient::open(address));
+        let mut given_up = None;
+        if nth == 1 {
+            drop(before);
+        } else {
+            let frame = CloseFrame {
+                code: CloseCode::Library(4_014),
+                reason: "".into(),
+            };
+            before.socket.close(Some(frame)).unwrap();
+            given_up = Some(before);
+        }
+        hall.step_until("it is lost", |hall| hall.stats().lost == nth);
+        drop(given_up);
+        listener.client.send(&request);
+        listener.resume(&mut hall);
+        assert_eq!(hall.stats().clients_accepted, 1 + nth);
+    }
+}
+
+/// A client that has logged in as player 1, and its request.
+fn logged_in(hall: &mut WebTestServer) -> (TestPlayer<WebClient>, Vec<u8>) {
+    let request = request(&token(1, hall.address));
+    let client = WebClient::connect(hall.address, request.clone());
+    (TestPlayer::log_in(hall, client), request)
+}
+
+#[test]
+fn web_client_that_returns_with_its_token_cannot_log_in() {
+    let mut hall = WebTestServer::new(0, |_| ());
+    let (player, request) = logged_in(&mut hall);
+    drop(player);
     hall.step_until("it is lost", |hall| hall.stats().lost == 1);
-    listener.resume(&mut hall);
-    assert_eq!(hall.stats().clients_accepted, 2);
+    let mut client = WebClient::connect(hall.address, request);
+    let mut bot = BotClient::new(1, 1);
+    hall.step_until("the client gets the reason", |_| {
+        client.receive(|packet| bot.receive(packet));
+        bot.update(|message| client.send(message));
+        bot.closed().is_some()
+    });
+    assert_eq!(bot.closed(), Some(CloseReason::Refused.number()));
+    // The session is as before.
+    let sessions = hall.server.world().resource::<Sessions>();
+    assert!(sessions.client_of(PlayerId(1)).is_some());
+}
+
+#[test]
+fn web_token_does_not_return_late_or_after_another_end() {
+    // Too late.
+    let mut hall = WebTestServer::new(0, |settings| settings.return_s = 0);
+    let (player, late) = logged_in(&mut hall);
+    drop(player);
+    hall.step_until("it is lost", |hall| hall.stats().lost == 1);
+    assert_eq!(close_code(&mut hall, late), Some(CloseCode::Policy));
+    // The client has left.
+    let mut hall = WebTestServer::new(0, |_| ());
+    let (mut player, left) = logged_in(&mut hall);
+    player.client.socket.close(None).unwrap();
+    hall.step_until("it has left", |hall| hall.stats().left == 1);
+    assert_eq!(close_code(&mut hall, left), Some(CloseCode::Policy));
+    // It sends what is no message of the protocol.
+    let mut hall = WebTestServer::new(0, |_| ());
+    let (mut player, broken) = logged_in(&mut hall);
+    let text = [0x81, 0x82, 0, 0, 0, 0, b'h', b'i'];
+    player.client.socket.get_mut().write_all(&text).unwrap();
+    hall.step_until("it is closed", |hall| {
+        player.client.receive(|_| ());
+        hall.stats().broken == 1
+    });
+    assert_eq!(close_code(&mut hall, broken), Some(CloseCode::Policy));
+    // It is kicked, and its connection breaks before it has read that.
+    let mut hall = WebTestServer::new(0, |_| ());
+    let (player, kicked) = logged_in(&mut hall);
+    let world = hall.server.world_mut();
+    let client = world.resource::<Sessions>().client_of(PlayerId(1)).unwrap();
+    world
+        .commands()
+        .disconnect_client(client, LogoutReason::Kicked);
+    world.flush();
+    hall.step();
+    drop(player);
+    hall.step_until("it is gone", |hall| hall.stats().clients == 0);
+    assert_eq!(close_code(&mut hall, kicked), Some(CloseCode::Policy));
 }
 
 #[test]

@@ -193,7 +193,6 @@ pub struct TestPlayer<C> {
     pub client: C,
     mirror: Mirror,
     notices: Vec<SessionNotice>,
-    token: Option<ResumeToken>,
 }
 
 impl<C: WebEnd> TestPlayer<C> {
@@ -203,7 +202,6 @@ impl<C: WebEnd> TestPlayer<C> {
             client,
             mirror: Mirror::default(),
             notices: Vec::new(),
-            token: None,
         };
         listener.client.send(&ClientMessage::login(1).to_bytes());
         hall.step_until("it is in", |hall| {
@@ -211,11 +209,16 @@ impl<C: WebEnd> TestPlayer<C> {
             listener.mirror.controlled_object().is_some()
                 && hall.difference(1, &listener.mirror).is_ok()
         });
-        listener.token = listener.notices.iter().find_map(|notice| match notice {
+        listener
+    }
+
+    /// The token that it received last.
+    fn token(&self) -> Option<ResumeToken> {
+        let notices = self.notices.iter().rev();
+        { notices }.find_map(|notice| match notice {
             SessionNotice::Welcome { token, .. } => Some(*token),
             _ => None,
-        });
-        listener
+        })
     }
 
     /// Goes on over the client that it was given meanwhile, and has the body that it had.
@@ -223,10 +226,11 @@ impl<C: WebEnd> TestPlayer<C> {
         self.mirror.reconnect();
         let resume = ClientMessage::Resume {
             player: 1,
-            token: self.token.expect("a token"),
+            token: self.token().expect("a token"),
             received: Some(self.mirror.received_bytes()),
         };
         self.client.send(&resume.to_bytes());
+        self.notices.clear();
         let own = self.mirror.controlled_object();
         hall.step_until("it goes on", |hall| {
             self.receive();

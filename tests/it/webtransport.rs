@@ -259,6 +259,22 @@ fn session_resumes_over_another_connection() {
 }
 
 #[test]
+fn session_given_up_by_the_client_is_resumed_with_the_same_token() {
+    let mut hall = hall(0, |_| ());
+    let (address, browser) = (hall.address, Browser::of(&hall));
+    let request = request(&token(1, address));
+    let first = SessionClient::connect(&browser, address, &request);
+    let mut listener = TestPlayer::log_in(&mut hall, first);
+    listener.client.connection.close(4_014u16.into(), b"");
+    hall.step_until("it is lost", |hall| {
+        browser.poll(std::future::pending::<()>());
+        hall.stats().lost == 1
+    });
+    listener.client = SessionClient::connect(&browser, address, &request);
+    listener.resume(&mut hall);
+}
+
+#[test]
 fn token_is_valid_once_on_its_server_and_before_expiry() {
     let mut hall = hall(0, |_| ());
     let (address, browser) = (hall.address, Browser::of(&hall));
