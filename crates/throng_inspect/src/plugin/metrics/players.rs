@@ -7,9 +7,9 @@ use super::{Families, counter, gauge, to_f64};
 use crate::exposition::{MetricFamily, MetricType};
 use throng::inbox::Inbox;
 use throng::matchmaking::Matchmaker;
-use throng::net::UdpListener;
 #[cfg(feature = "web")]
 use throng::net::WebListener;
+use throng::net::{UdpListener, UdpStats};
 use throng::outbox::{Outbox, OutboxStats};
 use throng::session::{LogoutReason, SessionState, SessionStats, Sessions};
 use throng::store::{PlayerStore, PlayerStoreStats};
@@ -284,32 +284,7 @@ pub(super) fn add_net_metrics(world: &World, families: &mut Families) {
             "Clients that completed the handshake.",
         )
         .value(stats.clients_accepted as f64),
-        counter(
-            "throng_net_refused_datagrams_total",
-            "Rejected datagrams by reason.",
-        )
-        .by_label(
-            "reason",
-            to_f64([
-                ("no_connection", stats.no_request),
-                ("unknown_connection", stats.unknown_connection),
-                ("other_version", stats.other_version),
-                ("token_expired", stats.expired),
-                ("requests_rate_limited", stats.requests_throttled),
-                (
-                    "invalid_token",
-                    stats.invalid_token.saturating_sub(stats.unknown_keys),
-                ),
-                ("unknown_token_key", stats.unknown_keys),
-                ("other_server", stats.other_server),
-                ("token_used", stats.token_used),
-                ("no_room", stats.no_room),
-                ("invalid_response", stats.invalid_response),
-                ("decrypt_failed", stats.refused),
-                ("rate_limited", stats.throttled),
-                ("queue_full", stats.inbound_dropped),
-            ]),
-        ),
+        refused_datagrams(&stats),
         counter(
             "throng_net_resets_total",
             "Connection resets sent to clients whose connection the server does not know.",
@@ -351,6 +326,33 @@ pub(super) fn add_net_metrics(world: &World, families: &mut Families) {
         )
         .value(stats.send_errors as f64),
     ]);
+}
+
+fn refused_datagrams(stats: &UdpStats) -> MetricFamily {
+    let reasons = [
+        ("no_connection", stats.no_request),
+        ("unknown_connection", stats.unknown_connection),
+        ("other_version", stats.other_version),
+        ("token_expired", stats.expired),
+        ("requests_rate_limited", stats.requests_throttled),
+        (
+            "invalid_token",
+            stats.invalid_token.saturating_sub(stats.unknown_keys),
+        ),
+        ("unknown_token_key", stats.unknown_keys),
+        ("other_server", stats.other_server),
+        ("token_used", stats.token_used),
+        ("no_room", stats.no_room),
+        ("invalid_response", stats.invalid_response),
+        ("decrypt_failed", stats.refused),
+        ("rate_limited", stats.throttled),
+        ("queue_full", stats.inbound_dropped),
+    ];
+    counter(
+        "throng_net_refused_datagrams_total",
+        "Rejected datagrams by reason.",
+    )
+    .by_label("reason", to_f64(reasons))
 }
 
 #[cfg(feature = "web")]
