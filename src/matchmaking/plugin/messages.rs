@@ -225,7 +225,7 @@ pub struct TicketExpired {
 }
 
 /// A match was found and its players have to accept it; in a mode with
-/// [`accept_timeout_s`](super::GroupModeSettings::accept_timeout_s).
+/// [`accept_timeout_s`](crate::matchmaking::GroupModeSettings::accept_timeout_s).
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
