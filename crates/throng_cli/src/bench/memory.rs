@@ -9,6 +9,7 @@ use super::CliError;
 use super::rows::BenchRow;
 use crate::is_interrupted;
 use throng::memory::{allocated, memory_by_module};
+use throng::outbox::{CountingSink, Outbox};
 use throng::sim::clock::Stopwatch;
 use throng_scenario::crowd::{LOAD_WARM_UP_TICKS, LoadLayout, add_load_as, load_npcs};
 use throng_scenario::testing::TestServer;
@@ -43,6 +44,8 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliE
 fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let allocated_before = allocated().bytes;
     let mut server = TestServer::builder().workers(threads).build();
+    let mut outbox = server.world_mut().resource_mut::<Outbox>();
+    outbox.set_sink(CountingSink::default());
     add_load_as(server.world_mut(), players, LoadLayout::Spread)
         .map_err(|error| CliError::new(error.to_string()))?;
     for _ in 0..LOAD_WARM_UP_TICKS + TICKS {

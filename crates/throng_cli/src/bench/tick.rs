@@ -13,7 +13,7 @@ use super::table::number;
 use crate::color::failure_text;
 use crate::{is_interrupted, print, progress, threads};
 use throng::inbox::Inbox;
-use throng::outbox::OutboxStats;
+use throng::outbox::{CountingSink, Outbox, OutboxStats};
 use throng::sim::clock::Stopwatch;
 use throng::sim::{SetTiming, SimSystems, TickTimings};
 use throng::sync::SyncStats;
@@ -181,6 +181,8 @@ impl TickBench {
             stops_over_budget: stop_late,
         } = crowd;
         let mut server = TestServer::builder().workers(self.threads).timing().build();
+        let mut outbox = server.world_mut().resource_mut::<Outbox>();
+        outbox.set_sink(CountingSink::default());
         add_load_as(server.world_mut(), players, layout)
             .map_err(|error| CliError::new(error.to_string()))?;
         let bar = progress(LOAD_WARM_UP_TICKS + ticks, "tick", self.quiet);

@@ -159,8 +159,8 @@ const EXAMPLES: &str = "Examples:
   throng serve town --listen 0.0.0.0:7000 --public 203.0.113.5:7000 \\
       --key server.key
   throng serve town --web 127.0.0.1:8000
-  throng serve town --web 0.0.0.0:443 --public 203.0.113.5:443 --key server.key \\
-      --tls-certificate chain.pem --tls-key key.pem \\
+  throng serve town --web 0.0.0.0:443 --public 203.0.113.5:443 \\
+      --key server.key --tls-certificate chain.pem --tls-key key.pem \\
       --public-origin https://play.example.com
   throng serve town --inspect 127.0.0.1:7777 --metrics 127.0.0.1:9100
   throng client 100 --connect 127.0.0.1:7000 --loss 10%

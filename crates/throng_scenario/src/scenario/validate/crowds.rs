@@ -110,7 +110,7 @@ fn count_in_scene(
     in_scenes[home] += u64::from(crowd.count);
     if in_scenes[home] > u64::from(scene.max_objects) {
         let message = format!(
-            "expected at most {} objects in scene `{}`, as its `max_objects` says, found {} up to here",
+            "expected at most {} objects in scene `{}` (its `max_objects`, 4096 unless it is set), found {} up to here",
             scene.max_objects, scene.name, in_scenes[home]
         );
         return Err(ValidationError::new(place.field("count"), message));
