@@ -1,4 +1,4 @@
-// A browser without a window, and what went wrong in it.
+// Starts a headless browser, opens pages in it and records their errors.
 // @ts-check
 import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -9,7 +9,7 @@ const FLAGS = [
   "--no-sandbox", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ];
 
-/** Where pictures of pages are put, to be looked at. */
+/** The folder for pictures of pages. */
 const PICTURES = `${ROOT}/target/browser`;
 
 /** A browser with a fresh profile, until the tests are over. @param {{after: (end: () => Promise<void>) => void}} test @param {string[]} [flags] */
@@ -20,9 +20,9 @@ export async function openBrowser(test, flags = []) {
   return browser;
 }
 
-/** Opens a page, and notes whatever its console says that is no good news, and every message that its sockets get.
+/** Opens a page, and records the warnings and errors of its console and all messages that its WebSockets receive.
  * @param {import("playwright-core").Browser} browser @param {string} url @param {import("playwright-core").BrowserContextOptions} [how]
- * @param {string[]} [without] what this browser is to lack */
+ * @param {string[]} [without] global names that are removed */
 export async function openPage(browser, url, how = {}, without = []) {
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, ...how });
   await page.addInitScript((names) => names.forEach((name) => Reflect.deleteProperty(globalThis, name)), without);
@@ -31,7 +31,7 @@ export async function openPage(browser, url, how = {}, without = []) {
   return { page, faults, heard };
 }
 
-/** Notes the same of a page that another one opened. @param {import("playwright-core").Page} page */
+/** Records the same for a page that another one opened. @param {import("playwright-core").Page} page */
 export function listenTo(page) {
   page.setDefaultTimeout(PATIENCE_MS);
   /** @type {string[]} */
@@ -54,7 +54,7 @@ export async function takePictures(page, name, isWhole = false) {
     await page.setViewportSize({ width: width ?? 0, height: height ?? 0 });
     for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
       await page.emulateMedia({ colorScheme });
-      // Drawn anew with its colours and its size.
+      // It is drawn again with these colours and this size.
       await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
       await page.screenshot({ path: `${PICTURES}/${name}-${width}-${colorScheme}.png`, fullPage: isWhole });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);

@@ -1,4 +1,4 @@
-// How often the live page draws a crowd of so many dots: node dots.js [COUNT]. No test: what it tells is this machine's.
+// Measures how often the live page draws a crowd: node dots.js [COUNT]. Not a test: the figures depend on the machine.
 // @ts-check
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { openBrowser, openPage } from "./browser.js";
@@ -11,7 +11,7 @@ const SECONDS = 10;
 const ends = [];
 const whole = { after: (/** @type {() => Promise<unknown>} */ end) => void ends.push(end) };
 
-/** Seconds of processor time of all processes by what they are: this machine's own way to tell. @returns {Map<string, number>} */
+/** Seconds of processor time by kind of process, from /proc. @returns {Map<string, number>} */
 function processorSeconds() {
   const spent = new Map();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {

@@ -1,4 +1,4 @@
-// The live page of a server, as an operator has it open.
+// The live page of a server.
 // @ts-check
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -66,7 +66,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
 
   test("holds as many dots as the server counts objects, at the same tick", async () => {
     const { heard, page } = opened;
-    const counted = await until("metrics of a tick of which there are dots", async () => {
+    const counted = await until("metrics and dots of the same tick", async () => {
       const told = await metrics(at.metrics);
       const ofTick = () => heard.map(dotsOf).find((dots) => dots?.tick === told.get("throng_ticks_total"));
       const dots = await new Promise((resolve) => setTimeout(() => resolve(ofTick()), 300));
@@ -90,19 +90,19 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     assert(pixels.every((count) => count > 100), `${names}: ${pixels} pixels`);
   });
 
-  test("tells of an object that is clicked who it is", async () => {
+  test("shows the details of a clicked object", async () => {
     const { page } = opened;
     const told = () => opened.heard.filter((frame) => typeof frame === "string" && frame.includes('"selected"')).map((frame) => JSON.parse(String(frame)));
-    const picked = await until("the object that was clicked is looked at", async () => {
+    const picked = await until("the clicked object is selected", async () => {
       const { ids, kinds, places } = newest();
-      // A player who stands apart, so that it cannot be mistaken, and not too far from others to see some.
+      // A player at a distance from others, so that the click is unambiguous, and near enough to see some.
       const fit = places.map(([x, y], nth) => {
         const apart = places.map(([ox, oy], other) => (other === nth ? Infinity : Math.hypot(x - ox, y - oy)));
         return kinds[nth] === 0 ? Math.min(12, ...apart) + apart.filter((metres) => metres < 40).length / 100 : 0;
       });
       const nth = fit.indexOf(Math.max(...fit));
       await page.mouse.click(...(await pixelOf(/** @type {[number, number]} */ (places[nth]))));
-      // It may have gone on, or stand under a button: then another one is clicked.
+      // It may have moved, or be under a button: then another one is clicked.
       await new Promise((resolve) => setTimeout(resolve, 300));
       const name = (await page.locator("#picked").isVisible()) ? await text("#picked-name") : "";
       return name.endsWith(`object ${ids[nth]}`) && { id: ids[nth], place: places[nth] };
@@ -112,19 +112,18 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     const apart = Math.hypot(Number(facts[1]) - (picked.place?.[0] ?? 0), Number(facts[2]) - (picked.place?.[1] ?? 0));
     assert(apart < 60, `${apart} m from where it was clicked`);
     await waitForText("#picked-body", /Sees \d+ .*\n/);
-    // Whoever is seen is asked about, and there is a reason. The list may move from under the finger, and who was seen may be gone by then: it is
-    // asked again, and told as it is.
-    const { sees, why } = await until("it is told why another is seen", async () => {
+    // Asks why it sees another object. The list may move before the click, and the other object may be out of view by then: then it asks again.
+    const { sees, why } = await until("the reason why it sees another object", async () => {
       const chips = page.locator("#sees li > button:not(.more)");
       const chip = (await chips.count()) && (await chips.first().boundingBox());
       if (!chip) return null;
       await page.mouse.move(chip.x + chip.width / 2, chip.y + chip.height / 2);
       await page.mouse.down();
-      // As long as a slow finger: meanwhile more is told of the object.
+      // A slow click: meanwhile the page receives more updates of the object.
       const before = told().length;
-      await until("it is told of again", () => told().length > before + 2);
+      await until("another update", () => told().length > before + 2);
       await page.mouse.up();
-      await until("it is told of once more", () => told().length > before + 5);
+      await until("one more update", () => told().length > before + 5);
       return told().findLast(({ why }) => why);
     });
     assert.equal(why.sees[0], sees.some((/** @type {number[]} */ [id]) => id === why.other), `sees ${sees} and ${why.sees}`);
@@ -133,7 +132,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.locator("#picked").waitFor({ state: "hidden" });
   });
 
-  test("is worked by keys alone", async () => {
+  test("can be used with the keyboard alone", async () => {
     const { page } = opened;
     const view = async () => String(await page.evaluate(() => document.body.dataset.view)).split(" ").map(Number);
     const pressed = (/** @type {string} */ of) => page.locator(of).getAttribute("aria-pressed");
@@ -198,7 +197,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
       return (await text("#memory")).match(/other \(program, threads\)/) && rows;
     });
     const sum = rows.reduce((all, row) => all + parseFloat(row), 0);
-    // Both may be of other moments, half a second apart.
+    // The two figures may be half a second apart.
     assert(Math.abs(sum - Number(total)) < 0.02 * Number(total) + 1, `${rows}: ${sum} of ${total} MB`);
   });
 
@@ -214,7 +213,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.locator("#ticks").focus();
     await page.keyboard.press("l");
     assert.equal(await page.locator("#log").getAttribute("aria-pressed"), "false");
-    // From tick to tick, by keys.
+    // The arrow keys go from tick to tick.
     await page.keyboard.press("ArrowLeft");
     const [, one = ""] = await waitForText("#tick-name", /^Tick ([\d,]+): /);
     await page.keyboard.press("ArrowLeft");
@@ -248,7 +247,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
       assert.equal(await page.locator("#search-results").isHidden(), true);
       await page.keyboard.press("Escape");
     }
-    // A kind has several; the arrows choose.
+    // A kind has several objects; the arrow keys select one.
     await page.keyboard.press("/");
     await page.keyboard.type("npc");
     await until("some are listed", async () => (await page.locator("#search-results li[role=option]").count()) > 3);
@@ -279,7 +278,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     assert((await page.locator("#seen-by .dot").count()) >= 6, "each has the colour of its kind");
     await page.locator("#seen-by .more").click();
     await until("more", async () => (await rows.count()) > 6);
-    // Why, by a button and a click on the map instead of Shift.
+    // Asks why with the button and a click on the map, without the Shift key.
     await page.locator("#ask-why").click();
     assert.equal(await page.locator("#ask-why").getAttribute("aria-pressed"), "true");
     const other = ids[kinds.indexOf(0) + 1];
@@ -330,7 +329,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
       assert(a.left >= 0 && a.right <= 390, `${a.name} is on the screen: ${JSON.stringify(a)}`);
       for (const b of boxes.slice(nth + 1)) assert(a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top, `${a.name} overlaps ${b.name}`);
     }
-    // The question why has no need of a key.
+    // Asking why needs no keyboard.
     const { ids, kinds } = newest();
     await page.locator("#search-text").fill(`object ${ids[kinds.indexOf(0)]}`);
     await page.locator("#search-text").press("Enter");
@@ -346,7 +345,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
   test("edits tiles with the mouse, and the map shows it", async () => {
     const { page, heard } = opened;
     const { size } = newest();
-    // Somewhere free, ten metres wide.
+    // A free square of ten metres.
     const spot = await until("a free square", () => {
       for (let y = 300; y < size[1] - 20; y += 5) {
         const square = [0, 4, 8].flatMap((dy) => [0, 4, 8].map((dx) => blockedAt(heard, [500 + dx, y + dy])));
@@ -373,7 +372,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await page.keyboard.press("Escape");
   });
 
-  test("runs cues of the script, says what does not fit, and spawns a crowd where it is clicked", async () => {
+  test("runs cues of the script, reports invalid ones, and spawns a crowd at a click", async () => {
     const { page } = opened;
     const gate = "Block(rect_tiles: (990, 600, 20, 4))";
     const proposed = await page.locator("#proposals option").evaluateAll((all) => all.map((option) => /** @type {HTMLOptionElement} */ (option).value));
@@ -395,12 +394,12 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await until("there are fifty more", async () => (await npcs()) === beforehand + 50);
   });
 
-  test("keeps ticks that were slow, and says what ran in them", async () => {
+  test("lists slow ticks with what ran in them", async () => {
     const { page } = opened;
     await page.locator("#cue-text").fill('Spawn(tag: "flood", kind: "npc", count: 1000, behaviour: Wander(radius_m: 30))');
     await page.locator("#cue-run").click();
     await waitForText("#said", /^Tick [\d,]+: Spawn/);
-    // However fast the machine is: a tick that was going on when all was stopped took as long as that.
+    // On any machine: the tick in which the process is stopped is slow.
     await until("a tick was slow", async () => {
       await at.holdUp(60);
       return (await text("#slow-count")).match(/\d+ over 50 ms/);
@@ -425,7 +424,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
     await takePictures(opened.page, "inspect");
   });
 
-  test("has said nothing bad on its console", () => assert.deepEqual(opened.faults, []));
+  test("has no warning or error on its console", () => assert.deepEqual(opened.faults, []));
 });
 
 describe("the live page of an operator", { timeout: 5 * PATIENCE_MS }, () => {
@@ -472,7 +471,7 @@ describe("the live page of an operator", { timeout: 5 * PATIENCE_MS }, () => {
     await page.locator(`#session-rows button[data-key="kick ${kicked}"]`).click();
     await waitForText("#said", new RegExp(`^Player ${kicked} kicked: stands "in" the way$`));
     await waitForText("#session-ended", new RegExp(`player ${kicked}: kicked`));
-    await until("the reason is used up", async () => (await page.locator("#operator-reason").inputValue()) === "");
+    await until("the reason is cleared", async () => (await page.locator("#operator-reason").inputValue()) === "");
     await page.locator("#operator-reason").fill("bots");
     await page.locator("#ban-time").selectOption("86400");
     const banned = await until("another is the first", async () => {
@@ -494,7 +493,7 @@ describe("the live page of an operator", { timeout: 5 * PATIENCE_MS }, () => {
     assert.deepEqual([cue.who, cue.target], ["alice", "Free(rect_tiles: (1, 1, 1, 1))"]);
   });
 
-  test("has said nothing bad on its console", () => assert.deepEqual(opened.faults, []));
+  test("has no warning or error on its console", () => assert.deepEqual(opened.faults, []));
 });
 
 describe("a run that waits for its page", { timeout: 5 * PATIENCE_MS }, () => {
@@ -514,16 +513,16 @@ describe("a run that waits for its page", { timeout: 5 * PATIENCE_MS }, () => {
 
   const tick = async () => Number((await opened.page.locator("#at-tick").textContent())?.match(/tick ([\d,]+)/)?.[1]?.replaceAll(",", "") ?? NaN);
 
-  test("stands still", async () => {
-    await until("it has done nothing", async () => (await tick()) === 0);
+  test("waits for the page", async () => {
+    await until("no tick has run", async () => (await tick()) === 0);
     assert.equal(await opened.page.locator("#go").textContent(), "Resume");
   });
 
-  test("does single ticks, by a button and by a key", async () => {
+  test("runs single ticks, by a button and by a key", async () => {
     const { page } = opened;
     await page.locator("#tick").click();
     await until("one tick", async () => (await tick()) === 1);
-    await until("who came with it is shown", async () => Number(await page.evaluate(() => document.body.dataset.dots)) >= 800);
+    await until("the new objects are shown", async () => Number(await page.evaluate(() => document.body.dataset.dots)) >= 800);
     await page.locator("#over").focus();
     await page.keyboard.press(".");
     await page.keyboard.press(".");
@@ -534,13 +533,13 @@ describe("a run that waits for its page", { timeout: 5 * PATIENCE_MS }, () => {
     const { page } = opened;
     await page.locator("#speed").selectOption("400");
     await page.locator("#go").click();
-    await until("it goes on", async () => (await tick()) > 20);
+    await until("ticks run", async () => (await tick()) > 20);
     assert.equal(await page.locator("#go").textContent(), "Pause");
     await page.locator("#over").focus();
     await page.keyboard.press("p");
-    await until("it says so", async () => (await page.locator("#go").textContent()) === "Resume");
-    // What ran before the pause is told of behind it.
-    await until("it stands still", async () => {
+    await until("the button offers to resume", async () => (await page.locator("#go").textContent()) === "Resume");
+    // Updates of ticks before the pause may arrive after it.
+    await until("no more ticks", async () => {
       const before = await tick();
       await new Promise((resolve) => setTimeout(resolve, 500));
       return (await tick()) === before;
@@ -549,5 +548,5 @@ describe("a run that waits for its page", { timeout: 5 * PATIENCE_MS }, () => {
     await takePictures(page, "paced");
   });
 
-  test("has said nothing bad on its console", () => assert.deepEqual(opened.faults, []));
+  test("has no warning or error on its console", () => assert.deepEqual(opened.faults, []));
 });

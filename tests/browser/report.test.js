@@ -1,4 +1,4 @@
-// Pages that are files: what a run reports.
+// Reports of runs: pages in files.
 // @ts-check
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -8,10 +8,10 @@ import { pathToFileURL } from "node:url";
 import { openBrowser, openPage, takePictures } from "./browser.js";
 import { PATIENCE_MS, PROGRAM, ROOT } from "./server.js";
 
-// Longer than a phone is wide, and nowhere to break it, wherever the checkout lies: the pages name the files that they are made of.
+// A name without spaces that is wider than the screen of a phone: reports show the names of their files.
 const FOLDER = `${ROOT}/target/browser/reports_of_runs_whose_folder_has_a_name_as_long_as_some_have`;
 
-/** Runs the program and keeps what it prints. Expectations about time may not hold on a machine with other work. @param {string} into @param {...string} words */
+/** Runs the program and stores its output. Expectations about time may fail on a busy machine. @param {string} into @param {...string} words */
 function run(into, ...words) {
   const file = openSync(`${FOLDER}/${into}`, "w");
   try {
@@ -35,7 +35,7 @@ describe("reports", { timeout: 5 * PATIENCE_MS }, () => {
     for (const end of ends.reverse()) await end();
   });
 
-  /** Opens a page that is a file, and looks whether it is whole. @param {string} name @param {RegExp} title */
+  /** Opens a page from a file, and checks that it needs nothing else. @param {string} name @param {RegExp} title */
   async function look(name, title) {
     const asked = /** @type {string[]} */ ([]);
     const { page, faults } = await openPage(browser, pathToFileURL(`${FOLDER}/${name}.html`).href);
@@ -46,7 +46,7 @@ describe("reports", { timeout: 5 * PATIENCE_MS }, () => {
     const squeezed = await page.locator("td, th").evaluateAll((cells) => cells.filter((cell) => cell.clientHeight > 6 * cell.clientWidth).map((cell) => cell.textContent));
     assert.deepEqual(squeezed, [], "a letter a line on a phone");
     assert.deepEqual(faults, []);
-    // Itself, and nothing else.
+    // It requests only itself.
     assert.equal(asked.length, 1, String(asked));
     return page;
   }
@@ -66,7 +66,7 @@ describe("reports", { timeout: 5 * PATIENCE_MS }, () => {
     assert(sizes.length === 2 && sizes.every((width) => width >= 100), String(sizes));
   });
 
-  test("of two runs says what moved", async () => {
+  test("of two runs shows what changed", async () => {
     const template = `${ROOT}/assets/scenarios/template.ron`;
     run("two.json", "run", template, "--ticks", "120", "--json");
     run("three.json", "run", template, "--ticks", "120", "--json", "--set", "people=100");

@@ -1,17 +1,17 @@
-// A real `throng serve`, on ports that were free.
+// Starts the program on free ports.
 // @ts-check
 import { spawn } from "node:child_process";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** How long anything may take: much longer than it does, since machines have other work, too. */
+/** Timeout of all steps; much longer than they take, for busy machines. */
 export const PATIENCE_MS = 120_000;
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 export const PROGRAM = process.env.THRONG ?? `${ROOT}/target/release/throng`;
 
-/** What it prints of where it is reached, and what that is called here. */
+/** The addresses that it prints, by their names in this file. */
 const ADDRESSES = /** @type {const} */ ({
   page: /^inspect page: (\S+)/,
   metrics: /^metrics: (\S+)/,
@@ -19,12 +19,12 @@ const ADDRESSES = /** @type {const} */ ({
   truth: /^mirror check: (\S+)/,
 });
 
-/** Serves a scenario until the test is over, and gives where each of its addresses is that was asked for, and what holds it up: for a while, or until the function that `pause` returns is called.
+/** Serves a scenario until the test is over. Returns its addresses, and two functions that suspend it: for a time, or until the function that `pause` returns is called.
  * @param {import("node:test").SuiteContext | import("node:test").TestContext | {after: (end: () => Promise<void>) => void}} test
  * @param {...string} words
  * @returns {Promise<Record<keyof ADDRESSES, string> & {holdUp: (ms: number) => Promise<void>, pause: () => (() => void)}>} */
 export async function serve(test, ...words) {
-  // Ticks are slow here, of which it would tell on and on.
+  // Ticks are slow here; warnings about them are not shown.
   const server = spawn(PROGRAM, ["serve", ...words], { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "error" } });
   const ended = new Promise((resolve) => server.once("close", resolve));
   test.after(async () => {
@@ -59,7 +59,7 @@ export async function serve(test, ...words) {
   return /** @type {any} */ ({ ...found, holdUp, pause });
 }
 
-/** Begins a run that waits for its page, until the test is over, and gives where that is.
+/** Starts a run that waits for its page, until the test is over. Returns the address of the page.
  * @param {{after: (end: () => Promise<void>) => void}} test @param {...string} words @returns {Promise<string>} */
 export async function pacedRun(test, ...words) {
   const run = spawn(PROGRAM, ["run", ...words, "--inspect", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, RUST_LOG: "error" } });
@@ -90,7 +90,7 @@ export async function metrics(url) {
   return sums;
 }
 
-/** Asks the server for the truth: see `crates/throng_cli/src/mirror_check.rs`. @param {string} address @param {string} question @param {Uint8Array} [bytes] @returns {Promise<string>} */
+/** Requests the server's own state: see `crates/throng_cli/src/mirror_check.rs`. @param {string} address @param {string} question @param {Uint8Array} [bytes] @returns {Promise<string>} */
 export function truth(address, question, bytes = new Uint8Array()) {
   const [host, port] = address.split(":");
   return new Promise((resolve, reject) => {
@@ -106,7 +106,7 @@ export function truth(address, question, bytes = new Uint8Array()) {
   });
 }
 
-/** Looks again and again until there is something, and gives that. @template T @param {string} what @param {() => Promise<T | null | undefined | false> | T | null | undefined | false} look @returns {Promise<T>} */
+/** Calls `look` until it returns something, and returns that. @template T @param {string} what @param {() => Promise<T | null | undefined | false> | T | null | undefined | false} look @returns {Promise<T>} */
 export async function until(what, look) {
   const end = performance.now() + PATIENCE_MS;
   for (;;) {

@@ -1,15 +1,15 @@
-// The page that walks in, as a player has it.
+// The page in which a player walks.
 // @ts-check
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { colours, listenTo, openBrowser, openPage, takePictures } from "./browser.js";
 import { PATIENCE_MS, serve, truth, until } from "./server.js";
 
-/** What the page says of itself. @typedef {{size: {x: number, y: number}, own: number, place: {x: number, y: number}, tick: number, inSight: number}} Walker */
+/** The state of the page. @typedef {{size: {x: number, y: number}, own: number, place: {x: number, y: number}, tick: number, inSight: number}} Walker */
 
-/** The packet that makes a mirror like the page's: what `throng client` asks the truth by, too. Runs in the page. @returns {Promise<number[]>} */
+/** A packet with the state of the page's mirror, to compare with the server's as `throng client` does. Runs in the page. @returns {Promise<number[]>} */
 async function packetOfMirror() {
-  // By the page's own scripts; its path is no module of the tests.
+  // A script of the page, not a module of the tests.
   const { Writer } = await import(/** @type {any} */ ("/src/codec.js"));
   const { mirror } = /** @type {any} */ (globalThis).throng.session;
   const tick = mirror.tick % 65_536;
@@ -37,7 +37,7 @@ async function packetOfMirror() {
   return [...writer.finish()];
 }
 
-for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTransport", []], ["a WebSocket", ["WebTransport"]]])) describe(`the page that walks in, over ${way}`, { timeout: 5 * PATIENCE_MS }, () => {
+for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTransport", []], ["a WebSocket", ["WebTransport"]]])) describe(`the page of a player, over ${way}`, { timeout: 5 * PATIENCE_MS }, () => {
   /** @type {Awaited<ReturnType<typeof openPage>>} */
   let opened;
   /** @type {Awaited<ReturnType<typeof openPage>>} */
@@ -66,7 +66,7 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     const { session } = /** @type {any} */ (globalThis).throng;
     return { size: session.mirror.size, own: session.mirror.own.id, place: session.predictor.position, tick: session.mirror.tick, inSight: session.mirror.objects.size - 1 };
   });
-  /** What the server says of an object, by the live page's own channel. @param {number} id @returns {Promise<any>} */
+  /** The server's state of an object, over the WebSocket of the live page. @param {number} id @returns {Promise<any>} */
   const said = (id) => beside.page.evaluate((id) => new Promise((resolve, reject) => {
     const socket = new WebSocket(`ws://${location.host}/live`);
     socket.onerror = reject;
@@ -81,16 +81,16 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     };
   }), id);
 
-  test("lets a guest in, who sees others around", async () => {
+  test("admits a guest, who sees others", async () => {
     await opened.page.waitForFunction(() => /** @type {any} */ (globalThis).throng.session?.mirror.own);
-    await until("it says how it came", async () => (await text("#line")) === `connected over ${way}`);
+    await until("the transport is shown", async () => (await text("#line")) === `connected over ${way}`);
     await until("others are in sight", async () => Number(await text("#sight")) > 0);
     await until("the round trip is known", async () => (await text("#trip")).match(/^\d+ ms$/));
     const own = await said((await walker()).own);
     assert.equal(own.player, await playerNumber());
     assert.equal(await opened.page.title(), "Play · throng");
     // The same numbers, by the same names, as on the live page; and the values of its attributes.
-    await until("it says who it is", async () => (await text("#you-name")) === `player, object ${own.id}`);
+    await until("its name is shown", async () => (await text("#you-name")) === `player, object ${own.id}`);
     const rows = await until("its attributes", async () => (await text("#attributes")).match(/player\n(\d+)\nhealth\n(\d+)/));
     assert.equal(rows[1], own.player);
     assert.equal(rows[2], Object.fromEntries(own.attributes).health);
@@ -102,7 +102,7 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     const { size, place } = await walker();
     assert(Math.abs(box.width / box.height - size.x / size.y) < 0.05, `${box.width} × ${box.height} for ${size.x} × ${size.y} m`);
     const own = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("--own").trim());
-    // Where it is, its dot; elsewhere walls.
+    // Its own dot at its position, and walls elsewhere.
     const at = { x: box.x + 1 + (place.x / size.x) * (box.width - 2), y: box.y + 1 + (place.y / size.y) * (box.height - 2) };
     const dot = await colours(page, { x: Math.round(at.x) - 2, y: Math.round(at.y) - 2, width: 4, height: 4 });
     assert((dot.get(own) ?? 0) > 4, JSON.stringify([...dot]));
@@ -110,14 +110,14 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     assert.equal(await text("#bad-line summary"), "Simulated network");
   });
 
-  test("shows what is said, and announcements", async () => {
+  test("shows chat and announcements", async () => {
     const { page } = opened;
     await page.locator("#view").focus();
     await page.keyboard.press("Enter");
     await page.keyboard.type("is anybody here? www");
     await page.keyboard.press("Enter");
-    await until("its own words come back", async () => (await text("#words")).includes("you: is anybody here? www"));
-    // Letters of the text are no steps.
+    await until("its own message is shown", async () => (await text("#words")).includes("you: is anybody here? www"));
+    // Keys in the text field do not move the player.
     await page.keyboard.press("Escape");
     await beside.page.locator("#cue-text").fill('Announce(tag: "travellers", count: 1, scope: Scene, text: "the gate is open")');
     await beside.page.locator("#cue-run").click();
@@ -127,7 +127,7 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
   test("walks as long as a key is held, and the server says so", async () => {
     const { page } = opened;
     const from = await walker();
-    // Where a wall is in the way, another way is free.
+    // If a wall is in the way, another direction is free.
     for (const [key, x, y] of /** @type {[string, number, number][]} */ ([["ArrowRight", 1, 0], ["KeyS", 0, 1], ["KeyA", -1, 0], ["ArrowUp", 0, -1]])) {
       const before = (await walker()).place;
       await page.keyboard.down(key);
@@ -139,14 +139,14 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
       assert(along > -0.01, `${key} leads from ${JSON.stringify(before)} to ${JSON.stringify(place)}`);
       if (along > 2) break;
     }
-    await until("it stands, here and there", async () => {
+    await until("it stands, in the page and at the server", async () => {
       const [one, told, two] = [await walker(), await said(from.own), await walker()];
       return one.tick < two.tick && Math.hypot(one.place.x - two.place.x, one.place.y - two.place.y) === 0 && Math.hypot(told.at[0] - two.place.x, told.at[1] - two.place.y) < 0.01;
     });
     const { place } = await walker();
     assert(Math.hypot(place.x - from.place.x, place.y - from.place.y) > 2, `from ${JSON.stringify(from.place)} to ${JSON.stringify(place)}`);
     assert.equal(await page.locator("#hint").isHidden(), true);
-    await until("it says where", async () => (await text("#place")) === `${place.x.toFixed(0)}, ${place.y.toFixed(0)} m`);
+    await until("its position is shown", async () => (await text("#place")) === `${place.x.toFixed(0)}, ${place.y.toFixed(0)} m`);
   });
 
   test("walks towards where a finger is held", async () => {
@@ -172,7 +172,7 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     };
     const isWall = (/** @type {number} */ x, /** @type {number} */ y) => page.evaluate(([x, y]) => /** @type {any} */ (globalThis).throng.walls?.isBlocked(x, y), [x, y]);
     const { place, size } = await walker();
-    // A way along its row of tiles to where there is more room, and a wall at its end.
+    // It walks along its row of tiles to the side with more room, and a wall is built at the end.
     const way = place.x < size.x / 2 ? 1 : -1;
     const [x, y] = [Math.floor(place.x / 0.5), Math.floor(place.y / 0.5)];
     const end = x + 4 * way;
@@ -183,26 +183,26 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     const key = way > 0 ? "ArrowRight" : "ArrowLeft";
     await page.keyboard.down(key);
     const { tick } = await walker();
-    /** How far it was from the wall. @type {number[]} */
+    /** Its distances from the wall. @type {number[]} */
     const left = [];
-    await until("it has come to the wall", async () => {
+    await until("it is at the wall", async () => {
       const now = await walker();
       left.push((wall - now.place.x) * way);
       return now.tick > tick + 60;
     });
     await page.keyboard.up(key);
-    // Not through it, only to be put right.
+    // It never walks into the wall to be corrected afterwards.
     assert(Math.min(...left) >= 0 && Math.min(...left) < 0.2, `from ${place.x} to the wall at ${wall}: ${left} m left`);
     await cue(`Free(rect_tiles: (${end}, ${y}, 1, 1))`);
     await until("the page has no wall there any more", async () => !(await isWall(end, y)));
   });
 
-  test("over a slow line, sees less, beside what the server has", async () => {
+  test("sees less over a slow connection, and shows the server's positions beside it", async () => {
     const [page] = await Promise.all([beside.page.waitForEvent("popup"), beside.page.locator("#walk").click()]);
     const { faults } = listenTo(page);
     await page.setViewportSize({ width: 1440, height: 900 });
     await page.waitForFunction(() => /** @type {any} */ (globalThis).throng?.session?.predictor.position);
-    /** By how many ticks it is late, whom the page holds, how far each is from where the server has it, and how many the server has around. */
+    /** Its delay in ticks, its objects, the distance of each from its position at the server, and the number of objects around it at the server. */
     const look = () => page.evaluate(() => {
       const { session, ghosts } = /** @type {any} */ (globalThis).throng;
       const own = session.predictor.position;
@@ -214,9 +214,9 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
       const ghost = truth.find(({ id }) => id === session.mirror.own.id);
       return { late: ghosts.tick - session.mirror.tick, tick: session.mirror.tick, inSight: session.mirror.objects.size, off, around: truth.length, behind: ghost ? Math.hypot(ghost.at.x - own.x, ghost.at.y - own.y) : Infinity };
     });
-    await until("the server's truth is there", async () => {
+    await until("the server's positions are shown", async () => {
       const { inSight, off, around } = await look();
-      // Who walks is a few ticks from where it was told; most are no step away.
+      // Objects that walk are a few ticks behind; most are less than a step away.
       return inSight > 3 && off.length >= inSight - 3 && around > 2_000 && off.filter((metres) => metres < 1).length > off.length / 2;
     });
     await page.locator("#bad-line summary").click();
@@ -224,9 +224,9 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     await page.locator("#loss").fill("10");
     await page.locator("#cap").fill("2");
     await until("it sees no more than two players", () => page.evaluate(() => [.../** @type {any} */ (globalThis).throng.session.mirror.objects.values()].filter(({ kind }) => kind === 0).length <= 3));
-    await until("what it is told is late", async () => (await look()).late > 12);
+    await until("its data are late", async () => (await look()).late > 12);
     await page.locator("#view").focus();
-    // Where a wall is in the way, another way is free.
+    // If a wall is in the way, another direction is free.
     let isAhead = false;
     for (const key of ["KeyD", "KeyS", "KeyA", "KeyW"]) {
       await page.keyboard.down(key);
@@ -240,7 +240,7 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
       await page.keyboard.up(key);
       if (isAhead) break;
     }
-    await until("the server comes there, too", async () => (await look()).behind < 0.1);
+    await until("the server has the same position", async () => (await look()).behind < 0.1);
     assert.deepEqual(faults, []);
     await page.close();
   });
@@ -252,20 +252,20 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     page.on("request", (request) => new URL(request.url()).pathname === "/token" && asked.push(request.url()));
     const before = await walker();
     const isReturning = () => page.evaluate(() => /** @type {any} */ (globalThis).throng.line?.isReturning === true);
-    // Nothing gets through, as in a tunnel.
+    // No packet arrives, as in a tunnel.
     const proceed = at.pause();
     try {
-      await until("it notices the loss, and tries to return", isReturning);
+      await until("it notices the loss and connects again", isReturning);
       assert.match(await text("#line"), /reconnecting$/);
     } finally {
       proceed();
     }
     await until("it is back", async () => !(await isReturning()) && (await text("#line")).startsWith("connected over "));
-    await until("time goes on", async () => (await walker()).tick > before.tick + 60);
+    await until("ticks arrive", async () => (await walker()).tick > before.tick + 60);
     const { own, place } = await walker();
     assert.equal(own, before.own);
     assert(Math.hypot(place.x - before.place.x, place.y - before.place.y) < 0.1, `from ${JSON.stringify(before.place)} to ${JSON.stringify(place)}`);
-    // With the token that it had.
+    // With the same token.
     assert.deepEqual(asked, []);
     // The browser reports each attempt that fails.
     faults.splice(0, faults.length, ...faults.filter((fault) => !fault.includes("/play")));
@@ -273,11 +273,11 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
 
   test("looks right in both schemes, on a desk and on a phone", () => takePictures(opened.page, "walk"));
 
-  test("holds what the server holds, once all stand", async () => {
+  test("has the state of the server once all stand", async () => {
     assert.equal(await truth(at.truth, "rest"), "resting");
     const player = await playerNumber();
     let last = "";
-    await until("the mirror is the server's", async () => {
+    await until("the mirror equals the server's state", async () => {
       const packet = Uint8Array.from(await opened.page.evaluate(packetOfMirror));
       const answer = await truth(at.truth, `mirror ${player} ${packet.length}`, packet);
       if (answer !== last) last = answer;
@@ -290,5 +290,5 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     assert(Math.hypot(told.at[0] - now.place.x, told.at[1] - now.place.y) < 0.01);
   });
 
-  test("has said nothing bad on its console", () => assert.deepEqual([...opened.faults, ...beside.faults], []));
+  test("has no warning or error on its console", () => assert.deepEqual([...opened.faults, ...beside.faults], []));
 });
