@@ -17,7 +17,7 @@ use super::selection;
 use super::timed_cue::{Ticks, TimedCue};
 use crate::crowd::{self, Gather};
 use throng::map::{TileEdit, TilePattern, TileRect, edit_map};
-use throng::session::{Sessions, controlling_client};
+use throng::session::{SessionState, Sessions, controlling_client};
 use throng::sim::{RandomStreams, SimTick, StateHasher};
 use throng::sync::{AnnouncementRequest, AnnouncementScope};
 use throng::wire::Channel;
@@ -95,12 +95,18 @@ pub(super) fn run_first_cues(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     let tick_s = world.resource::<Time<Fixed>>().timestep().as_secs_f64();
     let is_early = tick as f64 * tick_s < FIRST_CUES_WAIT_S_MAX;
-    let is_waiting = is_early && crowd::has_logins_under_way(world);
+    let is_waiting = is_early && (crowd::has_logins_under_way(world) || has_login_queue(world));
     script_mut(world).has_begun = !is_waiting;
     // The steps of a ramp have fixed times.
     run_cues(world, tick, |cue| {
         cue.is_first() && (!is_waiting || cue.is_ramp())
     });
+}
+
+/// Whether players wait to be admitted. O(sessions).
+fn has_login_queue(world: &World) -> bool {
+    let mut sessions = world.resource::<Sessions>().iter();
+    sessions.any(|(_, session)| session.state == SessionState::Queued)
 }
 
 /// Runs the scheduled cues, except those of [`run_first_cues`], and external actions.
