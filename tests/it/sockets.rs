@@ -193,11 +193,15 @@ fn udp_clients_on_bad_networks_mirror_the_server() {
         let socket = world.resource::<UdpListener>();
         let sessions = world.resource::<Sessions>();
         assert_eq!(sessions.len(), 16);
+        let mut most_lost = 0.0_f32;
         for (client, _) in sessions.iter() {
             let found = socket.connection_stats(client).unwrap();
             assert!(found.round_trip_us >= 16_000, "{found:?}");
-            assert!(found.bytes_sent > 500 && found.loss > 0.0, "{found:?}");
+            assert!(found.bytes_sent > 500, "{found:?}");
+            most_lost = most_lost.max(found.loss);
         }
+        // A single client may have lost nothing lately.
+        assert!(most_lost > 0.0);
         assert_eq!(socket.connection_stats(ClientId(9_999)), None);
         // One leaves, and the server closes the others.
         hall.clients[0].0.leave();
