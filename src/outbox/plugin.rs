@@ -134,7 +134,7 @@ pub struct Outbox {
     /// Totals of packets sent without threads.
     inline: PacketTotals,
     sink: SinkSource,
-    /// Or the loss of packets was logged.
+    /// Whether a sink was set, or the warning that there is none was logged.
     is_sink_set: bool,
     threads: Option<SenderThreads>,
     /// Counters of threads that have ended.

@@ -209,7 +209,7 @@ impl TokenHolder {
         holder
     }
 
-    /// Waits until the server has sent so many more packets.
+    /// Waits until the server has sent this number of further packets.
     fn receive_more(&mut self, packets: usize) {
         let until = self.packets + packets;
         while self.packets < until {

@@ -14,7 +14,7 @@
 //!   epoch, after which the late transaction is refused.
 //! - The owner is a *run* of a node, not a node: a node that restarts must not believe in what it held before.
 //! - A node counts the time of its heartbeat from when it sent the request, not from the reply.
-//! - There is no row for a hand-off besides the player's: `adopted` belongs to the owner and the epoch.
+//! - A hand-off has no row of its own. It is stored in the player's row, where `adopted` belongs to the owner and the epoch.
 //! - Players who exchanged something unsaved are saved with the hand-off, in its transaction.
 //!
 //! | file | holds |

@@ -247,7 +247,7 @@ impl ClusterNode {
         }
     }
 
-    /// What is due at this time. Call it often, at least once per tick.
+    /// Does the work that is due at this time. Call it at least once per tick.
     pub fn poll(&mut self, now_ms: u64) -> Vec<NodeOutput> {
         let timeout_ms = self.settings.request_timeout_ms;
         for work in self.requests.take_overdue(now_ms, timeout_ms) {

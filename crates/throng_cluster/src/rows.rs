@@ -26,19 +26,19 @@ pub struct ClusterSave {
 pub enum ClusterRequest {
     /// The node runs. The first one of a run registers it.
     Heartbeat {
-        /// Who asks.
+        /// The run that sends the request.
         run: NodeRun,
     },
     /// Saves all these players, or none.
     Save {
-        /// Who asks.
+        /// The run that sends the request.
         run: NodeRun,
         /// The players; those that exchanged something unsaved are together.
         saves: Vec<ClusterSave>,
     },
     /// Gives a player to another node, with its state, and saves others with it.
     HandOff {
-        /// Who asks.
+        /// The run that sends the request.
         run: NodeRun,
         /// The player.
         player: ClusterSave,
@@ -49,7 +49,7 @@ pub enum ClusterRequest {
     },
     /// Raises the epoch of a player whom the caller owns, so that no earlier request about it can succeed any more.
     RaiseEpoch {
-        /// Who asks.
+        /// The run that sends the request.
         run: NodeRun,
         /// The player.
         player: PlayerId,
@@ -63,12 +63,12 @@ pub enum ClusterRequest {
     },
     /// Reads the players that the caller owns and has not adopted.
     ReadArrivals {
-        /// Who asks.
+        /// The run that sends the request.
         run: NodeRun,
     },
     /// Adopts a player: its new owner has it. Repeating it changes nothing.
     Adopt {
-        /// Who asks.
+        /// The run that sends the request.
         run: NodeRun,
         /// The player.
         player: PlayerId,
@@ -77,23 +77,23 @@ pub enum ClusterRequest {
     },
     /// Takes a player back from a late node that has not adopted it.
     TakeBack {
-        /// Who asks.
+        /// The run that sends the request.
         run: NodeRun,
         /// The player.
         player: PlayerId,
         /// The epoch with which the late node owns it.
         epoch: u64,
     },
-    /// Claims up to so many players of late nodes and of earlier runs. They are arrivals then.
+    /// Claims players of late nodes and of earlier runs, up to a maximum number. They become arrivals.
     ClaimLate {
-        /// Who asks.
+        /// The run that sends the request.
         run: NodeRun,
         /// Maximum number of players.
         players_max: usize,
     },
-    /// Claims a player that nobody owns: a login. It is an arrival then.
+    /// Claims a player that nobody owns: a login. The player becomes an arrival.
     LogIn {
-        /// Who asks.
+        /// The run that sends the request.
         run: NodeRun,
         /// The player.
         player: PlayerId,

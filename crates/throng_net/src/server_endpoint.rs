@@ -69,7 +69,7 @@ pub(super) struct ServerEndpoint {
 }
 
 impl ServerEndpoint {
-    /// The endpoint of a client that is lost after so many seconds without a packet. Below 0: never.
+    /// The endpoint of a client that is lost after this number of seconds without a packet. Below 0: never.
     pub fn new(timeout_s: i32, limits: ConnectionLimits, now_us: u64) -> Self {
         let timeout_s = u64::try_from(timeout_s).ok();
         Self {

@@ -4,7 +4,8 @@
 //! private key. Until then it makes no request to the issuer and stores nothing for the client.
 //!
 //! A token has 2,048 public bytes. 1,024 of them are the private part, sealed by XChaCha20-Poly1305 with the private key. The layout is
-//! that of the standard. The nonce (bytes 37–60) may name the key, so that a server can have several. All integers are little endian; times are seconds since 1970.
+//! that of the standard. The nonce (bytes 37–60) may name the key, so that a server can have several. All integers are little endian; times
+//! are seconds since 1970.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -30,7 +30,7 @@ struct Process {
     restart_ms: u64,
     store_back_ms: u64,
     bus_back_ms: u64,
-    /// Its clock is ahead by so much, and runs at so many thousandths of the true rate.
+    /// The offset of its clock from the true time, and the clock's rate in thousandths of the true rate.
     clock: (u64, u64),
     handed_off: u64,
 }
@@ -398,7 +398,7 @@ impl SimulatedCluster {
 
     /// All players are in the world, the gateways know where, and nothing is lost or doubled.
     pub fn check_recovery(&mut self) {
-        // Players that are just moving arrive within a second; nobody begins to move meanwhile.
+        // Players whose hand-off is in progress arrive within a second; nobody begins to move meanwhile.
         let mut found = Vec::new();
         for player in (0..PLAYERS).map(PlayerId) {
             found.push((player, self.homes(player)));

@@ -173,7 +173,7 @@ pub struct AcceptedClient {
     pub client: u64,
     /// Address of the client.
     pub address: SocketAddr,
-    /// The connection ends after so many seconds without a packet. Below 0: never.
+    /// The connection ends after this number of seconds without a packet. Below 0: never.
     pub timeout_s: i32,
     /// User data of the token, written by its issuer.
     pub user_data: [u8; USER_DATA_BYTES],
@@ -204,7 +204,7 @@ struct HalfOpen {
 pub struct TokenIdentity {
     /// Id of the client.
     pub client: u64,
-    /// The connection ends after so many seconds without a packet. Below 0: never.
+    /// The connection ends after this number of seconds without a packet. Below 0: never.
     pub timeout_s: i32,
     /// User data of the token, written by its issuer.
     pub user_data: [u8; USER_DATA_BYTES],

@@ -182,12 +182,13 @@ impl UsedTokens {
         }
     }
 
-    /// Records that the connection of a use has ended, and until when its client may return. Does nothing if it has returned already.
+    /// Records that the connection of a use has ended, and until when its client may return. Does nothing if it has returned already. Of
+    /// several ends the earliest time counts: a client that was disconnected on purpose may not return because it is lost later.
     pub(crate) fn end(&self, of: TokenUse, returns_until_s: u64) {
         if let Some(token) = self.lock().get_mut(&of.mac)
             && token.uses == of.nth
         {
-            token.returns_until_s = returns_until_s;
+            token.returns_until_s = token.returns_until_s.min(returns_until_s);
         }
     }
 
@@ -244,6 +245,17 @@ mod tests {
         assert!(tokens.may_return(&MAC, Keys, 59) && !tokens.may_return(&MAC, Keys, 60));
         tokens.end(first, 90);
         assert_eq!(tokens.spend(&MAC, Keys, 60), None);
+    }
+
+    #[test]
+    fn client_that_was_closed_does_not_return_because_it_is_lost_later() {
+        for ends in [[0, 60], [60, 0]] {
+            let (tokens, first) = used_once();
+            for returns_until_s in ends {
+                tokens.end(first, returns_until_s);
+            }
+            assert!(!tokens.may_return(&MAC, Keys, 1), "{ends:?}");
+        }
     }
 
     #[test]

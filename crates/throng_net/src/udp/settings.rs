@@ -147,12 +147,14 @@ impl UdpStats {
     /// Datagrams that the handshake answered with a challenge or that completed it, or that were from a client for which there was no room.
     #[must_use]
     pub const fn handshake_datagrams(&self) -> u64 {
-        let answers = self.answers_out - self.versions_refused - self.resets;
+        // The counters are read one after the other while threads count, so the parts may be ahead of the sum.
+        let others = self.versions_refused.saturating_add(self.resets);
+        let answers = self.answers_out.saturating_sub(others);
         answers + self.clients_accepted + self.tick_full
     }
 
-    /// Datagrams of which a counter says what became of them. Equal to [`datagrams_in`](Self::datagrams_in) while no datagram waits for a
-    /// thread.
+    /// Datagrams that were processed or discarded, each counted once. Equal to [`datagrams_in`](Self::datagrams_in) while no datagram waits
+    /// for a thread.
     #[must_use]
     pub const fn datagrams_accounted(&self) -> u64 {
         self.handshake_datagrams()

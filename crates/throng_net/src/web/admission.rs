@@ -71,7 +71,7 @@ impl WebConnectionEnd {
 pub(super) struct AcceptedWebClient {
     pub id: ClientId,
     pub send_queue: Arc<WebSendQueue>,
-    /// The connection ends after so many seconds without a sign of life. Below 0: never.
+    /// The connection ends after this number of seconds without a sign of life. Below 0: never.
     pub timeout_s: i32,
 }
 
@@ -90,9 +90,10 @@ impl AcceptedWebClient {
         shared.send_queues_mut().remove(&self.id);
         shared.transport.disconnect(self.id, reason);
         let may_return = end.allows_return() && !self.send_queue.is_closed_by_server();
-        let reason = match may_return {
-            true => DisconnectReason::Lost,
-            false => DisconnectReason::Closed,
+        let reason = if may_return {
+            DisconnectReason::Lost
+        } else {
+            DisconnectReason::Closed
         };
         let token = self.send_queue.token;
         shared

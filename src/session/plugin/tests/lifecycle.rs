@@ -58,7 +58,7 @@ pub(super) fn controls(app: &App, client: ClientId) -> Option<Entity> {
         .controlled_entity
 }
 
-/// A client of which its transport has verified nothing.
+/// A client whose transport has verified nothing about it.
 pub(super) fn connect_as_is(app: &mut App) -> ClientId {
     connect_client(app.world_mut(), ConnectionInfo::unknown().without_loading()).unwrap()
 }

@@ -116,7 +116,7 @@ fn announcement_follows_its_objects_snapshot_or_is_dropped() {
     rig.rest_and_compare();
 }
 
-/// Announces the second player while the first one does not know it yet, in so many messages that expire after so many ticks. Returns the
+/// Announces the second player while the first one does not know it yet, in `count` messages that expire after `ttl_ticks`. Returns the
 /// number of ticks until the first player knows it, the last message that reached its client by then, and the number of dropped ones.
 fn announce_before_its_snapshot(count: u32, ttl_ticks: u32) -> (u32, String, u64) {
     let mut rig = Rig::new(10);

@@ -181,7 +181,7 @@ impl Attacker<'_> {
     }
 }
 
-/// Sends for so many seconds; returns the number of datagrams.
+/// Sends until the given number of seconds has passed. Returns the number of datagrams.
 fn flood(
     kind: HostileKind,
     sockets: &AttackSockets,

@@ -7,7 +7,7 @@ use crate::cipher::{HANDSHAKE_VERSION, LONG_NONCE_BYTES, SealedKind, TAG_BYTES};
 use crate::handshake::{ClientHandshake, REQUEST_BYTES};
 use crate::token::{ConnectToken, PRIVATE_BYTES, PROTOCOL_ID};
 
-/// Bytes of noise, of which each datagram takes a part.
+/// Size in bytes of the random noise. Each datagram contains a part of it.
 const NOISE_BYTES: usize = 1 << 16;
 
 /// The longest datagram of noise, in bytes.
@@ -42,7 +42,7 @@ pub enum HostileKind {
 }
 
 impl HostileKind {
-    /// The kinds of which each has its own part in a trial.
+    /// The kinds that a trial sends one after the other.
     pub const SINGLE: [Self; 6] = [
         Self::RandomBytes,
         Self::ForgedRequests,
