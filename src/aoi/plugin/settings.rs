@@ -37,7 +37,7 @@ pub struct AoiSettings {
     /// until its scan. A scan takes about 1 µs, so that the default limits these scans to about 4 ms of a tick.
     #[serde(alias = "sweeps_per_tick_max")]
     pub full_scans_per_tick_max: u32,
-    /// Each viewer with a full list compares distances again every so many ticks; 0 for never. It costs as many scans per tick as
+    /// Each viewer with a full list compares distances again after this many ticks; 0 for never. It costs as many scans per tick as
     /// there are such viewers, divided by this.
     pub rerank_ticks: u32,
     /// How many viewers with a [`range_m`](super::Viewer::range_m), or under [`ViewRules::by_distance`](super::ViewRules), are
