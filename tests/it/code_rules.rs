@@ -12,6 +12,9 @@ const LINES_MAX: usize = 700;
 /// The longest function, in lines.
 const FUNCTION_LINES_MAX: usize = 80;
 
+/// The longest name of a function, tests included, in characters.
+const NAME_CHARACTERS_MAX: usize = 60;
+
 /// Functions that are tables: a case a line or two, and no logic between them.
 const TABLES: [&str; 1] = ["non_finite_and_out_of_range_numbers_are_refused"];
 
@@ -252,7 +255,7 @@ fn functions(text: &str) -> Vec<(String, usize, usize)> {
 }
 
 #[test]
-fn functions_fit_a_screen() {
+fn functions_fit_a_screen_and_their_names_a_line() {
     let (mut faults, mut checked) = (Vec::new(), 0);
     for folder in ["src", "crates", "tests", "benches", "examples"] {
         for source in sources_in(&root().join(folder)) {
@@ -263,6 +266,9 @@ fn functions_fit_a_screen() {
                         "{folder}/{}:{line}: {name} has {lines}",
                         source.path
                     ));
+                }
+                if name.len() > NAME_CHARACTERS_MAX {
+                    faults.push(format!("{folder}/{}:{line}: {name} is long", source.path));
                 }
             }
         }

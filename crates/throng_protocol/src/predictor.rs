@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_inputs_are_replayed_at_a_new_speed_without_a_correction() {
+    fn stored_inputs_replay_at_a_new_speed_without_correction() {
         let (mut far, mut predictor) = (Far::new(), Predictor::default());
         far.send_position();
         predictor.reconcile(&OPEN, &far.mirror);

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn reopen_pause_doubles_up_to_five_seconds_and_restarts_after_success() {
+    fn reopen_pause_doubles_up_to_five_seconds_until_success() {
         let source = SwitchedSource::default();
         source.is_down.store(true, Relaxed);
         let mut supervisor = supervised(&source);
