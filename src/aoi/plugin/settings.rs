@@ -19,7 +19,8 @@ use crate::aoi::{RERANK_TICKS, ViewCounters, ViewLinkMode};
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct AoiSettings {
     /// Side of a grid cell, in metres. Nine cells should be one to two client screens: 50 m suits 150 m × 100 m. See
-    /// [`cell_m_for_screen`](crate::aoi::cell_m_for_screen).
+    /// [`cell_m_for_screen`](crate::aoi::cell_m_for_screen). With smaller cells, objects appear in the middle of the screen; with larger
+    /// ones, updates are slower, and lists fill with objects beyond the screen.
     pub cell_m: f32,
     /// Distance by which an object may leave its cell before the cell changes, in metres; at most a quarter of the cell. It keeps an object
     /// that walks to and fro on a border in one cell. The default is the way that a runner takes in a second.
