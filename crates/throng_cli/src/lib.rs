@@ -365,10 +365,8 @@ fn log_filter(directives: Option<&str>, level: LevelFilter) -> Targets {
         Some(Ok(filter)) => filter,
         Some(Err(error)) => {
             let text = format!("RUST_LOG ignored: {error}");
-            Printer::for_stderr().warning(&CliError {
-                help: Some("use levels such as `warn,throng_net=debug`".to_owned()),
-                ..CliError::new(text)
-            });
+            let help = "use levels such as `warn,throng_net=debug`";
+            Printer::for_stderr().warning(&CliError::new(text).with_help(help));
             default
         }
         None => default,
