@@ -11,9 +11,9 @@ use crate::admin::AdminTokens;
 ///
 /// ```
 /// use throng_inspect::{AdminTokens, TokenService, TokenServiceSettings};
-/// use throng_net::PortSettings;
+/// use throng_net::{PortSettings, SecretKey};
 ///
-/// fn start(key: [u8; 32]) -> Result<TokenService, Box<dyn std::error::Error>> {
+/// fn start(key: SecretKey) -> Result<TokenService, Box<dyn std::error::Error>> {
 ///     let callers: AdminTokens = "login-service 3f9c2b7a41d8e605".parse()?;
 ///     Ok(TokenService::start(TokenServiceSettings {
 ///         address: "127.0.0.1:9300".parse()?,

@@ -25,12 +25,14 @@ pub(super) const STAGGER_S: f64 = 10.0;
 ///
 /// ```
 /// # use bevy_ecs::prelude::*;
+/// # use glam::Vec2;
 /// # use throng::prelude::*;
 /// use throng_scenario::crowd::{CrowdArea, CrowdSpec, add_crowd};
 ///
-/// /// A hundred wolves in a scene.
+/// /// A hundred wolves around the den.
 /// fn add_wolves(world: &mut World, scene: Entity, wolf: KindId) -> Result<(), Box<dyn std::error::Error>> {
-///     let wolves = CrowdSpec { speed_m_s: 3.0, ..CrowdSpec::new("wolves", wolf, 100, scene, CrowdArea::default()) };
+///     let den = CrowdArea::Ring { center: Vec2::splat(50.0), radius: 10.0, width: 5.0 };
+///     let wolves = CrowdSpec { speed_m_s: 3.0, ..CrowdSpec::new("wolves", wolf, 100, scene, den) };
 ///     add_crowd(world, wolves)?;
 ///     Ok(())
 /// }
