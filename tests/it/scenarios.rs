@@ -447,6 +447,47 @@ fn improbable_duration_is_a_warning_of_check() {
     );
 }
 
+#[test]
+fn value_in_a_wrong_unit_is_a_warning_of_check() {
+    let folder = TempFolder::new();
+    let text = "Scenario(name: \"x\", scenes: [Scene(name: \"a\",\n    tile_m: 50, map: Generate(Random(width_tiles: 30, height_tiles: 30)))],\n    crowds: [Crowd(count: 1, at: Ring(center_m: (9, 9), radius_m: 1), speed_m_s: 300)])";
+    let file = folder.write("x.ron", text);
+    let told = run_throng(&["check", &file]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    for part in [
+        "`tile_m` is usually 0.1 to 5 metres, found `50`",
+        "x.ron:2:13",
+        "`speed_m_s` is usually 0.05 to 60 metres a second, found `300`",
+    ] {
+        assert!(told.err.contains(part), "{part}: {}", told.err);
+    }
+}
+
+#[test]
+fn missing_comma_is_one_error_and_hides_no_other() {
+    let folder = TempFolder::new();
+    let text = "Scenario(\n    name: \"x\"\n    duration_s: 9,\n    scenes: [Scene(name: \"a\")]\n    crowds: [Crowd(count: 1), Crowd(countt: 2)],\n)";
+    let file = folder.write("x.ron", text);
+    let told = run_throng(&["check", &file]);
+    assert_eq!(told.code, 2);
+    for part in [
+        "expected `,` or a closing bracket, found `duration_s`",
+        "add a comma after `\"x\"`",
+        "expected `,` or a closing bracket, found `crowds`",
+        "unknown field `countt`",
+    ] {
+        assert!(told.err.contains(part), "{part}: {}", told.err);
+    }
+    assert_eq!(told.err.matches("error: ").count(), 3, "{}", told.err);
+    // Where a comma alone does not help, nothing that follows is reported.
+    let file = folder.write(
+        "y.ron",
+        "Scenario(name: \"y\" 5, seed: 1 7, crowds: [Crowd(countt: 2)])",
+    );
+    let told = run_throng(&["check", &file]);
+    assert_eq!(told.err.matches("error: ").count(), 1, "{}", told.err);
+}
+
 /// A wall that shuts in more and more of the crowd: how many still find a way is counted, not timed.
 const SWEPT: &str = "Scenario(name: \"swept\", duration_s: 2, parameters: {\"npcs\": 10, \"walkers\": true},
 scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 80, height_tiles: 80, fill: 0)), max_objects: 9000)],
@@ -478,10 +519,19 @@ fn sweep_finds_the_largest_value_that_meets_an_expectation() {
         found["tries"].as_array().unwrap().len() < 12,
         "each value once: {found}"
     );
+    let told = run_throng(&["run", &file, "--sweep", "npcs=700..900", "--until", until]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    for part in [
+        "held in every run up to     npcs = 775 (1 of 1 run)",
+        "failed in every run from    npcs = 800 (0 of 1 run)",
+        "the result is the same in every run, so each value was run once",
+    ] {
+        assert!(told.out.contains(part), "{part}: {}", told.out);
+    }
     let told = run_throng(&["run", &file, "--sweep", "npcs=1000..5000", "--until", until]);
     assert_eq!(told.code, 1);
     assert!(
-        told.out.contains("not even with npcs = 1000"),
+        told.out.contains("not even with npcs = 1000 (0 of 1 run)"),
         "{}",
         told.out
     );
@@ -545,13 +595,13 @@ fn moves_of_players_are_figures_of_the_report() {
     let file = folder.write(
         "x.ron",
         "Scenario(name: \"x\", duration_s: 10, scenes: [Scene(name: \"a\")], crowds: [Crowd(kind: \"player\", count: 5, messages_per_s: 10, behaviour: Wander(radius_m: 10))],
-expect: [Counter(name: \"movement.moves_accepted\", at_least: 10), Counter(name: \"movement.moves_refused\", at_most: 0),
+expect: [Counter(name: \"movement.moves_accepted\", at_least: 10), Counter(name: \"movement.moves_refused\", at_most: 0), Counter(name: \"movement.moves_corrected\", at_most: 0),
 Between(from_s: 9.9, until_s: 10, expect: Counter(name: \"movement.moves_accepted\", at_most: 9))])",
     );
     let told = run_throng(&["run", &file]);
     assert_eq!(told.code, 0, "{}{}", told.out, told.err);
     assert!(
-        told.out.contains(" of players, 0 refused and corrected"),
+        told.out.contains(" of players, 0 refused, 0 corrected"),
         "{}",
         told.out
     );

@@ -382,3 +382,68 @@ fn run_whose_store_fails_exits_with_1() {
     assert_eq!(told.code, 1, "{} {}", told.out, told.err);
     assert!(told.out.contains("store errors"), "{}", told.out);
 }
+
+/// A yard where players trade all the time.
+const TRADERS: &str = r#"Scenario(name: "traders", seed: 9, duration_s: 600,
+    scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
+    crowds: [Crowd(tag: "people", kind: "player", count: 20, client_share: 1)])"#;
+
+#[test]
+fn run_whose_store_fails_in_the_middle_exits_with_1() {
+    let folder = TempFolder::new();
+    let (scenario, store) = (folder.write("a.ron", TRADERS), folder.path("a.db"));
+    let run = |ticks: &str| {
+        let run = ["run", &scenario, "--no-timing", "--ticks", ticks];
+        run_throng(&[&run[..], &["--store", &store, "--json"]].concat())
+    };
+    assert_eq!(run("40").code, 0);
+    // Later saves fail: for a time everything works.
+    let database = rusqlite::Connection::open(&store).unwrap();
+    let newest = "SELECT max(revision) FROM player";
+    let newest: i64 = database.query_row(newest, [], |row| row.get(0)).unwrap();
+    let trigger = format!(
+        "CREATE TRIGGER no_save BEFORE UPDATE ON player WHEN NEW.revision > {} BEGIN SELECT RAISE(ABORT, 'no'); END",
+        newest + 8
+    );
+    database.execute_batch(&trigger).unwrap();
+    drop(database);
+    let told = run("400");
+    assert_eq!(told.code, 1, "{} {}", told.out, told.err);
+    let found = &told.json()["player_store"];
+    let counts = ["saves", "store_failures"].map(|name| found[name].as_u64().unwrap());
+    assert!(counts[0] > 20 && counts[1] > 0, "{found}");
+    for part in ["saves wait", "not all players could be saved"] {
+        assert!(told.err.contains(part), "{part}: {}", told.err);
+    }
+}
+
+#[test]
+fn server_whose_store_is_moved_away_is_not_ready_until_it_is_back() {
+    let folder = TempFolder::new();
+    let (yard, store) = (folder.write("yard.ron", TRADERS), folder.path("players.db"));
+    let server = TestServerProcess::start(serve(&yard, &["--store", &store]));
+    let moved = |from: &str, to: &str| {
+        for part in ["", "-wal", "-shm"] {
+            let _ = fs::rename(format!("{from}{part}"), format!("{to}{part}"));
+        }
+    };
+    let elsewhere = folder.path("elsewhere.db");
+    moved(&store, &elsewhere);
+    let word = server.wait_for_ready(503);
+    assert!(word.starts_with("store unreachable"), "{word}");
+    assert_eq!(
+        get(server.metrics, "/healthz").0,
+        200,
+        "a restart would not help"
+    );
+    moved(&elsewhere, &store);
+    server.wait_for_ready(200);
+    moved(&store, &elsewhere);
+    server.wait_for_ready(503);
+    send_signal(&server.process, "-TERM");
+    let (code, log) = server.wait_for_exit();
+    assert_eq!(code, Some(2), "not all could be saved: {log}");
+    for line in ["moved or deleted", "saves wait", "/readyz answers 503"] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+}

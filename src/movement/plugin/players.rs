@@ -96,15 +96,20 @@ impl InputChains {
 pub(super) struct MovedChunk {
     inputs: usize,
     accepted: u64,
+    /// Accepted moves that ended elsewhere than the input asked for.
+    corrected: u64,
     /// The refused inputs, by their index.
     refused: Vec<(usize, Entity, MoveError)>,
 }
 
 impl MovedChunk {
-    fn record(&mut self, place: usize, input: &MoveInput, moved: Result<(), MoveError>) {
+    fn record(&mut self, place: usize, input: &MoveInput, moved: Result<MoveOutcome, MoveError>) {
         self.inputs += 1;
         match moved {
-            Ok(()) => self.accepted += u64::from(!is_turn(input)),
+            Ok(applied) => {
+                self.accepted += u64::from(!is_turn(input));
+                self.corrected += u64::from(applied == MoveOutcome::Corrected);
+            }
             Err(reason) => self.refused.push((place, input.entity, reason)),
         }
     }
@@ -193,6 +198,7 @@ fn commit(
     for piece in others {
         all.inputs += std::mem::take(&mut piece.inputs);
         all.accepted += std::mem::take(&mut piece.accepted);
+        all.corrected += std::mem::take(&mut piece.corrected);
         all.refused.append(&mut piece.refused);
     }
     if all.inputs < inputs.len() {
@@ -210,6 +216,7 @@ fn commit(
         messages.write(MoveRefused { entity, reason });
     }
     stats.moves_accepted += std::mem::take(&mut all.accepted);
+    stats.moves_corrected += std::mem::take(&mut all.corrected);
     all.inputs = 0;
 }
 
@@ -429,20 +436,29 @@ struct MoveState {
     walks: Option<(MaxSpeed, LastMove)>,
 }
 
+/// How an input was applied.
+#[derive(Clone, Copy, PartialEq)]
+enum MoveOutcome {
+    /// The object is where the input asked for.
+    AsRequested,
+    /// A step in a direction that an obstacle turned or stopped.
+    Corrected,
+}
+
 /// Turns an object, and moves it if the move is allowed.
 fn apply_move(
     on: PlayerStep,
     body: &mut MoveState,
     input: &MoveInput,
     clock: &MoveClock,
-) -> Result<(), MoveError> {
+) -> Result<MoveOutcome, MoveError> {
     body.heading = Heading(input.heading);
     match input.motion {
         PlayerMotion::Stand => {
             body.velocity = Velocity::default();
-            return Ok(());
+            return Ok(MoveOutcome::AsRequested);
         }
-        PlayerMotion::Turn => return Ok(()),
+        PlayerMotion::Turn => return Ok(MoveOutcome::AsRequested),
         PlayerMotion::To(_) | PlayerMotion::Towards(_) => {}
     }
     let (speed, last) = body.walks.as_mut().ok_or(MoveError::NotMovable)?;
@@ -460,15 +476,24 @@ fn apply_move(
         tick: clock.tick,
         budget: credit.spent(way_m),
     };
-    let ticks = match input.motion {
-        PlayerMotion::Towards(_) => 1,
+    let (ticks, asked) = match input.motion {
+        PlayerMotion::Towards(direction) => {
+            // What a client without the map predicts.
+            let open = PlayerStep { ground: None, ..on };
+            (1, open.towards(from, direction))
+        }
         // An object at rest began to move at some time since; delayed inputs are no faster than allowed.
-        _ => since.clamp(1, clock.idle_after_ticks),
+        _ => (since.clamp(1, clock.idle_after_ticks), to),
     };
     let pace = (to - from) / (ticks as f32 * clock.tick_s);
     let pace = pace.clamp_length_max(speed * (1.0 + rules.tolerance));
     (body.position, body.velocity) = (Position(to), Velocity(pace));
-    Ok(())
+    // Both are the same sum, so they are equal to the bit if nothing was in the way.
+    Ok(if to == asked {
+        MoveOutcome::AsRequested
+    } else {
+        MoveOutcome::Corrected
+    })
 }
 
 /// Stops players without moves for some time.

@@ -18,6 +18,11 @@ pub struct MovementStats {
     pub push_failures: u64,
     /// Players' moves that were applied, without turns in place.
     pub moves_accepted: u64,
-    /// Players' moves that were refused.
+    /// Players' moves that were refused with [`MoveRefused`](super::MoveRefused): the object is where it was.
     pub moves_refused: u64,
+    /// Accepted moves that ended elsewhere than the input asked for: steps in a direction that an obstacle turned along a wall, or stopped.
+    /// These are the steps that a client without the map predicts wrongly. A step that ends at the border of the scene is not one of them,
+    /// since every client knows the border. A move to a position is applied exactly or refused, so it is never corrected. Pushed and
+    /// teleported objects are not counted here.
+    pub moves_corrected: u64,
 }

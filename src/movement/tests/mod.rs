@@ -2,6 +2,7 @@
 
 mod attach;
 mod clearance;
+mod counts;
 mod ground;
 mod hacks;
 mod long_searches;

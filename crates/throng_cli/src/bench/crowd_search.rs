@@ -19,17 +19,19 @@ pub(crate) struct CrowdSearch {
     least: u32,
     players_max: u32,
     tries_each: u32,
+    tries_max: u32,
     tried: BTreeMap<u32, Tries>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Tries {
-    passed: u32,
-    failed: u32,
+/// The results of one crowd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tries {
+    pub passed: u32,
+    pub failed: u32,
 }
 
 impl Tries {
-    const fn count(self) -> u32 {
+    pub(crate) const fn count(self) -> u32 {
         self.passed + self.failed
     }
 }
@@ -53,8 +55,34 @@ impl CrowdSearch {
             least: 0,
             players_max,
             tries_each,
+            tries_max: TRIES_MAX,
             tried: BTreeMap::new(),
         }
+    }
+
+    /// Ends after this number of tries at the latest.
+    pub(crate) fn at_most(self, tries_max: u32) -> Self {
+        Self { tries_max, ..self }
+    }
+
+    /// How often each end is tried.
+    pub(crate) const fn tries_each(&self) -> u32 {
+        self.tries_each
+    }
+
+    /// The crowds tried so far, ascending.
+    pub(crate) fn tried(&self) -> impl Iterator<Item = (u32, Tries)> {
+        self.tried.iter().map(|(&players, &tries)| (players, tries))
+    }
+
+    /// The number of tries so far.
+    pub(crate) fn tries(&self) -> u32 {
+        self.tried.values().map(|tries| tries.count()).sum()
+    }
+
+    /// Whether it ended by the limit of tries: an end of the range may have been tried less often.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.tries() >= self.tries_max && self.next_within(u32::MAX).is_some()
     }
 
     /// Tries nothing below this number, which must be that of the start.
@@ -98,8 +126,11 @@ impl CrowdSearch {
 
     /// The next crowd to try; `None` when the range is as narrow as possible and both its ends are confirmed.
     pub(crate) fn next(&self) -> Option<u32> {
-        let tries: u32 = self.tried.values().map(|tries| tries.count()).sum();
-        if tries >= TRIES_MAX {
+        self.next_within(self.tries_max)
+    }
+
+    fn next_within(&self, tries_max: u32) -> Option<u32> {
+        if self.tries() >= tries_max {
             return None;
         }
         let (held_max, missed_min) = self.overlap();
@@ -229,6 +260,25 @@ mod tests {
                 assert!(range.max_passed <= limit && limit - range.max_passed <= limit / 20 + 10);
             }
         }
+    }
+
+    #[test]
+    fn search_ends_at_its_limit_and_says_so() {
+        let noisy = |players: u32, nth: u32| (players / 7 + nth) % 3 != 0;
+        let run = |tries_max: u32, holds: &dyn Fn(u32, u32) -> bool| {
+            let mut search = CrowdSearch::new(1_000, MAX, TRIES).at_most(tries_max);
+            while let Some(players) = search.next() {
+                let nth = search.tried().find(|(tried, _)| *tried == players);
+                let nth = nth.map_or(0, |(_, tries)| tries.count());
+                search.record(players, holds(players, nth));
+            }
+            (search.tries(), search.is_cut_off())
+        };
+        assert_eq!(run(9, &noisy), (9, true));
+        let (enough, _) = run(TRIES_MAX, &|players, _| players <= 7_777);
+        assert_eq!(run(enough, &|players, _| players <= 7_777), (enough, false));
+        let less = enough - 1;
+        assert_eq!(run(less, &|players, _| players <= 7_777), (less, true));
     }
 
     #[test]

@@ -59,11 +59,10 @@ use super::{
 };
 use baseline::BenchBaseline;
 use calibration::Calibration;
-pub(super) use crowd_search::{CrowdRange, CrowdSearch, TRIES};
+pub(super) use crowd_search::{CrowdSearch, TRIES, Tries};
 use rows::BenchRow;
 pub(super) use table::number;
 use throng::server::task_pools;
-pub(super) use tick::times_text;
 
 /// Arguments of `throng bench`.
 #[derive(Debug, clap::Args)]

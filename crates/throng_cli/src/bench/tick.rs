@@ -284,7 +284,7 @@ fn describe_range(range: CrowdRange, thread_count: usize) -> String {
     }
 }
 
-pub(crate) fn times_text(count: u32) -> String {
+fn times_text(count: u32) -> String {
     if count == 1 {
         "once".to_owned()
     } else {

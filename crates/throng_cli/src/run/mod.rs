@@ -60,7 +60,8 @@ pub(super) struct Run {
     set: Set,
     /// Search the largest value of a parameter with which --until holds
     ///
-    /// Runs the scenario again and again: doubles the value, then halves the gap.
+    /// Runs the scenario up to 24 times: doubles the value, then halves the gap.
+    /// With --until on tick times, both ends of the result are run three times.
     #[arg(long, value_name = "NAME=FROM..TO", value_parser = sweep_range, requires = "until")]
     #[arg(conflicts_with_all = REPEATED_CONFLICTS)]
     sweep: Option<SweepRange>,
@@ -177,6 +178,10 @@ const REPEATED_CONFLICTS: [&str; 14] = [
     "strict",
 ];
 
+/// Printed when the store failed and is not back at the end of the run.
+const UNSAVED: &str =
+    "--store: not all players could be saved; what is on disk is whole, and older";
+
 const EXAMPLES: &str = "Examples:
   throng run
   throng run siege --seed 7 --threads 1
@@ -281,9 +286,8 @@ impl Run {
             page::write_run(file, &printed.json()?, &self.images()?)?;
         }
         if is_unsaved.load(Ordering::Relaxed) {
-            let message =
-                "--store: not all players could be saved; what is on disk is whole, and older";
-            return Err(CliError::new(message));
+            printer.error(&CliError::new(UNSAVED));
+            return Ok(CliStatus::Failed);
         }
         let store = report.player_store.as_ref();
         let store_failures = store.map_or(0, |store| store.store_failures);

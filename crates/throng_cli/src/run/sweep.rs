@@ -4,17 +4,20 @@
 //! a value ─▶ the whole run ─▶ the expectation holds? ─▶ [`CrowdSearch`]: the next value ─▶ … ─▶ the largest that passed
 //! ```
 //! An expectation on wall time is tried several times at both ends of the result, since times differ from run to run. Any other
-//! expectation has the same result in every run, and is tried once.
+//! expectation has the same result in every run, and is tried once. There are at most [`RUNS_MAX`] runs.
 
 use serde_json::{Value, json};
 
 use super::Run;
-use crate::bench::{CrowdRange, CrowdSearch, TRIES, times_text};
+use crate::bench::{CrowdSearch, TRIES, Tries};
 use crate::{
     CliError, CliStatus, Output, interrupted_status, is_interrupted, listen_for_interrupt, print,
     print_failure,
 };
 use throng_scenario::{Expectation, TimingChecks, Verdict, is_wall_time};
+
+/// The maximum number of runs of a search. Without noise it takes about 17.
+const RUNS_MAX: u32 = 24;
 
 /// `--sweep`: a parameter, and the values to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,9 +75,13 @@ impl Run {
             let expectation = loaded
                 .read_expectation(until)
                 .map_err(|error| CliError::new(format!("--until: {error}")))?;
+            if search.is_none() && is_timed(&expectation) && !output.quiet && !self.json {
+                print(&format!(
+                    "up to {RUNS_MAX} runs; times differ from run to run, so both ends are run {TRIES} times"
+                ))?;
+            }
             let search = search.get_or_insert_with(|| {
-                let count = if is_timed(&expectation) { TRIES } else { 1 };
-                CrowdSearch::new(range.from, range.to, count).not_below(range.from)
+                new_search(range, if is_timed(&expectation) { TRIES } else { 1 })
             });
             loaded.scenario.expect = vec![expectation.clone()];
             expected = Some(expectation);
@@ -94,7 +101,15 @@ impl Run {
             if !output.quiet && !self.json {
                 let verdict = if passed { "passed" } else { "failed" };
                 let name = &range.name;
-                print(&format!("{name} = {value}: {verdict}, {}", result.found))?;
+                let before = tries.iter().filter(|one| one.value == value).count();
+                let again = match before {
+                    0 => String::new(),
+                    _ => format!(" (run {} with this value)", before + 1),
+                };
+                print(&format!(
+                    "{name} = {value}: {verdict}, {}{again}",
+                    result.found
+                ))?;
             }
             search.record(value, passed);
             tries.push(SweepTry {
@@ -112,17 +127,23 @@ impl Run {
         let found = search.range();
         let text = expected.to_string();
         if self.json {
-            print(&json_text(range, &text, found, &tries))?;
+            print(&json_text(range, &text, &search, &tries))?;
         } else if !output.quiet {
-            print(&format!("\n{}", describe(range, &text, found)))?;
+            print(&format!("\n{}", describe(range, &text, &search)))?;
         } else if found.max_passed == 0 {
-            print_failure(&describe(range, &text, found));
+            print_failure(&describe(range, &text, &search));
         }
         Ok(match found.max_passed {
             0 => CliStatus::Failed,
             _ => CliStatus::Done,
         })
     }
+}
+
+/// A search of the values of a range.
+fn new_search(range: &SweepRange, tries_each: u32) -> CrowdSearch {
+    let search = CrowdSearch::new(range.from, range.to, tries_each);
+    search.not_below(range.from).at_most(RUNS_MAX)
 }
 
 /// Whether its result depends on how fast the machine is.
@@ -133,26 +154,79 @@ fn is_timed(expectation: &Expectation) -> bool {
     }
 }
 
-fn describe(range: &SweepRange, expected: &str, found: CrowdRange) -> String {
+/// The result as a table: both ends, what lies between them, and how often each was run.
+fn describe(range: &SweepRange, expected: &str, search: &CrowdSearch) -> String {
     let SweepRange { name, from, to } = range;
-    let largest = match found.max_passed {
-        0 => format!("{expected}: not even with {name} = {from}"),
-        largest => format!(
-            "{expected}: holds up to {name} = {largest}, tried {}",
-            times_text(found.passed_tries)
-        ),
+    let found = search.range();
+    let runs = |value: u32| {
+        let tries = search.tried().find(|(tried, _)| *tried == value);
+        let Tries { passed, failed } = tries.map_or_else(Tries::default, |(_, tries)| tries);
+        let count = passed + failed;
+        format!("{name} = {value} ({passed} of {})", runs_text(count))
     };
-    match found.min_failed {
-        Some(failed) if found.max_passed > 0 => format!(
-            "{largest}\n{expected}: fails with {name} = {failed}, tried {}",
-            times_text(found.failed_tries)
-        ),
-        None => format!("{largest}; {to} is the end of the range"),
-        Some(_) => largest,
+    let mut lines = vec![format!("{expected}, {name} from {from} to {to}:")];
+    let mut add = |label: &str, text: &str| lines.push(format!("{label:<28}{text}"));
+    if found.max_passed == 0 {
+        add(
+            "held in every run",
+            &format!("not even with {}", runs(*from)),
+        );
+    } else {
+        let end = if found.max_passed == *to {
+            ", the end of the range"
+        } else {
+            ""
+        };
+        add(
+            "held in every run up to",
+            &format!("{}{end}", runs(found.max_passed)),
+        );
+    }
+    let failed = found.min_failed.filter(|failed| *failed > *from);
+    if let Some(failed) = failed {
+        add("failed in every run from", &runs(failed));
+    }
+    let above = failed.unwrap_or(u32::MAX);
+    let between = search.tried().map(|(value, _)| value);
+    let between = between.filter(|value| *value > found.max_passed.max(*from) && *value < above);
+    let between: Vec<String> = between.map(runs).collect();
+    if !between.is_empty() {
+        add("held in some runs", &between.join(", "));
+    }
+    lines.push(format!(
+        "{}; {}",
+        runs_text(search.tries()),
+        search_end(search)
+    ));
+    lines.join("\n")
+}
+
+/// Why values were run so often.
+fn search_end(search: &CrowdSearch) -> String {
+    if search.is_cut_off() {
+        return "stopped at the limit of runs: results differ too much from run to run".to_owned();
+    }
+    match search.tries_each() {
+        1 => "the result is the same in every run, so each value was run once".to_owned(),
+        tries => format!("times differ from run to run, so both ends were run {tries} times"),
     }
 }
 
-fn json_text(range: &SweepRange, expected: &str, found: CrowdRange, tries: &[SweepTry]) -> String {
+fn runs_text(count: u32) -> String {
+    if count == 1 {
+        "1 run".to_owned()
+    } else {
+        format!("{count} runs")
+    }
+}
+
+fn json_text(
+    range: &SweepRange,
+    expected: &str,
+    search: &CrowdSearch,
+    tries: &[SweepTry],
+) -> String {
+    let found = search.range();
     let tries = tries.iter();
     let tries: Vec<Value> = tries
         .map(|one| json!({ "value": one.value, "passed": one.passed, "found": one.found }))
@@ -161,7 +235,10 @@ fn json_text(range: &SweepRange, expected: &str, found: CrowdRange, tries: &[Swe
         "parameter": range.name,
         "until": expected,
         "largest_passed": Some(found.max_passed).filter(|largest| *largest > 0),
+        "largest_passed_runs": found.passed_tries,
         "smallest_failed": found.min_failed,
+        "smallest_failed_runs": found.failed_tries,
+        "is_cut_off": search.is_cut_off(),
         "tries": tries,
     })
     .to_string()
@@ -197,31 +274,74 @@ mod tests {
         }
     }
 
-    #[test]
-    fn results_are_described_with_both_ends() {
+    /// The description after a search in which `holds(value, nth)` is the result of the nth run with a value.
+    fn description(
+        (from, to): (u32, u32),
+        (tries_each, runs_max): (u32, u32),
+        holds: impl Fn(u32, u32) -> bool,
+    ) -> String {
         let range = SweepRange {
             name: "npcs".to_owned(),
-            from: 100,
-            to: 900,
+            from,
+            to,
         };
-        let found = |max_passed, min_failed| CrowdRange {
-            max_passed,
-            passed_tries: 3,
-            min_failed,
-            failed_tries: 1,
-        };
+        let mut search = new_search(&range, tries_each).at_most(runs_max);
+        while let Some(value) = search.next() {
+            let tries = search.tried().find(|(tried, _)| *tried == value);
+            let nth = tries.map_or(0, |(_, tries)| tries.count());
+            search.record(value, holds(value, nth));
+        }
+        describe(&range, "x", &search)
+    }
+
+    #[test]
+    fn result_states_both_ends_and_their_runs() {
         assert_eq!(
-            describe(&range, "tick p99 under 50 ms", found(400, Some(420))),
-            "tick p99 under 50 ms: holds up to npcs = 400, tried 3 times\n\
-             tick p99 under 50 ms: fails with npcs = 420, tried once"
+            description((100, 900), (3, RUNS_MAX), |npcs, _| npcs <= 400),
+            "x, npcs from 100 to 900:\n\
+             held in every run up to     npcs = 400 (3 of 3 runs)\n\
+             failed in every run from    npcs = 412 (0 of 3 runs)\n\
+             13 runs; times differ from run to run, so both ends were run 3 times"
         );
         assert_eq!(
-            describe(&range, "x", found(0, Some(100))),
-            "x: not even with npcs = 100"
+            description((100, 900), (1, RUNS_MAX), |npcs, _| npcs < 900),
+            "x, npcs from 100 to 900:\n\
+             held in every run up to     npcs = 875 (1 of 1 run)\n\
+             failed in every run from    npcs = 900 (0 of 1 run)\n\
+             7 runs; the result is the same in every run, so each value was run once"
+        );
+    }
+
+    #[test]
+    fn result_without_a_limit_or_without_success_is_stated() {
+        assert_eq!(
+            description((100, 900), (1, RUNS_MAX), |_, _| true),
+            "x, npcs from 100 to 900:\n\
+             held in every run up to     npcs = 900 (1 of 1 run), the end of the range\n\
+             5 runs; the result is the same in every run, so each value was run once"
         );
         assert_eq!(
-            describe(&range, "x", found(900, None)),
-            "x: holds up to npcs = 900, tried 3 times; 900 is the end of the range"
+            description((100, 900), (3, RUNS_MAX), |_, _| false),
+            "x, npcs from 100 to 900:\n\
+             held in every run           not even with npcs = 100 (0 of 3 runs)\n\
+             3 runs; times differ from run to run, so both ends were run 3 times"
         );
+    }
+
+    #[test]
+    fn values_with_both_results_lie_between_the_ends() {
+        // From 400 to 500 every second run holds.
+        let text = description((100, 900), (3, RUNS_MAX), |npcs, nth| {
+            npcs < 400 || npcs < 500 && nth % 2 == 0
+        });
+        let between = text
+            .lines()
+            .find(|line| line.starts_with("held in some runs"));
+        assert!(
+            between.is_some_and(|line| line.contains(" of 2 runs)")),
+            "{text}"
+        );
+        let few = description((100, 900), (3, 4), |npcs, _| npcs <= 400);
+        assert!(few.contains("4 runs; stopped at the limit"), "{few}");
     }
 }

@@ -84,9 +84,10 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     if moves.moves_accepted + moves.moves_refused > 0 {
         writeln!(
             to,
-            "moves       {} of players, {} refused and corrected",
+            "moves       {} of players, {} refused, {} corrected",
             moves.moves_accepted + moves.moves_refused,
-            moves.moves_refused
+            moves.moves_refused,
+            moves.moves_corrected
         )?;
     }
     write_systems(to, report)?;

@@ -1,5 +1,6 @@
 //! The whole pipeline against brute force and against its promises.
 
+mod boundaries;
 mod bounds;
 mod day;
 mod matcher;

@@ -228,9 +228,13 @@ fn trade_between(giver: &mut Inventory, taker: &mut Inventory, random: &mut Pcg6
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use rand::SeedableRng;
 
     use super::*;
+    use crate::scenario::{LoadedScenario, RunOptions, ScenarioRun};
+    use throng::store::{MemoryDisk, PlayerStoreSettings, StoreReplyMode};
 
     #[test]
     fn trades_conserve_coins_and_items_and_fit_their_encoding() {
@@ -266,5 +270,97 @@ mod tests {
         }
         assert_eq!((taker.items.len(), ITEMS_MAX), (8, 8));
         assert_eq!(giver.items.len(), 20 + START_ITEMS as usize - 8);
+    }
+
+    /// Players who log in and out, and watch others: while they watch they have no object.
+    const MARKET: &str = r#"Scenario(name: "market", duration_s: 1000,
+        scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
+        crowds: [
+            Crowd(tag: "people", kind: "player", count: 40, churn_per_s: 10, behaviour: Wander(radius_m: 5)),
+            Crowd(tag: "dogs", kind: "npc", count: 4, behaviour: Wander(radius_m: 5)),
+        ],
+        script: [
+            Every(t_s: 0.7, run: Spectate(tag: "people", count: 9, follow: "dogs")),
+            Every(t_s: 0.7, from_s: 1, run: Release(tag: "people", count: 7)),
+        ])"#;
+
+    /// What every player had when it was last here, and how often each case occurred.
+    #[derive(Resource, Default)]
+    struct TradeAudit {
+        inventories: BTreeMap<PlayerId, Inventory>,
+        live: BTreeSet<PlayerId>,
+        detached: usize,
+        departures: usize,
+        returns: usize,
+    }
+
+    /// After each tick: every live player has one inventory, on its object or detached; a player who left has none; and no coin or item
+    /// was doubled or lost by leaving, watching or returning.
+    fn audit_inventories(
+        owners: Query<(&PlayerId, &Inventory)>,
+        (left, directory): (Res<DetachedInventories>, Res<PlayerStore>),
+        mut audit: ResMut<TradeAudit>,
+    ) {
+        let audit = &mut *audit;
+        let attached = owners
+            .iter()
+            .map(|(&player, inventory)| (player, inventory));
+        let detached = left
+            .0
+            .iter()
+            .map(|(&player, inventory)| (player, inventory));
+        let mut held = BTreeSet::new();
+        for (player, inventory) in attached.chain(detached) {
+            if !directory.is_live(player) {
+                // Its record is the only property that counts; what it left is removed within a tick.
+                assert!(!left.0.contains_key(&player) || audit.live.contains(&player));
+                continue;
+            }
+            assert!(held.insert(player), "{player:?} has two inventories");
+            let is_new = !audit.live.contains(&player);
+            if let Some(before) = audit.inventories.get(&player)
+                && is_new
+            {
+                audit.returns += 1;
+                // It may have traded in this tick already.
+                let coins = before.coins.abs_diff(inventory.coins);
+                assert!(coins <= PRICE_MAX * TRADES_PER_TICK as u32);
+            }
+            audit.inventories.insert(player, inventory.clone());
+        }
+        audit.detached += left.0.len();
+        audit.departures += audit.live.difference(&held).count();
+        audit.live = held;
+        let count = audit.inventories.len() as u32;
+        let coins: u32 = audit.inventories.values().map(|owner| owner.coins).sum();
+        assert_eq!(coins, count * START_COINS);
+        let items = audit.inventories.values().flat_map(|owner| &owner.items);
+        let items: BTreeSet<&String> = items.collect();
+        assert_eq!(items.len() as u32, count * START_ITEMS);
+    }
+
+    #[test]
+    fn players_who_leave_leave_nothing_behind_and_return_with_theirs() {
+        let loaded = LoadedScenario::from_text("market.ron", MARKET).unwrap();
+        let options = RunOptions {
+            ticks: Some(600),
+            configure: vec![Box::new(|app| {
+                app.add_plugins(TradePlugin).init_resource::<TradeAudit>();
+                app.add_systems(FixedUpdate, audit_inventories.in_set(SimSystems::Last));
+                app.insert_resource(PlayerStoreSettings {
+                    reply_mode: StoreReplyMode::NextTick,
+                    ..PlayerStoreSettings::default()
+                });
+                let mut directory = app.world_mut().resource_mut::<PlayerStore>();
+                directory.open(MemoryDisk::default()).unwrap();
+            })],
+            ..RunOptions::default()
+        };
+        let mut run = ScenarioRun::new(loaded, options).unwrap();
+        while run.step().unwrap() {}
+        let audit = run.server().world().resource::<TradeAudit>();
+        assert_eq!(audit.inventories.len(), 40);
+        let counts = [audit.detached, audit.departures, audit.returns];
+        assert!(counts.iter().all(|&count| count > 20), "{counts:?}");
     }
 }

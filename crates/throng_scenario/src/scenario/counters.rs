@@ -66,7 +66,7 @@ const GROUPS: [CounterGroup; 19] = [
     ),
     (
         "movement.",
-        "arrived blocked_steps pushed moves_accepted moves_refused",
+        "arrived blocked_steps pushed moves_accepted moves_refused moves_corrected",
         "",
     ),
     (

@@ -212,6 +212,10 @@ impl LoadedScenario {
         let invalid = |problem| ScenarioError::Invalid(self.locate_error(problem));
         let mut all = self.old_names();
         all.extend(self.warnings(warnings));
+        if problems.is_empty() {
+            all.extend(self.sources.unusual_values());
+            all.truncate(WARNINGS_MAX);
+        }
         ScenarioReview {
             errors: problems.into_iter().map(invalid).collect(),
             warnings: all,

@@ -9,6 +9,7 @@
 //! | `checks.rs` | the judging of expectations |
 //! | `selection.rs` | the objects that a cue acts on |
 //! | `counters.rs` | the figures of a report by name |
+//! | `plausible.rs` | values outside the usual range of their field |
 //! | `player_store.rs` | statistics of players that persist |
 //! | `events/` | the event log, a JSON object per line |
 //! | `script_errors.rs` | cues that could not do their action |
@@ -51,6 +52,7 @@ mod matches;
 mod memory;
 mod movement_summary;
 mod old_names;
+mod plausible;
 mod player_store;
 mod read;
 pub mod record;

@@ -16,8 +16,11 @@ pub struct MovementSummary {
     pub pushed: u64,
     /// Moves of players that were applied.
     pub moves_accepted: u64,
-    /// Moves of players that were refused; each is a correction of the client's prediction.
+    /// Moves of players that were refused: too far for the time, or into an obstacle. The object stays where it was.
     pub moves_refused: u64,
+    /// Accepted moves of players that ended elsewhere than the input asked for: steps in a direction that an obstacle turned along a
+    /// wall, or stopped. Moves to a position, such as those of a scenario's own crowds, are accepted exactly or refused.
+    pub moves_corrected: u64,
 }
 
 /// The statistics so far.
@@ -29,6 +32,7 @@ pub(super) fn movement_summary(world: &World) -> MovementSummary {
         pushed,
         moves_accepted,
         moves_refused,
+        moves_corrected,
         ..
     } = stats.unwrap_or_default();
     MovementSummary {
@@ -37,5 +41,36 @@ pub(super) fn movement_summary(world: &World) -> MovementSummary {
         pushed,
         moves_accepted,
         moves_refused,
+        moves_corrected,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_figure_has_a_counter_of_its_own() {
+        let mut world = World::new();
+        world.insert_resource(MovementStats {
+            walker_steps: 1,
+            arrived: 2,
+            blocked: 3,
+            pushed: 4,
+            push_failures: 5,
+            moves_accepted: 6,
+            moves_refused: 7,
+            moves_corrected: 8,
+        });
+        let figures = serde_json::to_value(movement_summary(&world)).unwrap();
+        let expected = serde_json::json!({
+            "arrived": 2,
+            "blocked_steps": 3,
+            "pushed": 4,
+            "moves_accepted": 6,
+            "moves_refused": 7,
+            "moves_corrected": 8,
+        });
+        assert_eq!(figures, expected);
     }
 }

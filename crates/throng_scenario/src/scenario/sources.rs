@@ -15,11 +15,12 @@ use std::path::{Path, PathBuf};
 
 use super::builtin::built_in;
 use super::old_names::{OldName, old_names};
+use super::plausible::unusual_values;
 use super::read::{SCENARIO_BYTES_MAX, read_text};
 use super::schema::{Cue, MapSource, Scenario};
 use super::text::{
     self, BYTE_ORDER_MARK, ERRORS_MAX, Outline, PathStep, ScenarioError, SourceError, TextSpan,
-    TokenKind, ValidationError, ValuePath, closest, list_names, without_entry,
+    TokenKind, ValidationError, ValuePath, closest, list_names, with_comma, without_entry,
 };
 use super::validate::limits::INCLUDES_MAX;
 
@@ -174,6 +175,22 @@ impl Sources {
         found
     }
 
+    /// The values in all files that are outside the usual range of their field. A file that is included twice counts once.
+    pub(super) fn unusual_values(&self) -> Vec<SourceError> {
+        let mut found = Vec::new();
+        for (nth, file) in self.files.iter().enumerate() {
+            let is_again =
+                |other: &SourceFile| other.name == file.name && other.expanded == file.expanded;
+            if !self.files[..nth].iter().any(is_again) {
+                let unusual = unusual_values(&Outline::new(&file.expanded)).into_iter();
+                found.extend(
+                    unusual.map(|(span, message)| file.source_error(span, (message, None))),
+                );
+            }
+        }
+        found
+    }
+
     /// The file of a path, and the path within that file.
     fn locate(&self, place: &ValuePath) -> Option<(&SourceFile, ValuePath)> {
         let own = self.files.last()?;
@@ -312,7 +329,7 @@ impl SourceReader<'_> {
     }
 
     /// Parses a file. When errors are collected, what is wrong is left out, up to the field or the item that it is in, and the rest
-    /// is parsed again.
+    /// is parsed again. A missing comma is added instead, since nothing else is wrong there.
     fn parse(&mut self, this: &mut SourceFile) -> Result<Scenario, ScenarioError> {
         let mut left_out: Vec<TextSpan> = Vec::new();
         loop {
@@ -328,8 +345,20 @@ impl SourceReader<'_> {
             let Some(errors) = self.errors.as_mut().filter(|all| all.len() < ERRORS_MAX) else {
                 return Err(error);
             };
+            let text = &this.expanded;
+            if error
+                .source_error()
+                .is_some_and(SourceError::is_missing_comma)
+            {
+                let Some(rest) = with_comma(text, &span) else {
+                    return Err(error);
+                };
+                errors.push(error);
+                this.expanded = rest;
+                continue;
+            }
             // Where a bracket is missing, no part ends where it seems to.
-            let is_broken = Outline::new(&this.expanded).has_open_bracket();
+            let is_broken = Outline::new(text).has_open_bracket();
             let entry = without_entry(&this.expanded, &span).filter(|_| !is_broken);
             let Some((entry, rest)) = entry else {
                 return Err(error);

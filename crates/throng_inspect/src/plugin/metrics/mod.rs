@@ -257,6 +257,11 @@ fn add_path_metrics(world: &World, families: &mut Families) {
                     ("refused", movement.moves_refused),
                 ]),
             ),
+            counter(
+                "throng_player_moves_corrected_total",
+                "Accepted player moves that ended elsewhere than the input asked for.",
+            )
+            .value(movement.moves_corrected as f64),
         ]);
     }
 }

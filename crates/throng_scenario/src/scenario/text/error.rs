@@ -92,6 +92,9 @@ impl ScenarioError {
     }
 }
 
+/// How the message begins if a comma may be missing.
+const COMMA_EXPECTED: &str = "expected `,` or ";
+
 /// An error at one place of a scenario's text.
 #[derive(Debug, Error, Diagnostic)]
 #[error("{message}")]
@@ -134,6 +137,11 @@ impl SourceError {
             line: 1 + before.bytes().filter(|&byte| byte == b'\n').count(),
             column: 1 + before[line_start..].chars().count(),
         }
+    }
+
+    /// Whether the reader expected a comma: everything before it is right.
+    pub(in crate::scenario) fn is_missing_comma(&self) -> bool {
+        self.message.starts_with(COMMA_EXPECTED)
     }
 
     /// The words that it points at, and where they begin a value in parentheses, the whole of it.

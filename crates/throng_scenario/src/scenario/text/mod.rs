@@ -27,7 +27,7 @@ pub use suggest::{closest, list_names};
 pub use value_path::{PathStep, ValidationError, ValuePath};
 
 pub(super) use outline::{BYTE_ORDER_MARK, Outline, TextSpan, TokenKind};
-pub(super) use recovery::{ERRORS_MAX, without_entry};
+pub(super) use recovery::{ERRORS_MAX, with_comma, without_entry};
 pub(super) use syntax::{parse, parse_action};
 pub(super) use units::unit_of;
 

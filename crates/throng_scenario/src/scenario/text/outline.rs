@@ -159,6 +159,25 @@ impl<'a> Outline<'a> {
         names
     }
 
+    /// The numbers that are values of fields, each with the name of its field; also in `Some(…)`. Without the content of a `Game(…)`, which
+    /// belongs to the game.
+    pub fn numbers(&self) -> impl Iterator<Item = (&'a str, TextSpan, f64)> {
+        self.values.iter().enumerate().filter_map(|(at, value)| {
+            if at == 0 || value.is_group {
+                return None;
+            }
+            let number: f64 = self.text_at(&value.span).replace('_', "").parse().ok()?;
+            let parent = &self.values[value.parent];
+            let is_some = parent.head.as_ref().map(|head| self.text_at(head)) == Some("Some");
+            let key = value
+                .key
+                .as_ref()
+                .or(parent.key.as_ref().filter(|_| is_some))?;
+            let is_of_game = self.fields_of(Some(value.parent)).contains(&GAME_ACTION);
+            (!is_of_game).then(|| (self.text_at(key), value.span.clone(), number))
+        })
+    }
+
     /// The fields that enclose a value, innermost last; see [`names`](Self::names).
     fn fields_of(&self, value: Option<usize>) -> Vec<&'a str> {
         let parent = |&at: &usize| (at > 0).then(|| self.values[at].parent);

@@ -1,9 +1,10 @@
 //! Reading on after an error, so that all errors of a text are reported at once.
 //!
 //! The part of the text that is wrong is replaced by spaces, up to the field or the item of a list that it belongs to, and the
-//! rest is read again. So a field that is not known hides no other error.
+//! rest is read again. So a field that is not known hides no other error. A missing comma is written into the space before the next
+//! token.
 
-use super::outline::{Outline, TextSpan};
+use super::outline::{Outline, TextSpan, TokenKind};
 
 /// Errors that are reported of one text.
 pub(in crate::scenario) const ERRORS_MAX: usize = 20;
@@ -30,9 +31,67 @@ pub(in crate::scenario) fn without_entry(
     Some((entry, rest))
 }
 
+/// The value after which a comma is missing, if the reader stopped at this token for it: the token begins a field, or an item of a list.
+pub(super) fn value_before_comma(outline: &Outline<'_>, byte: usize) -> Option<TextSpan> {
+    let nth = outline.token_from(byte)?;
+    let token = outline.token(nth)?;
+    let before = outline.token(nth.checked_sub(1)?)?;
+    let is_colon_next =
+        || outline.token(nth + 1).map(|next| next.kind) == Some(TokenKind::Mark(b':'));
+    let (_, bracket) = outline.bracket_around(token.span.start)?;
+    let begins_entry = match (bracket, token.kind) {
+        (b'[', TokenKind::Word | TokenKind::Quoted | TokenKind::Mark(b'(' | b'[')) => true,
+        (b'(', TokenKind::Word) | (b'{', TokenKind::Word | TokenKind::Quoted) => is_colon_next(),
+        _ => false,
+    };
+    let ends_value = !matches!(
+        before.kind,
+        TokenKind::Mark(b'(' | b'[' | b'{' | b',' | b':')
+    );
+    (begins_entry && ends_value).then(|| before.span.clone())
+}
+
+/// Writes the comma that is missing before the token at an error into the space before it; the text keeps its length and its lines.
+/// `None` when a comma would not be enough there, or when there is no space for it.
+pub(in crate::scenario) fn with_comma(text: &str, error: &TextSpan) -> Option<String> {
+    value_before_comma(&Outline::new(text), error.start)?;
+    let space = error.start.checked_sub(1)?;
+    let is_space = matches!(text.as_bytes().get(space), Some(b' ' | b'\t'));
+    is_space.then(|| {
+        let mut text = text.to_owned();
+        text.replace_range(space..=space, ",");
+        text
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_comma_is_written_before_a_field_or_an_item() {
+        let fixed = |text: &str, words: &str| {
+            let start = text.find(words).unwrap();
+            with_comma(text, &(start..start + words.len()))
+        };
+        for (text, words, expected) in [
+            ("A(a: 1\n  b: 2)", "b:", Some("A(a: 1\n ,b: 2)")),
+            ("A(a: 1 // x\n  b: 2)", "b:", Some("A(a: 1 // x\n ,b: 2)")),
+            ("A(a: [C(1) C(2)])", "C(2", Some("A(a: [C(1),C(2)])")),
+            (
+                "A(a: {\"x\": 1 \"y\": 2})",
+                "\"y",
+                Some("A(a: {\"x\": 1,\"y\": 2})"),
+            ),
+            // No space, no field, nothing before it.
+            ("A(a: 1\nb: 2)", "b:", None),
+            ("A(a: 1 5, b: 2)", "5", None),
+            ("A( b: 2)", "b", None),
+            ("A(a: 1, b: 2)", "b", None),
+        ] {
+            assert_eq!(fixed(text, words).as_deref(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn wrong_field_or_item_is_replaced_by_spaces() {

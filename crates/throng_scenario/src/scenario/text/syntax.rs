@@ -11,6 +11,7 @@ use super::error::{ScenarioError, SourceError};
 use super::outline::{BYTE_ORDER_MARK, Outline, TextSpan, TokenKind};
 
 use super::brackets::unclosed_before;
+use super::recovery::value_before_comma;
 use super::suggest::{closest, list_names};
 use super::units::unit_of;
 use crate::scenario::old_names::is_old_name;
@@ -272,10 +273,16 @@ fn wrong_token(outline: &Outline, text: &str, reached: usize, expected: &str) ->
     let unit = outline.field_before(index).and_then(unit_of);
     let unit = unit.filter(|_| expected.ends_with("number"));
     let unit = unit.map_or_else(String::new, |unit| format!(" in {unit}"));
-    ReadError::new(
+    let before = value_before_comma(outline, span.start).filter(|_| expected.starts_with("`,`"));
+    let help = before.map(|before| {
+        let before = shortened(outline.text_at(&before));
+        format!("add a comma after `{before}`")
+    });
+    ReadError {
+        message: format!("expected {expected}{unit}{field}, found `{words}`"),
         span,
-        format!("expected {expected}{unit}{field}, found `{words}`"),
-    )
+        help,
+    }
 }
 
 /// What the reader needed, in words; `None` for errors that are about something else.
@@ -516,6 +523,8 @@ Scenario(
             "1:20: expected `,` or a closing bracket, found `seed`",
             "seed",
         );
+        let (_, _, help) = read_error("Scenario(name: \"a\" seed: 1)");
+        assert_eq!(help.as_deref(), Some("add a comma after `\"a\"`"));
         check(
             "Scenario(name \"a\")",
             "1:15: expected `:`, found `\"a\"`",

@@ -1,7 +1,8 @@
 //! The unit of a field, from the end of its name.
 
 /// Endings of names, the longer ones first, and the unit in words.
-const UNITS: [(&str, &str); 12] = [
+const UNITS: [(&str, &str); 13] = [
+    ("bytes_per_client_s", "bytes a second"),
     ("bytes_per_s", "bytes a second"),
     ("per_s", "per second"),
     ("m_s", "metres a second"),
@@ -40,6 +41,7 @@ mod tests {
             ("duration_s", Some("seconds")),
             ("churn_per_s", Some("per second")),
             ("bytes_per_s", Some("bytes a second")),
+            ("bytes_per_client_s", Some("bytes a second")),
             ("idle_s_max", Some("seconds")),
             ("ms", Some("milliseconds")),
             ("tick_hz", Some("times a second")),
