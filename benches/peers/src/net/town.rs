@@ -1,4 +1,4 @@
-//! The messages of a town over a network that loses packets, on simulated time: delivery times and bytes.
+//! The messages of a town over a network that loses packets, in simulated time: delivery times and bytes.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -7,16 +7,16 @@ use throng_net::workload::{TICK_US, TownResult};
 
 use super::end::{End, Transport};
 
-/// Ticks for packets in flight at the end to arrive.
+/// Ticks after the last message, in which packets in flight arrive.
 const SETTLING_TICKS: u64 = 600;
 
 /// The result of a town.
 pub struct Town {
-    /// As throng's own bench has them.
+    /// The figures that throng's own bench reports.
     pub figures: TownResult,
-    /// The share of the unreliable messages that arrived.
+    /// The share of unreliable messages that arrived.
     pub unreliable_came: f64,
-    /// Datagrams down per tick.
+    /// Datagrams from the server per tick.
     pub down_packets: f64,
 }
 
@@ -32,8 +32,8 @@ impl<E: End> Side<E> {
         end.flush(now_us, scratch, |packet| link.send(now_us, packet));
     }
 
-    /// Receives the next packet of the other's path.
-    fn take(
+    /// Receives the next packet of the other end's path.
+    fn receive_next(
         &mut self,
         from: &mut ConditionedPath,
         scratch: &mut Vec<u8>,
@@ -61,11 +61,11 @@ impl<E: End> Side<E> {
 
 /// The messages received by a client.
 struct Heard {
-    /// When each ordered message was pushed, and how long it took.
+    /// When each ordered message was pushed, and how long its delivery took.
     pushed_us: Vec<u64>,
     latencies_us: Vec<u64>,
     is_in_order: bool,
-    /// Which of the unreliable ones arrived.
+    /// Whether each unreliable message arrived.
     came: Vec<bool>,
 }
 
@@ -82,19 +82,22 @@ impl Heard {
                 .push(at_us - pushed_us.unwrap_or_default());
         } else {
             let came = self.came.get_mut(nth as usize);
-            let came = came.expect("an unreliable message that was said");
-            assert!(!*came && message.len() == 150, "a message comes once");
+            let came = came.expect("an unreliable message that was sent");
+            assert!(
+                !*came && message.len() == 150,
+                "a message arrived twice, or with another length"
+            );
             *came = true;
         }
     }
 }
 
-/// The town of [`throng_net::workload::town`], over any transport: in each tick 150 bytes of unreliable messages down and 12 up,
-/// in about every second a message of 32 bytes on the ordered stream. The server sends at the beginning of a tick and the client
-/// in its middle; packets are handed over when they arrive, and timers of a transport fire when they are due.
+/// Plays the town of [`throng_net::workload::town`] over any transport: per tick, 150 bytes of unreliable messages down and 12 up, and in
+/// about every second tick a message of 32 bytes on the ordered stream. The server sends at the beginning of a tick and the client in its
+/// middle. Packets are handed over when they arrive, and timers of a transport fire when they are due.
 ///
 /// # Panics
-/// When an ordered message is lost, duplicated or out of order.
+/// If an ordered message is lost, duplicated or out of order.
 pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, seed: u64) -> Town {
     let (mut servers, mut clients) = transport.connect(1);
     let side = |ends: &mut Vec<T::End>, seed| Side {
@@ -111,14 +114,14 @@ pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, 
         came: Vec::new(),
     };
     let mut scratch = Vec::new();
-    let (mut spoken, mut down_packets) = ((0, 0), 0);
+    let (mut sent_bytes, mut down_packets) = ((0, 0), 0);
     for half in 0..2 * (ticks + SETTLING_TICKS) {
         let now_us = half * TICK_US / 2;
         pass(now_us, &mut server, &mut client, &mut heard, &mut scratch);
         let tick = half / 2;
         if half == 2 * ticks {
             let bytes = transport.datagram_bytes();
-            spoken = (server.bytes(bytes), client.bytes(bytes));
+            sent_bytes = (server.bytes(bytes), client.bytes(bytes));
             down_packets = server.link.packets;
         }
         if half % 2 == 1 {
@@ -146,7 +149,7 @@ pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, 
     let missing = heard.pushed_us.len() - heard.latencies_us.len();
     assert!(
         heard.is_in_order && missing == 0,
-        "{}: expected each ordered message once and in its order, {missing} did not come",
+        "{}: expected each ordered message once and in order, {missing} did not arrive",
         transport.name()
     );
     let mut latencies_us = heard.latencies_us;
@@ -156,15 +159,15 @@ pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, 
         figures: TownResult {
             latencies_us,
             missing,
-            down_bytes: spoken.0 as f64 / ticks as f64,
-            up_bytes: spoken.1 as f64 / ticks as f64,
+            down_bytes: sent_bytes.0 as f64 / ticks as f64,
+            up_bytes: sent_bytes.1 as f64 / ticks as f64,
         },
         unreliable_came: came as f64 / ticks as f64,
         down_packets: down_packets as f64 / ticks as f64,
     }
 }
 
-/// All events up to now, in order: packets arrive, timers fire.
+/// Handles all events up to now, in order: arriving packets and due timers.
 fn pass<E: End>(
     now_us: u64,
     server: &mut Side<E>,
@@ -180,11 +183,11 @@ fn pass<E: End>(
             return;
         };
         if down == Some(at_us) {
-            client.take(&mut server.link, scratch, |at_us, ordered, message| {
+            client.receive_next(&mut server.link, scratch, |at_us, ordered, message| {
                 heard.hear(at_us, ordered, message);
             });
         } else if up == Some(at_us) {
-            server.take(&mut client.link, scratch, |_, _, _| ());
+            server.receive_next(&mut client.link, scratch, |_, _, _| ());
         } else if at_server == Some(at_us) {
             server.flush(at_us, scratch);
         } else {

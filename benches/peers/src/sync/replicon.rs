@@ -1,7 +1,7 @@
-//! The peer's side: a server of `bevy_replicon` that follows a script, without a network.
+//! The peer's side: a `bevy_replicon` server that follows a script, without a network.
 //!
-//! Clients are entities; their work is done here: their messages are read, positions compared with the script's, and each
-//! mutation message is acknowledged by its number before the next tick, as its client does on receipt.
+//! Clients are entities without an app. This file reads their messages, compares positions with the script's, and acknowledges each
+//! mutation message by its number before the next tick, as the real client does on receipt.
 
 use std::collections::HashSet;
 use std::time::Duration;
