@@ -98,7 +98,7 @@ fn picture_and_animation_of_a_run_are_inside_its_page() {
     let found: Vec<u64> = images.iter().map(|image| image.len() as u64).collect();
     assert_eq!(found, expected);
     assert!(images.iter().all(|image| image.starts_with("iVBORw0KGgo")));
-    assert!(written.contains("<a href=\"#images\">What it looked like</a>"));
+    assert!(written.contains("<a href=\"#images\">Images</a>"));
 }
 
 #[test]
@@ -130,13 +130,13 @@ fn two_runs_are_compared_and_one_becomes_a_page() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     let shown = fs::read_to_string(&moved).unwrap();
-    assert!(shown.contains("What moved") && shown.contains("tick_ms.mean"));
+    assert!(shown.contains("Changes") && shown.contains("tick_ms.mean"));
     let again = folder.path("again.html");
     let told = run_throng(&["report", &before, "--report", &again]);
     assert_eq!((told.code, told.out.as_str()), (0, ""), "{}", told.err);
     assert_eq!(fs::read(&again).unwrap(), fs::read(&page).unwrap());
     let same = run_throng(&["report", &before, &before]);
-    assert!(same.out.contains("counted: nothing moved"), "{}", same.out);
+    assert!(same.out.contains("counted: no change"), "{}", same.out);
     assert!(
         same.out.contains("The state hash is the same"),
         "{}",
@@ -178,13 +178,12 @@ fn incomparable_files_are_refused() {
     let told = run_throng(&["report", &run, &other]);
     assert_eq!(told.code, 0, "{}", told.err);
     assert!(
-        told.out
-            .contains("Not the same scenario: `town` → `siege`."),
+        told.out.contains("Different scenario: `town` → `siege`."),
         "{}",
         told.out
     );
     assert!(
-        told.out.contains("does not say on which machine"),
+        told.out.contains("does not contain its machine"),
         "{}",
         told.out
     );
