@@ -1,4 +1,4 @@
-//! `throng token`: keys of servers, and connect tokens, printed or served by HTTP.
+//! `throng token`: creates keys of servers and connect tokens, or serves tokens by HTTP.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ With --listen, programs request tokens by POST /tokens, with a secret. GET
 /openapi.json describes it. SIGHUP reads the key files again. The secret can be
 in the environment, too: THRONG_TOKENS_SECRET.";
 
-/// A token for one player, valid from now on.
+/// Issues a token for one player, valid from now on.
 pub(super) fn issue(
     player: u64,
     servers: Vec<SocketAddr>,

@@ -1,4 +1,4 @@
-//! What `throng serve` prints at its end, as lines and as JSON.
+//! The output of `throng serve` at its end, as lines and as JSON.
 
 use bevy_ecs::prelude::*;
 use serde_json::json;
@@ -7,7 +7,7 @@ use throng::sim::{SimTick, TickTimings};
 
 use crate::wrapped;
 
-/// Columns of a line's name, behind which it goes on in the next.
+/// Columns of a line's name, which is also the indentation of its continuation lines.
 const INDENT: usize = 12;
 
 /// Statistics of each listener.
@@ -17,7 +17,7 @@ pub(super) struct ListenStats {
     pub web: Option<WebStats>,
 }
 
-/// Ticks that were done, and mean and 99th percentile of their times.
+/// The number of completed ticks, and the mean and the 99th percentile of their times.
 pub(super) fn tick_times(world: &World) -> (u64, [f64; 2]) {
     let tick = world.resource::<TickTimings>().tick();
     (world.resource::<SimTick>().0, [tick.mean_ms, tick.p99_ms])
