@@ -1,5 +1,5 @@
-//! Promise: a passed run means that everything was checked. What could not be judged is no pass, a failed cue is reported with
-//! its line, and time is judged on request.
+//! Promise: a passed run means that everything was checked. An expectation with nothing to check does not pass, a failed cue is reported
+//! with its line, and tick times are checked on request.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -15,7 +15,7 @@ use throng_scenario::{ExpectationResult, Report, Verdict};
 
 use crate::harness::{RunConfig, TempFolder, run_throng, run_to_end, scenario_of, start};
 
-/// A yard of 20 m × 20 m without a wall, ten players, five rats, and an empty queue.
+/// A yard of 20 m × 20 m without walls, ten players, five rats, and an empty queue.
 fn yard(script: &str, expect: &str) -> String {
     format!(
         r#"Scenario(name: "yard", duration_s: 2,
@@ -29,7 +29,7 @@ expect: [{expect}])"#
     )
 }
 
-/// The line of the script that [`yard`] is given.
+/// The line of the script passed to [`yard`].
 const SCRIPT_LINE: usize = 7;
 
 fn run_report(text: &str) -> Report {
@@ -50,7 +50,7 @@ fn verdicts(report: &Report) -> Vec<Verdict> {
     report.expectations.iter().map(verdict).collect()
 }
 
-/// Cues that must fail in the yard after one second, and their fault texts. The wall is from (5, 5) to (7, 7).
+/// Actions that must fail in the yard after one second, and their error texts. The wall is from (5, 5) to (7, 7).
 const FAILING_SCRIPT: [(&str, &str); 27] = [
     ("Despawn(tag: \"late\")", "no object with the tag `late`"),
     (
@@ -151,7 +151,7 @@ fn failed_cue_is_reported_with_its_line() {
         let faults = &report.script_errors;
         let place = format!("test.ron:{SCRIPT_LINE}:17: tick 21: {told}");
         assert!(faults[0].starts_with(&place), "{action}: {}", faults[0]);
-        // Later members find no room either.
+        // Later objects find no free place either.
         let is_full = told.contains("is full");
         assert_eq!(
             faults.len(),
@@ -251,16 +251,16 @@ fn unexercised_expectation_does_not_pass() {
 #[test]
 fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
     let never = "When(tag: \"rats\", attribute: \"health\", below: 1, run: Despawn(tag: \"rats\"))";
-    let nobody = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 1, only: [Within(Ring(center_m: (1, 1), radius_m: 0.01))]))";
-    let somebody = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 2))";
-    let script = format!("{somebody},\n{never},\n{nobody}");
+    let matches_no_object = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 1, only: [Within(Ring(center_m: (1, 1), radius_m: 0.01))]))";
+    let matches_objects = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 2))";
+    let script = format!("{matches_objects},\n{never},\n{matches_no_object}");
     let report = run_report(&yard(&script, "NoCuesWithoutEffect, AllowScriptErrors"));
     let idle = [
         format!("{}:{}: it never ran", SCRIPT_LINE + 1, column(never)),
         format!(
             "{}:{}: it ran 3 times, about nobody",
             SCRIPT_LINE + 2,
-            column(nobody)
+            column(matches_no_object)
         ),
     ];
     assert_eq!(
@@ -273,7 +273,7 @@ fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
         assert!(found.ends_with(idle), "{found}, expected {idle}");
     }
     assert_eq!(verdicts(&report), [Verdict::Failed]);
-    let report = run_report(&yard(somebody, "NoCuesWithoutEffect"));
+    let report = run_report(&yard(matches_objects, "NoCuesWithoutEffect"));
     assert_eq!(report.cues_without_effect, Vec::<String>::new());
     assert_eq!(verdicts(&report), [Verdict::Passed, Verdict::Passed]);
     let tagged = |tag: &str| report.tags[tag];
@@ -295,12 +295,12 @@ fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
     assert!(told.out.contains("cue without effect  "), "{}", told.out);
     let told = run_throng(&["run", &file, "--strict"]);
     assert_eq!(told.code, 1, "{}{}", told.out, told.err);
-    // In a shortened run it is unknown which cues would still have run.
+    // A shortened run cannot know which cues would still have run.
     let told = run_throng(&["run", &file, "--ticks", "5"]);
     assert!(!told.out.contains("never ran"), "{}", told.out);
 }
 
-/// Where the action of a cue stands in its line.
+/// The column of a cue's action in its line.
 fn column(cue: &str) -> usize {
     cue.find("run: ").expect("cues have actions") + "run: ".len() + 1
 }
@@ -375,7 +375,7 @@ fn limits_of_matches_waits_and_ticks_are_exact() {
         wait_s + 0.01
     ));
     use Verdict::{Failed, Passed};
-    // A thousandth of 40 ticks is one. The last is that no cue failed.
+    // 0.1 % of 40 ticks is rounded to one tick. The last expectation is that no cue failed.
     let expected = [Passed, Failed, Failed, Passed, Failed, Passed];
     assert_eq!(verdicts(&report), expected, "{:#?}", report.expectations);
 }
@@ -383,7 +383,7 @@ fn limits_of_matches_waits_and_ticks_are_exact() {
 #[test]
 fn wall_time_is_checked_on_request_only() {
     let folder = TempFolder::new();
-    // No tick takes no time.
+    // Every tick takes more than 0 ms.
     let expect = "TickP99UnderMs(0), SetP99UnderMs(View, 0), Counter(name: \"tick_ms.max\", at_most: 0), After(t_s: 1.5, expect: TickP99UnderMs(0))";
     let slow = folder.write("slow.ron", yard("", expect));
     let told = run_throng(&["run", &slow]);
@@ -449,7 +449,7 @@ fn logins_and_logouts_are_counted_by_tag() {
         "At(t_s: 1, run: Logout(tag: \"people\", count: 5)), At(t_s: 1.5, run: Login(tag: \"people\", count: 3))",
         "",
     );
-    // Four crowds share a tag; the first has too few objects.
+    // Four crowds share a tag; the first one has too few objects.
     let crowd = |count| format!("Crowd(tag: \"people\", kind: \"player\", count: {count})");
     let more = [crowd(2), crowd(9), crowd(9)].join(", ");
     let report = run_report(&text.replace("crowds: [", &format!("crowds: [{more}, ")));
@@ -477,10 +477,10 @@ fn edits_on_a_replacement_map_are_scaled_like_areas() {
         .find(|line| line.contains("\"edit\""))
         .unwrap();
     let edit: Value = serde_json::from_str(edit).unwrap();
-    // Twice as wide, one and a half times as high.
+    // Twice as wide, and one and a half times as high.
     let place = ["x", "y", "w", "h"].map(|name| edit[name].as_u64().unwrap());
     assert_eq!(place, [20, 15, 8, 6]);
-    // What is drawn tile by tile keeps its size, and is refused where that reaches beyond the map.
+    // Tiles painted one by one keep their size, and are refused if they exceed the map.
     let narrow = folder.write(
         "narrow.map",
         format!(
@@ -512,7 +512,7 @@ fn report_names_the_blocked_end_of_a_path() {
     let (_, yard) = world.resource::<Scenes>().iter().next().unwrap();
     let bare = open_scene(world, SceneSpec::default(), ()).unwrap();
     let kind = world.resource::<ObjectKinds>().find("npc").unwrap();
-    // The wall of the yard comes in tick 5.
+    // The yard's wall is built in tick 5.
     for _ in 0..8 {
         run.step().unwrap();
     }
@@ -569,7 +569,7 @@ fn values_that_do_not_fit_their_encoding_are_counted() {
     }
 }
 
-/// Three things that are wrong, in lines 2 to 4, and the words of each.
+/// Three errors, in lines 2 to 4, and their messages.
 const WRONG: [(&str, &str); 3] = [
     ("tick_hz: 0,", "expected tick_hz from 1 to 1000"),
     ("scenes: [Scene(name: \"a\", cell_m: 0)],", "cell_m from 1"),
@@ -637,7 +637,7 @@ fn strict_turns_warnings_into_errors() {
     }
     let sound = folder.write("sound.ron", yard("", ""));
     assert_eq!(run_throng(&["check", "--strict", &sound]).code, 0);
-    // A run that does not start leaves an existing output as it is.
+    // A run that does not start keeps the content of an existing output.
     let events = folder.write("events.jsonl", "kept");
     run_throng(&["run", "--strict", &file, "--events", &events]);
     assert_eq!(std::fs::read_to_string(&events).unwrap(), "kept");
@@ -664,6 +664,6 @@ fn run_interrupted_at_its_end_checks_nothing() {
         assert_eq!(verdicts(&report), [Verdict::NotChecked]);
         assert!(!report.is_ok());
     }
-    // Nothing is expected, so that nothing has to come to rest.
+    // Without expectations the run need not come to rest.
     assert_eq!(whole("", 40).interrupted, None);
 }

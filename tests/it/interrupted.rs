@@ -1,4 +1,4 @@
-//! Promise: an interrupted run or bench reports the interruption, with its results so far, and judges nothing.
+//! Promise: an interrupted run or bench reports the interruption with its results so far, and checks no expectation or target.
 #![cfg(unix)]
 
 use std::fs;
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::harness::{ProgramOutput, TempFolder, program, send_signal};
 
-/// A run without an end.
+/// A run that takes far too long to end.
 const ENDLESS_SCENARIO: &str = r#"Scenario(name: "endless", duration_s: 600000,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 20, fill: 0)))],
     crowds: [Crowd(count: 2)], expect: [NoObjectOnBlockedTile, MatchesAtLeast(1)])"#;
 
-/// Plays until some hundred ticks are done, and sends a signal.
+/// Runs the program for some hundred ticks, and sends a signal.
 fn run_and_signal(signal: &str, arguments: &[&str]) -> ProgramOutput {
     let folder = TempFolder::new();
     let (scenario, hashes) = (
@@ -27,11 +27,11 @@ fn run_and_signal(signal: &str, arguments: &[&str]) -> ProgramOutput {
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("the program starts");
     let started = Instant::now();
-    // The first lines reach the file when the writer's buffer is full, long after the program listens for signals.
+    // The first hashes reach the file when the writer's buffer is full, long after the program has started to handle signals.
     while fs::metadata(&hashes).map_or(0, |file| file.len()) == 0 {
         assert!(
             started.elapsed() < Duration::from_secs(60),
-            "no tick was done"
+            "no tick completed in time"
         );
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -42,22 +42,22 @@ fn run_and_signal(signal: &str, arguments: &[&str]) -> ProgramOutput {
     told
 }
 
-/// Starts to measure the tick, and stops it by Ctrl-C.
+/// Starts to measure the tick, and interrupts it.
 fn bench_and_signal(arguments: &[&str]) -> ProgramOutput {
     let mut command = program(&[&["bench", "tick", "nav", "-v"], arguments].concat());
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let mut err = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut said = String::new();
+    let mut log = String::new();
     // This line is logged after the signal handler is installed.
-    while !said.contains("benchmark started") {
-        let read = err.read_line(&mut said).expect("it is UTF-8");
-        assert!(read > 0, "it ended: {said}");
+    while !log.contains("benchmark started") {
+        let read = err.read_line(&mut log).expect("it is UTF-8");
+        assert!(read > 0, "the program ended: {log}");
     }
     send_signal(&child, "-INT");
     let mut told = ProgramOutput::from(child.wait_with_output().expect("the program ends"));
-    err.read_to_string(&mut said).expect("it is UTF-8");
-    told.err = said;
+    err.read_to_string(&mut log).expect("it is UTF-8");
+    told.err = log;
     told
 }
 

@@ -1,4 +1,4 @@
-//! The program's own documentation: completions, man pages, and the amount of its output.
+//! The program's own documentation: completions and man pages; and the amount of its output.
 
 use std::fs;
 

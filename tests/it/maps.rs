@@ -9,7 +9,7 @@ use throng::map::{self, MapFormat, TileEdit, TileMap, TileRect};
 use crate::harness::{TempFolder, root, run_throng};
 use crate::program::SMALL;
 
-/// The real maps and their queries, which are no part of the project; empty when they are not there.
+/// Real maps and their queries, which are not part of the project; empty if they are not available.
 fn real_maps() -> Vec<PathBuf> {
     let folder = root().join("../shared/movingai");
     let Ok(entries) = fs::read_dir(folder) else {
@@ -21,7 +21,7 @@ fn real_maps() -> Vec<PathBuf> {
     paths
 }
 
-/// The number after a header keyword, read apart from the decoder.
+/// The number after a header keyword, parsed independently of the decoder.
 fn header_number(text: &str, key: &str) -> u32 {
     let line = text
         .lines()
@@ -86,7 +86,7 @@ fn ends_of_known_paths_on_real_maps_are_connected() {
             .skip(1)
             .filter(|line| !line.trim().is_empty())
         {
-            // Some of the files part their fields by spaces instead of tabs.
+            // Some files separate their fields with spaces instead of tabs.
             let fields: Vec<&str> = line.split_whitespace().collect();
             let number = |field: usize| fields[field].parse::<i32>().unwrap();
             let (from, to) = (
@@ -123,8 +123,8 @@ fn edits_of_real_maps_equal_a_rebuild() {
         })
         .unwrap();
         assert_eq!(map.region_count(), rebuilt.region_count(), "{path:?}");
-        // Numbers differ, but each of one side must stand for exactly one of the other.
-        let mut twins = std::collections::BTreeMap::new();
+        // Ids may differ, but each region of one map must correspond to exactly one region of the other.
+        let mut matching_ids = std::collections::BTreeMap::new();
         for y in 0..height as i32 {
             for x in 0..width as i32 {
                 let (edited, built) = (
@@ -132,7 +132,7 @@ fn edits_of_real_maps_equal_a_rebuild() {
                     rebuilt.region(IVec2::new(x, y)),
                 );
                 assert_eq!(
-                    *twins.entry(built).or_insert(edited),
+                    *matching_ids.entry(built).or_insert(edited),
                     edited,
                     "{path:?} ({x}, {y})"
                 );
@@ -149,7 +149,10 @@ fn maps_in_assets_load() {
         let path = entry.unwrap().path();
         let map = map::load(&path).unwrap();
         let (_, largest) = map.largest_region().unwrap();
-        assert!(largest * 10 > map.free_count() * 9, "{path:?} falls apart");
+        assert!(
+            largest * 10 > map.free_count() * 9,
+            "{path:?} is not mostly connected"
+        );
         loaded += 1;
     }
     assert!(loaded >= 2);

@@ -1,4 +1,4 @@
-//! The program's memory report: memory by module, and that nothing stays when all have left.
+//! The program's memory report: memory by module, and that no memory remains after all players left.
 
 use crate::harness::{TempFolder, run_throng};
 
@@ -37,7 +37,7 @@ fn modules_account_for_the_growth_of_the_process() {
     let modules = memory["by_module"].as_object().unwrap().values();
     let modules: u64 = modules.map(|bytes| bytes.as_u64().unwrap()).sum();
     let allocated = memory["allocated_bytes"].as_u64().unwrap();
-    // Of so small a server a good part is Bevy's schedules, which no module owns.
+    // In such a small server a large share is Bevy's schedules, which belong to no module.
     assert!(modules > allocated / 4 && modules < allocated, "{memory:#}");
     assert!(
         memory["by_set"]["replicate"].as_u64() > Some(0),

@@ -79,7 +79,7 @@ fn capture_holds_every_packet_as_it_was_sent() {
     assert_eq!(told.code, 0, "{}", told.err);
     let report = told.json();
     let holds = &report["expectations"][0]["passed"];
-    assert_eq!(*holds, true, "mirrors get their packets all the same");
+    assert_eq!(*holds, true, "the captured packets update the mirrors");
 
     let bytes = fs::read(&capture).unwrap();
     let mut mirrors: BTreeMap<ClientId, Mirror> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `throng path` for users: right and wrong results, edits, images, and invalid arguments.
+//! `throng path` as used by people and scripts: correct and wrong results, edits, images, and invalid arguments.
 
 use std::fs;
 
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::harness::{ProgramOutput, TempFolder, run_throng};
 
-/// Three rows with a wall that leaves one way round.
+/// Three rows with a wall that leaves one way around it.
 const MAP: &str = "type octile\nheight 3\nwidth 4\nmap\n..@.\n....\n@@..\n";
 
-/// Queries on it, with the right lengths; the last with one that is too long.
+/// Queries with correct lengths; and one with a length that is too large.
 const SCEN: &str =
     "version 1\n0\ta.map\t4\t3\t0\t0\t0\t1\t1\n0\ta.map\t4\t3\t0\t0\t3\t1\t3.41421\n";
 const WRONG: &str = "1\ta.map\t4\t3\t0\t0\t3\t0\t5.5\n";
 
-/// An empty room that a wall parts, and the wall taken away again.
+/// An empty room, a wall that divides it, and the removal of the wall.
 const DYNAMIC: &str = "version 2\nheight 3\nwidth 3\ncost 1 octile\npatch d.patch\ncommands\n\
                        Q 0 0 0 2 0 2\nP 0 0 1 0\nQ 0 0 0 2 0 -1\nP 1 1 1 2\nQ 1 0 0 2 0 6\nP 1 0 1 0\n";
 const PATCHES: &str = "type patch\npatches 2\npatch 0\nheight 3\nwidth 1\nmap\n@\n@\n@\npatch 1\nheight 1\nwidth 1\nmap\n.\n";
@@ -32,10 +32,10 @@ fn numbers(value: &Value, names: &[&str]) -> Vec<u64> {
 fn every_algorithm_finds_the_same_path() {
     let folder = TempFolder::new();
     let map = folder.write("a.map", MAP);
-    let asked = ["--map", &map, "--from", "0,0", "--to", "3,0"];
+    let arguments = ["--map", &map, "--from", "0,0", "--to", "3,0"];
     let told = path(
         &[
-            &asked[..],
+            &arguments[..],
             &["--algorithm", "all", "--json", "--repeat", "2"],
         ]
         .concat(),
@@ -63,10 +63,10 @@ fn every_algorithm_finds_the_same_path() {
         }
         assert!(one["prepare_ms"].is_number() && one["prepared_bytes"].is_u64());
     }
-    let table = path(&[&asked[..], &["--algorithm", "astar,jps-bit"]].concat());
+    let table = path(&[&arguments[..], &["--algorithm", "astar,jps-bit"]].concat());
     assert!(table.out.contains("4.41421 tiles") && table.out.contains("(3, 1)"));
     assert!(table.out.lines().all(|line| line.chars().count() <= 80));
-    let quiet = path(&[&asked[..], &["-q"]].concat());
+    let quiet = path(&[&arguments[..], &["-q"]].concat());
     assert_eq!((quiet.code, quiet.out.as_str()), (0, ""));
 }
 
@@ -82,7 +82,7 @@ fn corners_are_cut_on_request() {
         let length = one["length"].as_f64().unwrap();
         assert!((length - 1.0 - 2.0 * 2f64.sqrt()).abs() < 1e-9, "{one}");
     }
-    // The file's lengths are those of the other rule: nothing is judged by them.
+    // The lengths of the file are for the other rule, so they are not checked.
     let told = path(&[&["--map", &map, "--scen", &wrong], &more[..]].concat());
     assert_eq!(told.code, 0, "{}", told.err);
 }
@@ -132,18 +132,18 @@ fn unanswered_queries_are_not_called_optimal() {
     let map = folder.write("a.map", MAP);
     let empty = folder.write("empty.scen", "version 1\n");
     let single = ["--from", "0,0", "--to", "3,0", "--node-limit", "1"];
-    for (asked, capped) in [(&single[..], 1), (&["--scen", &empty], 0)] {
-        let asked = [&["--map", &map], asked].concat();
-        let told = path(&[&asked[..], &["--json"]].concat());
-        assert_eq!(told.code, 1, "{asked:?}: {}", told.err);
+    for (arguments, capped) in [(&single[..], 1), (&["--scen", &empty], 0)] {
+        let arguments = [&["--map", &map], arguments].concat();
+        let told = path(&[&arguments[..], &["--json"]].concat());
+        assert_eq!(told.code, 1, "{arguments:?}: {}", told.err);
         let one = &told.json()["algorithms"][0];
         let counts = numbers(one, &["answered", "unreachable", "capped", "optimal"]);
         assert_eq!(counts, [0, 0, capped, 0]);
-        let told = path(&asked);
+        let told = path(&arguments);
         assert!(told.out.contains("no query was answered"), "{}", told.out);
         assert_eq!(told.code, 1);
     }
-    // Queries without a result are reported, and do not affect the verdict on the others.
+    // Queries without a result are reported, and do not affect the check of the others.
     let hard = "1\ta.map\t4\t3\t0\t0\t3\t0\t4.41421\n";
     let some = folder.write("some.scen", format!("{SCEN}{hard}"));
     let told = path(&[
@@ -219,9 +219,9 @@ fn image_does_not_overwrite_an_input() {
     let image = folder.path("a.png");
     assert_eq!(run_throng(&["map", "convert", &map, &image]).code, 0);
     let before = fs::read(&image).unwrap();
-    let asked = ["--map", &image, "--from", "0,0", "--to", "3,0", "--render"];
+    let arguments = ["--map", &image, "--from", "0,0", "--to", "3,0", "--render"];
     let same = image.replace("a.png", "./a.png");
-    let told = path(&[&asked[..], &[&same]].concat());
+    let told = path(&[&arguments[..], &[&same]].concat());
     assert_eq!((told.code, told.out.as_str()), (2, ""));
     assert!(
         told.err.contains("which is the input as well"),
@@ -235,10 +235,10 @@ fn image_does_not_overwrite_an_input() {
 fn control_characters_in_names_are_escaped() {
     let folder = TempFolder::new();
     let map = folder.write("a\u{1b}[31m.map", MAP);
-    let asked = ["--map", &map, "--from", "0,0", "--to"];
+    let arguments = ["--map", &map, "--from", "0,0", "--to"];
     let scen = folder.write("a\u{7}.scen", SCEN.replace("3.41421", "3\u{1b}[2J"));
     for told in [
-        path(&[&asked[..], &["3,0"]].concat()),
+        path(&[&arguments[..], &["3,0"]].concat()),
         path(&["--map", &map, "--scen", &scen]),
         path(&["--map", &folder.path("none\u{1b}.map"), "--scen", &scen]),
         run_throng(&["map", "info", &map]),
@@ -284,7 +284,7 @@ fn wrong_length_is_reported_and_gives_exit_code_1() {
             assert!((wrong["found"].as_f64().unwrap() - 4.41421).abs() < 1e-4);
         }
     }
-    // Every third query, beginning with the first: the wrong one is left out.
+    // Every third query, beginning with the first: the wrong one is skipped.
     let told = ask(&wrong, &["--stride", "3"]);
     assert_eq!((told.code, &told.json()["queries"]), (0, &json!(1)));
     let table = path(&["--map", &map, "--scen", &wrong]);
@@ -309,7 +309,7 @@ fn edits_between_queries_are_applied() {
             [2, 1, 3]
         );
     }
-    // On a map of one's own the file starts from that.
+    // With a map given, the file starts from that map.
     let blocked = folder.write(
         "b.map",
         "type octile\nheight 3\nwidth 3\nmap\n.@.\n.@.\n.@.\n",
@@ -334,8 +334,8 @@ fn bad_arguments_and_files_are_reported_with_a_hint() {
     let far = folder.write("far.scen", DYNAMIC.replace("P 0 0 1 0", "P 0 0 1 1"));
     let broken = folder.write("broken.scen", SCEN.replace("3.41421", "long"));
     folder.write("d.patch", PATCHES);
-    let asked = ["--map", &map, "--from", "0,0", "--to", "3,0"];
-    let with = |more: &[&'static str]| [&asked[..], more].concat();
+    let arguments = ["--map", &map, "--from", "0,0", "--to", "3,0"];
+    let with = |more: &[&'static str]| [&arguments[..], more].concat();
     for (arguments, part) in [
         (vec![], "--map <FILE>"),
         (vec!["--map", &map], "--from <X,Y>"),
@@ -361,7 +361,7 @@ fn bad_arguments_and_files_are_reported_with_a_hint() {
             vec!["--map", &map, "--from", "0", "--to", "1,1"],
             "such as 12,34",
         ),
-        (vec!["--scen", &scen], "--map FILE is needed, too"),
+        (vec!["--scen", &scen], "--map FILE is needed"),
         (
             vec!["--map", &map, "--scen", &dynamic],
             "names a map of 3 × 3 tiles",
@@ -381,7 +381,7 @@ fn bad_arguments_and_files_are_reported_with_a_hint() {
     }
 }
 
-/// A way through a swamp, round trees and water.
+/// A path through a swamp, around trees and water.
 const SWAMP: &str = "type octile\nheight 3\nwidth 5\nmap\n.SS.G\n@TWT@\n.....\n";
 
 #[test]

@@ -1,7 +1,7 @@
-//! Promise: what was acknowledged is on disk, and no coin or item is doubled or lost, whenever the program is killed.
+//! Promise: acknowledged saves are on disk, and no coin or item is duplicated or lost, whenever the program is killed.
 //!
-//! With `THRONG_KILLS=200` the built-in `town` is killed that many times, best with `THRONG_PROGRAM=target/release/throng`;
-//! without it, a small scenario a few times.
+//! With `THRONG_KILLS=200`, the built-in `town` is killed that many times, preferably with `THRONG_PROGRAM=target/release/throng`; without
+//! it, a small scenario is killed a few times.
 #![cfg(unix)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +23,10 @@ const MARKET: &str = r#"Scenario(name: "market", duration_s: 600000,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
     crowds: [Crowd(kind: "player", count: 60, client_share: 0.2, churn_per_s: 8, behaviour: Wander(radius_m: 10))])"#;
 
-/// Kills of a run without a switch.
+/// Number of kills by default.
 const KILLS: u64 = 6;
 
-/// What a file must hold, whatever happened: read with nothing but SQL.
+/// Checks the invariants of a store file with plain SQL. Returns the number of players.
 fn audit(file: &Path, acknowledged: &BTreeMap<u64, u64>) -> u64 {
     let connection = Connection::open(file).unwrap();
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'player'";
@@ -78,12 +78,15 @@ fn audit(file: &Path, acknowledged: &BTreeMap<u64, u64>) -> u64 {
     let ware = |&player: &i64| (0..START_ITEMS).map(move |nth| format!("{player:x}.{nth}"));
     let mut expected: Vec<String> = saved.iter().flat_map(ware).collect();
     expected.sort_unstable();
-    assert_eq!(found, expected, "every ware once, and none of nobody");
+    assert_eq!(
+        found, expected,
+        "every ware exists once, and belongs to a player"
+    );
     saved.len() as u64
 }
 
-/// Every lease of a file is held, and can be had: by the server that comes back at once, by another one when it has expired. Gives
-/// how many there are.
+/// Checks that every lease in a file can be recovered: at once by the same server, and after its expiry by another one. Returns their
+/// number.
 fn count_recoverable_leases(file: &Path, folder: &TempFolder) -> usize {
     let source = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let held =
@@ -125,14 +128,18 @@ fn count_recoverable_leases(file: &Path, folder: &TempFolder) -> usize {
     assert_eq!(
         claims("other", first_ms),
         vec![None; held.len()],
-        "held until then"
+        "a lease is held until it expires"
     );
-    assert_eq!(claims("other", last_ms + 5_001), next, "expired");
-    assert_eq!(claims("throng", 0), next, "its own");
+    assert_eq!(
+        claims("other", last_ms + 5_001),
+        next,
+        "an expired lease is granted"
+    );
+    assert_eq!(claims("throng", 0), next, "a server gets its own leases");
     held.len()
 }
 
-/// What lines of `--acknowledged` say, the last one left out if it is cut off.
+/// Reads the lines of `--acknowledged`, without the last one if it is incomplete.
 fn read_acknowledged(file: &str, into: &mut BTreeMap<u64, u64>) {
     let text = fs::read_to_string(file).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -143,7 +150,7 @@ fn read_acknowledged(file: &str, into: &mut BTreeMap<u64, u64>) {
     }
 }
 
-/// The program, or the one of another build that `THRONG_PROGRAM` names.
+/// The program, or the build that `THRONG_PROGRAM` names.
 fn killed_program(arguments: &[&str]) -> Command {
     match std::env::var_os("THRONG_PROGRAM") {
         Some(path) => {
@@ -213,7 +220,7 @@ fn killed_server_loses_and_doubles_no_acknowledged_save() {
         "{stored} stored, {leases} leases, {} acknowledged",
         acknowledged.len()
     );
-    // It also ends normally, so no player is leased any more.
+    // The server also stops normally, after which no player is leased.
     let told = run_throng(&[
         "run",
         scenario,
@@ -232,7 +239,7 @@ fn killed_server_loses_and_doubles_no_acknowledged_save() {
     audit(Path::new(&db), &acknowledged);
 }
 
-/// Players whose objects go and who are given others, without leaving.
+/// Players whose objects are removed and replaced, without a logout.
 const WATCHERS: &str = r#"Scenario(name: "watchers", duration_s: 60,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
     crowds: [
@@ -273,8 +280,7 @@ fn full_disk_loses_no_acknowledged_save() {
     let folder = TempFolder::new();
     let market = folder.write("market.ron", MARKET);
     let (db, log) = (folder.path("players.db"), folder.path("acknowledged"));
-    // The file size limit is half a megabyte. The first saves fit, later ones do not: writes then return an error, since the signal
-    // is ignored.
+    // The file size limit is 512 KiB. The first saves fit; later writes fail with an error, because the signal is ignored.
     let limited = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\"";
     let mut process = Command::new("sh")
         .args(["-c", limited, env!("CARGO_BIN_EXE_throng")])
@@ -287,9 +293,12 @@ fn full_disk_loses_no_acknowledged_save() {
         .spawn()
         .unwrap();
     let mut errors = BufReader::new(process.stderr.take().unwrap()).lines();
-    let is_told =
+    let is_save_warning =
         |line: &io::Result<String>| matches!(line, Ok(line) if line.contains("saves wait"));
-    let told = errors.find(is_told).expect("it says so").unwrap();
+    let told = errors
+        .find(is_save_warning)
+        .expect("the log reports waiting saves")
+        .unwrap();
     assert!(told.contains("players.db"), "{told}");
     send_signal(&process, "-INT");
     let left: Vec<String> = errors.map_while(Result::ok).collect();
@@ -361,11 +370,17 @@ fn players_persist_between_deterministic_runs() {
                 "--json",
             ]);
             assert_eq!(told.code, 0, "{}", told.err);
-            let kept = told.json()["player_store"].clone();
-            let counted = |name: &str| kept[name].as_u64().unwrap();
-            assert!(counted("loads") >= 60 && counted("leases") > 0, "{kept}");
-            assert!(counted("saves") >= counted("transactions"), "{kept}");
-            assert!(counted("transactions") > 0, "{kept}");
+            let player_store = told.json()["player_store"].clone();
+            let counted = |name: &str| player_store[name].as_u64().unwrap();
+            assert!(
+                counted("loads") >= 60 && counted("leases") > 0,
+                "{player_store}"
+            );
+            assert!(
+                counted("saves") >= counted("transactions"),
+                "{player_store}"
+            );
+            assert!(counted("transactions") > 0, "{player_store}");
         }
         let told = run_throng(&["db", "dump", &db]);
         assert_eq!(told.code, 0, "{}", told.err);

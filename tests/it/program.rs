@@ -1,4 +1,4 @@
-//! The program for users and their scripts: names in its output, exit codes, files it writes, closed pipes.
+//! The program as used by people and scripts: names in its output, exit codes, files, closed pipes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::{TempFolder, program, root, run_throng, run_throng_with_input};
 
-/// A small scenario in which every system has something to do.
+/// A small scenario that uses every system.
 pub const SMALL: &str = r#"Scenario(
     name: "small", seed: 3, duration_s: 5,
     scenes: [
@@ -32,7 +32,7 @@ pub const SMALL: &str = r#"Scenario(
     expect: [ViewsWithinCap, NoObjectOnBlockedTile, MirrorsEqual, TicketsConserved],
 )"#;
 
-/// The figures of a report: groups and what is in each.
+/// The groups of figures in a report, with their names.
 const FIGURES: [(&str, &str); 12] = [
     ("tick_ms", "mean p50 p99 max"),
     ("objects", "players npcs other peak"),
@@ -63,7 +63,7 @@ const FIGURES: [(&str, &str); 12] = [
     ("memory", "rss_bytes peak_rss_bytes"),
 ];
 
-/// The sets of a tick that are timed.
+/// The timed sets of a tick.
 const SETS: &str = "ingest think navigate move locate view heartbeat replicate send";
 
 fn lines_of(path: &str) -> Vec<String> {
@@ -130,7 +130,7 @@ fn report_has_every_documented_counter() {
         (report["ticks"].as_u64(), report["sim_seconds"].as_f64()),
         (Some(40), Some(2.0))
     );
-    // What the scenario is made for has happened.
+    // The events that the scenario is made for have happened.
     for (group, name) in [
         ("paths", "found"),
         ("views", "enters"),
@@ -165,7 +165,7 @@ fn exit_code_separates_failed_expectations_from_bad_input() {
     let broken = run_throng(&["run", &with("MatchesAtLeast(1)")]);
     assert_eq!(broken.code, 1);
     assert!(broken.out.contains("BROKEN"), "{}", broken.out);
-    // Never true on any machine; shown all the same when it is not to be judged.
+    // Fails on any machine; its result is shown even if it is not checked.
     let timed = with("TickP99UnderMs(0.0)");
     assert_eq!(run_throng(&["run", &timed, "--check-timing"]).code, 1);
     let unjudged = run_throng(&["run", &timed, "--no-timing", "--json"]);
@@ -233,7 +233,7 @@ fn hashes_and_events_are_equal_on_one_and_four_threads() {
     let (last, hashes, events) = play("1");
     let (last_of_four, hashes_of_four, events_of_four) = play("4");
     assert_eq!((&last, &hashes), (&last_of_four, &hashes_of_four));
-    assert!(events == events_of_four, "the events differ");
+    assert!(events == events_of_four, "the events are equal");
     assert_eq!(hashes.len(), 60);
     let told: Vec<(u64, &str)> = hashes
         .iter()
@@ -259,12 +259,12 @@ fn hashes_and_events_are_equal_on_one_and_four_threads() {
         })
         .collect();
     assert_eq!(ends, told);
-    // A run without a log plays the same.
+    // A run without outputs gives the same result.
     let plain = run_throng(&["run", &scenario, "--ticks", "60", "--no-timing", "--json"]).json();
     assert_eq!(plain["state_hash"], Value::String(last));
 }
 
-/// The fields of each type of event, besides its tick and scene.
+/// The fields of each event type, besides its tick and scene.
 const FIELDS: [(&str, &str); 24] = [
     ("scene", "name map width height tile_m cell_m view_cap mode"),
     ("spawn", "id gen kind visibility viewer team x y"),
@@ -292,7 +292,7 @@ const FIELDS: [(&str, &str); 24] = [
     ("pos", "id x y"),
 ];
 
-/// What the scenario of the test cannot bring about.
+/// Events that the test's scenario cannot cause.
 const UNSEEN: [&str; 5] = ["cap", "hide", "late_build", "left", "backfill"];
 
 #[test]
@@ -305,7 +305,7 @@ fn every_event_has_tick_scene_and_its_fields() {
             "script: [At(t_s: 1, run: SetTeam(tag: \"rats\", count: 3, team: 5)),
             At(t_s: 1, run: Disconnect(tag: \"people\", count: 3, for_s: 1)),",
         )
-        // No match forms in this queue of four.
+        // A match needs groups of four, so no match is found.
         .replace(
             "queues: [",
             "queues: [Queue(mode: \"late\", settings: Groups(group_size: 4, expire_after_s: 1), parties: 1, size_weights: (1, 0, 0, 0, 0)), ",
@@ -338,7 +338,7 @@ fn every_event_has_tick_scene_and_its_fields() {
             "{line}"
         );
         if nth < 2 {
-            assert_eq!(kind, "scene", "scenes come first: {line}");
+            assert_eq!(kind, "scene", "a scene event comes before others: {line}");
         }
         if kind != "tick_end" {
             let fields = FIELDS
@@ -507,7 +507,7 @@ fn maps_are_shown_converted_and_drawn() {
             .out
             .contains("4 × 3 tiles")
     );
-    // Once through all formats, and nothing has changed.
+    // Converts the map through all formats back to the first one.
     let mut from = drawn.clone();
     for name in ["b.tmap", "c.png", "d.4x3.raw", "e.map"] {
         let to = folder.path(name);
@@ -586,7 +586,7 @@ fn closed_pipes_are_no_errors() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // The pipe is closed before the first byte is written to it.
+        // Closes the pipe before the program writes to it.
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         let err = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! Pages and tables of a run: errors before it, and their content after it.
+//! Pages and tables of a run: errors before the run, and their content after it.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ fn unwritable_page_or_table_is_refused_before_the_run() {
         assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
         assert!(told.err.contains(expected), "{}", told.err);
     }
-    assert!(fs::metadata(&page).is_err(), "nothing is left behind");
+    assert!(fs::metadata(&page).is_err(), "no file is left behind");
     assert_eq!(fs::read_to_string(&scenario).unwrap(), SMALL);
 }
 
@@ -49,8 +49,11 @@ fn page_and_csv_do_not_change_the_run() {
     let written = fs::read_to_string(&page).unwrap();
     let hash = report["state_hash"].as_str().unwrap();
     assert!(written.starts_with("<!DOCTYPE html>") && written.contains(hash));
-    for lent in ["src=", "url(", "@import", "http:", "https:"] {
-        assert!(!written.contains(lent), "a page needs nothing else: {lent}");
+    for external in ["src=", "url(", "@import", "http:", "https:"] {
+        assert!(
+            !written.contains(external),
+            "a page is self-contained: {external}"
+        );
     }
 
     let ticks = fs::read_to_string(&csv).unwrap();
@@ -76,14 +79,15 @@ fn page_and_csv_do_not_change_the_run() {
 fn picture_and_animation_of_a_run_are_inside_its_page() {
     let folder = TempFolder::new();
     let scenario = folder.write("small.ron", SMALL);
-    let [page, picture, film] = ["page.html", "last.png", "film.png"].map(|name| folder.path(name));
+    let [page, picture, animation] =
+        ["page.html", "last.png", "film.png"].map(|name| folder.path(name));
     let files = [
         "--report",
         &page,
         "--picture",
         &picture,
         "--animation",
-        &film,
+        &animation,
     ];
     let told = run_throng(&[&["run", &scenario][..], &files].concat());
     assert_eq!(told.code, 0, "{}", told.err);
@@ -93,8 +97,9 @@ fn picture_and_animation_of_a_run_are_inside_its_page() {
         .skip(1)
         .map(|rest| rest.split('"').next().unwrap())
         .collect();
-    // The film, then the picture; each as long as its file, and with the signature of PNG.
-    let expected = [&film, &picture].map(|file| fs::metadata(file).unwrap().len().div_ceil(3) * 4);
+    // The animation, then the picture; each as long as its file, and with the PNG signature.
+    let expected =
+        [&animation, &picture].map(|file| fs::metadata(file).unwrap().len().div_ceil(3) * 4);
     let found: Vec<u64> = images.iter().map(|image| image.len() as u64).collect();
     assert_eq!(found, expected);
     assert!(images.iter().all(|image| image.starts_with("iVBORw0KGgo")));
@@ -116,9 +121,9 @@ fn two_runs_are_compared_and_one_becomes_a_page() {
     let moved = folder.path("moved.html");
     let told = run_throng(&["report", &before, &after, "--report", &moved]);
     assert_eq!((told.code, told.err.as_str()), (0, ""));
-    // Which times moved most is another matter in each run.
+    // Which times changed most varies from run to run.
     for expected in [
-        "Not the same seed: ",
+        "Different seed: ",
         "state hashes differ",
         "times and memory",
     ] {
@@ -189,8 +194,8 @@ fn incomparable_files_are_refused() {
     );
 }
 
-/// What a run prints, at the least.
+/// The minimum output of a run.
 const RUN: &str = r#"{"scenario": "town", "seed": 1, "threads": 1, "ticks": 9, "state_hash": "0", "tick_ms": {"p99": 1.0}, "systems": {}}"#;
 
-/// What a bench prints, at the least.
+/// The minimum output of a bench.
 const BENCH: &str = r#"{"machine": {}, "is_quick": true, "interrupted": null, "rows": []}"#;

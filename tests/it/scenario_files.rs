@@ -1,5 +1,4 @@
-//! Promise: a scenario may consist of files and parameters, and errors point at the place where the text is written, in any of
-//! the files.
+//! Promise: a scenario may consist of several files and parameters, and errors have the location of the wrong text in any of the files.
 
 use throng_scenario::{self as scenario, BUILT_IN, MapSource};
 
@@ -32,7 +31,7 @@ fn parameters_replace_values_and_can_be_set() {
         (20, "npc", 1.5)
     );
     assert_eq!(crowd.behaviour.text(), "Wander(radius_m: 1.5)");
-    assert_eq!(crowd.tag, "players", "a text is none");
+    assert_eq!(crowd.tag, "players", "a string is not a parameter");
     let set = [("players", "7"), ("kind_of_crowd", "pet")];
     let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let other = scenario::load_with(&base, &set).unwrap();
@@ -92,7 +91,7 @@ fn unknown_or_mistyped_parameter_is_reported() {
             assert!(found.err.contains(told), "{set}: {}", found.err);
         }
     }
-    // The place is that of the name in the file.
+    // The location is that of the parameter name in the file.
     let found = run_throng(&["check", &base, "--set", "players=9999999"]);
     assert!(
         found.err.contains(&format!("--> {base}:4:64\n")),
@@ -174,7 +173,7 @@ fn included_lists_come_first_and_own_fields_override() {
     );
     assert_eq!(whole_scenario.expect.len(), 2);
     let MapSource::File(map) = &whole_scenario.scenes[0].map else {
-        panic!("it is a file");
+        panic!("the map is a file");
     };
     assert!(
         map.ends_with("parts/field.map") && map.is_file(),
@@ -283,7 +282,7 @@ fn include_cycles_are_refused() {
     let found = run_throng(&["check", &folder.path("0.ron")]);
     assert!(found.err.contains("at most 16 files"), "{}", found.err);
     assert_eq!(run_throng(&["check", &folder.path("30.ron")]).code, 0);
-    // A value that would fill the memory where it stands a million times.
+    // A value that would exhaust the memory if it were repeated a million times.
     let long = "1".repeat(1 << 20);
     let text = format!(
         "Scenario(name: \"x\", parameters: {{\"a\": {long}}}, seed: [{}])",
@@ -359,7 +358,7 @@ fn built_in_scenarios_are_listed_and_the_template_runs() {
         std::fs::read_to_string(&file).unwrap()
     );
     let again = run_throng(&["scenario", "new", &file]);
-    assert_eq!(again.code, 2, "what is there is not overwritten");
+    assert_eq!(again.code, 2, "an existing file is not overwritten");
     assert!(again.err.contains(&file));
     let run = run_throng(&["run", &file, "--set", "people=40", "--threads", "1"]);
     assert_eq!(run.code, 0, "{}{}", run.out, run.err);

@@ -1,14 +1,14 @@
-//! Promise: bad input does no harm. Through the program: exit code 2, the place, the line, the fix, and no more memory than a
-//! good file takes.
+//! Promise: bad input does no harm. The program exits with code 2, reports the location, the line and a hint, and takes no more memory than
+//! for a valid file.
 
 use std::process::Stdio;
 
 use crate::harness::{TempFolder, program, run_throng};
 
-/// The error of a bad scenario.
+/// An invalid scenario, with its expected error.
 struct BadScenario {
     what: &'static str,
-    /// With a `^` in front of the character at which the error must point.
+    /// A `^` marks the character at which the error must point; it is removed before the test.
     text: &'static str,
     expected: &'static [&'static str],
 }
@@ -35,12 +35,12 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
         expected: &["expected"],
     },
     BadScenario {
-        what: "a list for one thing",
+        what: "a list for a single value",
         text: "Scenario(name: \"x\", duration_s: ^[1])",
         expected: &["expected"],
     },
     BadScenario {
-        what: "a map that is not there",
+        what: "a map that does not exist",
         text: "Scenario(name: \"x\", scenes: [\n\tScene(name: \"a\", map: File(^\"nowhere.map\"))])",
         expected: &["nowhere.map", "beside the scenario's file"],
     },
@@ -55,7 +55,7 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
         expected: &["-5"],
     },
     BadScenario {
-        what: "a count beyond all numbers",
+        what: "a count that no integer can hold",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], crowds: [Crowd(count: ^99999999999999999999)])",
         expected: &["out of range for `count`"],
     },
@@ -75,7 +75,7 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
         expected: &["within the 30 × 30 tiles of scene `a`"],
     },
     BadScenario {
-        what: "two scenes of one name",
+        what: "two scenes with one name",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\"), Scene(name: ^\"a\")])",
         expected: &["`a` twice"],
     },
@@ -85,27 +85,27 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
         expected: &["at most 1 objects"],
     },
     BadScenario {
-        what: "a mode whose groups have nobody",
+        what: "a mode with empty groups",
         text: "Scenario(name: \"x\", settings: (matchmaking: (modes: [Groups(group_size: ^0)])))",
         expected: &["group_size"],
     },
     BadScenario {
-        what: "packets shorter than any line takes",
+        what: "packets below the minimum size",
         text: "Scenario(name: \"x\", settings: (outbox: (mtu_bytes: ^100)))",
         expected: &["mtu_bytes from 500 to 65507 bytes, found 100"],
     },
     BadScenario {
-        what: "threads, whose pace would decide",
+        what: "sender threads, which would make the run depend on their timing",
         text: "Scenario(name: \"x\", settings: (outbox: (^shards: 2)))",
         expected: &["unknown field `shards`"],
     },
     BadScenario {
-        what: "a bracket that is not closed",
+        what: "an unclosed bracket",
         text: "Scenario(name: \"x\", scenes: ^[Scene(name: \"a\")",
         expected: &["expected a closing bracket for `[`"],
     },
     BadScenario {
-        what: "something else altogether",
+        what: "a text that is not a scenario",
         text: "^{\"name\": \"x\"}",
         expected: &["expected the file to begin with `Scenario(`"],
     },
@@ -141,7 +141,7 @@ fn bad_scenario_is_reported_with_location_line_and_hint() {
             for text in told {
                 assert!(err.contains(text), "{command} {what}: {err}");
             }
-            // The line, or the part of a long one that is wrong, and a mark below it.
+            // The line, or the part of a long line around the error, with a mark below it.
             let shown = err
                 .lines()
                 .find(|shown| shown.trim_start().starts_with(&format!("{line} |")));
@@ -162,7 +162,7 @@ fn bad_scenario_is_reported_with_location_line_and_hint() {
     }
 }
 
-/// Bad maps: the file's name, its content, the place of the error (for text), and the message.
+/// Invalid maps: file name, content, location of the error (for text formats), and message.
 fn bad_maps() -> Vec<(&'static str, Vec<u8>, Option<&'static str>, &'static str)> {
     let octile = |rest: &str| format!("type octile\n{rest}").into_bytes();
     let mut image = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
@@ -267,7 +267,7 @@ fn bad_map_is_reported_at_every_place_that_names_it() {
     }
 }
 
-/// Files that ask for far more than they hold: the program must refuse them within a gibibyte of address space.
+/// Files whose header claims far more data than they contain must be refused within 1.5 GiB of address space.
 #[test]
 #[cfg(target_os = "linux")]
 fn files_with_giant_sizes_are_refused_in_little_memory() {
@@ -364,7 +364,7 @@ fn malformed_texts_are_refused() {
     }
 }
 
-/// What is refused when it runs is refused before, too.
+/// Scenarios that `run` refuses are refused by `check`, too.
 #[test]
 fn check_refuses_what_run_refuses() {
     let folder = TempFolder::new();
@@ -390,7 +390,7 @@ fn check_refuses_what_run_refuses() {
     }
 }
 
-/// Errors of the text and of its values, all in one answer.
+/// All syntax and value errors are reported at once.
 #[test]
 fn check_reports_all_errors_of_a_file() {
     let folder = TempFolder::new();
@@ -419,7 +419,7 @@ script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"no
         told.err
     );
     assert_eq!(told.err.matches("error:").count(), 6, "{}", told.err);
-    // Where a bracket is missing, all that follows is a consequence.
+    // After a missing bracket, all further errors would be consequences.
     let file = folder.write(
         "y.ron",
         "Scenario(name: \"x\", crowds: [Crowd(tag: \"t\", Crowd(colour: 3)], script: [At(t_s: 1, run: Despwan)])",
@@ -447,7 +447,7 @@ fn improbable_duration_is_a_warning_of_check() {
     );
 }
 
-/// A wall that shuts in more and more of the crowd: how many still find a way is counted, not timed.
+/// A wall encloses more and more of the crowd; the count of NPCs that still find a path does not depend on the machine.
 const SWEPT: &str = "Scenario(name: \"swept\", duration_s: 2, parameters: {\"npcs\": 10, \"walkers\": true},
 scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 80, height_tiles: 80, fill: 0)), max_objects: 9000)],
 crowds: [Crowd(tag: \"t\", count: npcs, behaviour: Wander(radius_m: 5))], expect: [ViewsWithinCap])";
@@ -476,7 +476,7 @@ fn sweep_finds_the_largest_value_with_which_an_expectation_holds() {
     );
     assert!(
         found["tries"].as_array().unwrap().len() < 12,
-        "each value once: {found}"
+        "each value is tried once: {found}"
     );
     let told = run_throng(&["run", &file, "--sweep", "npcs=1000..5000", "--until", until]);
     assert_eq!(told.code, 1);

@@ -1,6 +1,6 @@
-//! Promise: TCP ports with a certificate serve browsers, pages and probes over TLS; a new certificate reaches new connections and leaves
-//! open ones alone; handshakes that stall hold neither the port nor the places of others; behind a trusted proxy that sends PROXY headers,
-//! limits and bans see the client's address, and nobody else may name one; the page connects to its public origin.
+//! Promise: TCP ports with a certificate serve browsers, pages and probes over TLS; a new certificate applies to new connections and keeps
+//! open ones; stalled handshakes block neither the port nor the slots of others; behind a trusted proxy that sends PROXY headers, limits
+//! and bans apply to the client's address, and no other peer can claim an address; the page connects to its public origin.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -28,7 +28,7 @@ use crate::web_test_server::{LOOPBACK, TIMEOUT, TestPlayer, WebEnd, WebTestServe
 
 type TlsSocket = StreamOwned<ClientConnection, TcpStream>;
 
-/// Certificate files of a server.
+/// The certificate files of a server.
 pub(crate) struct CertificateFiles {
     folder: TempFolder,
 }
@@ -91,7 +91,7 @@ fn connect(server: SocketAddr, trusted: &CertificateDer<'static>) -> std::io::Re
     encrypt(TcpStream::connect(server)?, trusted)
 }
 
-/// Status and text of a response.
+/// Status and body of a response.
 pub(crate) fn tls_get(
     server: SocketAddr,
     trusted: &CertificateDer<'static>,
@@ -152,7 +152,7 @@ impl WebEnd for TlsClient {
     }
 }
 
-/// A server for browsers with a certificate.
+/// A server for browsers that has a certificate.
 fn tls_server(
     configure: impl FnOnce(&mut ListenSettings),
 ) -> (
@@ -216,13 +216,18 @@ fn reload_reaches_new_connections_and_keeps_open_ones() {
     walk(&mut hall, &mut open);
     let new = files.replace();
     certificate.reload().unwrap();
-    assert!(join(2, &old).is_none(), "the old certificate is gone");
+    assert!(
+        join(2, &old).is_none(),
+        "the old certificate is no longer used"
+    );
     let _other = join(2, &new).expect("the new certificate is trusted");
-    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 2);
-    // The open connection goes on in both directions.
+    hall.step_until("the client is accepted", |hall| {
+        hall.stats().clients_accepted == 2
+    });
+    // The open connection works in both directions.
     walk(&mut hall, &mut open);
     assert_eq!((hall.stats().clients, hall.stats().lost), (2, 0));
-    // Files that cannot be used change nothing.
+    // Invalid files change nothing.
     let [path, _] = files.paths();
     fs::write(path, "junk").unwrap();
     let error = certificate.reload().unwrap_err();
@@ -239,7 +244,7 @@ fn stalled_handshakes_end_and_hold_no_place_of_others() {
         settings.web.unauthenticated_per_address_max = STALLED as u32;
         settings.web.unauthenticated_max = 64;
     });
-    // The start of a handshake, and nothing at all.
+    // Some send the start of a handshake, some send nothing.
     let _stalled: Vec<TcpStream> = (0..STALLED)
         .map(|nth| {
             let mut stream = TcpStream::connect(hall.address).unwrap();
@@ -249,10 +254,10 @@ fn stalled_handshakes_end_and_hold_no_place_of_others() {
             stream
         })
         .collect();
-    hall.step_until("all stall or have timed out", |hall| {
+    hall.step_until("all handshakes stall or have timed out", |hall| {
         hall.stats().accepted == STALLED
     });
-    hall.step_until("all have timed out", |hall| {
+    hall.step_until("all handshakes have timed out", |hall| {
         hall.stats().timed_out == STALLED
     });
     assert_eq!(tls_get(hall.address, &trusted, "/").unwrap().0, 200);
@@ -272,7 +277,7 @@ fn junk_on_a_tls_port_gets_a_reason_and_is_counted() {
     assert_eq!(tls_get(hall.address, &trusted, "/").unwrap().0, 200);
 }
 
-/// A PROXY header, version 2, of TCP over IPv4.
+/// A PROXY header, version 2, for TCP over IPv4.
 fn proxy_header(client: &str) -> Vec<u8> {
     let client: SocketAddr = client.parse().unwrap();
     let SocketAddr::V4(client) = client else {
@@ -286,7 +291,7 @@ fn proxy_header(client: &str) -> Vec<u8> {
     header
 }
 
-/// The header of a connection of the proxy itself, such as a probe.
+/// The header of a connection of the proxy itself, for example a probe.
 const LOCAL_HEADER: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
 
 fn connect_as(server: SocketAddr, client: &str) -> TcpStream {
@@ -314,8 +319,11 @@ fn limits_and_bans_see_the_address_of_the_proxy_header() {
         socket.get_ref().sock.set_nonblocking(true).unwrap();
         Some(TlsClient(socket))
     };
-    let mut first = open("198.51.100.1:4000").expect("there is room");
-    assert!(open("198.51.100.1:4001").is_none(), "the same client");
+    let mut first = open("198.51.100.1:4000").expect("the first connection is accepted");
+    assert!(
+        open("198.51.100.1:4001").is_none(),
+        "the same client address is over its limit"
+    );
     let _other = open("203.0.113.9:4000").expect("another client");
     first.send(&request(&token(1, address)));
     let mut first = TestPlayer::log_in(&mut hall, first);
@@ -336,7 +344,7 @@ fn limits_and_bans_see_the_address_of_the_proxy_header() {
     assert_eq!(ban(world, order("127.0.0.1")).unwrap(), 0);
     assert_eq!(ban(world, order("198.51.100.0/24")).unwrap(), 1);
     hall.step_until("the banned client is gone", |hall| {
-        // It replies to the close frame.
+        // The client replies to the close frame.
         let _ = first.client.0.read();
         hall.stats().clients == 0
     });
@@ -350,10 +358,12 @@ fn handshakes_over_the_rate_of_a_network_wait() {
         settings.web.handshake_timeout_us = 300_000;
     });
     let waits = encrypt(connect_as(hall.address, "198.51.100.1:4"), &trusted);
-    assert!(waits.is_err(), "its network has no handshakes left");
-    hall.step_until("it timed out", |hall| hall.stats().timed_out == 1);
+    assert!(waits.is_err(), "the network has used up its handshakes");
+    hall.step_until("the handshake has timed out", |hall| {
+        hall.stats().timed_out == 1
+    });
     assert_eq!(hall.stats().tls_failed, 0);
-    // A proxy stands for many networks. It may be late on a busy machine.
+    // A proxy forwards many networks, so it is not limited. It may be slow on a busy machine.
     let served = (0..100).any(|_| {
         let mut stream = TcpStream::connect(hall.address).unwrap();
         stream.write_all(LOCAL_HEADER).unwrap();
@@ -395,10 +405,10 @@ fn only_trusted_proxies_send_a_valid_header() {
         let (status, text) = answer(hall.address, header);
         assert!(status == 400 && text.contains(reason), "{text}");
     }
-    hall.step_until("all are counted", |hall| {
+    hall.step_until("all refusals are counted", |hall| {
         hall.stats().proxy_header_refused == 4
     });
-    // Of a peer that is not trusted, a header is a malformed request, also where others may send it.
+    // From a peer that is not trusted, the header is a malformed request, even if others may send it.
     for uses_proxy_protocol in [false, true] {
         let mut hall = WebTestServer::new(0, |settings| {
             settings.web.serve_demo_page = true;
@@ -407,7 +417,7 @@ fn only_trusted_proxies_send_a_valid_header() {
         });
         let (status, text) = answer(hall.address, &proxy_header("198.51.100.1:4"));
         assert_eq!(status, 400, "{text}");
-        hall.step_until("it is counted", |hall| hall.stats().refused == 1);
+        hall.step_until("the request is counted", |hall| hall.stats().refused == 1);
         assert_eq!(answer(hall.address, b"").0, 200);
     }
 }
@@ -426,8 +436,8 @@ fn page_connects_to_its_public_origin() {
     assert!(script.contains("meta[name=public-origin]"), "{script}");
 }
 
-/// A server that is looked at over TLS, with these proxies.
-fn inspected(
+/// A server with an inspector over TLS, and with these trusted proxies.
+fn inspected_tls_server(
     configure: impl FnOnce(&mut PortSettings),
 ) -> (
     Server,
@@ -457,7 +467,7 @@ fn inspected(
 
 #[test]
 fn live_page_and_probes_work_over_tls_beside_stalled_handshakes() {
-    let (mut server, address, _files, trusted) = inspected(|_| ());
+    let (mut server, address, _files, trusted) = inspected_tls_server(|_| ());
     let stalled: Vec<TcpStream> = (0..CONNECTIONS_PER_PEER_MAX)
         .map(|_| TcpStream::connect(address).unwrap())
         .collect();
@@ -485,7 +495,7 @@ fn live_page_and_probes_work_over_tls_beside_stalled_handshakes() {
 
 #[test]
 fn inspect_port_counts_the_clients_of_a_proxy() {
-    let (mut server, address, _files, trusted) = inspected(trust_local_proxy);
+    let (mut server, address, _files, trusted) = inspected_tls_server(trust_local_proxy);
     let stalled: Vec<TcpStream> = (0..2 * CONNECTIONS_PER_PEER_MAX)
         .map(|_| connect_as(address, "198.51.100.1:4000"))
         .collect();
@@ -493,7 +503,7 @@ fn inspect_port_counts_the_clients_of_a_proxy() {
     wait_for(&mut server, |stats| {
         stats.accepted + stats.refused == 2 * most
     });
-    // Another client behind the same proxy has its own places.
+    // Another client behind the same proxy has its own limit.
     let mut socket = encrypt(connect_as(address, "203.0.113.9:4000"), &trusted).unwrap();
     assert_eq!(get(&mut socket, "/page.js").0, 200);
     drop(stalled);

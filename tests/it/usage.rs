@@ -1,10 +1,10 @@
-//! Usability of the command line: suggestions for typos, tables that fit a terminal, and early errors.
+//! Usability of the command line: hints for typos, tables that fit a terminal, and early errors.
 
 use std::fs;
 
 use crate::harness::{TempFolder, run_throng};
 
-/// With parameters, and more parties than a line has room for.
+/// A scenario with parameters, and more parties than fit in a line of the report.
 const CROWDED: &str = r#"Scenario(
     name: "crowded", duration_s: 1, parameters: {"people": 40, "parties": 3000},
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
@@ -57,7 +57,10 @@ fn run_table_names_set_parameters_in_eighty_columns() {
     assert!(words.contains("ok parties conserved: "), "{words}");
     assert!(words.ends_with("path requests"), "{words}");
     let last = told.out.lines().last().unwrap();
-    assert!(last.starts_with("        "), "it goes on, set in: {last:?}");
+    assert!(
+        last.starts_with("        "),
+        "the continuation line is indented: {last:?}"
+    );
 }
 
 #[test]
@@ -69,7 +72,7 @@ fn unwritable_output_is_reported_before_the_work() {
     let told = run_throng(&["run", &scenario, "--hashes", &hashes, "--picture", &lost]);
     assert_eq!((told.code, told.out.as_str()), (2, ""), "{}", told.err);
     assert!(told.err.contains("could not create `"), "{}", told.err);
-    assert!(fs::metadata(&hashes).is_err(), "no tick was done");
+    assert!(fs::metadata(&hashes).is_err(), "no tick was run");
     let kept = folder.write("kept.png", "kept");
     let told = run_throng(&["run", &scenario, "--set", "nobody=1", "--picture", &kept]);
     assert_eq!(told.code, 2, "{}", told.err);
