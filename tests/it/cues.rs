@@ -490,7 +490,7 @@ fn game_cue_runs_and_its_errors_are_reported() {
 #[test]
 fn invalid_game_cue_is_reported_with_its_location() {
     let mut known = throng_scenario::Behaviours::default();
-    let told = |known: &throng_scenario::Behaviours, cue: &str| {
+    let error_of = |known: &throng_scenario::Behaviours, cue: &str| {
         let text = format!(
             "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\")], script: [At(t_s: 1,\n run: {cue})])"
         );
@@ -499,18 +499,20 @@ fn invalid_game_cue_is_reported_with_its_location() {
         format!("{}:{}: {}", mistake.line, mistake.column, mistake.message)
     };
     let cue = "Game(Lightning(tag: \"a\", damage: 5))";
-    assert!(told(&known, cue).starts_with("3:12: unknown cue `Lightning`: this program has none"));
+    assert!(
+        error_of(&known, cue).starts_with("3:12: unknown cue `Lightning`: this program has none")
+    );
     known.register_cue::<Lightning>();
     assert_eq!(
-        told(&known, "Game(Lihgtning(tag: \"a\", damage: 5))"),
+        error_of(&known, "Game(Lihgtning(tag: \"a\", damage: 5))"),
         "3:12: unknown cue `Lihgtning`, did you mean `Lightning`?"
     );
     assert_eq!(
-        told(&known, "Game(Lightning(tag: \"a\", damge: 5))"),
+        error_of(&known, "Game(Lightning(tag: \"a\", damge: 5))"),
         "3:32: unknown field `damge`, did you mean `damage`?"
     );
     assert_eq!(
-        told(&known, "Game(Lightning(tag: \"a\", damage: 5000))"),
+        error_of(&known, "Game(Lightning(tag: \"a\", damage: 5000))"),
         "3:40: expected script[0].run[0].damage from 1 to 1000, found 5000"
     );
 }
@@ -553,8 +555,8 @@ fn external_action_is_checked_and_runs_in_the_next_tick() {
         ("OpenScene(name: \"x\")", "another action"),
         (&long, "bytes"),
     ] {
-        let told = run.enqueue_action(wrong).unwrap_err();
-        assert!(told.contains(part), "{wrong}: {told}");
+        let result = run.enqueue_action(wrong).unwrap_err();
+        assert!(result.contains(part), "{wrong}: {result}");
     }
     run.step().unwrap();
     plain.step().unwrap();
@@ -572,9 +574,12 @@ fn external_action_is_checked_and_runs_in_the_next_tick() {
     assert_eq!(run.take_action_results(), [], "no result before the tick");
     run.step().unwrap();
     let outcomes = run.take_action_results();
-    let told: Vec<_> = outcomes.iter().map(|told| told.text.as_str()).collect();
-    assert_eq!(told, cues);
-    let faults: Vec<bool> = outcomes.iter().map(|told| told.error.is_some()).collect();
+    let result: Vec<_> = outcomes.iter().map(|result| result.text.as_str()).collect();
+    assert_eq!(result, cues);
+    let faults: Vec<bool> = outcomes
+        .iter()
+        .map(|result| result.error.is_some())
+        .collect();
     assert_eq!((faults, outcomes[0].tick), (vec![false, false, true], 3));
     assert_eq!(positions(&mut run, "people").len(), 0);
     let world = run.server().world();
@@ -587,10 +592,13 @@ fn external_action_is_checked_and_runs_in_the_next_tick() {
             run.enqueue_action("Free(rect_tiles: (150, 150, 4, 5))")
                 .unwrap();
         }
-        let told = run
+        let result = run
             .enqueue_action("Free(rect_tiles: (150, 150, 4, 5))")
             .unwrap_err();
-        assert!(told.contains("already wait for the next tick"), "{told}");
+        assert!(
+            result.contains("already wait for the next tick"),
+            "{result}"
+        );
         run.step().unwrap();
     }
     assert_eq!(run.take_action_results().len(), EXTERNAL_ACTIONS_MAX);
@@ -659,19 +667,19 @@ fn crowd_outside_its_area_is_a_warning() {
         )
     };
     let file = folder.write("cell.ron", scenario("Rect(min_m: (3, 3), max_m: (6, 4))"));
-    let told = run_throng(&["run", &file]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    let lines: Vec<&str> = told
+    let output = run_throng(&["run", &file]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    let lines: Vec<&str> = output
         .err
         .lines()
         .filter(|line| line.contains("crowd placed outside its area"))
         .collect();
-    assert_eq!(lines.len(), 2, "one line per tag: {}", told.err);
+    assert_eq!(lines.len(), 2, "one line per tag: {}", output.err);
     for part in ["prisoners", "outside=7", "placed=7"] {
         assert!(lines[0].contains(part), "{part}: {}", lines[0]);
     }
     assert!(lines[1].contains("visitors"), "{}", lines[1]);
     let file = folder.write("cell.ron", scenario("Rect(min_m: (1, 1), max_m: (8, 2))"));
-    let told = run_throng(&["run", &file]);
-    assert!(!told.err.contains("outside its area"), "{}", told.err);
+    let output = run_throng(&["run", &file]);
+    assert!(!output.err.contains("outside its area"), "{}", output.err);
 }

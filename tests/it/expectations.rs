@@ -146,13 +146,13 @@ const FAILING_SCRIPT: [(&str, &str); 27] = [
 
 #[test]
 fn failed_cue_is_reported_with_its_line() {
-    for (action, told) in FAILING_SCRIPT {
+    for (action, message) in FAILING_SCRIPT {
         let report = run_report(&yard(&format!("At(t_s: 1, run: {action})"), ""));
         let faults = &report.script_errors;
-        let place = format!("test.ron:{SCRIPT_LINE}:17: tick 21: {told}");
+        let place = format!("test.ron:{SCRIPT_LINE}:17: tick 21: {message}");
         assert!(faults[0].starts_with(&place), "{action}: {}", faults[0]);
         // Later objects find no free place either.
-        let is_full = told.contains("is full");
+        let is_full = message.contains("is full");
         assert_eq!(
             faults.len(),
             1 + usize::from(is_full),
@@ -183,21 +183,21 @@ fn script_errors_fail_a_run_unless_allowed() {
     let folder = TempFolder::new();
     let script = "Every(t_s: 0.5, run: Login(tag: \"people\"))";
     let file = folder.write("my.ron", yard(script, ""));
-    let told = run_throng(&["run", &file]);
-    assert_eq!(told.code, 1, "{}", told.err);
+    let output = run_throng(&["run", &file]);
+    assert_eq!(output.code, 1, "{}", output.err);
     let place = format!("script error        {file}:{SCRIPT_LINE}:22: tick 11: 0 logged-out");
-    assert!(told.out.contains(&place), "{}", told.out);
-    assert!(told.out.contains("(3 times)\n"), "{}", told.out);
+    assert!(output.out.contains(&place), "{}", output.out);
+    assert!(output.out.contains("(3 times)\n"), "{}", output.out);
     assert!(
-        told.out.contains("BROKEN  no script errors: 3 errors"),
+        output.out.contains("BROKEN  no script errors: 3 errors"),
         "{}",
-        told.out
+        output.out
     );
     let allowed = folder.write("allowed.ron", yard(script, "AllowScriptErrors"));
-    let told = run_throng(&["run", &allowed]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.out.contains("script error  "), "{}", told.out);
-    assert!(!told.out.contains("BROKEN"), "{}", told.out);
+    let output = run_throng(&["run", &allowed]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.contains("script error  "), "{}", output.out);
+    assert!(!output.out.contains("BROKEN"), "{}", output.out);
 }
 
 #[test]
@@ -236,10 +236,10 @@ fn unexercised_expectation_does_not_pass() {
     let folder = TempFolder::new();
     let nothing = "Scenario(name: \"x\", duration_s: 0.1, expect: [MirrorsEqual])";
     let file = folder.write("nothing.ron", nothing);
-    let told = run_throng(&["run", &file]);
-    assert_eq!(told.code, 1, "{}", told.err);
+    let output = run_throng(&["run", &file]);
+    assert_eq!(output.code, 1, "{}", output.err);
     let said = "not exercised: mirrors equal at rest: no client";
-    assert!(told.out.contains(said), "{}", told.out);
+    assert!(output.out.contains(said), "{}", output.out);
     let json = run_throng(&["run", &file, "--json"]).json();
     let judged = &json["expectations"][0];
     assert_eq!(
@@ -290,14 +290,18 @@ fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
             "AllowScriptErrors, Counter(name: \"tags.rats\", at_least: 5)",
         ),
     );
-    let told = run_throng(&["run", &file]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.out.contains("cue without effect  "), "{}", told.out);
-    let told = run_throng(&["run", &file, "--strict"]);
-    assert_eq!(told.code, 1, "{}{}", told.out, told.err);
+    let output = run_throng(&["run", &file]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(
+        output.out.contains("cue without effect  "),
+        "{}",
+        output.out
+    );
+    let output = run_throng(&["run", &file, "--strict"]);
+    assert_eq!(output.code, 1, "{}{}", output.out, output.err);
     // A shortened run cannot know which cues would still have run.
-    let told = run_throng(&["run", &file, "--ticks", "5"]);
-    assert!(!told.out.contains("never ran"), "{}", told.out);
+    let output = run_throng(&["run", &file, "--ticks", "5"]);
+    assert!(!output.out.contains("never ran"), "{}", output.out);
 }
 
 /// The column of a cue's action in its line.
@@ -386,15 +390,16 @@ fn wall_time_is_checked_on_request_only() {
     // Every tick takes more than 0 ms.
     let expect = "TickP99UnderMs(0), SetP99UnderMs(View, 0), Counter(name: \"tick_ms.max\", at_most: 0), After(t_s: 1.5, expect: TickP99UnderMs(0))";
     let slow = folder.write("slow.ron", yard("", expect));
-    let told = run_throng(&["run", &slow]);
-    assert_eq!(told.code, 0, "{}", told.err);
+    let output = run_throng(&["run", &slow]);
+    assert_eq!(output.code, 0, "{}", output.err);
     let said = "slow machine: tick p99 under 0 ms: 0.0 % of 20 ticks";
-    assert!(told.out.contains(said), "{}", told.out);
+    assert!(output.out.contains(said), "{}", output.out);
     assert!(
-        told.out
+        output
+            .out
             .contains("start-up    20 ticks, not counted above: mean "),
         "{}",
-        told.out
+        output.out
     );
     let judged = run_throng(&["run", &slow, "--check-timing", "--json"]);
     let verdict = |json: &Value, nth: usize| json["expectations"][nth]["verdict"].clone();
@@ -426,21 +431,21 @@ fn quiet_run_prints_failures_only() {
     let folder = TempFolder::new();
     let script = "At(t_s: 1, run: Login(tag: \"people\"))";
     let bad = folder.write("bad.ron", yard(script, "MatchesAtLeast(3), MirrorsEqual"));
-    let told = run_throng(&["run", "-q", &bad]);
-    assert_eq!((told.code, told.out.as_str()), (1, ""));
-    let lines: Vec<&str> = told.err.lines().collect();
+    let output = run_throng(&["run", "-q", &bad]);
+    assert_eq!((output.code, output.out.as_str()), (1, ""));
+    let lines: Vec<&str> = output.err.lines().collect();
     let expected = [
         "script error  ",
         "not exercised: at least 3 matches: no party queued",
         "BROKEN  no script errors: 1 error,",
     ];
-    assert_eq!(lines.len(), expected.len(), "{}", told.err);
+    assert_eq!(lines.len(), expected.len(), "{}", output.err);
     for (line, start) in lines.iter().zip(expected) {
-        assert!(line.starts_with(start), "{}", told.err);
+        assert!(line.starts_with(start), "{}", output.err);
     }
     let good = folder.write("good.ron", yard("", "MirrorsEqual"));
-    let told = run_throng(&["run", "-q", &good]);
-    assert_eq!((told.code, told.out + &told.err), (0, String::new()));
+    let output = run_throng(&["run", "-q", &good]);
+    assert_eq!((output.code, output.out + &output.err), (0, String::new()));
 }
 
 #[test]
@@ -469,8 +474,8 @@ fn edits_on_a_replacement_map_are_scaled_like_areas() {
     let events = folder.path("events.jsonl");
     let paint = "At(t_s: 1, run: Paint(at_tile: (39, 20), rows: [\"@@\"]))";
     let scenario = folder.write("my.ron", yard("", ""));
-    let told = run_throng(&["run", &scenario, "--map", &map, "--events", &events]);
-    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    let output = run_throng(&["run", &scenario, "--map", &map, "--events", &events]);
+    assert_eq!(output.code, 0, "{}{}", output.out, output.err);
     let lines = std::fs::read_to_string(&events).unwrap();
     let edit = lines
         .lines()
@@ -489,13 +494,14 @@ fn edits_on_a_replacement_map_are_scaled_like_areas() {
         ),
     );
     let drawn = folder.write("drawn.ron", yard(&paint.replace("39", "38"), ""));
-    let told = run_throng(&["run", &drawn, "--map", &narrow]);
-    assert_eq!(told.code, 2, "{}", told.out);
+    let output = run_throng(&["run", &drawn, "--map", &narrow]);
+    assert_eq!(output.code, 2, "{}", output.out);
     assert!(
-        told.err
+        output
+            .err
             .contains("within the 20 × 40 tiles of scene `a`, found (19, 20, 2, 1)"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -585,19 +591,19 @@ fn all_errors_of_a_scenario_are_reported_at_once() {
     let lines = WRONG.map(|(line, _)| line).join("\n");
     let file = folder.write("wrong.ron", format!("Scenario(name: \"x\",\n{lines}\n)"));
     for command in ["check", "run"] {
-        let told = run_throng(&[command, &file]);
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{command}");
-        assert_eq!(told.err.matches("error: ").count(), 3, "{}", told.err);
+        let output = run_throng(&[command, &file]);
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{command}");
+        assert_eq!(output.err.matches("error: ").count(), 3, "{}", output.err);
         for (nth, (_, words)) in WRONG.into_iter().enumerate() {
-            assert!(told.err.contains(words), "{command}: {}", told.err);
+            assert!(output.err.contains(words), "{command}: {}", output.err);
             let place = format!("{file}:{}:", nth + 2);
-            assert!(told.err.contains(&place), "{command}: {}", told.err);
+            assert!(output.err.contains(&place), "{command}: {}", output.err);
         }
     }
     // Errors of maps are reported together as well.
     let maps = "Scenario(name: \"x\",\nscenes: [Scene(name: \"a\", map: File(\"one.map\")),\nScene(name: \"b\", map: File(\"two.map\"))])";
-    let told = run_throng(&["check", &folder.write("maps.ron", maps)]);
-    assert_eq!(told.err.matches("error: ").count(), 2, "{}", told.err);
+    let output = run_throng(&["check", &folder.write("maps.ron", maps)]);
+    assert_eq!(output.err.matches("error: ").count(), 2, "{}", output.err);
 }
 
 #[test]
@@ -622,17 +628,17 @@ fn strict_turns_warnings_into_errors() {
         (&["run", "--strict", &file], 2, "error: "),
         (&["run", "--strict", "--quiet", &file], 2, "error: "),
     ] {
-        let told = run_throng(arguments);
-        assert_eq!(told.code, code, "{arguments:?}: {}", told.err);
+        let result = run_throng(arguments);
+        assert_eq!(result.code, code, "{arguments:?}: {}", result.err);
         assert_eq!(
-            told.err.matches(kind).count(),
+            result.err.matches(kind).count(),
             4,
             "{arguments:?}: {}",
-            told.err
+            result.err
         );
         for words in words {
             let line = format!("{kind}{words}");
-            assert!(told.err.contains(&line), "{arguments:?}: {}", told.err);
+            assert!(result.err.contains(&line), "{arguments:?}: {}", result.err);
         }
     }
     let sound = folder.write("sound.ron", yard("", ""));

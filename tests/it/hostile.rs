@@ -151,7 +151,7 @@ fn full_or_closed_scene_refuses_with_an_error() {
             At(t_s: 3, run: OpenScene(name: \"c\", {SMALL})), At(t_s: 3.5, run: Block(rect_tiles: (1, 1, 2, 2)))]"),
         "NoObjectOnBlockedTile, MirrorsEqual",
     );
-    let told = |what: &str| {
+    let count_errors = |what: &str| {
         report
             .script_errors
             .iter()
@@ -159,14 +159,14 @@ fn full_or_closed_scene_refuses_with_an_error() {
             .count()
     };
     assert_eq!(
-        told("scene 0 is full: at most 1 objects"),
+        count_errors("scene 0 is full: at most 1 objects"),
         3,
         "{:#?}",
         report.script_errors
     );
     // Also after another scene has opened: an action without a scene means the first scene of the scenario.
     assert_eq!(
-        told("scene `a` is not open"),
+        count_errors("scene `a` is not open"),
         4,
         "{:#?}",
         report.script_errors
@@ -233,7 +233,7 @@ fn endless_scene_opening_stops_at_the_cell_limit() {
     );
     let faults = &report.script_errors;
     assert_eq!(faults.len(), 1, "{faults:#?}");
-    let told = "grid cells in all open scenes";
-    assert!(faults[0].contains(told), "{faults:#?}");
+    let expected = "grid cells in all open scenes";
+    assert!(faults[0].contains(expected), "{faults:#?}");
     assert!(report.script_error_count > 5);
 }

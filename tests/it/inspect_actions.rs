@@ -53,8 +53,8 @@ fn page_gets_wait_reasons_on_request_only() {
     });
     page.send(r#"{"wait_reasons":true}"#);
     let answered = page.receive(&mut server, |message| {
-        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
-        let parties = told["parties"].as_array()?.clone();
+        let reply: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        let parties = reply["parties"].as_array()?.clone();
         let is_all = parties.iter().all(|party| party["why"].is_string());
         is_all.then_some(parties)
     });
@@ -74,8 +74,8 @@ fn page_gets_wait_reasons_on_request_only() {
     let id = server.world().get::<Object>(body).unwrap().id().0;
     page.send(&format!(r#"{{"selected":{id}}}"#));
     page.receive(&mut server, |message| {
-        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
-        let waits = &told["wait_reason"];
+        let reply: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        let waits = &reply["wait_reason"];
         let is_right = waits["party"] == "7" && waits["why"].as_str()?.contains("skill");
         is_right.then_some(())
     });
@@ -156,12 +156,12 @@ fn page_actions_need_permission_and_are_limited() {
     for nth in 0..PAGE_ACTIONS_MAX + 1 {
         page.send(&format!(r#"{{"action":"{nth}"}}"#));
     }
-    let cue_told = |message: Message| {
-        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
-        (told["type"] == "action").then_some(told)
+    let action_result = |message: Message| {
+        let reply: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        (reply["type"] == "action").then_some(reply)
     };
     let more = |page: &mut PageClient, _: &mut Server| page.send(r#"{"action":"more"}"#);
-    let refused = page.receive_while(&mut server, more, cue_told);
+    let refused = page.receive_while(&mut server, more, action_result);
     assert!(refused["error"].is_string(), "{refused}");
     let mut inspector = server.world_mut().resource_mut::<Inspector>();
     for nth in 0..PAGE_ACTIONS_MAX {
@@ -172,8 +172,8 @@ fn page_actions_need_permission_and_are_limited() {
         inspector.send_action_result("0", 7, None);
     };
     page.receive_while(&mut server, tell, |message| {
-        let told = cue_told(message).filter(|told| told["text"] == "0")?;
-        assert_eq!((&told["tick"], &told["error"]), (&7.into(), &Value::Null));
+        let reply = action_result(message).filter(|reply| reply["text"] == "0")?;
+        assert_eq!((&reply["tick"], &reply["error"]), (&7.into(), &Value::Null));
         Some(())
     });
 
@@ -199,8 +199,8 @@ fn run_controlled_by_a_page_ends_with_the_same_hash() {
     let scenario = folder.write("few.ron", scenario);
     let [paced, free] = ["paced.txt", "free.txt"].map(|name| folder.path(name));
     let begin = ["run", &scenario, "--threads", "1", "--json"];
-    let told = run_throng(&[&begin[..], &["--hashes", &free]].concat());
-    assert_eq!(told.code, 0, "{}", told.err);
+    let result = run_throng(&[&begin[..], &["--hashes", &free]].concat());
+    assert_eq!(result.code, 0, "{}", result.err);
     let inspected = ["--inspect", "127.0.0.1:0", "--hashes", &paced];
     let mut run = program(&[&begin[..], &inspected].concat())
         .stdout(Stdio::piped())
@@ -235,8 +235,8 @@ fn run_controlled_by_a_page_ends_with_the_same_hash() {
     page.send(r#"{"pace":"step"}"#);
     tick(&mut page, 3);
     page.send(r#"{"pace":{"speed":0}}"#);
-    let told = page.receive_unrequested("pace").unwrap();
-    assert_eq!(told["pace"]["speed_percent"], 0, "{told}");
+    let result = page.receive_unrequested("pace").unwrap();
+    assert_eq!(result["pace"]["speed_percent"], 0, "{result}");
     page.send(r#"{"pace":"resume"}"#);
     let ended = run.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(0));

@@ -59,8 +59,8 @@ fn sessions(page: &mut PageClient, server: &mut Server, by: &str, is_descending:
     page.send(&json!({"sessions": {"by": by, "is_descending": is_descending}}).to_string());
     // Lists in the former order may still be in flight.
     page.receive(server, |message| {
-        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
-        (told["type"] == "sessions" && told["by"] == by).then_some(told)
+        let reply: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        (reply["type"] == "sessions" && reply["by"] == by).then_some(reply)
     })
 }
 
@@ -69,9 +69,9 @@ fn session_list_is_sorted_limited_and_has_errors_and_ends() {
     let (mut server, address) = inspected_server();
     let clients = log_in(&mut server);
     let mut page = PageClient::open(address, "", None).unwrap();
-    let told = sessions(&mut page, &mut server, "player", true);
-    assert_eq!(told["total"], PLAYERS, "{told}");
-    let rows = told["rows"].as_array().unwrap();
+    let list = sessions(&mut page, &mut server, "player", true);
+    assert_eq!(list["total"], PLAYERS, "{list}");
+    let rows = list["rows"].as_array().unwrap();
     let players: Vec<&str> = rows
         .iter()
         .map(|row| row["player"].as_str().unwrap())
@@ -104,14 +104,14 @@ fn session_list_is_sorted_limited_and_has_errors_and_ends() {
     server.step(2);
     transport.disconnect(clients[&1_060], DisconnectReason::Lost);
     server.step(700);
-    let told = sessions(&mut page, &mut server, "error", true);
-    let first = &told["rows"][0];
+    let list = sessions(&mut page, &mut server, "error", true);
+    let first = &list["rows"][0];
     assert_eq!(
         (&first["player"], &first["error"][1]),
         (&"1002".into(), &"malformed message".into())
     );
-    assert_eq!(told["total"], PLAYERS - 2);
-    let ended: Vec<_> = told["ended"]
+    assert_eq!(list["total"], PLAYERS - 2);
+    let ended: Vec<_> = list["ended"]
         .as_array()
         .unwrap()
         .iter()
@@ -120,9 +120,9 @@ fn session_list_is_sorted_limited_and_has_errors_and_ends() {
     assert_eq!(
         ended[0],
         (&"1060".into(), &"connection lost".into()),
-        "{told}"
+        "{list}"
     );
-    assert_eq!(ended[1], (&"1003".into(), &"logged out".into()), "{told}");
+    assert_eq!(ended[1], (&"1003".into(), &"logged out".into()), "{list}");
     // Sections that the page does not show are not sent.
     page.send("{}");
     // The reply comes after everything sent before the query was handled.
@@ -221,19 +221,19 @@ fn matches_queues_and_parties_are_listed_with_totals() {
     world.insert_resource(matchmaker);
     let mut page = PageClient::open(address, "", None).unwrap();
     page.send(r#"{"matches":true}"#);
-    let told = page.receive_section(&mut server, "matches");
-    let mode = &told["modes"][0];
+    let reply = page.receive_section(&mut server, "matches");
+    let mode = &reply["modes"][0];
     assert_eq!(
         (&mode["name"], &mode["parties"], &mode["players"]),
         (&"duel".into(), &3.into(), &3.into())
     );
     assert!(mode["longest_wait_s"].as_f64().unwrap() > 0.0, "{mode}");
     assert_eq!(
-        (&told["mode_count"], &told["running_count"]),
+        (&reply["mode_count"], &reply["running_count"]),
         (&1.into(), &0.into())
     );
-    assert_eq!(told["party_count"], 30);
-    let parties = told["parties"].as_array().unwrap();
+    assert_eq!(reply["party_count"], 30);
+    let parties = reply["parties"].as_array().unwrap();
     assert_eq!(parties.len(), 20);
     assert_eq!(
         (&parties[0]["waits_for"], &parties[3]["waits_for"]),

@@ -164,13 +164,18 @@ fn prepared_map_plays_like_its_source() {
     let [plain, ready] = ["plain.tmap", "ready.tmap"].map(|name| folder.path(name));
     let generate = ["map", "generate", &plain, "--size", "120x90"];
     assert_eq!(run_throng(&generate).code, 0);
-    let told = run_throng(&["map", "prepare", &plain, &ready]);
-    assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
-    let told = run_throng(&["map", "info", &ready]);
-    assert!(
-        told.out.contains("prepared        no-cut: "),
+    let output = run_throng(&["map", "prepare", &plain, &ready]);
+    assert_eq!(
+        (output.code, output.err.as_str()),
+        (0, ""),
         "{}",
-        told.out
+        output.out
+    );
+    let output = run_throng(&["map", "info", &ready]);
+    assert!(
+        output.out.contains("prepared        no-cut: "),
+        "{}",
+        output.out
     );
     let scenario = folder.write("small.ron", SMALL);
     let [built, loaded] = [&plain, &ready].map(|map| {
@@ -184,9 +189,9 @@ fn prepared_map_plays_like_its_source() {
             "--json",
             "--no-timing",
         ];
-        let told = run_throng(&run);
-        assert_eq!(told.code, 0, "{}{}", told.out, told.err);
-        told.json()
+        let output = run_throng(&run);
+        assert_eq!(output.code, 0, "{}{}", output.out, output.err);
+        output.json()
     });
     assert_eq!(built["state_hash"], loaded["state_hash"]);
     assert_eq!(built["builds"]["adopted"], loaded["builds"]["adopted"]);
@@ -197,15 +202,19 @@ fn prepared_map_plays_like_its_source() {
     let last = bytes.len() - 9;
     bytes[last] ^= 4;
     fs::write(&ready, bytes).unwrap();
-    let told = run_throng(&["run", &scenario, "--map", &ready]);
+    let output = run_throng(&["run", &scenario, "--map", &ready]);
     assert!(
-        told.code == 2 && told.err.contains("checksum"),
+        output.code == 2 && output.err.contains("checksum"),
         "{}",
-        told.err
+        output.err
     );
     let other = folder.path("ready.map");
-    let told = run_throng(&["map", "prepare", &plain, &other]);
-    assert!(told.code == 2 && told.err.contains(".tmap"), "{}", told.err);
+    let output = run_throng(&["map", "prepare", &plain, &other]);
+    assert!(
+        output.code == 2 && output.err.contains(".tmap"),
+        "{}",
+        output.err
+    );
     assert!(!Path::new(&other).exists());
 }
 
@@ -215,9 +224,9 @@ fn scenes_open_at_run_time_without_blocking_a_tick() {
     let play = |pace: &[&str]| {
         let scenario = scenario.display().to_string();
         let run = ["run", &scenario, "--set", "side=200", "--ticks", "45"];
-        let told = run_throng(&[&run[..], &["--json", "--no-timing", "--strict"], pace].concat());
-        assert_eq!(told.code, 0, "{}{}", told.out, told.err);
-        told.json()["builds"].clone()
+        let output = run_throng(&[&run[..], &["--json", "--no-timing", "--strict"], pace].concat());
+        assert_eq!(output.code, 0, "{}{}", output.out, output.err);
+        output.json()["builds"].clone()
     };
     let paced = play(&["--realtime"]);
     assert_eq!(

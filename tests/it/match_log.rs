@@ -146,7 +146,7 @@ fn match_log_suffices_to_check_every_match() {
         folder.write("arena.ron", ARENA),
         folder.path("events.jsonl"),
     );
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &scenario,
         "--no-timing",
@@ -154,7 +154,7 @@ fn match_log_suffices_to_check_every_match() {
         "--events",
         &events,
     ]);
-    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    assert_eq!(output.code, 0, "{}{}", output.out, output.err);
     let mut reader = LogReader::default();
     let (mut avoiders, mut real) = (0, 0);
     for line in fs::read_to_string(&events).unwrap().lines() {
@@ -172,7 +172,7 @@ fn match_log_suffices_to_check_every_match() {
             _ => {}
         }
     }
-    let report = told.json();
+    let report = output.json();
     let figures = &report["matchmaking"];
     assert_eq!(figures["matches"], reader.matches.len());
     assert_eq!(figures["waiting"], reader.waiting.len());

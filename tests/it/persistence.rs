@@ -202,8 +202,8 @@ fn killed_server_loses_and_doubles_no_acknowledged_save() {
         std::thread::sleep(Duration::from_millis((random >> 33) % most_ms));
         let ended = child.try_wait().unwrap();
         child.kill().unwrap();
-        let told = child.wait_with_output().unwrap();
-        let errors = String::from_utf8_lossy(&told.stderr);
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
         assert!(ended.is_none() && errors.is_empty(), "{ended:?}: {errors}");
         read_acknowledged(&log, &mut acknowledged);
         if Path::new(&db).exists() {
@@ -221,7 +221,7 @@ fn killed_server_loses_and_doubles_no_acknowledged_save() {
         acknowledged.len()
     );
     // The server also stops normally, after which no player is leased.
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         scenario,
         "--ticks",
@@ -232,10 +232,10 @@ fn killed_server_loses_and_doubles_no_acknowledged_save() {
         "--quiet",
         "--no-timing",
     ]);
-    assert!(told.code < 2 && told.err.is_empty(), "{}", told.err);
-    let told = run_throng(&["db", "check", &db, "--json"]);
-    assert_eq!(told.code, 0, "{}", told.out);
-    assert_eq!(told.json()["leases"], serde_json::json!({}));
+    assert!(output.code < 2 && output.err.is_empty(), "{}", output.err);
+    let output = run_throng(&["db", "check", &db, "--json"]);
+    assert_eq!(output.code, 0, "{}", output.out);
+    assert_eq!(output.json()["leases"], serde_json::json!({}));
     audit(Path::new(&db), &acknowledged);
 }
 
@@ -269,8 +269,8 @@ fn spectator_keeps_its_inventory() {
         "--no-timing",
     ];
     for _ in 0..2 {
-        let told = run_throng(&arguments);
-        assert!(told.code == 0 && told.err.is_empty(), "{}", told.err);
+        let output = run_throng(&arguments);
+        assert!(output.code == 0 && output.err.is_empty(), "{}", output.err);
         assert_eq!(audit(Path::new(&db), &BTreeMap::new()), 60);
     }
 }
@@ -295,11 +295,11 @@ fn full_disk_loses_no_acknowledged_save() {
     let mut errors = BufReader::new(process.stderr.take().unwrap()).lines();
     let is_save_warning =
         |line: &io::Result<String>| matches!(line, Ok(line) if line.contains("saves wait"));
-    let told = errors
+    let warning = errors
         .find(is_save_warning)
         .expect("the log reports waiting saves")
         .unwrap();
-    assert!(told.contains("players.db"), "{told}");
+    assert!(warning.contains("players.db"), "{warning}");
     send_signal(&process, "-INT");
     let left: Vec<String> = errors.map_while(Result::ok).collect();
     let status = process.wait().unwrap();
@@ -315,7 +315,7 @@ fn audit_detects_extra_coins_doubled_items_and_lost_saves() {
     let folder = TempFolder::new();
     let market = folder.write("market.ron", MARKET);
     let db = folder.path("players.db");
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &market,
         "--ticks",
@@ -324,7 +324,7 @@ fn audit_detects_extra_coins_doubled_items_and_lost_saves() {
         &db,
         "--no-timing",
     ]);
-    assert_eq!(told.code, 0, "{}", told.err);
+    assert_eq!(output.code, 0, "{}", output.err);
     let db = Path::new(&db);
     assert!(audit(db, &BTreeMap::new()) >= 50);
     let spoilt = |change: &str| {
@@ -355,7 +355,7 @@ fn players_persist_between_deterministic_runs() {
     let play = |name: &str, threads: &str| {
         let (db, hashes) = (folder.path(&format!("{name}.db")), folder.path(name));
         for _ in 0..2 {
-            let told = run_throng(&[
+            let output = run_throng(&[
                 "run",
                 &market,
                 "--ticks",
@@ -369,8 +369,8 @@ fn players_persist_between_deterministic_runs() {
                 "--no-timing",
                 "--json",
             ]);
-            assert_eq!(told.code, 0, "{}", told.err);
-            let player_store = told.json()["player_store"].clone();
+            assert_eq!(output.code, 0, "{}", output.err);
+            let player_store = output.json()["player_store"].clone();
             let counted = |name: &str| player_store[name].as_u64().unwrap();
             assert!(
                 counted("loads") >= 60 && counted("leases") > 0,
@@ -382,9 +382,9 @@ fn players_persist_between_deterministic_runs() {
             );
             assert!(counted("transactions") > 0, "{player_store}");
         }
-        let told = run_throng(&["db", "dump", &db]);
-        assert_eq!(told.code, 0, "{}", told.err);
-        let players: Vec<serde_json::Value> = told
+        let output = run_throng(&["db", "dump", &db]);
+        assert_eq!(output.code, 0, "{}", output.err);
+        let players: Vec<serde_json::Value> = output
             .out
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -422,32 +422,36 @@ fn invalid_store_is_refused_by_name_before_the_run() {
         &["db", "migrate", &text],
         &["db", "check", "nowhere.db"],
     ] {
-        let told = run_throng(arguments);
+        let output = run_throng(arguments);
         assert_eq!(
-            (told.code, told.out.as_str()),
+            (output.code, output.out.as_str()),
             (2, ""),
             "{arguments:?}: {}",
-            told.err
+            output.err
         );
-        let is_named = told.err.contains("notes.db")
-            || told.err.contains("nowhere.db")
-            || told.err.contains("Postgres")
-            || told.err.contains("--server");
-        assert!(is_named, "{arguments:?}: {}", told.err);
+        let is_named = output.err.contains("notes.db")
+            || output.err.contains("nowhere.db")
+            || output.err.contains("Postgres")
+            || output.err.contains("--server");
+        assert!(is_named, "{arguments:?}: {}", output.err);
     }
     let fresh = folder.path("fresh.db");
-    let told = run_throng(&["db", "migrate", &fresh]);
-    assert!(told.code == 0 && told.out.contains("0 → 3"), "{}", told.out);
-    let told = run_throng(&["db", "migrate", &fresh]);
+    let output = run_throng(&["db", "migrate", &fresh]);
     assert!(
-        told.code == 0 && told.out.contains("up to date"),
+        output.code == 0 && output.out.contains("0 → 3"),
         "{}",
-        told.out
+        output.out
     );
-    let told = run_throng(&["db", "check", &fresh]);
+    let output = run_throng(&["db", "migrate", &fresh]);
     assert!(
-        told.code == 0 && told.out.ends_with("no errors\n"),
+        output.code == 0 && output.out.contains("up to date"),
         "{}",
-        told.out
+        output.out
+    );
+    let output = run_throng(&["db", "check", &fresh]);
+    assert!(
+        output.code == 0 && output.out.ends_with("no errors\n"),
+        "{}",
+        output.out
     );
 }

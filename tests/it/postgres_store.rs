@@ -323,9 +323,9 @@ fn db_commands_print_the_same_for_server_and_file() {
     };
     for arguments in [&["db", "check"][..], &["db", "check", "--json"]] {
         let [of_file, of_server] = [&file, &url].map(|store| {
-            let told = run_throng(&[arguments, &[store.as_str()][..]].concat());
-            assert_eq!(told.code, 0, "{}", told.err);
-            without_schema(told.out)
+            let output = run_throng(&[arguments, &[store.as_str()][..]].concat());
+            assert_eq!(output.code, 0, "{}", output.err);
+            without_schema(output.out)
         });
         assert_eq!(of_file, of_server);
         let is_counted = ["players     5\n", "\"players\":5"];
@@ -341,9 +341,9 @@ fn server_errors_are_reported_and_other_databases_untouched() {
     let Some(server) = url() else { return };
     let url = database(&server);
     for action in ["check", "dump"] {
-        let told = run_throng(&["db", action, &url]);
-        assert_eq!((told.code, told.out.as_str()), (2, ""));
-        assert!(told.err.contains("no tables"), "{}", told.err);
+        let output = run_throng(&["db", action, &url]);
+        assert_eq!((output.code, output.out.as_str()), (2, ""));
+        assert!(output.err.contains("no tables"), "{}", output.err);
     }
     let operator = Operator::new(&url);
     assert!(
@@ -354,32 +354,32 @@ fn server_errors_are_reported_and_other_databases_untouched() {
     save_all_kinds(&mut PostgresStore::open(&url, "throng").unwrap());
     operator.execute("SET search_path TO throng; UPDATE value SET shown = '258' WHERE player = 1 AND attribute = 0");
     operator.execute("UPDATE attribute SET encoding = 'u99' WHERE id = 3");
-    let told = run_throng(&["db", "check", &url]);
-    assert_eq!(told.code, 1, "{}", told.err);
+    let output = run_throng(&["db", "check", &url]);
+    assert_eq!(output.code, 1, "{}", output.err);
     for wrong in [
         "attribute `value 3`: no encoding `u99` is known",
         "player 1: `value 0` is shown as `258`, and kept as `257`, which counts",
     ] {
-        assert!(told.out.contains(wrong), "{}", told.out);
+        assert!(output.out.contains(wrong), "{}", output.out);
     }
     operator.execute("UPDATE store_version SET version = 99");
     for action in ["migrate", "check", "dump"] {
-        let told = run_throng(&["db", action, &url]);
-        assert_eq!((told.code, told.out.as_str()), (2, ""));
+        let output = run_throng(&["db", action, &url]);
+        assert_eq!((output.code, output.out.as_str()), (2, ""));
         assert!(
-            told.err.contains("schema version 99") && told.err.contains("test_db"),
+            output.err.contains("schema version 99") && output.err.contains("test_db"),
             "{}",
-            told.err
+            output.err
         );
     }
     operator.execute("DROP TABLE store_version");
     for url in [&url, "postgres://a:hidden@127.0.0.1:1/b"] {
-        let told = run_throng(&["db", "check", url]);
-        assert_eq!((told.code, told.out.as_str()), (2, ""));
+        let output = run_throng(&["db", "check", url]);
+        assert_eq!((output.code, output.out.as_str()), (2, ""));
         assert!(
-            told.err.contains("Postgres `") && !told.err.contains("hidden"),
+            output.err.contains("Postgres `") && !output.err.contains("hidden"),
             "{}",
-            told.err
+            output.err
         );
     }
 }

@@ -24,9 +24,9 @@ fn unwritable_page_or_table_is_refused_before_the_run() {
         (vec!["--report", &page, "--csv", &page], "as well"),
         (vec!["--csv", &scenario], "which is the scenario as well"),
     ] {
-        let told = run_throng(&[&["run", &scenario][..], &arguments].concat());
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
-        assert!(told.err.contains(expected), "{}", told.err);
+        let output = run_throng(&[&["run", &scenario][..], &arguments].concat());
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(output.err.contains(expected), "{}", output.err);
     }
     assert!(fs::metadata(&page).is_err(), "no file is left behind");
     assert_eq!(fs::read_to_string(&scenario).unwrap(), SMALL);
@@ -38,9 +38,9 @@ fn page_and_csv_do_not_change_the_run() {
     let scenario = folder.write("small.ron", SMALL);
     let (page, csv) = (folder.path("page.html"), folder.path("ticks.csv"));
     let plain = run_throng(&["run", &scenario, "--json"]).json();
-    let told = run_throng(&["run", &scenario, "--json", "--report", &page, "--csv", &csv]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    let report = told.json();
+    let output = run_throng(&["run", &scenario, "--json", "--report", &page, "--csv", &csv]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    let report = output.json();
     assert_eq!(report["state_hash"], plain["state_hash"]);
     assert!(plain.get("record").is_none() && report["record"]["ticks"] == 40);
     assert_eq!(plain["machine"]["throng"], env!("CARGO_PKG_VERSION"));
@@ -89,8 +89,8 @@ fn picture_and_animation_of_a_run_are_inside_its_page() {
         "--animation",
         &animation,
     ];
-    let told = run_throng(&[&["run", &scenario][..], &files].concat());
-    assert_eq!(told.code, 0, "{}", told.err);
+    let output = run_throng(&[&["run", &scenario][..], &files].concat());
+    assert_eq!(output.code, 0, "{}", output.err);
     let written = fs::read_to_string(&page).unwrap();
     let images: Vec<&str> = written
         .split("src=\"data:image/png;base64,")
@@ -112,33 +112,38 @@ fn two_runs_are_compared_and_one_becomes_a_page() {
     let scenario = folder.write("small.ron", SMALL);
     let page = folder.path("page.html");
     let run = |more: &[&str]| {
-        let told = run_throng(&[&["run", &scenario, "--json"][..], more].concat());
-        assert_eq!(told.code, 0, "{}", told.err);
-        told.out
+        let output = run_throng(&[&["run", &scenario, "--json"][..], more].concat());
+        assert_eq!(output.code, 0, "{}", output.err);
+        output.out
     };
     let before = folder.write("before.json", run(&["--report", &page]));
     let after = folder.write("after.json", run(&["--seed", "9"]));
     let moved = folder.path("moved.html");
-    let told = run_throng(&["report", &before, &after, "--report", &moved]);
-    assert_eq!((told.code, told.err.as_str()), (0, ""));
+    let output = run_throng(&["report", &before, &after, "--report", &moved]);
+    assert_eq!((output.code, output.err.as_str()), (0, ""));
     // Which times changed most varies from run to run.
     for expected in [
         "Different seed: ",
         "state hashes differ",
         "times and memory",
     ] {
-        assert!(told.out.contains(expected), "{}", told.out);
+        assert!(output.out.contains(expected), "{}", output.out);
     }
     let all = run_throng(&["report", &before, &after, "--all"]);
     assert!(all.out.contains("tick_ms.mean"), "{}", all.out);
-    for line in told.out.lines() {
+    for line in output.out.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     let shown = fs::read_to_string(&moved).unwrap();
     assert!(shown.contains("Changes") && shown.contains("tick_ms.mean"));
     let again = folder.path("again.html");
-    let told = run_throng(&["report", &before, "--report", &again]);
-    assert_eq!((told.code, told.out.as_str()), (0, ""), "{}", told.err);
+    let output = run_throng(&["report", &before, "--report", &again]);
+    assert_eq!(
+        (output.code, output.out.as_str()),
+        (0, ""),
+        "{}",
+        output.err
+    );
     assert_eq!(fs::read(&again).unwrap(), fs::read(&page).unwrap());
     let same = run_throng(&["report", &before, &before]);
     assert!(same.out.contains("counted: no change"), "{}", same.out);
@@ -176,21 +181,21 @@ fn incomparable_files_are_refused() {
         ),
         (vec![&run, "--all"], "--all"),
     ] {
-        let told = run_throng(&[&["report"], arguments.as_slice()].concat());
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
-        assert!(told.err.contains(expected), "{}", told.err);
+        let output = run_throng(&[&["report"], arguments.as_slice()].concat());
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(output.err.contains(expected), "{}", output.err);
     }
-    let told = run_throng(&["report", &run, &other]);
-    assert_eq!(told.code, 0, "{}", told.err);
+    let output = run_throng(&["report", &run, &other]);
+    assert_eq!(output.code, 0, "{}", output.err);
     assert!(
-        told.out.contains("Different scenario: `town` → `siege`."),
+        output.out.contains("Different scenario: `town` → `siege`."),
         "{}",
-        told.out
+        output.out
     );
     assert!(
-        told.out.contains("does not contain its machine"),
+        output.out.contains("does not contain its machine"),
         "{}",
-        told.out
+        output.out
     );
 }
 

@@ -60,7 +60,7 @@ fn parameters_replace_values_and_can_be_set() {
 #[test]
 fn unknown_or_mistyped_parameter_is_reported() {
     let (_folder, base) = base();
-    for (set, told) in [
+    for (set, message) in [
         (
             "plyers=7",
             "unknown parameter `plyers`, did you mean `players`?",
@@ -88,7 +88,7 @@ fn unknown_or_mistyped_parameter_is_reported() {
         for command in ["run", "check"] {
             let found = run_throng(&[command, &base, "--set", set]);
             assert_eq!(found.code, 2, "{set}: {}", found.err);
-            assert!(found.err.contains(told), "{set}: {}", found.err);
+            assert!(found.err.contains(message), "{set}: {}", found.err);
         }
     }
     // The location is that of the parameter name in the file.
@@ -204,7 +204,7 @@ fn errors_in_an_included_file_point_into_that_file() {
     let first = "Scenario(crowds: [Crowd(tag: \"a\"), Crowd(tag: \"b\",\n kind: \"wlof\")])";
     let first = folder.write("parts/first.ron", first);
     let broken = folder.write("parts/broken.ron", "Scenario(\n crwods: [])");
-    for (includes, own, place, told) in [
+    for (includes, own, place, message) in [
         (
             "\"parts/base.ron\", \"parts/first.ron\"",
             "",
@@ -254,7 +254,7 @@ fn errors_in_an_included_file_point_into_that_file() {
             "{includes}, expected {place}: {}",
             found.err
         );
-        assert!(found.err.contains(told), "{includes}: {}", found.err);
+        assert!(found.err.contains(message), "{includes}: {}", found.err);
     }
 }
 
@@ -310,20 +310,20 @@ fn built_in_scenario_can_be_varied_in_one_line() {
 
 #[test]
 fn scenario_is_read_from_standard_input() {
-    let told = run_throng_with_input(
+    let output = run_throng_with_input(
         &["run", "-", "--json"],
         "Scenario(name: \"piped\", duration_s: 0.1)",
     );
-    assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.out.contains("\"scenario\": \"piped\""));
-    let told = run_throng_with_input(
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.contains("\"scenario\": \"piped\""));
+    let output = run_throng_with_input(
         &["check", "-"],
         "Scenario(name: \"piped\", duration_s: 0.1)",
     );
     assert!(
-        told.out.starts_with("-: ok, scenario `piped`"),
+        output.out.starts_with("-: ok, scenario `piped`"),
         "{}",
-        told.out
+        output.out
     );
 }
 

@@ -117,7 +117,7 @@ fn bad_scenario_is_reported_with_location_line_and_hint() {
     for BadScenario {
         what,
         text,
-        expected: told,
+        expected: messages,
     } in BAD_SCENARIOS
     {
         let at = text.find('^').unwrap();
@@ -138,7 +138,7 @@ fn bad_scenario_is_reported_with_location_line_and_hint() {
                 err.contains(&place),
                 "{command} {what}, expected {place}: {err}"
             );
-            for text in told {
+            for text in messages {
                 assert!(err.contains(text), "{command} {what}: {err}");
             }
             // The line, or the part of a long line around the error, with a mark below it.
@@ -227,7 +227,7 @@ fn bad_maps() -> Vec<(&'static str, Vec<u8>, Option<&'static str>, &'static str)
 #[test]
 fn bad_map_is_reported_at_every_place_that_names_it() {
     let folder = TempFolder::new();
-    for (name, content, place, told) in bad_maps() {
+    for (name, content, place, message) in bad_maps() {
         let file = folder.write(name, content);
         let scenario = folder.write(
             "scenario.ron",
@@ -248,7 +248,7 @@ fn bad_map_is_reported_at_every_place_that_names_it() {
                 "{arguments:?}: {}",
                 found.err
             );
-            assert!(found.err.contains(told), "{arguments:?}: {}", found.err);
+            assert!(found.err.contains(message), "{arguments:?}: {}", found.err);
             if let Some(place) = place {
                 assert!(
                     found.err.contains(&format!("{file}:{place}")),
@@ -383,9 +383,13 @@ fn check_refuses_what_run_refuses() {
             format!("Scenario(name: \"x\", duration_s: 1, {fields})"),
         );
         for command in ["check", "run"] {
-            let told = run_throng(&[command, &file]);
-            assert_eq!(told.code, 2, "{command} {fields}: {}{}", told.out, told.err);
-            assert!(told.err.contains(expected), "{command}: {}", told.err);
+            let output = run_throng(&[command, &file]);
+            assert_eq!(
+                output.code, 2,
+                "{command} {fields}: {}{}",
+                output.out, output.err
+            );
+            assert!(output.err.contains(expected), "{command}: {}", output.err);
         }
     }
 }
@@ -401,8 +405,8 @@ scenes: [Scene(name: \"a\", colour: Red)],
 crowds: [Crowd(tag: \"t\", speed: 3), Crowd(tag: \"u\", speed_m_s: -4)],
 script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"nobody\"))])",
     );
-    let told = run_throng(&["check", &file]);
-    assert_eq!(told.code, 2);
+    let output = run_throng(&["check", &file]);
+    assert_eq!(output.code, 2);
     for part in [
         "expected a number in seconds for `duration_s`, found `\"long\"`",
         "unknown field `colour`",
@@ -411,26 +415,27 @@ script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"no
         "did you mean `Despawn`?",
         "unknown tag `nobody`",
     ] {
-        assert!(told.err.contains(part), "{part}: {}", told.err);
+        assert!(output.err.contains(part), "{part}: {}", output.err);
     }
     assert!(
-        !told.err.contains("is missing"),
+        !output.err.contains("is missing"),
         "a consequence: {}",
-        told.err
+        output.err
     );
-    assert_eq!(told.err.matches("error:").count(), 6, "{}", told.err);
+    assert_eq!(output.err.matches("error:").count(), 6, "{}", output.err);
     // After a missing bracket, all further errors would be consequences.
     let file = folder.write(
         "y.ron",
         "Scenario(name: \"x\", crowds: [Crowd(tag: \"t\", Crowd(colour: 3)], script: [At(t_s: 1, run: Despwan)])",
     );
-    let told = run_throng(&["check", &file]);
-    assert_eq!(told.err.matches("error:").count(), 1, "{}", told.err);
+    let output = run_throng(&["check", &file]);
+    assert_eq!(output.err.matches("error:").count(), 1, "{}", output.err);
     assert!(
-        told.err
+        output
+            .err
             .contains("the bracket of `Crowd(` is not closed before `Crowd(`"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -438,12 +443,12 @@ script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"no
 fn improbable_duration_is_a_warning_of_check() {
     let folder = TempFolder::new();
     let file = folder.write("x.ron", "Scenario(name: \"x\", duration_s: 75000)");
-    let told = run_throng(&["check", &file]);
-    assert_eq!(told.code, 0);
+    let output = run_throng(&["check", &file]);
+    assert_eq!(output.code, 0);
     assert!(
-        told.err.contains("the run lasts 20 h 50 min"),
+        output.err.contains("the run lasts 20 h 50 min"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -457,7 +462,7 @@ fn sweep_finds_the_largest_value_with_which_an_expectation_holds() {
     let folder = TempFolder::new();
     let file = folder.write("x.ron", SWEPT);
     let until = "Counter(name: \"objects.npcs\", at_most: 777)";
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &file,
         "--sweep",
@@ -466,8 +471,8 @@ fn sweep_finds_the_largest_value_with_which_an_expectation_holds() {
         until,
         "--json",
     ]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    let found = told.json();
+    assert_eq!(output.code, 0, "{}", output.err);
+    let found = output.json();
     let (held, failed) = (&found["largest_passed"], &found["smallest_failed"]);
     let (held, failed) = (held.as_u64().unwrap(), failed.as_u64().unwrap());
     assert!(
@@ -478,12 +483,12 @@ fn sweep_finds_the_largest_value_with_which_an_expectation_holds() {
         found["tries"].as_array().unwrap().len() < 12,
         "each value is tried once: {found}"
     );
-    let told = run_throng(&["run", &file, "--sweep", "npcs=1000..5000", "--until", until]);
-    assert_eq!(told.code, 1);
+    let output = run_throng(&["run", &file, "--sweep", "npcs=1000..5000", "--until", until]);
+    assert_eq!(output.code, 1);
     assert!(
-        told.out.contains("not even with npcs = 1000"),
+        output.out.contains("not even with npcs = 1000"),
         "{}",
-        told.out
+        output.out
     );
     for (sweep, until, part) in [
         (
@@ -503,12 +508,12 @@ fn sweep_finds_the_largest_value_with_which_an_expectation_holds() {
             "has nothing to check with npcs = 1",
         ),
     ] {
-        let told = run_throng(&["run", &file, "--sweep", sweep, "--until", until]);
+        let output = run_throng(&["run", &file, "--sweep", sweep, "--until", until]);
         assert!(
-            told.code == 2 && told.err.contains(part),
+            output.code == 2 && output.err.contains(part),
             "{part}: {} {}",
-            told.code,
-            told.err
+            output.code,
+            output.err
         );
     }
 }
@@ -525,17 +530,22 @@ fn two_settings_are_shown_side_by_side() {
         "--set",
         "npcs=50",
     ];
-    let told = run_throng(&[&["run", &file, "--compare"], &set[..]].concat());
-    assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
-    for part in ["A npcs = 20: swept", "B npcs = 50: swept", "objects.npcs"] {
-        assert!(told.out.contains(part), "{part}: {}", told.out);
-    }
-    let told = run_throng(&["run", &file, "--compare", "--set", "npcs=20"]);
-    assert_eq!(told.code, 2);
-    assert!(
-        told.err.contains("expected a parameter with two values"),
+    let output = run_throng(&[&["run", &file, "--compare"], &set[..]].concat());
+    assert_eq!(
+        (output.code, output.err.as_str()),
+        (0, ""),
         "{}",
-        told.err
+        output.out
+    );
+    for part in ["A npcs = 20: swept", "B npcs = 50: swept", "objects.npcs"] {
+        assert!(output.out.contains(part), "{part}: {}", output.out);
+    }
+    let output = run_throng(&["run", &file, "--compare", "--set", "npcs=20"]);
+    assert_eq!(output.code, 2);
+    assert!(
+        output.err.contains("expected a parameter with two values"),
+        "{}",
+        output.err
     );
 }
 
@@ -548,11 +558,11 @@ fn moves_of_players_are_figures_of_the_report() {
 expect: [Counter(name: \"movement.moves_accepted\", at_least: 10), Counter(name: \"movement.moves_refused\", at_most: 0),
 Between(from_s: 9.9, until_s: 10, expect: Counter(name: \"movement.moves_accepted\", at_most: 9))])",
     );
-    let told = run_throng(&["run", &file]);
-    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    let output = run_throng(&["run", &file]);
+    assert_eq!(output.code, 0, "{}{}", output.out, output.err);
     assert!(
-        told.out.contains(" of players, 0 refused and corrected"),
+        output.out.contains(" of players, 0 refused and corrected"),
         "{}",
-        told.out
+        output.out
     );
 }

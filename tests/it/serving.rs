@@ -178,13 +178,17 @@ fn relay_simulates_a_bad_network() {
         assert!((0.05..0.5).contains(&lost(way)), "{way}: {passed}");
     }
     server.stop();
-    let told = run_throng(&["relay", "--loss", "2"]);
-    assert!(told.code == 2 && told.err.contains("10%"), "{}", told.err);
-    let told = run_throng(&["relay", "--listen", "203.0.113.5:7100"]);
+    let output = run_throng(&["relay", "--loss", "2"]);
     assert!(
-        told.code == 2 && told.err.contains("203.0.113.5"),
+        output.code == 2 && output.err.contains("10%"),
         "{}",
-        told.err
+        output.err
+    );
+    let output = run_throng(&["relay", "--listen", "203.0.113.5:7100"]);
+    assert!(
+        output.code == 2 && output.err.contains("203.0.113.5"),
+        "{}",
+        output.err
     );
 }
 
@@ -221,17 +225,17 @@ fn inspect_page_works_while_serving() {
         "--listen",
         any,
     ];
-    let told = run_throng(&quietly);
+    let output = run_throng(&quietly);
     assert!(
-        told.code == 2 && told.err.contains("needs --inspect-token"),
+        output.code == 2 && output.err.contains("needs --inspect-token"),
         "{}",
-        told.err
+        output.err
     );
-    let told = run_throng(&["serve", "--inspect", "203.0.113.5:7777", "--listen", any]);
+    let output = run_throng(&["serve", "--inspect", "203.0.113.5:7777", "--listen", any]);
     assert!(
-        told.code == 2 && told.err.contains("203.0.113.5:7777"),
+        output.code == 2 && output.err.contains("203.0.113.5:7777"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -266,18 +270,18 @@ fn page_edits_need_permission_and_are_in_the_summary() {
             page.send(&serde_json::json!({ "action": cue }).to_string());
             page.receive_unrequested("action")
         });
-        let told = answers.next().expect("an answer");
-        assert_eq!(told["text"], cue);
-        assert_eq!(told["error"].is_null(), is_done, "{told}");
+        let reply = answers.next().expect("an answer");
+        assert_eq!(reply["text"], cue);
+        assert_eq!(reply["error"].is_null(), is_done, "{reply}");
     }
     let state = page.receive_unrequested("state").expect("figures");
     assert!(state["objects"]["npcs"].as_u64() >= Some(70), "{state}");
     assert!(server.stop()["external_actions"].as_u64() >= Some(2));
-    let told = run_throng(&["serve", "--inspect-actions", "--listen", any]);
+    let reply = run_throng(&["serve", "--inspect-actions", "--listen", any]);
     assert!(
-        told.code == 2 && told.err.contains("--inspect "),
+        reply.code == 2 && reply.err.contains("--inspect "),
         "{}",
-        told.err
+        reply.err
     );
 }
 
@@ -297,11 +301,11 @@ fn browsers_get_a_page_to_play_in() {
     assert_eq!(get(address, "/map?scene=0").0, 200);
     let served = server.stop();
     assert_eq!(served["web"]["answered"], 2, "{served}");
-    let told = run_throng(&["serve", "--web", "0.0.0.0:0"]);
+    let output = run_throng(&["serve", "--web", "0.0.0.0:0"]);
     assert!(
-        told.code == 2 && told.err.contains("pass --key FILE"),
+        output.code == 2 && output.err.contains("pass --key FILE"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -383,9 +387,9 @@ fn unusable_port_options_are_explained() {
             "--trusted-proxy",
         ),
     ] {
-        let told = run_throng(&[vec!["serve"], arguments].concat());
-        assert_eq!(told.code, 2, "{}", told.err);
-        assert!(told.err.contains(reason), "{reason}: {}", told.err);
+        let output = run_throng(&[vec!["serve"], arguments].concat());
+        assert_eq!(output.code, 2, "{}", output.err);
+        assert!(output.err.contains(reason), "{reason}: {}", output.err);
     }
 }
 
@@ -403,12 +407,12 @@ fn public_test_key_is_for_loopback_only() {
         &["client", "--connect", "203.0.113.5:7000"],
         &["token", "--player", "7", "--server", "203.0.113.5:7000"],
     ] {
-        let told = run_throng(arguments);
-        assert_eq!(told.code, 2, "{}", told.err);
-        assert!(told.err.contains("pass --key FILE"), "{}", told.err);
+        let output = run_throng(arguments);
+        assert_eq!(output.code, 2, "{}", output.err);
+        assert!(output.err.contains("pass --key FILE"), "{}", output.err);
     }
-    let told = run_throng(&["token", "--player", "7", "--server", "127.0.0.1:7000"]);
-    assert_eq!((told.code, told.out.trim().len()), (0, 4_096));
+    let output = run_throng(&["token", "--player", "7", "--server", "127.0.0.1:7000"]);
+    assert_eq!((output.code, output.out.trim().len()), (0, 4_096));
     let mut brief = ["token", "--player", "7", "--server", "127.0.0.1:7000"].to_vec();
     brief.extend(["--lifetime", "0.2s"]);
     assert_eq!(
@@ -416,7 +420,7 @@ fn public_test_key_is_for_loopback_only() {
         0,
         "a timeout is rounded up to a second"
     );
-    let told = run_throng(&[
+    let output = run_throng(&[
         "serve",
         "--mirror-check",
         "0.0.0.0:0",
@@ -424,8 +428,8 @@ fn public_test_key_is_for_loopback_only() {
         "127.0.0.1:0",
     ]);
     assert!(
-        told.code == 2 && told.err.contains("loopback"),
+        output.code == 2 && output.err.contains("loopback"),
         "{}",
-        told.err
+        output.err
     );
 }

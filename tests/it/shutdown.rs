@@ -51,13 +51,13 @@ impl TestServerProcess {
             .and_then(|url| url.split('/').next());
         let metrics = metrics.and_then(|address| address.parse().ok());
         let Some(metrics) = metrics else {
-            let mut told = String::new();
+            let mut rest = String::new();
             let err = process
                 .stderr
                 .take()
                 .expect("a pipe")
-                .read_to_string(&mut told);
-            panic!("no address: {url} {told} {err:?}");
+                .read_to_string(&mut rest);
+            panic!("no address: {url} {rest} {err:?}");
         };
         let served = Self {
             process,
@@ -319,19 +319,19 @@ fn secrets_come_from_files_and_the_environment() {
     ];
     fs::set_permissions(&token, Permissions::from_mode(0o644)).unwrap();
     let mut command = serve(&yard, &look);
-    let told = command.output().expect("the program starts");
-    let told = crate::harness::ProgramOutput::from(told);
+    let output = command.output().expect("the program starts");
+    let output = crate::harness::ProgramOutput::from(output);
     assert!(
-        told.code == 2 && told.err.contains("chmod 600"),
+        output.code == 2 && output.err.contains("chmod 600"),
         "{}",
-        told.err
+        output.err
     );
     fs::set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
     let mut command = serve(&yard, &look);
     command.env("THRONG_STORE", &store);
-    let told = crate::harness::ProgramOutput::from(command.output().expect("the program starts"));
-    assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.out.contains("#abcdefgh"), "{}", told.out);
+    let output = crate::harness::ProgramOutput::from(command.output().expect("the program starts"));
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.contains("#abcdefgh"), "{}", output.out);
     assert!(
         fs::metadata(&store).is_ok(),
         "the store from the environment is used"
@@ -340,14 +340,19 @@ fn secrets_come_from_files_and_the_environment() {
     command
         .args(["--duration", "1s"])
         .env("THRONG_INSPECT_TOKEN", "ijklmnop");
-    let told = crate::harness::ProgramOutput::from(command.output().expect("the program starts"));
-    assert!(told.out.contains("#ijklmnop"), "{} {}", told.out, told.err);
-    // An endless file is not a valid key.
-    let told = run_throng(&["serve", &yard, "--key", "/dev/zero"]);
+    let output = crate::harness::ProgramOutput::from(command.output().expect("the program starts"));
     assert!(
-        told.code == 2 && told.err.contains("/dev/zero"),
+        output.out.contains("#ijklmnop"),
+        "{} {}",
+        output.out,
+        output.err
+    );
+    // An endless file is not a valid key.
+    let output = run_throng(&["serve", &yard, "--key", "/dev/zero"]);
+    assert!(
+        output.code == 2 && output.err.contains("/dev/zero"),
         "{}",
-        told.err
+        output.err
     );
     // `run` does not take the store from the environment, so it cannot write to a server's store by accident.
     let help = run_throng(&["run", "--help"]);
@@ -378,7 +383,7 @@ fn run_whose_store_fails_exits_with_1() {
         database.execute_batch(&trigger).unwrap();
     }
     drop(database);
-    let told = run_throng(&run);
-    assert_eq!(told.code, 1, "{} {}", told.out, told.err);
-    assert!(told.out.contains("store errors"), "{}", told.out);
+    let output = run_throng(&run);
+    assert_eq!(output.code, 1, "{} {}", output.out, output.err);
+    assert!(output.out.contains("store errors"), "{}", output.out);
 }

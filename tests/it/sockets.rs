@@ -166,31 +166,31 @@ fn lossy_network(share: f64) -> NetworkConditioner {
 #[test]
 fn udp_clients_on_bad_networks_mirror_the_server() {
     for shards in [0, 2] {
-        let mut hall = UdpTestServer::new(shards);
-        (1..=16).for_each(|player| hall.connect(player, lossy_network(0.1)));
+        let mut rig = UdpTestServer::new(shards);
+        (1..=16).for_each(|player| rig.connect(player, lossy_network(0.1)));
         let is_away = |bot: &BotClient| bot.position().is_some_and(|at| at != START);
         for step in 0..2_400 {
-            assert_eq!(hall.step(), []);
-            if step >= 60 && hall.clients.iter().all(|(_, bot)| is_away(bot)) {
+            assert_eq!(rig.step(), []);
+            if step >= 60 && rig.clients.iter().all(|(_, bot)| is_away(bot)) {
                 break;
             }
         }
-        for (_, bot) in &hall.clients {
+        for (_, bot) in &rig.clients {
             assert!(is_away(bot));
             assert_eq!(bot.corrections(), 0);
         }
-        hall.clients.iter_mut().for_each(|(_, bot)| bot.stop());
+        rig.clients.iter_mut().for_each(|(_, bot)| bot.stop());
         for _ in 0..40 {
-            assert_eq!(hall.step(), []);
+            assert_eq!(rig.step(), []);
         }
-        assert_eq!(hall.differences(), [""; 0]);
-        let stats = hall.stats();
+        assert_eq!(rig.differences(), [""; 0]);
+        let stats = rig.stats();
         assert_eq!(
             (stats.clients, stats.clients_accepted, stats.lost),
             (16, 16, 0)
         );
         // Session details contain the round trip time, 8 ms in each direction plus up to a tick, and the bytes sent.
-        let world = hall.server.world();
+        let world = rig.server.world();
         let socket = world.resource::<UdpListener>();
         let sessions = world.resource::<Sessions>();
         assert_eq!(sessions.len(), 16);
@@ -205,12 +205,12 @@ fn udp_clients_on_bad_networks_mirror_the_server() {
         assert!(most_lost > 0.0);
         assert_eq!(socket.connection_stats(ClientId(9_999)), None);
         // One client leaves, and the server closes the others.
-        hall.clients[0].0.leave();
+        rig.clients[0].0.leave();
         for _ in 0..4 {
-            hall.step();
+            rig.step();
         }
-        assert_eq!((hall.stats().clients, hall.stats().left), (15, 1));
-        let stats = stop_listening(hall.server.world_mut()).unwrap();
+        assert_eq!((rig.stats().clients, rig.stats().left), (15, 1));
+        let stats = stop_listening(rig.server.world_mut()).unwrap();
         assert_eq!((stats.clients, stats.closed), (0, 15));
         assert!(stats.packets_lost * 20 > stats.packets_sent, "{stats:?}");
     }
@@ -218,39 +218,39 @@ fn udp_clients_on_bad_networks_mirror_the_server() {
 
 #[test]
 fn address_change_continues_and_restart_replaces_the_session() {
-    let mut hall = UdpTestServer::new(0);
-    (1..=8).for_each(|player| hall.connect(player, lossy_network(0.1)));
-    hall.step_until(8, 0);
+    let mut rig = UdpTestServer::new(0);
+    (1..=8).for_each(|player| rig.connect(player, lossy_network(0.1)));
+    rig.step_until(8, 0);
     for round in 0..6 {
         for _ in 0..20 {
-            assert_eq!(hall.step(), []);
+            assert_eq!(rig.step(), []);
         }
-        for (client, _) in hall.clients.iter_mut().skip(round % 2).step_by(2) {
+        for (client, _) in rig.clients.iter_mut().skip(round % 2).step_by(2) {
             client.rebind().unwrap();
         }
-        hall.step_until(8, 4 * (round as u64 + 1));
+        rig.step_until(8, 4 * (round as u64 + 1));
     }
     for _ in 0..20 {
-        assert_eq!(hall.step(), []);
+        assert_eq!(rig.step(), []);
     }
-    let stats = hall.stats();
+    let stats = rig.stats();
     assert_eq!(
         (stats.moved, stats.clients_accepted, stats.lost),
         (24, 8, 0)
     );
-    assert!(hall.clients.iter().all(|(_, bot)| bot.corrections() == 0));
+    assert!(rig.clients.iter().all(|(_, bot)| bot.corrections() == 0));
     // The first client crashes and reconnects before the server detects it.
-    drop(hall.clients.remove(0));
-    hall.connect(1, lossy_network(0.1));
-    for (_, bot) in &mut hall.clients {
+    drop(rig.clients.remove(0));
+    rig.connect(1, lossy_network(0.1));
+    for (_, bot) in &mut rig.clients {
         bot.stop();
     }
     for _ in 0..50 {
-        assert_eq!(hall.step(), []);
+        assert_eq!(rig.step(), []);
     }
-    assert_eq!(hall.differences(), [""; 0]);
-    let sessions = hall.server.world().resource::<Sessions>();
-    assert_eq!((sessions.len(), hall.stats().clients_accepted), (8, 9));
+    assert_eq!(rig.differences(), [""; 0]);
+    let sessions = rig.server.world().resource::<Sessions>();
+    assert_eq!((sessions.len(), rig.stats().clients_accepted), (8, 9));
 }
 
 /// The connect request of a token.
@@ -261,11 +261,11 @@ fn request(token: ConnectToken) -> Vec<u8> {
 }
 
 /// Packets of unauthenticated senders: forged, expired, for another server, and arbitrary bytes.
-fn unauthenticated_packets(hall: &UdpTestServer) -> Vec<(&'static str, Vec<u8>)> {
+fn unauthenticated_packets(rig: &UdpTestServer) -> Vec<(&'static str, Vec<u8>)> {
     let elsewhere: SocketAddr = "203.0.113.5:7000".parse().unwrap();
-    let mut forged = request(token(90, hall.address));
+    let mut forged = request(token(90, rig.address));
     forged[500] ^= 1;
-    let mut old = request(token(91, hall.address));
+    let mut old = request(token(91, rig.address));
     old[22..30].copy_from_slice(&1_u64.to_le_bytes());
     let mut numbered = vec![15, 1, 0, 0, 0];
     numbered.resize(60, 0xaa);
@@ -287,25 +287,25 @@ fn unauthenticated_packets(hall: &UdpTestServer) -> Vec<(&'static str, Vec<u8>)>
 
 #[test]
 fn unauthenticated_senders_get_fewer_bytes_than_they_send() {
-    let mut hall = UdpTestServer::new(0);
-    (1..=4).for_each(|player| hall.connect(player, lossy_network(0.0)));
+    let mut rig = UdpTestServer::new(0);
+    (1..=4).for_each(|player| rig.connect(player, lossy_network(0.0)));
     for _ in 0..20 {
-        assert_eq!(hall.step(), []);
+        assert_eq!(rig.step(), []);
     }
-    let answered = hall.stats();
-    let packets = unauthenticated_packets(&hall);
+    let answered = rig.stats();
+    let packets = unauthenticated_packets(&rig);
     let stranger = UdpSocket::bind(LOOPBACK).unwrap();
     stranger.set_nonblocking(true).unwrap();
     for _ in 0..20 {
         for (_, packet) in &packets {
-            stranger.send_to(packet, hall.address).unwrap();
+            stranger.send_to(packet, rig.address).unwrap();
         }
-        assert_eq!(hall.step(), []);
+        assert_eq!(rig.step(), []);
     }
     let mut buffer = [0; 2_000];
     let answers = std::iter::from_fn(|| stranger.recv_from(&mut buffer).ok());
     let answers: Vec<usize> = answers.map(|(length, _)| length).collect();
-    let stats = hall.stats();
+    let stats = rig.stats();
     // Only a request of another version, and a packet of an unknown connection, get a reply.
     let replies = stats.versions_refused + stats.resets;
     assert!((1..=40).contains(&replies) && answers.len() as u64 <= replies);
@@ -316,15 +316,15 @@ fn unauthenticated_senders_get_fewer_bytes_than_they_send() {
         stats.unauthenticated + stats.refused - answered.unauthenticated - answered.refused;
     assert!(refused >= 19 * packets.len() as u64, "{stats:?}");
     // A valid token that is sent from many addresses at once: few of them get a reply, and replies are smaller than the requests.
-    let request = request(token(7, hall.address));
+    let request = request(token(7, rig.address));
     let thieves: Vec<UdpSocket> = (0..20)
         .map(|_| UdpSocket::bind(LOOPBACK).unwrap())
         .collect();
     for _ in 0..3 {
         for thief in &thieves {
-            thief.send_to(&request, hall.address).unwrap();
+            thief.send_to(&request, rig.address).unwrap();
         }
-        assert_eq!(hall.step(), []);
+        assert_eq!(rig.step(), []);
     }
     let answered_thieves = thieves.iter().filter(|thief| {
         thief.set_nonblocking(true).unwrap();
@@ -332,7 +332,7 @@ fn unauthenticated_senders_get_fewer_bytes_than_they_send() {
     });
     // One reply, and one more per second if this takes longer.
     assert!((1..=3).contains(&answered_thieves.count()));
-    let after = hall.stats();
+    let after = rig.stats();
     let (bytes_in, bytes_out) = (
         after.unauthenticated_bytes_in - stats.unauthenticated_bytes_in,
         after.answer_bytes_out - stats.answer_bytes_out,
@@ -341,39 +341,39 @@ fn unauthenticated_senders_get_fewer_bytes_than_they_send() {
         bytes_out * 3 <= bytes_in,
         "{bytes_out} bytes for {bytes_in}"
     );
-    for (_, bot) in &mut hall.clients {
+    for (_, bot) in &mut rig.clients {
         bot.stop();
     }
     for _ in 0..30 {
-        assert_eq!(hall.step(), []);
+        assert_eq!(rig.step(), []);
     }
-    assert_eq!(hall.differences(), [""; 0]);
+    assert_eq!(rig.differences(), [""; 0]);
 }
 
 #[test]
 fn client_of_a_restarted_server_learns_it_and_returns() {
-    let mut hall = UdpTestServer::new(0);
-    hall.connect(1, lossy_network(0.0));
-    hall.step_until(1, 0);
+    let mut rig = UdpTestServer::new(0);
+    rig.connect(1, lossy_network(0.0));
+    rig.step_until(1, 0);
     for _ in 0..20 {
-        assert_eq!(hall.step(), []);
+        assert_eq!(rig.step(), []);
     }
     // The server ends without notice: packets to the client's old port are lost.
-    hall.clients[0].0.rebind().unwrap();
-    let (address, clients) = (hall.address, std::mem::take(&mut hall.clients));
-    drop(hall);
-    let mut hall = UdpTestServer::listen_at(address, 0);
-    hall.clients = clients;
+    rig.clients[0].0.rebind().unwrap();
+    let (address, clients) = (rig.address, std::mem::take(&mut rig.clients));
+    drop(rig);
+    let mut rig = UdpTestServer::listen_at(address, 0);
+    rig.clients = clients;
     let mut ends = Vec::new();
     for _ in 0..2_400 {
-        ends = hall.step();
+        ends = rig.step();
         if !ends.is_empty() {
             break;
         }
     }
     assert_eq!(ends, [(1, ConnectionError::Restarted)]);
-    assert!(hall.stats().resets > 0);
-    hall.clients.clear();
-    hall.connect(1, lossy_network(0.0));
-    hall.step_until(1, 0);
+    assert!(rig.stats().resets > 0);
+    rig.clients.clear();
+    rig.connect(1, lossy_network(0.0));
+    rig.step_until(1, 0);
 }

@@ -163,28 +163,28 @@ fn tls_server(
 ) {
     let (files, trusted) = CertificateFiles::new();
     let certificate = files.load();
-    let hall = WebTestServer::new(0, |settings| {
+    let rig = WebTestServer::new(0, |settings| {
         settings.web.port.tls = Some(certificate.clone());
         settings.web.serve_demo_page = true;
         configure(settings);
     });
-    (hall, files, certificate, trusted)
+    (rig, files, certificate, trusted)
 }
 
 #[test]
 fn browsers_play_over_tls() {
-    let (mut hall, _files, _, trusted) = tls_server(|_| ());
-    let (status, page) = tls_get(hall.address, &trusted, "/").unwrap();
+    let (mut rig, _files, _, trusted) = tls_server(|_| ());
+    let (status, page) = tls_get(rig.address, &trusted, "/").unwrap();
     assert!(status == 200 && page.contains("page.js"), "{page}");
     let mut clients: Vec<(TlsClient, BotClient)> = (1..=4)
         .map(|player| {
-            let request = request(&token(player, hall.address));
-            let client = TlsClient::connect(hall.address, &trusted, &request).unwrap();
+            let request = request(&token(player, rig.address));
+            let client = TlsClient::connect(rig.address, &trusted, &request).unwrap();
             (client, BotClient::new(player, 1))
         })
         .collect();
-    hall.walk_and_stop(&mut clients);
-    let stats = hall.stats();
+    rig.walk_and_stop(&mut clients);
+    let stats = rig.stats();
     assert_eq!(
         (stats.clients_accepted, stats.tls_failed, stats.lost),
         (4, 0, 0)
@@ -193,27 +193,27 @@ fn browsers_play_over_tls() {
 
 #[test]
 fn reload_reaches_new_connections_and_keeps_open_ones() {
-    let (mut hall, files, certificate, old) = tls_server(|_| ());
-    let address = hall.address;
+    let (mut rig, files, certificate, old) = tls_server(|_| ());
+    let address = rig.address;
     let join = |player, trusted: &CertificateDer<'static>| {
         let request = request(&token(player, address));
         TlsClient::connect(address, trusted, &request)
     };
     let open = join(1, &old).expect("the old certificate is trusted");
     let mut open = [(open, BotClient::new(1, 1))];
-    let walk = |hall: &mut WebTestServer, open: &mut [(TlsClient, BotClient)]| {
-        let (messages, mut packets) = (hall.stats().messages_in + 40, 0);
-        hall.step_until("a client walks", |hall| {
+    let walk = |rig: &mut WebTestServer, open: &mut [(TlsClient, BotClient)]| {
+        let (messages, mut packets) = (rig.stats().messages_in + 40, 0);
+        rig.step_until("a client walks", |rig| {
             let [(client, bot)] = open else { return true };
             client.exchange(&mut |packet| {
                 packets += 1;
                 bot.receive(packet);
             });
             bot.update(|message| client.send(message));
-            packets > 20 && hall.stats().messages_in > messages
+            packets > 20 && rig.stats().messages_in > messages
         });
     };
-    walk(&mut hall, &mut open);
+    walk(&mut rig, &mut open);
     let new = files.replace();
     certificate.reload().unwrap();
     assert!(
@@ -221,12 +221,12 @@ fn reload_reaches_new_connections_and_keeps_open_ones() {
         "the old certificate is no longer used"
     );
     let _other = join(2, &new).expect("the new certificate is trusted");
-    hall.step_until("the client is accepted", |hall| {
-        hall.stats().clients_accepted == 2
+    rig.step_until("the client is accepted", |rig| {
+        rig.stats().clients_accepted == 2
     });
     // The open connection works in both directions.
-    walk(&mut hall, &mut open);
-    assert_eq!((hall.stats().clients, hall.stats().lost), (2, 0));
+    walk(&mut rig, &mut open);
+    assert_eq!((rig.stats().clients, rig.stats().lost), (2, 0));
     // Invalid files change nothing.
     let [path, _] = files.paths();
     fs::write(path, "junk").unwrap();
@@ -239,7 +239,7 @@ fn reload_reaches_new_connections_and_keeps_open_ones() {
 fn stalled_handshakes_end_and_hold_no_place_of_others() {
     const STALLED: u64 = 4;
 
-    let (mut hall, _files, _, trusted) = tls_server(|settings| {
+    let (mut rig, _files, _, trusted) = tls_server(|settings| {
         settings.web.handshake_timeout_us = 1_000_000;
         settings.web.unauthenticated_per_address_max = STALLED as u32;
         settings.web.unauthenticated_max = 64;
@@ -247,34 +247,34 @@ fn stalled_handshakes_end_and_hold_no_place_of_others() {
     // Some send the start of a handshake, some send nothing.
     let _stalled: Vec<TcpStream> = (0..STALLED)
         .map(|nth| {
-            let mut stream = TcpStream::connect(hall.address).unwrap();
+            let mut stream = TcpStream::connect(rig.address).unwrap();
             if nth > 0 {
                 stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1]).unwrap();
             }
             stream
         })
         .collect();
-    hall.step_until("all handshakes stall or have timed out", |hall| {
-        hall.stats().accepted == STALLED
+    rig.step_until("all handshakes stall or have timed out", |rig| {
+        rig.stats().accepted == STALLED
     });
-    hall.step_until("all handshakes have timed out", |hall| {
-        hall.stats().timed_out == STALLED
+    rig.step_until("all handshakes have timed out", |rig| {
+        rig.stats().timed_out == STALLED
     });
-    assert_eq!(tls_get(hall.address, &trusted, "/").unwrap().0, 200);
-    assert_eq!(hall.stats().tls_failed, 0);
+    assert_eq!(tls_get(rig.address, &trusted, "/").unwrap().0, 200);
+    assert_eq!(rig.stats().tls_failed, 0);
 }
 
 #[test]
 fn junk_on_a_tls_port_gets_a_reason_and_is_counted() {
-    let (mut hall, _files, _, trusted) = tls_server(|_| ());
-    let (status, reason) = http_get(hall.address, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let (mut rig, _files, _, trusted) = tls_server(|_| ());
+    let (status, reason) = http_get(rig.address, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(status == 400 && reason.contains("https:"), "{reason}");
-    let mut stream = TcpStream::connect(hall.address).unwrap();
+    let mut stream = TcpStream::connect(rig.address).unwrap();
     stream.write_all(&[22, 3, 1, 0, 4, 9, 9, 9, 9]).unwrap();
-    hall.step_until("both are counted", |hall| hall.stats().tls_failed == 2);
+    rig.step_until("both are counted", |rig| rig.stats().tls_failed == 2);
     let (_, stranger) = CertificateFiles::new();
-    assert!(connect(hall.address, &stranger).is_err());
-    assert_eq!(tls_get(hall.address, &trusted, "/").unwrap().0, 200);
+    assert!(connect(rig.address, &stranger).is_err());
+    assert_eq!(tls_get(rig.address, &trusted, "/").unwrap().0, 200);
 }
 
 /// A PROXY header, version 2, for TCP over IPv4.
@@ -308,11 +308,11 @@ fn trust_local_proxy(port: &mut PortSettings) {
 
 #[test]
 fn limits_and_bans_see_the_address_of_the_proxy_header() {
-    let (mut hall, _files, _, trusted) = tls_server(|settings| {
+    let (mut rig, _files, _, trusted) = tls_server(|settings| {
         trust_local_proxy(&mut settings.web.port);
         settings.web.unauthenticated_per_address_max = 1;
     });
-    let address = hall.address;
+    let address = rig.address;
     let open = |client: &str| {
         let socket = encrypt(connect_as(address, client), &trusted).ok()?;
         let (socket, _) = tungstenite::client("wss://localhost/play", socket).ok()?;
@@ -326,8 +326,8 @@ fn limits_and_bans_see_the_address_of_the_proxy_header() {
     );
     let _other = open("203.0.113.9:4000").expect("another client");
     first.send(&request(&token(1, address)));
-    let mut first = TestPlayer::log_in(&mut hall, first);
-    let world = hall.server.world_mut();
+    let mut first = TestPlayer::log_in(&mut rig, first);
+    let world = rig.server.world_mut();
     let sessions = world.resource::<Sessions>();
     let addresses: Vec<_> = sessions
         .iter()
@@ -343,29 +343,29 @@ fn limits_and_bans_see_the_address_of_the_proxy_header() {
     };
     assert_eq!(ban(world, order("127.0.0.1")).unwrap(), 0);
     assert_eq!(ban(world, order("198.51.100.0/24")).unwrap(), 1);
-    hall.step_until("the banned client is gone", |hall| {
+    rig.step_until("the banned client is gone", |rig| {
         // The client replies to the close frame.
         let _ = first.client.0.read();
-        hall.stats().clients == 0
+        rig.stats().clients == 0
     });
 }
 
 #[test]
 fn handshakes_over_the_rate_of_a_network_wait() {
-    let (mut hall, _files, _, trusted) = tls_server(|settings| {
+    let (mut rig, _files, _, trusted) = tls_server(|settings| {
         trust_local_proxy(&mut settings.web.port);
         settings.web.port.network_tls_handshakes_per_s = 0;
         settings.web.handshake_timeout_us = 300_000;
     });
-    let waits = encrypt(connect_as(hall.address, "198.51.100.1:4"), &trusted);
+    let waits = encrypt(connect_as(rig.address, "198.51.100.1:4"), &trusted);
     assert!(waits.is_err(), "the network has used up its handshakes");
-    hall.step_until("the handshake has timed out", |hall| {
-        hall.stats().timed_out == 1
+    rig.step_until("the handshake has timed out", |rig| {
+        rig.stats().timed_out == 1
     });
-    assert_eq!(hall.stats().tls_failed, 0);
+    assert_eq!(rig.stats().tls_failed, 0);
     // A proxy forwards many networks, so it is not limited. It may be slow on a busy machine.
     let served = (0..100).any(|_| {
-        let mut stream = TcpStream::connect(hall.address).unwrap();
+        let mut stream = TcpStream::connect(rig.address).unwrap();
         stream.write_all(LOCAL_HEADER).unwrap();
         let socket = encrypt(stream, &trusted);
         socket.is_ok_and(|mut socket| get(&mut socket, "/").0 == 200)
@@ -375,7 +375,7 @@ fn handshakes_over_the_rate_of_a_network_wait() {
 
 #[test]
 fn only_trusted_proxies_send_a_valid_header() {
-    let (mut hall, _files, _, _) = tls_server(|settings| {
+    let (mut rig, _files, _, _) = tls_server(|settings| {
         trust_local_proxy(&mut settings.web.port);
         settings.web.port.tls = None;
     });
@@ -386,10 +386,10 @@ fn only_trusted_proxies_send_a_valid_header() {
         get(&mut stream, "/")
     };
     assert_eq!(
-        get(&mut connect_as(hall.address, "198.51.100.1:4"), "/").0,
+        get(&mut connect_as(rig.address, "198.51.100.1:4"), "/").0,
         200
     );
-    assert_eq!(answer(hall.address, LOCAL_HEADER).0, 200);
+    assert_eq!(answer(rig.address, LOCAL_HEADER).0, 200);
     let too_long = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\xff\xff";
     let version_3 = b"\r\n\r\n\0\r\nQUIT\n\x31\x11\0\x0c";
     let refused: [(&[u8], &str); 4] = [
@@ -402,37 +402,37 @@ fn only_trusted_proxies_send_a_valid_header() {
         (version_3, "0x31"),
     ];
     for (header, reason) in refused {
-        let (status, text) = answer(hall.address, header);
+        let (status, text) = answer(rig.address, header);
         assert!(status == 400 && text.contains(reason), "{text}");
     }
-    hall.step_until("all refusals are counted", |hall| {
-        hall.stats().proxy_header_refused == 4
+    rig.step_until("all refusals are counted", |rig| {
+        rig.stats().proxy_header_refused == 4
     });
     // From a peer that is not trusted, the header is a malformed request, even if others may send it.
     for uses_proxy_protocol in [false, true] {
-        let mut hall = WebTestServer::new(0, |settings| {
+        let mut rig = WebTestServer::new(0, |settings| {
             settings.web.serve_demo_page = true;
             settings.web.port.uses_proxy_protocol = uses_proxy_protocol;
             settings.web.port.trusted_proxies = vec!["192.0.2.1".parse().unwrap()];
         });
-        let (status, text) = answer(hall.address, &proxy_header("198.51.100.1:4"));
+        let (status, text) = answer(rig.address, &proxy_header("198.51.100.1:4"));
         assert_eq!(status, 400, "{text}");
-        hall.step_until("the request is counted", |hall| hall.stats().refused == 1);
-        assert_eq!(answer(hall.address, b"").0, 200);
+        rig.step_until("the request is counted", |rig| rig.stats().refused == 1);
+        assert_eq!(answer(rig.address, b"").0, 200);
     }
 }
 
 #[test]
 fn page_connects_to_its_public_origin() {
-    let (hall, _files, _, trusted) = tls_server(|settings| {
+    let (rig, _files, _, trusted) = tls_server(|settings| {
         settings.web.public_origin = Some("https://play.example.com".parse().unwrap());
     });
-    let (_, page) = tls_get(hall.address, &trusted, "/").unwrap();
+    let (_, page) = tls_get(rig.address, &trusted, "/").unwrap();
     let meta = "<meta name=\"public-origin\" content=\"https://play.example.com\">";
     assert!(page.contains(meta), "{page}");
     let policy = "connect-src 'self' https://play.example.com wss://play.example.com";
     assert!(page.contains(policy), "{page}");
-    let (_, script) = tls_get(hall.address, &trusted, "/demo/page.js").unwrap();
+    let (_, script) = tls_get(rig.address, &trusted, "/demo/page.js").unwrap();
     assert!(script.contains("meta[name=public-origin]"), "{script}");
 }
 

@@ -34,10 +34,10 @@ const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
 
 #[test]
 fn user_data_of_a_token_reaches_hook_and_session() {
-    let mut hall = WebTestServer::new(0, |_| ());
+    let mut rig = WebTestServer::new(0, |_| ());
     let seen = Arc::<Mutex<Vec<(u64, Option<u8>)>>>::default();
     let of_hook = seen.clone();
-    let world = hall.server.world_mut();
+    let world = rig.server.world_mut();
     world.insert_resource(Authentication::from_fn(move |login| {
         let first = login.user_data.map(|data| data.as_bytes()[0]);
         of_hook.lock().unwrap().push((login.player.0, first));
@@ -59,9 +59,9 @@ fn user_data_of_a_token_reaches_hook_and_session() {
         let client = UdpClient::connect(issue(player, udp), EndpointSettings::default());
         (client.unwrap(), false)
     });
-    let mut by_web = WebClient::connect(hall.address, request(&issue(3, hall.address)));
+    let mut by_web = WebClient::connect(rig.address, request(&issue(3, rig.address)));
     by_web.send(&login);
-    hall.step_until("all players are logged in", |hall| {
+    rig.step_until("all players are logged in", |rig| {
         for (client, has_sent) in &mut by_udp {
             let _ = client.update(|_| ());
             let _ = client.receive(|_| ());
@@ -71,7 +71,7 @@ fn user_data_of_a_token_reaches_hook_and_session() {
             }
         }
         by_web.receive(|_| ());
-        let sessions = hall.server.world().resource::<Sessions>();
+        let sessions = rig.server.world().resource::<Sessions>();
         let players = sessions
             .iter()
             .filter(|(_, session)| session.player.is_some());
@@ -80,7 +80,7 @@ fn user_data_of_a_token_reaches_hook_and_session() {
     let mut seen = seen.lock().unwrap().clone();
     seen.sort_unstable();
     assert_eq!(seen, [(1, None), (2, Some(2)), (3, Some(3))]);
-    let world = hall.server.world();
+    let world = rig.server.world();
     for (_, session) in world.resource::<Sessions>().iter() {
         let data = world.get::<SessionUserData>(session.client_entity);
         let player = session.player.unwrap().0;
@@ -339,8 +339,8 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
     for path in [&file, &secrets] {
         fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
     }
-    let mut hall = WebTestServer::new(0, |_| ());
-    let world = hall.server.world_mut();
+    let mut rig = WebTestServer::new(0, |_| ());
+    let world = rig.server.world_mut();
     let sink = Box::new(world.resource::<WebListener>().sink());
     let keys = TokenKeys::new(vec![key(3), key(4)]).unwrap();
     let udp = listen(world, LOOPBACK, keys, ListenSettings::default(), Some(sink)).unwrap();
@@ -371,7 +371,7 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
     for (player, token) in [(21, first), (22, second)] {
         let mut client = UdpClient::connect(token, EndpointSettings::default()).unwrap();
         let mut has_sent = false;
-        hall.step_until("the player is logged in", |hall| {
+        rig.step_until("the player is logged in", |rig| {
             let _ = client.update(|_| ());
             let _ = client.receive(|_| ());
             if !has_sent && matches!(client.connection().is_open(), Ok(true)) {
@@ -379,13 +379,13 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
                     .send(&ClientMessage::login_by_token().to_bytes())
                     .is_ok();
             }
-            let sessions = hall.server.world().resource::<Sessions>();
+            let sessions = rig.server.world().resource::<Sessions>();
             sessions.client_of(PlayerId(player)).is_some()
         });
-        let sessions = hall.server.world().resource::<Sessions>();
+        let sessions = rig.server.world().resource::<Sessions>();
         let session = sessions.client_of(PlayerId(player));
         let entity = session.and_then(|client| sessions.client_entity(client));
-        let data = hall.server.world().get::<SessionUserData>(entity.unwrap());
+        let data = rig.server.world().get::<SessionUserData>(entity.unwrap());
         assert_eq!(data.unwrap().as_bytes()[..3], [9, 8, 0]);
     }
     assert_requests_are_refused(address, secret);

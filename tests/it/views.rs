@@ -278,7 +278,7 @@ fn event_log_of_a_restless_scenario_has_exact_views() {
         folder.write("restless.ron", RESTLESS),
         folder.path("events.jsonl"),
     );
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &scenario,
         "--no-timing",
@@ -287,8 +287,8 @@ fn event_log_of_a_restless_scenario_has_exact_views() {
         &events,
         "--positions",
     ]);
-    let report = told.json();
-    assert_eq!(told.code, 0, "{report:#}");
+    let report = output.json();
+    assert_eq!(output.code, 0, "{report:#}");
     let counts = replay(&fs::read_to_string(&events).unwrap());
     for what in [
         "leave by range",

@@ -141,11 +141,11 @@ impl WebTestServer {
 
     /// Runs ticks until the server has measured the round trip time and the sent bytes of every client. The clients continue to receive.
     pub fn await_connection_stats<C: WebEnd>(&mut self, clients: &mut [(C, BotClient)]) {
-        self.step_until("all connections are measured", |hall| {
+        self.step_until("all connections are measured", |rig| {
             for (client, bot) in &mut *clients {
                 client.exchange(&mut |packet| bot.receive(packet));
             }
-            let world = hall.server.world();
+            let world = rig.server.world();
             let web = world.resource::<WebListener>();
             let sessions = world.resource::<Sessions>().iter();
             let stats = sessions.filter_map(|(client, _)| web.connection_stats(client));
@@ -164,24 +164,24 @@ impl WebTestServer {
     /// All clients walk for a while, then stop until all mirrors equal the server.
     pub fn walk_and_stop<C: WebEnd>(&mut self, clients: &mut [(C, BotClient)]) {
         let players = clients.len() as u64;
-        self.step_until("all clients have walked", |hall| {
+        self.step_until("all clients have walked", |rig| {
             for (client, bot) in &mut *clients {
                 client.exchange(&mut |packet| bot.receive(packet));
                 bot.update(|message| client.send(message));
             }
-            hall.stats().messages_in > players * 40
+            rig.stats().messages_in > players * 40
         });
         for (_, bot) in &mut *clients {
             assert_ne!(bot.position().unwrap_or(START), START);
             assert_eq!((bot.corrections(), bot.mirror_error()), (0, None));
             bot.stop();
         }
-        self.step_until("all mirrors equal the server", |hall| {
+        self.step_until("all mirrors equal the server", |rig| {
             for (client, bot) in &mut *clients {
                 client.exchange(&mut |packet| bot.receive(packet));
             }
             clients.iter().all(|(_, bot)| {
-                let same = hall.difference(bot.player(), bot.mirror());
+                let same = rig.difference(bot.player(), bot.mirror());
                 same.is_ok() && bot.unhandled_inputs() == 0
             })
         });
@@ -197,17 +197,16 @@ pub struct TestPlayer<C> {
 
 impl<C: WebEnd> TestPlayer<C> {
     /// Logs in as player 1, and waits until its mirror equals the server.
-    pub fn log_in(hall: &mut WebTestServer, client: C) -> Self {
+    pub fn log_in(rig: &mut WebTestServer, client: C) -> Self {
         let mut player = Self {
             client,
             mirror: Mirror::default(),
             notices: Vec::new(),
         };
         player.client.send(&ClientMessage::login(1).to_bytes());
-        hall.step_until("the player has its object", |hall| {
+        rig.step_until("the player has its object", |rig| {
             player.receive();
-            player.mirror.controlled_object().is_some()
-                && hall.difference(1, &player.mirror).is_ok()
+            player.mirror.controlled_object().is_some() && rig.difference(1, &player.mirror).is_ok()
         });
         player
     }
@@ -222,7 +221,7 @@ impl<C: WebEnd> TestPlayer<C> {
     }
 
     /// Resumes the session over the current `client`; the player keeps its object.
-    pub fn resume(&mut self, hall: &mut WebTestServer) {
+    pub fn resume(&mut self, rig: &mut WebTestServer) {
         self.mirror.reconnect();
         let resume = ClientMessage::Resume {
             player: 1,
@@ -232,10 +231,10 @@ impl<C: WebEnd> TestPlayer<C> {
         self.client.send(&resume.to_bytes());
         self.notices.clear();
         let own = self.mirror.controlled_object();
-        hall.step_until("the session is resumed", |hall| {
+        rig.step_until("the session is resumed", |rig| {
             self.receive();
             let is_on = |notice: &SessionNotice| matches!(notice, SessionNotice::Resumed { .. });
-            self.notices.iter().any(is_on) && hall.difference(1, &self.mirror).is_ok()
+            self.notices.iter().any(is_on) && rig.difference(1, &self.mirror).is_ok()
         });
         assert_eq!(self.mirror.controlled_object(), own);
     }

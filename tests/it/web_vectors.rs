@@ -425,7 +425,7 @@ fn motion_messages(messages: &mut Vec<Value>) {
         },
     );
     say("face", json!([255]), ClientMessage::Face { heading: 255 });
-    for (motion, told) in [
+    for (motion, motion_json) in [
         (InputMotion::Stand, json!({ "kind": "stand" })),
         (InputMotion::To(at), json!({ "kind": "to", "to": place })),
         (
@@ -440,7 +440,7 @@ fn motion_messages(messages: &mut Vec<Value>) {
             heading: 7,
             buttons: 1 << 31,
         };
-        let parameters = json!([{ "seq": 0xfffe, "clientTick": 258, "motion": told, "heading": 7, "buttons": 1_u32 << 31 }]);
+        let parameters = json!([{ "seq": 0xfffe, "clientTick": 258, "motion": motion_json, "heading": 7, "buttons": 1_u32 << 31 }]);
         say("input", parameters, ClientMessage::Input(input));
     }
     say("moveTo", json!([place]), ClientMessage::MoveTo { to: at });
@@ -504,7 +504,7 @@ fn predicted() -> Vec<Value> {
             }),
             _ => InputMotion::Towards(direction),
         };
-        let told = match motion {
+        let motion_json = match motion {
             InputMotion::Stand => json!({ "kind": "stand" }),
             InputMotion::To(to) => {
                 json!({ "kind": "to", "to": { "x": to.metres().x, "y": to.metres().y } })
@@ -520,7 +520,7 @@ fn predicted() -> Vec<Value> {
             .expect("few inputs are unacknowledged");
         let at = predictor.position().expect("the client has an object");
         places.push(at);
-        steps.push(json!({ "act": told, "seq": input.seq, "at": at.to_array() }));
+        steps.push(json!({ "act": motion_json, "seq": input.seq, "at": at.to_array() }));
         writer.header.tick = writer.header.tick.wrapping_add(1);
         if nth % 3 == 2 && nth > 4 {
             // The server is some inputs behind, and disagrees once.
@@ -531,17 +531,17 @@ fn predicted() -> Vec<Value> {
             } else {
                 Vec2::ZERO
             };
-            let told = places[usize::from(handled)] + apart;
-            for packet in
-                writer.packets(Channel::Unreliable, |bytes| write_own_position(bytes, told))
-            {
+            let confirmed = places[usize::from(handled)] + apart;
+            for packet in writer.packets(Channel::Unreliable, |bytes| {
+                write_own_position(bytes, confirmed)
+            }) {
                 writer.mirror.receive(&packet).expect("it fits");
                 let corrected = predictor.reconcile(&step, &writer.mirror);
                 let at = predictor.position().expect("the client has an object");
                 if corrected.is_some() {
                     let later = usize::from(handled)..places.len();
                     let moved = predictor.unhandled().map(|(_, to)| to);
-                    places.splice(later, std::iter::once(told).chain(moved));
+                    places.splice(later, std::iter::once(confirmed).chain(moved));
                 }
                 let off = corrected.map(|corrected| corrected.error_m);
                 steps.push(json!({ "packet": hex(&packet), "off": off, "at": at.to_array() }));

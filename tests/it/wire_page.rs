@@ -396,12 +396,15 @@ fn capture_log_and_figures_agree_with_their_pages() {
     ]);
     assert!(run.code < 2, "{}", run.err);
     let counts = decode_capture(&fs::read(&capture).unwrap());
-    let told = format!("{counts:?}");
+    let counts_text = format!("{counts:?}");
     assert!(
         counts.resumes > 0 && counts.closed_packets > 0 && counts.close_records > 0,
-        "{told}"
+        "{counts_text}"
     );
-    assert!(counts.snapshots > 1_000 && counts.deltas > 1_000, "{told}");
+    assert!(
+        counts.snapshots > 1_000 && counts.deltas > 1_000,
+        "{counts_text}"
+    );
     // Every tick counts the packets sent in it, and the sum is complete.
     let figures = fs::read_to_string(&csv).unwrap();
     let mut lines = figures.lines();

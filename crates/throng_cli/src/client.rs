@@ -422,16 +422,16 @@ impl BotClients {
             }
             let BotPlayer {
                 client,
-                bot: rambler,
+                bot,
                 next_input_at: acts_at,
                 end,
                 was_open,
                 ..
             } = player;
             let mut take = |packet: &[u8]| {
-                rambler.receive(packet);
+                bot.receive(packet);
                 let now_us = began.elapsed().as_secs_f64() * 1e6;
-                lateness.record(packet, rambler.mirror().tick_s(), now_us);
+                lateness.record(packet, bot.mirror().tick_s(), now_us);
             };
             let mut over = client.receive(&mut take).err();
             if now >= *acts_at {
@@ -439,14 +439,14 @@ impl BotClients {
                 if matches!(client.connection().is_open(), Ok(true)) {
                     *was_open = true;
                     // If too much is pending, the connection ends by itself.
-                    rambler.update(|message| {
+                    bot.update(|message| {
                         let _ = client.send(message);
                     });
                 }
-                let mut take = |packet: &[u8]| rambler.receive(packet);
+                let mut take = |packet: &[u8]| bot.receive(packet);
                 over = over.or(client.update(&mut take).err());
             }
-            *end = over.map(|over| match rambler.refusal() {
+            *end = over.map(|over| match bot.refusal() {
                 Some(refusal) => format!("login refused: {refusal}"),
                 None => over.to_string(),
             });

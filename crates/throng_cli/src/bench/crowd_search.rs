@@ -175,12 +175,12 @@ mod tests {
                 "{limit}: {range:?}"
             );
             assert!(tried.len() < 25, "{limit}: {tried:?}");
-            for (end, told) in [
+            for (end, counted_tries) in [
                 (range.max_passed, range.passed_tries),
                 (missed, range.failed_tries),
             ] {
                 let tries = tried.iter().filter(|&&players| players == end).count();
-                assert_eq!(told as usize, tries, "{limit}: {range:?}");
+                assert_eq!(counted_tries as usize, tries, "{limit}: {range:?}");
                 assert!(end == 0 || tries == TRIES as usize, "{limit}: {tried:?}");
             }
         }
