@@ -236,11 +236,11 @@ const LOBBY: &str = r#"Scenario(
 )"#;
 
 /// Looks up players on other nodes.
-fn write_lookups(tick: Res<SimTick>, mut looks: MessageWriter<PlayerLookup>) {
+fn write_lookups(tick: Res<SimTick>, mut lookups: MessageWriter<PlayerLookup>) {
     for nth in 0..20 {
         let number = tick.0 * 20 + nth;
         let player = PlayerId(1_000_000 + number % 700);
-        looks.write(PlayerLookup {
+        lookups.write(PlayerLookup {
             player,
             request_id: number,
         });

@@ -238,8 +238,8 @@ fn unexercised_expectation_does_not_pass() {
     let file = folder.write("nothing.ron", nothing);
     let output = run_throng(&["run", &file]);
     assert_eq!(output.code, 1, "{}", output.err);
-    let said = "not exercised: mirrors equal at rest: no client";
-    assert!(output.out.contains(said), "{}", output.out);
+    let expected = "not exercised: mirrors equal at rest: no client";
+    assert!(output.out.contains(expected), "{}", output.out);
     let json = run_throng(&["run", &file, "--json"]).json();
     let judged = &json["expectations"][0];
     assert_eq!(
@@ -392,8 +392,8 @@ fn wall_time_is_checked_on_request_only() {
     let slow = folder.write("slow.ron", yard("", expect));
     let output = run_throng(&["run", &slow]);
     assert_eq!(output.code, 0, "{}", output.err);
-    let said = "slow machine: tick p99 under 0 ms: 0.0 % of 20 ticks";
-    assert!(output.out.contains(said), "{}", output.out);
+    let expected = "slow machine: tick p99 under 0 ms: 0.0 % of 20 ticks";
+    assert!(output.out.contains(expected), "{}", output.out);
     assert!(
         output
             .out
@@ -516,7 +516,7 @@ fn report_names_the_blocked_end_of_a_path() {
     );
     let world = run.server().world_mut();
     let (_, yard) = world.resource::<Scenes>().iter().next().unwrap();
-    let bare = open_scene(world, SceneSpec::default(), ()).unwrap();
+    let open_field = open_scene(world, SceneSpec::default(), ()).unwrap();
     let kind = world.resource::<ObjectKinds>().find("npc").unwrap();
     // The yard's wall is built in tick 5.
     for _ in 0..8 {
@@ -536,7 +536,7 @@ fn report_names_the_blocked_end_of_a_path() {
     ask(yard, 1.0, 6.0);
     ask(yard, 2.0, 6.0);
     ask(yard, 6.0, 1.0);
-    ask(bare, 1.0, 2.0);
+    ask(open_field, 1.0, 2.0);
     ask(yard, 1.0, 1000.0);
     while run.step().unwrap() {}
     let paths = run.finish().unwrap().paths;

@@ -167,11 +167,11 @@ fn page_actions_need_permission_and_are_limited() {
     for nth in 0..PAGE_ACTIONS_MAX {
         assert_eq!(inspector.next_action(), Some(nth.to_string()));
     }
-    let tell = |_: &mut PageClient, server: &mut Server| {
+    let send_result = |_: &mut PageClient, server: &mut Server| {
         let mut inspector = server.world_mut().resource_mut::<Inspector>();
         inspector.send_action_result("0", 7, None);
     };
-    page.receive_while(&mut server, tell, |message| {
+    page.receive_while(&mut server, send_result, |message| {
         let reply = action_result(message).filter(|reply| reply["text"] == "0")?;
         assert_eq!((&reply["tick"], &reply["error"]), (&7.into(), &Value::Null));
         Some(())

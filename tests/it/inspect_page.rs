@@ -161,7 +161,7 @@ impl Metrics {
                 );
             } else if let Some(rest) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = rest.split_once(' ').expect(line);
-                assert!(help.contains(name), "{line}: help comes first");
+                assert!(help.contains(name), "{line}: HELP comes before samples");
                 let kinds = ["counter", "gauge", "histogram", "summary"];
                 assert!(kinds.contains(&kind), "{line}");
                 let first = types.insert(name.to_owned(), kind.to_owned());

@@ -51,12 +51,12 @@ fn bench_and_signal(arguments: &[&str]) -> ProgramOutput {
     let mut log = String::new();
     // This line is logged after the signal handler is installed.
     while !log.contains("benchmark started") {
-        let read = err.read_line(&mut log).expect("it is UTF-8");
+        let read = err.read_line(&mut log).expect("the output is UTF-8");
         assert!(read > 0, "the program ended: {log}");
     }
     send_signal(&child, "-INT");
     let mut output = ProgramOutput::from(child.wait_with_output().expect("the program ends"));
-    err.read_to_string(&mut log).expect("it is UTF-8");
+    err.read_to_string(&mut log).expect("the output is UTF-8");
     output.err = log;
     output
 }

@@ -21,7 +21,7 @@ fn outputs_that_overwrite_files_are_refused_before_writing() {
     let scenario = folder.write("my.ron", SMALL);
     let (there, new) = (folder.write("there", "kept"), folder.path("new"));
     let (again, itself) = (folder.path("./new"), folder.path("./my.ron"));
-    for (arguments, said) in [
+    for (arguments, conflict) in [
         (vec!["--events", scenario.as_str()], "--events"),
         (vec!["--hashes", &there, "--capture", &itself], "--capture"),
         (vec!["--events", &new, "--hashes", &again], "--hashes"),
@@ -29,7 +29,7 @@ fn outputs_that_overwrite_files_are_refused_before_writing() {
     ] {
         let output = run_throng(&[&["run", "--ticks", "1", &scenario], &arguments[..]].concat());
         assert_eq!(output.code, 2, "{arguments:?}: {}", output.err);
-        let expected = format!("error: {said} cannot write to `");
+        let expected = format!("error: {conflict} cannot write to `");
         assert!(output.err.starts_with(&expected), "{}", output.err);
         assert_eq!(fs::read_to_string(&scenario).unwrap(), SMALL);
         assert_eq!(fs::read_to_string(&there).unwrap(), "kept");

@@ -50,7 +50,7 @@ impl ServerProcess {
     /// The address at the end of the next line of its output.
     fn address(&mut self) -> String {
         let mut line = String::new();
-        self.out.read_line(&mut line).expect("it is UTF-8");
+        self.out.read_line(&mut line).expect("the output is UTF-8");
         let last = line.split_whitespace().next_back();
         last.unwrap_or_else(|| panic!("the server ended early"))
             .to_owned()

@@ -38,7 +38,7 @@ impl TestServerProcess {
         let mut out = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut last_word = || {
             let mut line = String::new();
-            out.read_line(&mut line).expect("it is UTF-8");
+            out.read_line(&mut line).expect("the output is UTF-8");
             line.split_whitespace()
                 .next_back()
                 .unwrap_or_default()
@@ -84,10 +84,12 @@ impl TestServerProcess {
     /// Waits for the end of the process; returns its exit code and its log.
     fn wait_for_exit(mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
-        self.out.read_to_string(&mut rest).expect("it is UTF-8");
+        self.out
+            .read_to_string(&mut rest)
+            .expect("the output is UTF-8");
         let mut log = String::new();
         let err = self.process.stderr.as_mut().expect("a pipe");
-        err.read_to_string(&mut log).expect("it is UTF-8");
+        err.read_to_string(&mut log).expect("the output is UTF-8");
         assert!(!log.contains("panicked"), "{log}");
         (self.process.wait().expect("it ends").code(), log)
     }

@@ -292,7 +292,7 @@ fn unauthenticated_senders_get_fewer_bytes_than_they_send() {
     for _ in 0..20 {
         assert_eq!(rig.step(), []);
     }
-    let answered = rig.stats();
+    let before = rig.stats();
     let packets = unauthenticated_packets(&rig);
     let stranger = UdpSocket::bind(LOOPBACK).unwrap();
     stranger.set_nonblocking(true).unwrap();
@@ -309,29 +309,28 @@ fn unauthenticated_senders_get_fewer_bytes_than_they_send() {
     // Only a request of another version, and a packet of an unknown connection, get a reply.
     let replies = stats.versions_refused + stats.resets;
     assert!((1..=40).contains(&replies) && answers.len() as u64 <= replies);
-    assert_eq!(stats.answers_out, answered.answers_out + replies);
+    assert_eq!(stats.answers_out, before.answers_out + replies);
     assert!(answers.iter().all(|&length| length < 60));
     assert_eq!((stats.clients, stats.moved, stats.lost), (4, 0, 0));
-    let refused =
-        stats.unauthenticated + stats.refused - answered.unauthenticated - answered.refused;
+    let refused = stats.unauthenticated + stats.refused - before.unauthenticated - before.refused;
     assert!(refused >= 19 * packets.len() as u64, "{stats:?}");
     // A valid token that is sent from many addresses at once: few of them get a reply, and replies are smaller than the requests.
     let request = request(token(7, rig.address));
-    let thieves: Vec<UdpSocket> = (0..20)
+    let senders: Vec<UdpSocket> = (0..20)
         .map(|_| UdpSocket::bind(LOOPBACK).unwrap())
         .collect();
     for _ in 0..3 {
-        for thief in &thieves {
-            thief.send_to(&request, rig.address).unwrap();
+        for sender in &senders {
+            sender.send_to(&request, rig.address).unwrap();
         }
         assert_eq!(rig.step(), []);
     }
-    let answered_thieves = thieves.iter().filter(|thief| {
-        thief.set_nonblocking(true).unwrap();
-        thief.recv_from(&mut buffer).is_ok()
+    let answered = senders.iter().filter(|sender| {
+        sender.set_nonblocking(true).unwrap();
+        sender.recv_from(&mut buffer).is_ok()
     });
     // One reply, and one more per second if this takes longer.
-    assert!((1..=3).contains(&answered_thieves.count()));
+    assert!((1..=3).contains(&answered.count()));
     let after = rig.stats();
     let (bytes_in, bytes_out) = (
         after.unauthenticated_bytes_in - stats.unauthenticated_bytes_in,

@@ -128,12 +128,12 @@ impl LoggedProcess {
         let mut out = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut log = BufReader::new(process.stderr.take().expect("a pipe"));
         let mut line = String::new();
-        out.read_line(&mut line).expect("it is UTF-8");
+        out.read_line(&mut line).expect("the output is UTF-8");
         let last = line.split_whitespace().next_back().unwrap_or_default();
         let url = last.strip_prefix("http://").unwrap_or(last);
         let Ok(address) = url.split('/').next().unwrap_or_default().parse() else {
             let mut cause = String::new();
-            log.read_to_string(&mut cause).expect("it is UTF-8");
+            log.read_to_string(&mut cause).expect("the output is UTF-8");
             panic!("no address: {line} {cause}");
         };
         Self {
@@ -149,7 +149,7 @@ impl LoggedProcess {
         send_signal(&self.process, "-HUP");
         loop {
             let mut line = String::new();
-            let bytes = self.log.read_line(&mut line).expect("it is UTF-8");
+            let bytes = self.log.read_line(&mut line).expect("the output is UTF-8");
             assert!(bytes > 0, "the program ended");
             if line.contains("token keys") {
                 return line;

@@ -78,8 +78,15 @@ fn unwritable_output_is_reported_before_the_work() {
     );
     assert!(output.err.contains("could not create `"), "{}", output.err);
     assert!(fs::metadata(&hashes).is_err(), "no tick was run");
-    let kept = folder.write("kept.png", "kept");
-    let output = run_throng(&["run", &scenario, "--set", "nobody=1", "--picture", &kept]);
+    let existing = folder.write("kept.png", "kept");
+    let output = run_throng(&[
+        "run",
+        &scenario,
+        "--set",
+        "nobody=1",
+        "--picture",
+        &existing,
+    ]);
     assert_eq!(output.code, 2, "{}", output.err);
-    assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
+    assert_eq!(fs::read_to_string(&existing).unwrap(), "kept");
 }

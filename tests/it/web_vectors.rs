@@ -344,44 +344,44 @@ fn bytes(bytes: &[u8]) -> Value {
 fn session_messages(messages: &mut Vec<Value>) {
     let token = ResumeToken([9; 16]);
     let big = |number: u64| json!({ "big": number.to_string() });
-    let mut say = |name: &str, parameters, message: ClientMessage| {
+    let mut add = |name: &str, parameters, message: ClientMessage| {
         add_message(messages, name, parameters, message)
     };
     let credential = b"open";
     let player = u64::MAX;
-    say(
+    add(
         "login",
         json!([big(player), bytes(credential)]),
         ClientMessage::Login { player, credential },
     );
-    say("login", json!([big(1)]), ClientMessage::login(1));
-    say("logout", json!([]), ClientMessage::Logout);
+    add("login", json!([big(1)]), ClientMessage::login(1));
+    add("logout", json!([]), ClientMessage::Logout);
     for received in [None, Some(u32::MAX)] {
         let resume = ClientMessage::Resume {
             player: 300,
             token,
             received,
         };
-        say(
+        add(
             "resume",
             json!([big(300), bytes(&token.0), received]),
             resume,
         );
     }
-    say("ready", json!([128]), ClientMessage::Ready { scene: 128 });
-    say(
+    add("ready", json!([128]), ClientMessage::Ready { scene: 128 });
+    add(
         "ping",
         json!([4_000_000_000_u32]),
         ClientMessage::Ping {
             number: 4_000_000_000,
         },
     );
-    say(
+    add(
         "viewCap",
         json!([60_000]),
         ClientMessage::ViewCap { players: 60_000 },
     );
-    say(
+    add(
         "interact",
         json!([5, 6, 700]),
         ClientMessage::Interact {
@@ -390,16 +390,16 @@ fn session_messages(messages: &mut Vec<Value>) {
             verb: 700,
         },
     );
-    say("queueFor", json!([2]), ClientMessage::QueueFor { mode: 2 });
-    say("cancelQueue", json!([]), ClientMessage::CancelQueue);
-    say(
+    add("queueFor", json!([2]), ClientMessage::QueueFor { mode: 2 });
+    add("cancelQueue", json!([]), ClientMessage::CancelQueue);
+    add(
         "answerMatch",
         json!([true]),
         ClientMessage::AnswerMatch { accept: true },
     );
     let (scope, text) = (ChatScope::Party, "grüß dich ✓");
-    say("say", json!([2, text]), ClientMessage::Chat { scope, text });
-    say(
+    add("say", json!([2, text]), ClientMessage::Chat { scope, text });
+    add(
         "user",
         json!([500, bytes(b"own")]),
         ClientMessage::Custom {
@@ -413,10 +413,10 @@ fn session_messages(messages: &mut Vec<Value>) {
 fn motion_messages(messages: &mut Vec<Value>) {
     let at = QuantizedPosition { x: 6_401, y: 3 };
     let place = json!({ "x": 100.012, "y": 0.054 });
-    let mut say = |name: &str, parameters, message: ClientMessage| {
+    let mut add = |name: &str, parameters, message: ClientMessage| {
         add_message(messages, name, parameters, message)
     };
-    say(
+    add(
         "move",
         json!([place, 200]),
         ClientMessage::Move {
@@ -424,7 +424,7 @@ fn motion_messages(messages: &mut Vec<Value>) {
             heading: 200,
         },
     );
-    say("face", json!([255]), ClientMessage::Face { heading: 255 });
+    add("face", json!([255]), ClientMessage::Face { heading: 255 });
     for (motion, motion_json) in [
         (InputMotion::Stand, json!({ "kind": "stand" })),
         (InputMotion::To(at), json!({ "kind": "to", "to": place })),
@@ -441,17 +441,17 @@ fn motion_messages(messages: &mut Vec<Value>) {
             buttons: 1 << 31,
         };
         let parameters = json!([{ "seq": 0xfffe, "clientTick": 258, "motion": motion_json, "heading": 7, "buttons": 1_u32 << 31 }]);
-        say("input", parameters, ClientMessage::Input(input));
+        add("input", parameters, ClientMessage::Input(input));
     }
-    say("moveTo", json!([place]), ClientMessage::MoveTo { to: at });
-    say(
+    add("moveTo", json!([place]), ClientMessage::MoveTo { to: at });
+    add(
         "moveTo",
         json!([{ "x": -3.0, "y": 1e12 }]),
         ClientMessage::MoveTo {
             to: QuantizedPosition { x: 0, y: u32::MAX },
         },
     );
-    say("stop", json!([]), ClientMessage::Stop);
+    add("stop", json!([]), ClientMessage::Stop);
 }
 
 /// A connect token with recognizable bytes, and the connect request made from it.

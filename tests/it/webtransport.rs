@@ -67,8 +67,8 @@ impl Browser {
 
     /// Polls a future for a short time.
     fn poll<T>(&self, something: impl Future<Output = T>) -> Option<T> {
-        let looked = async { timeout(POLL_TIMEOUT, something).await };
-        self.runtime.block_on(looked).ok()
+        let polled = async { timeout(POLL_TIMEOUT, something).await };
+        self.runtime.block_on(polled).ok()
     }
 }
 
@@ -330,8 +330,8 @@ fn silent_connection_times_out() {
     rig.step_until("all connections are refused or have timed out", |rig| {
         browser.poll(std::future::pending::<()>());
         let stats = rig.stats();
-        let gone = stats.timed_out + stats.refused + stats.denied;
-        gone == stats.accepted && stats.accepted >= 5 && stats.timed_out >= 3
+        let ended = stats.timed_out + stats.refused + stats.denied;
+        ended == stats.accepted && stats.accepted >= 5 && stats.timed_out >= 3
     });
     for connection in silent {
         browser.wait(connection.closed());

@@ -192,7 +192,7 @@ pub fn measure() -> Vec<Row> {
                 };
                 let theirs = pass(walkers.clone(), tree);
                 assert_eq!(ours.events, theirs.events, "{reference}: enters and leaves");
-                assert!(ours.lists == theirs.lists, "{reference}: everybody's list");
+                assert!(ours.lists == theirs.lists, "{reference}: lists differ");
                 let case = format!("{players} walk {step_m} m a tick");
                 let both_ms = [ours.median_ms, theirs.median_ms];
                 rows.push(Row::beside("aoi", case, both_ms, "ms/tick", reference));

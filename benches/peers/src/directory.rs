@@ -92,11 +92,11 @@ fn hit_rate(skew: f64) -> Row {
         let draw = random.random_range(0.0..sum);
         let rank = cumulative.partition_point(|&below| below <= draw) as u64;
         let player = PlayerId(rank.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let looks = [
+        let lookups = [
             lookup_in_throng(&mut throng, player),
             lookup_in_moka(&moka, player),
         ];
-        for (hits, is_hit) in hits.iter_mut().zip(looks) {
+        for (hits, is_hit) in hits.iter_mut().zip(lookups) {
             *hits += u64::from(is_hit && nth >= WARM_UP_LOOKUPS);
         }
     }

@@ -234,7 +234,7 @@ fn measure_one<P: Pool>() -> Measured {
         Value([next; 6])
     };
     keys.extend((0..VALUES).map(|_| pool.take(value())));
-    let (mut ns, mut found, mut gone) = ([f64::MAX; 3], 0u64, Vec::new());
+    let (mut ns, mut found, mut free_slots) = ([f64::MAX; 3], 0u64, Vec::new());
     for _ in 0..ROUNDS {
         let drawn: Vec<usize> = (0..VALUES)
             .map(|_| random.random_range(0..VALUES))
@@ -250,14 +250,14 @@ fn measure_one<P: Pool>() -> Measured {
         }
         least(0, start);
         let start = Instant::now();
-        let looked = drawn.iter().filter_map(|&nth| pool.get(keys[nth]));
-        let sum = looked.fold(0u64, |sum, value| sum.wrapping_add(value.0[3]));
+        let values_read = drawn.iter().filter_map(|&nth| pool.get(keys[nth]));
+        let sum = values_read.fold(0u64, |sum, value| sum.wrapping_add(value.0[3]));
         least(1, start);
         let start = Instant::now();
         let walked = pool.walk();
         // All reads first: without generations a stale key would find a newer value.
-        gone.extend((0..VALUES).filter(|&nth| pool.get(keys[nth]).is_none()));
-        for nth in gone.drain(..) {
+        free_slots.extend((0..VALUES).filter(|&nth| pool.get(keys[nth]).is_none()));
+        for nth in free_slots.drain(..) {
             keys[nth] = pool.take(value());
         }
         least(2, start);

@@ -71,11 +71,11 @@ const EXAMPLES: &str = "Examples:
 
 Each client connects with its own token, logs in, walks and keeps a mirror.
 Lateness is measured against the fastest packet of the last two seconds: it
-shows delays by loss and repeats, not the network's own delay. The clients walk
-as fast as the server lets them, and do not know the map, so their corrections
-are walls. Reliable packets and
-inputs are numbered: a lost or repeated packet is reported as a protocol error,
-a lost input as one without a reply.
+shows delays by loss and retransmission, not the network's own delay. The
+clients walk at the speed that the server allows, and do not know the map, so
+walls cause corrections. Reliable packets and inputs are numbered: a lost or
+duplicated packet is reported as a protocol error, a lost input as one without a
+reply.
 
 Exit codes: 0 all clients were admitted, stayed connected and recovered, and
 equal the server as far as they were compared; 1 otherwise.";
@@ -476,8 +476,8 @@ impl BotClients {
             }
             let is_last = Instant::now() >= until || is_interrupted();
             let mut differing = Vec::new();
-            let asked = std::mem::take(&mut left);
-            for some in asked.chunks(COMPARE_BATCH) {
+            let pending = std::mem::take(&mut left);
+            for some in pending.chunks(COMPARE_BATCH) {
                 let held = some.iter().map(|&nth| &self.bots[nth].bot);
                 let held: Vec<_> = held.map(|it| (it.player(), it.mirror())).collect();
                 let replies = mirror_check.compare(&held)?;
@@ -635,6 +635,6 @@ mod tests {
             [0.5, 0.75, 1.0].map(|share| round(lateness.ms(share))),
             [0, 1, 30].map(Some)
         );
-        assert_eq!(Lateness::new().ms(0.5), None, "nothing came");
+        assert_eq!(Lateness::new().ms(0.5), None, "no packet was recorded");
     }
 }

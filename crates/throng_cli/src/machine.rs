@@ -111,11 +111,11 @@ fn cpu() -> Option<String> {
         return Some(name);
     }
     if cfg!(target_os = "macos") {
-        let asked = Command::new("sysctl")
+        let output = Command::new("sysctl")
             .args(["-n", "machdep.cpu.brand_string"])
             .output();
         return Some(
-            String::from_utf8(asked.ok()?.stdout)
+            String::from_utf8(output.ok()?.stdout)
                 .ok()?
                 .trim()
                 .to_owned(),

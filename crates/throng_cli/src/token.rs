@@ -53,7 +53,7 @@ const EXAMPLES: &str = "Examples:
 
 A token has 2,048 bytes, as defined by the netcode 1.02 standard, and is printed
 as hexadecimal digits. It admits its holder once, as that player: send it over a
-secure channel. It names its key by the key's id, so that a server can accept
+secure channel. It contains the id of its key, so that a server can accept
 several keys.
 With --listen, programs request tokens by POST /tokens, with a secret. GET
 /openapi.json describes it. SIGHUP reads the key files again. The secret can be

@@ -53,8 +53,8 @@ pub fn play(script: &Script) -> Played {
     let mut known: HashSet<Pair> = script.known.iter().copied().collect();
     let mut played = Played::default();
     server.step();
-    let told = server.receive(&script.positions, &mut Played::default());
-    assert!(told == known, "at first, clients receive what they see");
+    let received = server.receive(&script.positions, &mut Played::default());
+    assert!(received == known, "at first, clients receive what they see");
     for _ in 0..WARM_UP_TICKS {
         server.place(&script.positions);
         server.step();
@@ -71,8 +71,8 @@ pub fn play(script: &Script) -> Played {
             known.insert((client, object));
         }
         played.took.push(server.step());
-        let told = server.receive(&tick.positions, &mut played);
-        assert!(told == known, "every client receives all that it sees");
+        let received = server.receive(&tick.positions, &mut played);
+        assert!(received == known, "every client receives all that it sees");
         played.links += known.len() as u64;
     }
     drop(known);
@@ -179,7 +179,7 @@ impl Server {
     fn place(&mut self, positions: &[Vec2]) {
         let world = self.app.world_mut();
         for (&entity, &at) in self.objects.iter().zip(positions) {
-            *world.get_mut(entity).expect("nobody is despawned") = Place::from(at);
+            *world.get_mut(entity).expect("no object is despawned") = Place::from(at);
         }
     }
 
@@ -193,7 +193,7 @@ impl Server {
     fn receive(&mut self, positions: &[Vec2], played: &mut Played) -> HashSet<Pair> {
         let mut messages = self.app.world_mut().resource_mut::<ServerMessages>();
         let sent: Vec<_> = messages.drain_sent().collect();
-        let mut told = HashSet::new();
+        let mut received = HashSet::new();
         let mut acknowledged = vec![Vec::new(); self.clients.len()];
         for (client, channel, message) in sent {
             let nth = self.clients_nth[&client];
@@ -208,8 +208,8 @@ impl Server {
             *count += places.len() as u64;
             for (object, at) in places {
                 let object = self.nth[&object];
-                assert_eq!(at, positions[object as usize], "where it is now");
-                assert!(told.insert((nth, object)), "told of once a tick");
+                assert_eq!(at, positions[object as usize], "the current position");
+                assert!(received.insert((nth, object)), "a position is sent once a tick");
             }
         }
         for (&client, indices) in self.clients.iter().zip(acknowledged) {
@@ -217,7 +217,7 @@ impl Server {
                 messages.insert_received(client, ClientChannel::MutationAcks, indices);
             }
         }
-        told
+        received
     }
 }
 

@@ -73,11 +73,11 @@ impl TimedViews {
         }
     }
 
-    fn tick(&mut self, locate: impl FnOnce(&mut SceneViews), looks: u32) {
+    fn tick(&mut self, locate: impl FnOnce(&mut SceneViews), scans_max: u32) {
         let watch = Stopwatch::start();
         locate(&mut self.views);
         self.events.clear();
-        self.views.update(looks, &mut self.events);
+        self.views.update(scans_max, &mut self.events);
         self.ms.push(watch.elapsed().as_secs_f64() * 1e3);
         self.event_count += self.events.len();
     }

@@ -91,12 +91,12 @@ fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
             "Memory of the module `{module}` per player, from the capacities of its data structures."
         ))
     }));
-    let asked = BenchRow::repeated(SYSTEM, format!("asking/{players}"), &asking, "ms")
+    let row_of_total = BenchRow::repeated(SYSTEM, format!("asking/{players}"), &asking, "ms")
         .about("Adding up the memory of all modules.");
     let counted = allocated().bytes.saturating_sub(allocated_before);
     rows.push(if counted > 0 {
         let share = all as f64 / counted as f64;
-        asked.with_comparison(
+        row_of_total.with_comparison(
             format!(
                 "modules account for {:.0} % to 100 % of the allocated memory",
                 ATTRIBUTED_MIN * 100.0
@@ -104,7 +104,7 @@ fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
             (ATTRIBUTED_MIN..=1.0).contains(&share),
         )
     } else {
-        asked
+        row_of_total
     });
     Ok(rows)
 }

@@ -125,11 +125,11 @@ fn costs(name: &str, clients: usize, lost_one_in: Option<usize>, rounds: usize) 
         let sent_ns = watch.lap_ns();
         crowd.run_clients();
         watch.lap_ns();
-        let came = crowd.receive();
+        let received = crowd.receive();
         let received_ns = watch.lap_ns();
         if round >= rounds {
             sent += clients;
-            replies += came;
+            replies += received;
             sending.push(sent_ns as f64 / clients as f64);
             receiving.push(received_ns as f64 / clients as f64);
         }

@@ -101,10 +101,10 @@ fn comparison_bars(id: &str, heading: &str, rows: &[BenchRow]) -> String {
     let pair = |row: &BenchRow| {
         let (name, other) = (row.reference.as_ref()?, row.reference_value?);
         let most = row.value.max(other).max(f64::MIN_POSITIVE);
-        let bar = |class: &str, who: &str, value: f64| {
+        let bar = |class: &str, label: &str, value: f64| {
             format!(
                 "<div class=\"pair\"><span>{}</span>{}<span>{} {}</span></div>",
-                text(who),
+                text(label),
                 cell_bar(class, value / most, None),
                 number(value),
                 text(&row.unit)

@@ -122,9 +122,9 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let mut bench = BenchStore::new()?;
     let mut rows = saves(&mut bench, SAVES_PER_TICK, rounds)?;
     rows.push(loads(&mut bench, SAVES_PER_TICK, BURST, rounds)?);
-    let looks = if quick { 200_000 } else { 2_000_000 };
-    rows.extend([0.8, 1.0, 1.2].map(|skew| hit_rate(skew, WARM_UP_LOOKUPS, looks)));
-    rows.push(ages(looks / 2));
+    let lookups = if quick { 200_000 } else { 2_000_000 };
+    rows.extend([0.8, 1.0, 1.2].map(|skew| hit_rate(skew, WARM_UP_LOOKUPS, lookups)));
+    rows.push(ages(lookups / 2));
     rows.push(hits(rounds));
     Ok(rows)
 }
@@ -174,7 +174,7 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
         let mut values = values.iter();
         values.all(|(id, value)| record.values.get(id) == Some(value))
     };
-    is_whole &= kept.len() as u64 == count && kept.iter().all(is_kept);
+    is_whole &= records.len() as u64 == count && records.iter().all(is_kept);
     let [tick, store] = &times;
     Ok(vec![
         BenchRow::repeated(SYSTEM, format!("save {count}, tick"), tick, "ms")
@@ -293,10 +293,10 @@ impl ZipfPlayers {
 }
 
 /// The hit rate of a cache under a Zipf distribution, compared with the best cache that never changes.
-fn hit_rate(skew: f64, to_warm: u64, looks: u64) -> BenchRow {
+fn hit_rate(skew: f64, to_warm: u64, lookups: u64) -> BenchRow {
     let (mut players, mut cache) = (ZipfPlayers::new(skew), cache());
     let (mut hits, mut best) = (0, 0);
-    for nth in 0..to_warm + looks {
+    for nth in 0..to_warm + lookups {
         let (rank, player) = players.draw();
         let is_hit = lookup(&mut cache, player);
         if nth >= to_warm {
@@ -304,7 +304,7 @@ fn hit_rate(skew: f64, to_warm: u64, looks: u64) -> BenchRow {
             best += u64::from(rank < u64::from(CACHE_ENTRIES));
         }
     }
-    let share = |count: u64| 100.0 * count as f64 / looks as f64;
+    let share = |count: u64| 100.0 * count as f64 / lookups as f64;
     let of_best = hits as f64 / best as f64;
     BenchRow::new(SYSTEM, format!("hits, Zipf {skew:.1}"), share(hits), "%")
         .with_reference("best static", share(best))
@@ -317,7 +317,7 @@ fn hit_rate(skew: f64, to_warm: u64, looks: u64) -> BenchRow {
 
 /// The age of cached records, with default settings and in simulated time. The store replies in the next tick, and no other server
 /// publishes saves.
-fn ages(looks: u64) -> BenchRow {
+fn ages(lookups: u64) -> BenchRow {
     let settings = CacheSettings {
         entries_max: CACHE_ENTRIES,
         ..CacheSettings::default()
@@ -326,7 +326,7 @@ fn ages(looks: u64) -> BenchRow {
     let mut cache = PlayerCache::new(settings);
     let (mut served, mut oldest_ms, mut now_ms) = (0, 0, 0);
     let mut pending = Vec::new();
-    for nth in 0..looks {
+    for nth in 0..lookups {
         if nth % LOOKUPS_PER_TICK == 0 {
             now_ms += TICK_MS;
             if !pending.is_empty() {
@@ -348,11 +348,11 @@ fn ages(looks: u64) -> BenchRow {
     BenchRow::new(SYSTEM, "age, Zipf 1.0", mean, "ms")
         .with_reference("fresh for", ttl_ms as f64)
         .about(format!(
-            "The mean age of the records of {looks} lookups, {} a second, if no other server publishes saves; the oldest is \
+            "The mean age of the records of {lookups} lookups, {} a second, if no other server publishes saves; the oldest is \
              {oldest_ms} ms. {:.1} % are hits; {:.1} % find an expired record.",
             LOOKUPS_PER_TICK * 1_000 / TICK_MS,
-            100.0 * stats.hits as f64 / looks as f64,
-            100.0 * stats.expired as f64 / looks as f64,
+            100.0 * stats.hits as f64 / lookups as f64,
+            100.0 * stats.expired as f64 / lookups as f64,
         ))
         .with_comparison("no record is older than the limit", oldest_ms < ttl_ms)
 }

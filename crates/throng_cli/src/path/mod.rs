@@ -89,8 +89,8 @@ const EXAMPLES: &str = "Examples:
   throng path --map keep.map --from 3,4 --to 90,80 --render path.png
   throng path --map keep.map --scen keep.map.scen --algorithm all --stride 10
 
-Tiles are counted from 0, x to the right and y down; `throng map info` tells a
-map's size. Algorithms: astar, jps, jps-bit, jps-bit-prune, jps-bit-pre,
+Tiles are counted from 0, x to the right and y down; `throng map info` prints
+a map's size. Algorithms: astar, jps, jps-bit, jps-bit-prune, jps-bit-pre,
 jps-bit-prune-pre, jps-graph (the fastest). All give the same lengths.";
 
 /// The value of `--algorithm`: one, or all.

@@ -189,9 +189,9 @@ const EXAMPLES: &str = "Examples:
   throng run my.ron --set npcs=1000 --set npcs=2000 --compare
 
 Exit codes: 0 all expectations hold; 1 an expectation failed or had nothing to
-check, an action of the script failed, or the store did; 2 invalid usage or
-input; 130 and 143 stopped by Ctrl-C or SIGTERM, expectations not checked. With
---quiet only failures are printed, on the standard error.";
+check, or an action of the script or the store failed; 2 invalid usage or input;
+130 and 143 stopped by Ctrl-C or SIGTERM, expectations not checked. With --quiet
+only failures are printed, on the standard error.";
 
 impl Run {
     /// The built-in `town` with default options.

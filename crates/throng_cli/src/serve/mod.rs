@@ -171,7 +171,8 @@ scenario's first player crowd. Expectations are not checked.
 Ctrl-C or SIGTERM: /readyz answers 503; after --drain-lead new logins are
 refused; after --drain all players are saved and disconnected. A second signal
 ends the program at once. SIGHUP: the files of --key and of the certificate are
-read again; connections stay. Slow ticks are logged, at most one per second.
+read again; connections stay open. Slow ticks are logged, at most one per
+second.
 Secrets in the environment: THRONG_STORE, THRONG_INSPECT_TOKEN.";
 
 /// The default address.

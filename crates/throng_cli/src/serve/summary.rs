@@ -54,15 +54,15 @@ fn udp_lines(stats: &UdpStats) -> [String; 4] {
         lost,
         closed,
         slow_consumers: behind,
-        unauthenticated: strangers,
+        unauthenticated,
         refused,
         throttled,
         ..
     } = stats;
-    let gone = left + lost + closed + behind;
+    let ended = left + lost + closed + behind;
     [
         format!(
-            "clients     {admitted} accepted; {gone} ended: {left} left, {lost} timed out, {behind} too slow, {closed} closed"
+            "clients     {admitted} accepted; {ended} ended: {left} left, {lost} timed out, {behind} too slow, {closed} closed"
         ),
         format!(
             "datagrams   {} in, {} kB; {} out, {} kB",
@@ -72,7 +72,7 @@ fn udp_lines(stats: &UdpStats) -> [String; 4] {
             stats.bytes_out / 1_000
         ),
         format!(
-            "refused     {strangers} without a connection, {refused} invalid, {throttled} over the rate limit"
+            "refused     {unauthenticated} without a connection, {refused} invalid, {throttled} over the rate limit"
         ),
         format!(
             "lost        {} of {} packets",
@@ -92,11 +92,11 @@ fn web_lines(stats: &WebStats) -> [String; 3] {
         webtransport,
         ..
     } = stats;
-    let gone = left + lost + closed + behind + broken;
+    let ended = left + lost + closed + behind + broken;
     [
         wrapped(
             &format!(
-                "browsers    {admitted} accepted, {webtransport} over WebTransport; {gone} ended: {left} left, {lost} timed out, {behind} too slow, {broken} protocol errors, {closed} closed"
+                "browsers    {admitted} accepted, {webtransport} over WebTransport; {ended} ended: {left} left, {lost} timed out, {behind} too slow, {broken} protocol errors, {closed} closed"
             ),
             INDENT,
         ),

@@ -27,7 +27,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
         let times_us = time_edits(&mut map, is_beside_wall, edits)?;
         let p99 = times_us.get(edits * 99 / 100).copied().unwrap_or_default();
         let place = if is_beside_wall {
-            "beside a wall"
+            "next to a wall"
         } else {
             "on open ground"
         };

@@ -111,7 +111,7 @@ fn reference_workload(count: usize) -> Result<Vec<BenchRow>, CliError> {
 fn rows_of(found: &Contender, reference: Option<&Contender>, count: usize) -> [BenchRow; 3] {
     let name = found.name;
     let beside = if reference.is_some() {
-        ", beside A*"
+        ", compared with A*"
     } else {
         ": textbook A*, the reference"
     };

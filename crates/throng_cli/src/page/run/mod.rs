@@ -374,8 +374,8 @@ mod tests {
             let error = PageRun::parse(bad).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
-        let mut bare = played(false);
-        let drawn = page(&PageRun::from_json(bare.clone()).unwrap(), &[]);
+        let mut report = played(false);
+        let drawn = page(&PageRun::from_json(report.clone()).unwrap(), &[]);
         assert!(is_well_formed(&drawn).is_ok() && drawn.contains("has no record of the run"));
         // A record that was edited by hand does not cause a panic.
         for (name, value) in [
@@ -384,15 +384,15 @@ mod tests {
             ("interrupted", "3"),
             ("sync", "1"),
         ] {
-            bare[name] = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            report[name] = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         }
-        bare["record"] = serde_json::json!({"tick_hz": 0.0});
-        assert!(PageRun::from_json(bare.clone()).is_err());
-        bare["record"] = serde_json::to_value(RunRecord {
+        report["record"] = serde_json::json!({"tick_hz": 0.0});
+        assert!(PageRun::from_json(report.clone()).is_err());
+        report["record"] = serde_json::to_value(RunRecord {
             ticks: 5,
             ..RunRecord::default()
         })
         .unwrap();
-        assert!(is_well_formed(&page(&PageRun::from_json(bare).unwrap(), &[])).is_ok());
+        assert!(is_well_formed(&page(&PageRun::from_json(report).unwrap(), &[])).is_ok());
     }
 }
