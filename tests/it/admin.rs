@@ -108,7 +108,7 @@ impl AdminTestServer {
         (status, serde_json::from_str(body).unwrap_or_default())
     }
 
-    fn request_as_operator(&mut self, line: &str, body: &str) -> (u16, Value) {
+    fn call(&mut self, line: &str, body: &str) -> (u16, Value) {
         self.request(line, TOKEN, body)
     }
 }
@@ -118,7 +118,7 @@ fn operator_lists_kicks_and_bans_players() {
     let folder = TempFolder::new();
     let mut admin = AdminTestServer::open(&folder);
     (7..=9).for_each(|player| admin.log_in(player));
-    let (status, page) = admin.request_as_operator("GET /players?limit=2", "");
+    let (status, page) = admin.call("GET /players?limit=2", "");
     assert_eq!((status, &page["next"]), (200, &json!(8)), "{page}");
     let row = &page["players"][0];
     let expected = [json!(7), json!("192.0.2.7:9"), json!("Entering")];
@@ -126,30 +126,27 @@ fn operator_lists_kicks_and_bans_players() {
         ["player", "address", "state"].map(|key| row[key].clone()),
         expected
     );
-    let (_, page) = admin.request_as_operator("GET /players?limit=2&after=8", "");
+    let (_, page) = admin.call("GET /players?limit=2&after=8", "");
     assert_eq!(
         (&page["players"][0]["player"], &page["next"]),
         (&json!(9), &Value::Null)
     );
-    assert_eq!(
-        admin.request_as_operator("GET /players/9", "").1["player"],
-        9
-    );
-    let kicked = admin.request_as_operator("POST /players/9/kick", r#"{"reason": "asleep"}"#);
+    assert_eq!(admin.call("GET /players/9", "").1["player"], 9);
+    let kicked = admin.call("POST /players/9/kick", r#"{"reason": "asleep"}"#);
     assert_eq!(kicked, (200, json!({ "sessions_ended": 1 })));
-    assert_eq!(admin.request_as_operator("GET /players/9", "").0, 404);
-    assert_eq!(admin.request_as_operator("POST /players/9/kick", "").0, 404);
+    assert_eq!(admin.call("GET /players/9", "").0, 404);
+    assert_eq!(admin.call("POST /players/9/kick", "").0, 404);
     // A kicked player may log in again, a banned one may not.
     admin.log_in(9);
     assert_eq!(admin.players(), [7, 8, 9]);
     let range = r#"{"addresses": "192.0.2.8/31", "reason": "bots", "for_s": 3600}"#;
     assert_eq!(
-        admin.request_as_operator("POST /bans", range),
+        admin.call("POST /bans", range),
         (200, json!({ "sessions_ended": 2 }))
     );
     admin.log_in(8);
     assert_eq!(admin.players(), [7]);
-    let (_, bans) = admin.request_as_operator("GET /bans", "");
+    let (_, bans) = admin.call("GET /bans", "");
     let ban = &bans["bans"][0];
     assert_eq!(ban["addresses"], "192.0.2.8/31");
     let seconds = |key: &str| ban[key].as_u64().unwrap();
@@ -159,32 +156,21 @@ fn operator_lists_kicks_and_bans_players() {
         serde_json::from_str(&fs::read_to_string(folder.path("bans.json")).unwrap()).unwrap();
     assert_eq!(stored, bans["bans"]);
     assert_eq!(bans["next"], Value::Null);
-    assert_eq!(
-        admin
-            .request_as_operator("POST /bans", r#"{"player": 77}"#)
-            .0,
-        200
-    );
-    let (_, first) = admin.request_as_operator("GET /bans?limit=1", "");
+    assert_eq!(admin.call("POST /bans", r#"{"player": 77}"#).0, 200);
+    let (_, first) = admin.call("GET /bans?limit=1", "");
     assert_eq!(
         (&first["bans"][0]["player"], &first["next"]),
         (&json!(77), &json!(1))
     );
-    let (_, second) = admin.request_as_operator("GET /bans?skip=1&limit=1", "");
+    let (_, second) = admin.call("GET /bans?skip=1&limit=1", "");
     assert_eq!(
         (&second["bans"], &second["next"]),
         (&bans["bans"], &Value::Null)
     );
-    assert_eq!(
-        admin.request_as_operator("DELETE /bans?player=77", "").0,
-        200
-    );
-    let lifted = admin.request_as_operator("DELETE /bans?addresses=192.0.2.8/31", "");
+    assert_eq!(admin.call("DELETE /bans?player=77", "").0, 200);
+    let lifted = admin.call("DELETE /bans?addresses=192.0.2.8/31", "");
     assert_eq!(lifted, (200, json!({ "bans_lifted": 1 })));
-    assert_eq!(
-        admin.request_as_operator("DELETE /bans?player=3", "").0,
-        404
-    );
+    assert_eq!(admin.call("DELETE /bans?player=3", "").0, 404);
     admin.log_in(8);
     assert_eq!(admin.players(), [7, 8]);
     let audit = fs::read_to_string(folder.path("audit.log")).unwrap();
@@ -352,12 +338,7 @@ fn bans_survive_a_restart() {
     let folder = TempFolder::new();
     let mut first = AdminTestServer::open(&folder);
     first.log_in(7);
-    assert_eq!(
-        first
-            .request_as_operator("POST /bans", r#"{"player": 7}"#)
-            .0,
-        200
-    );
+    assert_eq!(first.call("POST /bans", r#"{"player": 7}"#).0, 200);
     drop(first);
     let mut second = AdminTestServer::open(&folder);
     second.log_in(7);
@@ -384,7 +365,7 @@ fn requests_without_a_valid_token_change_nothing() {
     let (status, described) = admin.request("GET /openapi.json", "", "");
     assert_eq!((status, &described["openapi"]), (200, &json!("3.1.0")));
     let long = "x".repeat(20_000);
-    assert_eq!(admin.request_as_operator("POST /bans", &long).0, 413);
+    assert_eq!(admin.call("POST /bans", &long).0, 413);
     assert_eq!(fs::read_to_string(folder.path("audit.log")).unwrap(), "");
 }
 

@@ -209,7 +209,10 @@ impl Server {
             for (object, at) in places {
                 let object = self.nth[&object];
                 assert_eq!(at, positions[object as usize], "the current position");
-                assert!(received.insert((nth, object)), "a position is sent once a tick");
+                assert!(
+                    received.insert((nth, object)),
+                    "a position is sent once a tick"
+                );
             }
         }
         for (&client, indices) in self.clients.iter().zip(acknowledged) {
