@@ -9,6 +9,6 @@ use throng::memory::{CountingAllocator, allocated};
 static HEAP: CountingAllocator<System> = CountingAllocator::new(System);
 
 /// Allocated bytes in use.
-pub fn lent_bytes() -> usize {
+pub fn allocated_bytes() -> usize {
     allocated().bytes
 }

@@ -8,7 +8,7 @@ use throng::memory::allocation_count;
 use throng_net::workload::{CROWD_MESSAGES, TICK_US};
 
 use super::end::{End, Transport};
-use crate::heap::lent_bytes;
+use crate::heap::allocated_bytes;
 
 /// Warm-up ticks, in which buffers and estimates settle, and the same number of measured ticks.
 const ROUNDS: usize = 100;
@@ -139,13 +139,13 @@ pub fn crowd<T: Transport>(transport: &T, clients: usize, loss: CrowdLoss) -> Co
         "{}: received {unreliable} unreliable and {ordered} ordered messages per client and tick, {replies} replies",
         transport.name()
     );
-    let with_servers = lent_bytes();
+    let with_servers = allocated_bytes();
     drop(servers);
     Cost {
         send_ns: median(&mut sent_ns) / clients as f64,
         receive_ns: median(&mut received_ns) / clients as f64,
         allocations: allocated as f64 / of_all,
-        bytes: (with_servers - lent_bytes()) as f64 / clients as f64,
+        bytes: (with_servers - allocated_bytes()) as f64 / clients as f64,
         packets: packets as f64 / of_all,
     }
 }

@@ -192,7 +192,7 @@ fn town_rows(
         "Bytes per tick from the server, with IP, UDP and encryption, in {:.2} and {:.2} datagrams; from the client {:.0} and {:.0}. Each byte sent once: {once_bytes:.0}.",
         ours.down_packets, theirs.down_packets, ours.figures.up_bytes, theirs.figures.up_bytes
     ));
-    let unreliable = row("unreliable", &|town| town.unreliable_came * 100.0, "%")
+    let unreliable = row("unreliable", &|town| town.unreliable_arrived * 100.0, "%")
         .more_is_better()
         .about("Share of unreliable messages that arrive.");
     let (p50, p99, p999) = (

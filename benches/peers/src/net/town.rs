@@ -15,7 +15,7 @@ pub struct Town {
     /// The figures that throng's own bench reports.
     pub figures: TownResult,
     /// The share of unreliable messages that arrived.
-    pub unreliable_came: f64,
+    pub unreliable_arrived: f64,
     /// Datagrams from the server per tick.
     pub down_packets: f64,
 }
@@ -60,17 +60,17 @@ impl<E: End> Side<E> {
 }
 
 /// The messages received by a client.
-struct Heard {
+struct ReceivedMessages {
     /// When each ordered message was pushed, and how long its delivery took.
     pushed_us: Vec<u64>,
     latencies_us: Vec<u64>,
     is_in_order: bool,
     /// Whether each unreliable message arrived.
-    came: Vec<bool>,
+    arrived: Vec<bool>,
 }
 
-impl Heard {
-    fn hear(&mut self, at_us: u64, ordered: bool, message: &[u8]) {
+impl ReceivedMessages {
+    fn record(&mut self, at_us: u64, ordered: bool, message: &[u8]) {
         let nth = message
             .first_chunk()
             .map_or(u64::MAX, |nth| u64::from_le_bytes(*nth));
@@ -81,13 +81,13 @@ impl Heard {
             self.latencies_us
                 .push(at_us - pushed_us.unwrap_or_default());
         } else {
-            let came = self.came.get_mut(nth as usize);
-            let came = came.expect("an unreliable message that was sent");
+            let arrived = self.arrived.get_mut(nth as usize);
+            let arrived = arrived.expect("an unreliable message that was sent");
             assert!(
-                !*came && message.len() == 150,
+                !*arrived && message.len() == 150,
                 "a message arrived twice, or with another length"
             );
-            *came = true;
+            *arrived = true;
         }
     }
 }
@@ -107,17 +107,23 @@ pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, 
     let mut server = side(&mut servers, seed);
     let mut client = side(&mut clients, seed ^ 0x5eed);
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let mut heard = Heard {
+    let mut received = ReceivedMessages {
         pushed_us: Vec::new(),
         latencies_us: Vec::new(),
         is_in_order: true,
-        came: Vec::new(),
+        arrived: Vec::new(),
     };
     let mut scratch = Vec::new();
     let (mut sent_bytes, mut down_packets) = ((0, 0), 0);
     for half in 0..2 * (ticks + SETTLING_TICKS) {
         let now_us = half * TICK_US / 2;
-        pass(now_us, &mut server, &mut client, &mut heard, &mut scratch);
+        pass(
+            now_us,
+            &mut server,
+            &mut client,
+            &mut received,
+            &mut scratch,
+        );
         let tick = half / 2;
         if half == 2 * ticks {
             let bytes = transport.datagram_bytes();
@@ -134,27 +140,27 @@ pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, 
         if tick < ticks {
             if random.random_bool(0.5) {
                 let mut message = [7; 32];
-                let nth = heard.pushed_us.len() as u64;
+                let nth = received.pushed_us.len() as u64;
                 message[..8].copy_from_slice(&nth.to_le_bytes());
                 server.end.push_ordered(now_us, &message);
-                heard.pushed_us.push(now_us);
+                received.pushed_us.push(now_us);
             }
             let mut message = [9; 150];
             message[..8].copy_from_slice(&tick.to_le_bytes());
             server.end.push_unreliable(now_us, &message);
-            heard.came.push(false);
+            received.arrived.push(false);
         }
         server.flush(now_us, &mut scratch);
     }
-    let missing = heard.pushed_us.len() - heard.latencies_us.len();
+    let missing = received.pushed_us.len() - received.latencies_us.len();
     assert!(
-        heard.is_in_order && missing == 0,
+        received.is_in_order && missing == 0,
         "{}: expected each ordered message once and in order, {missing} did not arrive",
         transport.name()
     );
-    let mut latencies_us = heard.latencies_us;
+    let mut latencies_us = received.latencies_us;
     latencies_us.sort_unstable();
-    let came = heard.came.iter().filter(|came| **came).count();
+    let arrived = received.arrived.iter().filter(|arrived| **arrived).count();
     Town {
         figures: TownResult {
             latencies_us,
@@ -162,7 +168,7 @@ pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, 
             down_bytes: sent_bytes.0 as f64 / ticks as f64,
             up_bytes: sent_bytes.1 as f64 / ticks as f64,
         },
-        unreliable_came: came as f64 / ticks as f64,
+        unreliable_arrived: arrived as f64 / ticks as f64,
         down_packets: down_packets as f64 / ticks as f64,
     }
 }
@@ -172,7 +178,7 @@ fn pass<E: End>(
     now_us: u64,
     server: &mut Side<E>,
     client: &mut Side<E>,
-    heard: &mut Heard,
+    received: &mut ReceivedMessages,
     scratch: &mut Vec<u8>,
 ) {
     loop {
@@ -184,7 +190,7 @@ fn pass<E: End>(
         };
         if down == Some(at_us) {
             client.receive_next(&mut server.link, scratch, |at_us, ordered, message| {
-                heard.hear(at_us, ordered, message);
+                received.record(at_us, ordered, message);
             });
         } else if up == Some(at_us) {
             server.receive_next(&mut client.link, scratch, |_, _, _| ());

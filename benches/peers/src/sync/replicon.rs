@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spent::{Spent, start, stop};
 use super::{Pair, Played, Script};
-use crate::heap::lent_bytes;
+use crate::heap::allocated_bytes;
 
 /// Longest message of positions, in bytes: throng's longest packet.
 const MESSAGE_BYTES_MAX: usize = 1_200;
@@ -48,7 +48,7 @@ impl From<Vec2> for Place {
 }
 
 pub fn play(script: &Script) -> Played {
-    let before = lent_bytes();
+    let before = allocated_bytes();
     let mut server = Server::new(script);
     let mut known: HashSet<Pair> = script.known.iter().copied().collect();
     let mut played = Played::default();
@@ -76,7 +76,7 @@ pub fn play(script: &Script) -> Played {
         played.links += known.len() as u64;
     }
     drop(known);
-    played.heap_bytes = lent_bytes() - before;
+    played.heap_bytes = allocated_bytes() - before;
     server.step();
     let resting = server.app.world().resource::<ServerMessages>();
     assert_eq!(resting.iter_sent().len(), 0, "all is acknowledged");

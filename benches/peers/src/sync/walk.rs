@@ -25,7 +25,7 @@ use super::{Pair, Played, Script, Tick};
 pub struct Off {
     pub max_m: f32,
     /// Number of known objects without an update in their tick, summed over all ticks.
-    pub untold: u64,
+    pub missed: u64,
     /// p99 error of objects within the full-rate distance.
     pub near_p99_m: f32,
 }
@@ -127,7 +127,7 @@ impl Server {
             ticks: Vec::new(),
         };
         let mut played = Played::default();
-        let (mut max_m, mut untold, mut near_off_m) = (0.0_f32, 0, Vec::new());
+        let (mut max_m, mut missed, mut near_off_m) = (0.0_f32, 0, Vec::new());
         let before = self.stats().sent;
         for _ in 0..ticks {
             played.took.push(self.step());
@@ -150,7 +150,7 @@ impl Server {
                 let at = positions[object as usize];
                 let mirror = &mirrors[client as usize];
                 let update_tick = mirror.object(object + 1).map(|held| held.motion_tick);
-                untold += u64::from(update_tick != Some(tick));
+                missed += u64::from(update_tick != Some(tick));
                 let believed = mirror.position(object + 1, tick);
                 let off_m = believed.map_or(f32::MAX, |believed| at.distance(believed));
                 max_m = off_m.max(max_m);
@@ -165,7 +165,7 @@ impl Server {
         near_off_m.sort_unstable_by(f32::total_cmp);
         let off = Off {
             max_m,
-            untold,
+            missed,
             near_p99_m: near_off_m[near_off_m.len() * 99 / 100],
         };
         (script, played, off)
