@@ -1,8 +1,8 @@
-//! Views: our arrays in both kinds of sight, compared with pairs in a pool and with plain sets, all with the same cap and
-//! classes; the workload is that of `throng bench aoi`.
+//! View lists of both kinds of sight, compared with a pool of pairs and with plain hash sets, all with the same cap and classes. The
+//! workload is that of `throng bench aoi`.
 //!
-//! If caps do not apply, all lists must be equal. If they do, equals may be chosen differently: then the classes in each list are
-//! compared with those of the plain sets.
+//! If caps do not apply, all lists must be equal. If they do, candidates of equal rank may be chosen differently, so only the number of
+//! objects per class in each list is compared with the plain sets.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub fn bench(criterion: &mut Criterion) {
     compare_designs(criterion);
 }
 
-/// No queue is left pending, so that all sides have done the same work.
+/// Empties all queues, so that all designs have done the same work.
 fn tick(walkers: &mut Walkers, views: &mut SceneViews, events: &mut Vec<throng::aoi::ViewEvent>) {
     walkers.walk();
     walkers.locate(views);

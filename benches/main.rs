@@ -1,8 +1,8 @@
 //! Benchmarks of each system, one file per system, named `system::case/size`.
 //!
-//! `cargo bench` measures all in about three minutes; `cargo bench -- aoi` those with `aoi` in their name; `cargo bench --
-//! --test` runs each once, for its assertions. Input is generated from fixed seeds, set-up is not timed, and results are
-//! asserted, if possible against a second way to the same result.
+//! `cargo bench` runs all benchmarks in about three minutes; `cargo bench -- aoi` runs those with `aoi` in their name; `cargo bench --
+//! --test` runs each once, for its assertions. Input is generated from fixed seeds, set-up is not timed, and results are asserted, if
+//! possible against a second way to the same result.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ mod tick;
 mod wire;
 mod world;
 
-/// Few samples and short times: differences of a tenth are visible, and all together stay under three minutes.
+/// Few samples and short measurements: differences of 10 % are visible, and all benchmarks together take less than three minutes.
 fn all() {
     let mut criterion = Criterion::default()
         .sample_size(10)

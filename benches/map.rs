@@ -1,4 +1,4 @@
-//! Obstacle maps: building planes and regions, edits, reading words.
+//! Obstacle maps: building bit planes and regions, edits, reading words.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn town(side: u32) -> TileMap {
     generate(&MapRecipe::Town(recipe), 1).expect("the recipe makes a map")
 }
 
-/// The tiles of a gate, closed and opened again.
+/// Blocks the tiles of a gate and frees them again.
 fn edit(criterion: &mut Criterion) {
     let mut map = town(1_024);
     let before = map.fingerprint();
@@ -48,19 +48,21 @@ fn edit(criterion: &mut Criterion) {
         bencher.iter(|| {
             let closed = map
                 .edit(gate, &TileEdit::Block)
-                .expect("it lies on the map");
-            let opened = map.edit(gate, &TileEdit::Free).expect("it lies on the map");
+                .expect("the gate is on the map");
+            let opened = map
+                .edit(gate, &TileEdit::Free)
+                .expect("the gate is on the map");
             assert!(closed.is_some() && opened.is_some());
         });
     });
     assert_eq!(
         map.fingerprint(),
         before,
-        "the square was free, and is again"
+        "both edits change all tiles of the gate"
     );
 }
 
-/// One free tile, blocked and freed again: on open ground, where all eight neighbours are free, and next to a wall.
+/// Blocks a free tile and frees it again: on open ground, where all eight neighbours are free, and next to a wall.
 fn edit_tile(criterion: &mut Criterion, name: &str, mut map: TileMap) {
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let around = (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (dx, dy)));
@@ -85,7 +87,7 @@ fn edit_tile(criterion: &mut Criterion, name: &str, mut map: TileMap) {
                 bencher.iter(|| {
                     let tile = tiles.next().expect("a cycle never ends");
                     for _ in 0..2 {
-                        let changed = map.edit(tile, &toggle).expect("it lies on the map");
+                        let changed = map.edit(tile, &toggle).expect("the tile is on the map");
                         assert_eq!(changed, Some(tile));
                     }
                 });
@@ -95,7 +97,7 @@ fn edit_tile(criterion: &mut Criterion, name: &str, mut map: TileMap) {
     }
 }
 
-/// Counts blocked tiles 64 at a time, at every offset of a word.
+/// Counts blocked tiles, 64 per word, at every bit offset of a word.
 fn words(criterion: &mut Criterion) {
     let map = town(1_024);
     let blocked = u64::from(map.width()) * u64::from(map.height()) - map.free_count();
@@ -104,7 +106,7 @@ fn words(criterion: &mut Criterion) {
         bencher.iter(|| {
             offset = (offset + 1) % 64;
             let rows = black_box(map.rows());
-            // Everything beyond the map is blocked: for the word to the left, which begins outside, the blocked part is known.
+            // Tiles outside the map count as blocked. The leftmost word starts outside, so each row adds exactly 64 blocked tiles.
             let count: u64 = (0..map.height() as i32)
                 .flat_map(|y| {
                     (0..=map.width() as i32 / 64).map(move |word| (word * 64 - offset, y))

@@ -1,4 +1,5 @@
-//! Heartbeats over a full queue, from scratch and held at a million, and the packing alone compared with the reference's.
+//! Heartbeats over a full queue: from scratch, and with a queue kept at a million parties; and packing alone, compared with the
+//! reference's.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

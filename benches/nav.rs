@@ -1,5 +1,5 @@
-//! Searches: all algorithms on the same queries, with the same lengths; building their data and following edits. Real maps are
-//! those in the folder that `THRONG_MOVINGAI` names.
+//! Path searches: all algorithms on the same queries, with equal path lengths; building their data, and following edits. Real maps are read
+//! from the folder that `THRONG_MOVINGAI` names.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ pub fn bench(criterion: &mut Criterion) {
     }
 }
 
-/// Building the data of the algorithms for a town of 1,024 tiles a side, and an edit of one tile there and back.
+/// Builds the data of the algorithms for a town of 1,024 × 1,024 tiles, and follows the edit of one tile and its reversal.
 fn prepare_and_edit(criterion: &mut Criterion) {
     let map = workload::town(1_024).expect("the recipe makes a map");
     let tile = TileRect::new(500, 500, 1, 1);
@@ -85,7 +85,7 @@ fn prepare_and_edit(criterion: &mut Criterion) {
         criterion.bench_function(&format!("nav::prepare/{name}/town/1024"), |bencher| {
             bencher.iter(|| prepared(algorithm));
         });
-        // Only the planes follow an edit: a table is dropped, and a graph is rebuilt.
+        // Only sign planes follow an edit: a table is dropped, and a graph is rebuilt.
         if algorithm != Algorithm::JpsBitPrune {
             continue;
         }

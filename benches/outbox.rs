@@ -1,4 +1,4 @@
-//! Packets from a tick's updates, the way to a sender thread, and the ring compared with queues of objects.
+//! Packets from a tick's updates, the hand-over to a sender thread, and its ring compared with queues of objects.
 
 use std::hint::black_box;
 

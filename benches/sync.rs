@@ -1,4 +1,4 @@
-//! Dirty masks, and a tick of replication for a crowd that walks.
+//! Dirty masks, and a tick of replication for a walking crowd.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -28,8 +28,8 @@ pub fn bench(criterion: &mut Criterion) {
             assert_eq!(seen, DIRTY);
         });
     });
-    let mut server =
-        WalkingServer::new(2_000, 200, 447.0, SyncSettings::default()).expect("a scene holds them");
+    let mut server = WalkingServer::new(2_000, 200, 447.0, SyncSettings::default())
+        .expect("the scene has room for all objects");
     for _ in 0..60 {
         server.step();
     }

@@ -1,5 +1,5 @@
-//! The whole tick under the load of `throng bench tick`, on one thread. The work of the synthetic clients between the sets of the
-//! tick is included here, unlike in the figures of the program.
+//! The whole tick under the load of `throng bench tick`, on one thread. Unlike the program's figures, this includes the work of the
+//! synthetic clients between the sets of the tick.
 
 use criterion::Criterion;
 use throng::outbox::OutboxStats;
@@ -8,18 +8,18 @@ use throng_scenario::testing::TestServer;
 
 pub fn bench(criterion: &mut Criterion) {
     for players in [500, 2_000] {
-        // A load is slow to set up: only if it is requested.
+        // A load takes long to set up, so it is only made if this benchmark is selected.
         let mut loaded: Option<TestServer> = None;
         criterion.bench_function(&format!("tick::load/{players}"), |bencher| {
             let server = loaded.get_or_insert_with(|| warm(players));
             let before = server.stats::<OutboxStats>().packets;
             let tick = server.tick();
             bencher.iter(|| server.step(1));
-            let frames = server.stats::<OutboxStats>().packets - before;
-            // An object that stands still and alone produces no updates.
+            let packets = server.stats::<OutboxStats>().packets - before;
+            // Not every player: an object that stands still and alone produces no updates.
             assert!(
-                frames > (server.tick() - tick) * u64::from(players) * 3 / 4,
-                "most get a packet: {frames} in {} ticks, {:?}",
+                packets > (server.tick() - tick) * u64::from(players) * 3 / 4,
+                "expected a packet for three in four players per tick, got {packets} in {} ticks, {:?}",
                 server.tick() - tick,
                 load_census(server.world_mut())
             );

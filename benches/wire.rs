@@ -61,7 +61,7 @@ pub fn bench(criterion: &mut Criterion) {
             for (&expected, of) in motions.iter().zip(1..) {
                 let Ok(ServerMessage::Motion { id, motion, .. }) = ServerMessage::read(&mut reader)
                 else {
-                    panic!("a motion was written");
+                    panic!("expected a motion");
                 };
                 assert_eq!((id, motion), (of, expected));
             }

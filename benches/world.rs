@@ -24,7 +24,7 @@ pub fn bench(criterion: &mut Criterion) {
             },
             |(server, objects)| {
                 for &object in &*objects {
-                    despawn_object(server.world_mut(), object).expect("it is there");
+                    despawn_object(server.world_mut(), object).expect("the object exists");
                 }
             },
             BatchSize::LargeInput,
@@ -39,7 +39,7 @@ pub fn bench(criterion: &mut Criterion) {
 }
 
 trait WithScene: Sized {
-    /// A server and an open scene that holds all objects.
+    /// A server with an open scene that has room for all objects.
     fn default_with_scene() -> (Self, bevy_ecs::entity::Entity);
 }
 
@@ -50,7 +50,8 @@ impl WithScene for TestServer {
             max_objects: OBJECTS,
             ..SceneSpec::default()
         };
-        let scene = open_scene(server.world_mut(), spec, ()).expect("the scene is within limits");
+        let scene = open_scene(server.world_mut(), spec, ())
+            .expect("the settings of the scene are within limits");
         (server, scene)
     }
 }

@@ -1,8 +1,5 @@
 //! 2 of 9. Look at `Hunger`: a custom component of the game, replicated to its owner and part of the state hash.
-#![allow(
-    clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
-)]
+#![allow(clippy::print_stdout, reason = "the output of the example")]
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
@@ -14,15 +11,15 @@ use throng::world::ObjectHashAppExt;
 #[replicate(audience = Audience::OWNER)]
 struct Hunger(u8);
 
-fn grow_hungry(tick: Res<SimTick>, mut everybody: Query<&mut Hunger>) {
+fn grow_hungry(tick: Res<SimTick>, mut hungers: Query<&mut Hunger>) {
     if tick.0.is_multiple_of(20) {
-        everybody
+        hungers
             .iter_mut()
             .for_each(|mut hunger| hunger.0 = hunger.0.saturating_add(1));
     }
 }
 
-/// The additions of the game to the server; any Bevy plugin works.
+/// What the game adds to the server; any Bevy plugin works.
 fn add_hunger(app: &mut App) {
     app.add_systems(FixedUpdate, grow_hungry.in_set(SimSystems::First))
         .replicate::<Hunger>()
@@ -30,7 +27,7 @@ fn add_hunger(app: &mut App) {
 }
 
 fn main() {
-    // The server's own loop: a step is a tick, at the pace of the wall clock.
+    // The server has its own loop: a step is a tick, in real time.
     let mut server = Server::builder()
         .pace(Pace::RealTime)
         .plugins(add_hunger)

@@ -1,8 +1,5 @@
 //! 1 of 9. Look at `main`: an app with its own loop and components uses only the interest management.
-#![allow(
-    clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
-)]
+#![allow(clippy::print_stdout, reason = "the output of the example")]
 
 use bevy_app::{App, FixedUpdate, TaskPoolPlugin};
 use bevy_ecs::prelude::*;
@@ -11,7 +8,7 @@ use glam::Vec2;
 use throng::aoi::AoiPlugin;
 use throng::prelude::*;
 
-/// The game's own component; throng does not know it.
+/// A component of the game, unknown to throng.
 #[derive(Component)]
 struct Train {
     speed_m_s: f32,
@@ -28,7 +25,7 @@ fn print_view_changes(mut entered: MessageReader<ViewEntered>, mut left: Message
         println!("{viewer} sees {target}");
     }
     for ViewLeft { viewer, target, .. } in left.read() {
-        println!("{viewer} has lost {target}");
+        println!("{viewer} no longer sees {target}");
     }
 }
 
@@ -42,7 +39,7 @@ fn main() {
 
     let world = app.world_mut();
     let scene = world.spawn(SceneSpec::default()).id();
-    // `Npc` is viewable; with a `Viewer` it sees, too.
+    // `Npc` makes an object viewable; with `Viewer` it also sees others.
     let at = |x: f32| (InScene(scene), Position(Vec2::new(x, 500.0)));
     world.spawn((Npc, Viewer::default(), at(400.0)));
     world.spawn((Npc, Viewer::default(), at(100.0), Train { speed_m_s: 50.0 }));

@@ -1,6 +1,6 @@
-//! 6 of 9: a complete small game: logins by a custom rule, hunters, views, a match and back, saves, and the messages of a client.
-//! Read it from `game` on, then the systems in its order; `play` is the client's side.
-#![allow(clippy::print_stdout, reason = "an example talks")]
+//! 6 of 9: a complete small game: a login rule, hunters, views, matches, saves, and a client. Start with `game`, then read the systems in
+//! its order; `play` is the client's side.
+#![allow(clippy::print_stdout, reason = "the output of the example")]
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ use throng::world::PartyId;
 const GATE: Vec2 = Vec2::new(50.0, 30.0);
 #[derive(Component, Replicate)]
 #[replicate(audience = Audience::OWNER, persist)]
-struct Gold(u16); // Stored, and known to nobody but its owner.
+struct Gold(u16); // Stored, and only replicated to its owner.
 #[derive(Component)]
-struct Wolf(u64); // The tick from which it may rob again.
+struct Wolf(u64); // The first tick in which it may rob again.
 #[derive(Resource)]
 struct Town(Entity);
 #[derive(Resource, Default)]
-struct Store(BTreeMap<PlayerId, u16>); // In a real game a database.
+struct Store(BTreeMap<PlayerId, u16>); // A real game uses a database.
 
 fn game(app: &mut App) {
     let arena = SceneSpec::new("arena", Vec2::splat(20.0));
@@ -40,7 +40,7 @@ fn game(app: &mut App) {
     app.add_systems(FixedUpdate, save.in_set(SimSystems::Last));
 }
 
-/// The login rule and the player's kind. A client without an object sees nothing and can do nothing.
+/// The login rule, and the kind of the player's object. A client without an object sees nothing and can do nothing.
 fn spawn_characters(
     mut new: MessageReader<LoggedIn>,
     (town, store): (Res<Town>, Res<Store>),
@@ -67,8 +67,8 @@ fn hunt(
     mut commands: Commands,
 ) {
     for (wolf, at, mut bites) in &mut wolves {
-        for who in views.seen_by(wolf).take(1) {
-            let Ok((to, player, mut gold)) = prey.get_mut(who) else {
+        for target in views.seen_by(wolf).take(1) {
+            let Ok((to, player, mut gold)) = prey.get_mut(target) else {
                 continue;
             };
             if to.0.distance(at.0) > 2.0 {
@@ -81,9 +81,9 @@ fn hunt(
     }
 }
 
-/// A player that reaches the gate queues for a duel, as a party of one (this game has no others); a player that waits already is refused.
-fn queue(who: Query<(&PlayerId, &Position)>, mut requests: MessageWriter<QueueRequest>) {
-    for (&player, _) in who.iter().filter(|(_, at)| at.0 == GATE) {
+/// A player at the gate queues for a duel, as a party of one; the request of a player that already waits is refused.
+fn queue(players: Query<(&PlayerId, &Position)>, mut requests: MessageWriter<QueueRequest>) {
+    for (&player, _) in players.iter().filter(|(_, at)| at.0 == GATE) {
         let ticket = Ticket::new(PartyId(player.0 as u32), [player]);
         requests.write(QueueRequest { ticket });
     }
@@ -107,13 +107,14 @@ fn save(mut requests: MessageReader<SaveRequest>, mut store: ResMut<Store>) {
     }
 }
 
-/// The messages of a player's program, from its mirror: it goes to the gate, and leaves when it is rich.
+/// The client program of a player, given its mirror: it walks to the gate, and leaves when it is rich.
 fn play(mirror: &Mirror) -> Option<ClientMessage<'static>> {
     let (own, _) = mirror.controlled_object()?;
     if mirror.get::<Gold>(own)? >= 10 {
         return Some(ClientMessage::Logout);
     }
-    // A game's client predicts its own object, see `predict.rs`. This one steps from where it last was at the server, and is slower.
+    // This client steps from its last position at the server, which makes it slower. A real client predicts its own object, see
+    // `predict.rs`.
     let at = mirror.position(own, mirror.tick())?;
     let step = (GATE - at).clamp_length_max(0.3);
     (at != GATE).then(|| ClientMessage::move_to(at + step, 0))
@@ -145,7 +146,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         for (&client, mirror) in &clients {
             if let Some(message) = play(mirror) {
-                // For a player that is gone the request is refused, without effect.
+                // The request of a client that has disconnected is refused, without effect.
                 let _ = transport.receive(client, &message.to_bytes());
             }
         }

@@ -1,8 +1,5 @@
-//! 4 of 9. Look at `Guard`: a custom behaviour of a game, used in a scenario with parameters like the built-in ones.
-#![allow(
-    clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
-)]
+//! 4 of 9. Look at `Guard`: a custom behaviour of a game, used in a scenario with parameters, like a built-in one.
+#![allow(clippy::print_stdout, reason = "the output of the example")]
 
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
@@ -13,7 +10,7 @@ use throng_scenario::{
 };
 use throng_scenario::{RunOptions, ScenarioRun};
 
-/// Runs at intruders in sight of its post, and goes home when they are gone.
+/// Runs at intruders in sight of its post, and returns when they are gone.
 #[derive(Debug, PartialEq, StateHashed)]
 struct Guard(PerceptionTarget);
 

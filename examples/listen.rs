@@ -1,5 +1,5 @@
-//! 8 of 9. Clients over UDP: look at `listen`, the server's one call, and at `play`, a client with a token, on a thread of its own.
-#![allow(clippy::print_stdout, reason = "an example talks")]
+//! 8 of 9. Clients over UDP. Look at `listen`, the one call that the server needs, and at `play`, a client with a token on its own thread.
+#![allow(clippy::print_stdout, reason = "the output of the example")]
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -15,7 +15,7 @@ fn play(token: ConnectToken) -> Option<Vec2> {
     let mut mirror = Mirror::default();
     client
         .send(&ClientMessage::login_by_token().to_bytes())
-        .ok()?; // The token says which player it is.
+        .ok()?; // The token contains the player.
     loop {
         client
             .update(|packet| mirror.receive(packet).unwrap())
@@ -37,9 +37,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let town = world.spawn(SceneSpec::default()).id();
     let key = SecretKey::random()?;
     let mut settings = ListenSettings::default();
-    settings.udp.requires_ready = false; // Its clients know the town already.
+    settings.udp.requires_ready = false; // Its clients need not load the town first.
     let address = listen(world, "127.0.0.1:0".parse()?, key, settings, None)?;
-    // A login service that knows the player and has the key does this, and sends the token over a secure channel.
+    // A login service that knows the player and has the key would do this, and send the token over a secure channel.
     let claims = TokenClaims::new(7, vec![address], unix_ms() / 1_000);
     let token = ConnectToken::issue(&claims, key)?;
     let client = thread::spawn(|| play(token));
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             server.world_mut().spawn((own, control));
         }
     }
-    println!("its client walked to {:?}", client.join());
+    println!("the client walked to {:?}", client.join());
     println!("{:?}", stop_listening(server.world_mut()));
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! 7 of 9. A complete transport: look at `Loopback`, its output, and at the handle in `play`, its input, on a thread of its own.
-#![allow(clippy::print_stdout, reason = "an example talks")]
+//! 7 of 9. A complete transport. Look at `Loopback`, its output, and at the handle in `play`, its input, on a thread of its own.
+#![allow(clippy::print_stdout, reason = "the output of the example")]
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -17,11 +17,11 @@ impl PacketSink for Loopback {
         let _ = self.0.send(packet.to_vec());
     }
     fn close(&mut self, _client: ClientId, _reason: CloseReason) {
-        self.0 = channel().0; // The receiver sees that the sender is gone.
+        self.0 = channel().0; // Dropping the sender ends the receiver's loop.
     }
 }
 
-/// It authenticates its client, which is in this process; a socket would have checked a token.
+/// The client is in this process and authenticates itself; a socket would have checked a token.
 fn play(server: TransportHandle, packets: Receiver<Vec<u8>>) -> Option<u64> {
     let client = server
         .connect(ConnectionInfo::player(7).without_loading())
@@ -60,6 +60,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         std::thread::yield_now();
     }
-    println!("its client took {:?} packets", client.join());
+    println!("the client received {:?} packets", client.join());
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! 9 of 9. Look at `Walker::frame`: a client 100 ms away walks at once, by the server's own steps, and is corrected after a push.
-#![allow(clippy::print_stdout, reason = "an example talks")]
+//! 9 of 9. Look at `Walker::frame`: a client with 100 ms latency walks at once, by the server's own rules, and is corrected after a push.
+#![allow(clippy::print_stdout, reason = "the output of the example")]
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use throng::sync::{Mirror, Predictor};
 use throng::wire::{ClientInput, ClientMessage, InputMotion};
 use throng::world::teleport;
 
-const LAG_TICKS: usize = 2; // 100 ms at 20 Hz, each way.
+const LAG_TICKS: usize = 2; // 100 ms at 20 Hz, in each direction.
 const SPEED_M_S: f32 = 4.0;
 
 struct Walker {
@@ -23,19 +23,19 @@ struct Walker {
 }
 
 impl Walker {
-    /// Applies a tick's packets, walks on, and returns the messages to send.
+    /// Applies the packets of a tick, steps, and returns the message to send.
     fn frame(&mut self, tick: u64, packets: Vec<Vec<u8>>) -> Option<Vec<u8>> {
         let (tiles, tile_m) = (&self.tiles, 0.5);
         let on = |mirror: &Mirror| PlayerStep {
             ground: Some(Ground { tiles, tile_m }),
             size_m: mirror.size_m(),
-            step_m: mirror.own_step_m(), // From the speed that the server sent.
+            step_m: mirror.own_step_m(), // Computed from the speed that the server sent.
         };
         for packet in packets {
             self.mirror.receive(&packet).ok()?;
             let corrected = self.predictor.reconcile(&on(&self.mirror), &self.mirror);
             if let Some(correction) = corrected {
-                println!("tick {tick}: it was off by {:.3} m", correction.error_m);
+                println!("tick {tick}: corrected by {:.3} m", correction.error_m);
             }
         }
         let direction = (tick / 30 * 40) as u8;

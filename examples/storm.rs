@@ -1,8 +1,5 @@
-//! 5 of 9. Look at `Storm`: a custom cue of a game, used in a scenario's script with parameters, with a custom condition.
-#![allow(
-    clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
-)]
+//! 5 of 9. Look at `Storm`: a custom cue of a game, used in a scenario's script with parameters.
+#![allow(clippy::print_stdout, reason = "the output of the example")]
 
 use bevy_ecs::prelude::*;
 use rand::RngExt;
@@ -54,6 +51,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut run = ScenarioRun::new(LoadedScenario::from_text("storm.ron", SCENARIO)?, options)?;
     while run.step()? {}
     let report = run.finish()?;
-    println!("{} of 100 are left", report.objects.players);
+    println!("{} of 100 players are left", report.objects.players);
     Ok(())
 }

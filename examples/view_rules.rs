@@ -1,8 +1,5 @@
-//! 3 of 9. Look at `RULES`: a scene in which players see only the monsters of their quest, and one monster hides from one player.
-#![allow(
-    clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
-)]
+//! 3 of 9. Look at `RULES`: players see only the monsters of their quest, and one monster is hidden from one player.
+#![allow(clippy::print_stdout, reason = "the output of the example")]
 
 use bevy_app::{App, TaskPoolPlugin};
 use bevy_ecs::prelude::*;
@@ -12,7 +9,7 @@ use glam::Vec2;
 use throng::aoi::{AoiPlugin, hide_from};
 use throng::prelude::*;
 
-/// The first word of a tag holds quests, one bit each; an object without quests is seen by all.
+/// The first word of a tag holds quests, one bit each; an object without quests is visible to all.
 const RULES: ViewRules = ViewRules {
     allows: Some(|viewer, target| target.tag[0] == 0 || viewer.tag[0] & target.tag[0] != 0),
     ..ViewRules::NONE
@@ -39,11 +36,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .entity_mut(player)
         .insert(ViewTag([0b10, 0]));
     app.update();
-    println!("with it: {:?}", visible_objects(&mut app, player));
+    println!("with the quest: {:?}", visible_objects(&mut app, player));
     hide_from(app.world_mut(), monster, player)?;
     app.update();
     println!(
-        "hidden from this one: {:?}",
+        "hidden from this player: {:?}",
         visible_objects(&mut app, player)
     );
     Ok(())

@@ -1,6 +1,6 @@
-//! After warm-up nothing is allocated by the pure cores, and by a whole app nothing that grows with the number of objects; modules
-//! account for what objects take; what is never freed is found with who allocated it. A binary of its own, because the allocator
-//! is the whole process's.
+//! After warm-up, the pure cores allocate nothing, and a whole app allocates nothing that grows with the number of objects; the memory
+//! accounting of modules matches the allocated memory; leaks are found with the function that allocated them. This is a separate binary,
+//! because its allocator is global to the process.
 use std::alloc::System;
 use std::collections::BTreeMap;
 
@@ -34,14 +34,14 @@ use throng_scenario::{LoadedScenario, RunOptions, ScenarioRun, Verdict};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<System> = CountingAllocator::new(System);
 
-/// Allocations of this many calls.
+/// The number of allocations of this many calls.
 fn allocations(calls: u32, mut call: impl FnMut()) -> u64 {
     let before = memory::allocation_count();
     (0..calls).for_each(|_| call());
     memory::allocation_count() - before
 }
 
-/// The only test here: others would allocate beside it.
+/// A single test, because others would allocate at the same time.
 #[test]
 fn memory_is_warm_accounted_for_and_not_leaked() {
     check_leak_names_its_function();
@@ -88,7 +88,7 @@ fn check_warm_inbox_and_masks() {
         queue.begin_tick(now, limits);
         for client in 0..500 {
             for _ in 0..3 {
-                // Some are refused, which is counted.
+                // Some messages are refused, and counted.
                 let _ = queue.push(ClientId(client), &[4, 1]);
             }
             masks.mark(client * 2, client % 128);
@@ -102,7 +102,7 @@ fn check_warm_inbox_and_masks() {
     assert_eq!(allocations(100, tick), 0);
 }
 
-/// Fifty connections that lose a tenth of their packets both ways.
+/// Fifty connections that lose a tenth of their packets in both directions.
 fn check_warm_transport() {
     let mut crowd = ConnectedCrowd::new(50, Some(10));
     let mut tick = || {
@@ -114,11 +114,11 @@ fn check_warm_transport() {
     assert_eq!(allocations(100, tick), 0);
 }
 
-/// Told to all who see it, and changed all the time.
+/// An attribute that is sent to all who see the object, and changes often.
 #[derive(Component)]
 struct Health(u32);
 
-/// Everybody's path: a small circle.
+/// The centre of an object's path, which is a small circle.
 #[derive(Component)]
 struct Circle(Vec2);
 
@@ -141,8 +141,7 @@ fn hurt(tick: Res<SimTick>, mut healths: Query<(&Object, &mut Health)>) {
     }
 }
 
-/// An app of all plugins, in which this many players walk, are hurt, turn on the spot when their clients say so, and see each
-/// other.
+/// An app with all plugins. This many players walk, lose health, turn when their clients ask for it, and see each other.
 fn app_of(players: u32) -> (App, Vec<ClientId>) {
     let mut app = App::new();
     app.add_plugins((TaskPoolPlugin::default(), TimePlugin, ThrongPlugins))
@@ -190,15 +189,15 @@ fn check_app_allocations_do_not_grow() {
         found
     };
     let (few, many) = (of(200), of(600));
-    // Bevy itself allocates a few times an update; lists that still grow do so by doubling.
+    // Bevy allocates a few times per update; lists that still grow double their capacity.
     assert!(
         many <= few + 20,
-        "in 100 ticks: {few} with 200 players, {many} with 600"
+        "allocations in 100 ticks: {few} with 200 players, {many} with 600"
     );
-    assert!(few < 100 * 30, "{few} in 100 ticks");
+    assert!(few < 100 * 30, "{few} allocations in 100 ticks");
 }
 
-/// What an app with this many players takes after 100 ticks: as counted, and as its modules say.
+/// The memory of an app with this many players after 100 ticks: as allocated, and as its modules report.
 fn memory_used(players: u32) -> [f64; 2] {
     let before = memory::allocated().bytes;
     let (mut app, _clients) = app_of(players);
@@ -209,16 +208,16 @@ fn memory_used(players: u32) -> [f64; 2] {
 }
 
 fn check_modules_account_for_objects() {
-    // What a server has without any players, schedules above all, is in neither difference.
+    // The difference excludes the memory of a server without players, mainly schedules.
     let (few, many) = (memory_used(100), memory_used(500));
     let [allocated, modules] = [0, 1].map(|nth| many[nth] - few[nth]);
     assert!(
         (0.95..1.05).contains(&(modules / allocated)),
-        "400 players more take {allocated} bytes, and modules tell of {modules}"
+        "400 more players take {allocated} bytes, modules report {modules}"
     );
 }
 
-/// A lobby whose players fight in scenes of their own, deal with each other and are kept in a store.
+/// A lobby whose players fight in match scenes, trade, and are saved in a store.
 const LOBBY: &str = r#"Scenario(
     name: "lobby", seed: 3, duration_s: 8,
     scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 100, height_tiles: 100)))],
@@ -236,12 +235,12 @@ const LOBBY: &str = r#"Scenario(
     expect: [],
 )"#;
 
-/// Looks at players who are not here.
-fn write_lookups(tick: Res<SimTick>, mut looks: MessageWriter<PlayerLookup>) {
+/// Looks up players on other nodes.
+fn write_lookups(tick: Res<SimTick>, mut lookups: MessageWriter<PlayerLookup>) {
     for nth in 0..20 {
         let number = tick.0 * 20 + nth;
         let player = PlayerId(1_000_000 + number % 700);
-        looks.write(PlayerLookup {
+        lookups.write(PlayerLookup {
             player,
             request_id: number,
         });
@@ -251,7 +250,7 @@ fn write_lookups(tick: Res<SimTick>, mut looks: MessageWriter<PlayerLookup>) {
 /// The lobby after its last tick, and the store of its players.
 fn lobby() -> (ScenarioRun, MemoryDisk) {
     let disk = MemoryDisk::default();
-    let kept = disk.clone();
+    let store = disk.clone();
     let options = RunOptions {
         threads: 1,
         configure: vec![Box::new(move |app| {
@@ -262,7 +261,7 @@ fn lobby() -> (ScenarioRun, MemoryDisk) {
                 })
                 .add_systems(FixedUpdate, write_lookups.in_set(SimSystems::First));
             let mut directory = app.world_mut().resource_mut::<PlayerStore>();
-            directory.open(kept).unwrap();
+            directory.open(store).unwrap();
         })],
         ..RunOptions::default()
     };
@@ -272,7 +271,7 @@ fn lobby() -> (ScenarioRun, MemoryDisk) {
     (run, disk)
 }
 
-/// The module under which a type's memory is counted; of messages that of what they tell.
+/// The module to which a type's memory is attributed; messages belong to the module of their content.
 fn module_of(type_name: &str) -> Option<String> {
     let path = &type_name[type_name.find("throng")?..];
     let mut path = path.split("::");
@@ -290,9 +289,9 @@ fn module_of(type_name: &str) -> Option<String> {
     Some(module.to_owned())
 }
 
-/// How much goes with the resources and components of each module. The world is of no use afterwards.
+/// The memory that is freed when the resources and components of each module are removed. The world is unusable afterwards.
 fn freed_by_module(world: &mut World) -> BTreeMap<String, usize> {
-    // Bevy's list of free entities has room for those that go here.
+    // Makes room in Bevy's list of free entities for those that are despawned below.
     let spare = world.spawn_batch((0..20_000).map(|_| ()));
     let spare: Vec<Entity> = spare.collect();
     for entity in spare {
@@ -307,31 +306,31 @@ fn freed_by_module(world: &mut World) -> BTreeMap<String, usize> {
             Some((is_component, module_of(&info.name().to_string())?, id))
         })
         .collect();
-    // What two share is counted by the one that goes last: a sink by crowds, not the outbox, what comes in by the inbox, not by
-    // sessions. A scene takes its objects along.
+    // Shared data is freed with its last owner: a sink by crowds instead of the outbox, incoming messages by the inbox instead of sessions.
+    // Removing a scene also removes its objects.
     owners.sort_by_key(|(is_component, module, id)| match is_component {
         false => (0, module != "session", *id),
         true => (1, module == "world", *id),
     });
     let mut modules = BTreeMap::<String, usize>::new();
     for (is_component, module, id) in owners {
-        let bearers = world.archetypes().iter().filter(|of| of.contains(id));
-        let bearers = bearers.flat_map(|of| of.entities()).map(|of| of.id());
-        let bearers: Vec<Entity> = bearers.collect();
-        if bearers.is_empty() {
+        let owners_of_id = world.archetypes().iter().filter(|of| of.contains(id));
+        let owners_of_id = owners_of_id.flat_map(|of| of.entities()).map(|of| of.id());
+        let owners_of_id: Vec<Entity> = owners_of_id.collect();
+        if owners_of_id.is_empty() {
             continue;
         }
-        // Without tables, which change with it.
+        // Without Bevy's tables, which change with the removal.
         let held = |world: &World| memory::allocated().bytes - memory_by_module(world)["ecs"];
         let before = held(world);
-        for &entity in &bearers {
+        for &entity in &owners_of_id {
             if is_component {
                 world.entity_mut(entity).remove_by_id(id);
             } else {
                 world.despawn(entity);
             }
         }
-        // That they are gone is noted, which may take more than they had.
+        // Bevy records removals, which can take more memory than was freed.
         *modules.entry(module).or_default() += before.saturating_sub(held(world));
     }
     modules
@@ -340,30 +339,30 @@ fn freed_by_module(world: &mut World) -> BTreeMap<String, usize> {
 fn check_modules_account_for_resources_and_components() {
     let (mut run, _disk) = lobby();
     let world = run.server().world_mut();
-    let told = memory_by_module(world);
-    let given = freed_by_module(world);
-    for (module, &given) in &given {
-        // What searches know of maps is a row beside that of their module.
-        let rows = told
+    let reported = memory_by_module(world);
+    let freed = freed_by_module(world);
+    for (module, &freed) in &freed {
+        // The search data of maps has a row of its own, next to that of its module.
+        let rows = reported
             .iter()
             .filter(|(row, _)| row.split('_').next() == Some(&**module));
-        let told: usize = rows.map(|(_, bytes)| bytes).sum();
-        // Small lists that are not counted, and notes on what is gone.
-        let far = given / 10 + 16_000;
+        let reported: usize = rows.map(|(_, bytes)| bytes).sum();
+        // Tolerance for small lists that are not counted, and for Bevy's records of removals.
+        let far = freed / 10 + 16_000;
         assert!(
-            told.abs_diff(given) <= far,
-            "{module} tells of {told} bytes, and {given} go with what it has"
+            reported.abs_diff(freed) <= far,
+            "{module} reports {reported} bytes, and {freed} were freed with it"
         );
     }
     for module in ["matchmaking", "instance", "store", "crowd", "sync", "aoi"] {
         assert!(
-            given[module] > 32_000,
-            "{module} was hardly used: {given:?}"
+            freed[module] > 32_000,
+            "{module} was hardly used: {freed:?}"
         );
     }
 }
 
-/// What is planted: never freed.
+/// Allocates blocks that are never freed.
 #[inline(never)]
 fn plant(blocks: usize) {
     for _ in 0..blocks {
@@ -371,7 +370,7 @@ fn plant(blocks: usize) {
     }
 }
 
-/// What is no leak.
+/// Allocates blocks and frees them.
 #[inline(never)]
 fn borrow(blocks: usize) {
     for _ in 0..blocks {
@@ -422,17 +421,17 @@ fn check_leak_names_its_function() {
     };
     assert!(!has("::borrow"));
     assert_eq!(found.dropped, 0);
-    // A list that grew is there once, as large as it is.
+    // A list that grew is one block, with its current capacity.
     assert!(
         found
             .sites
             .iter()
             .any(|site| (site.blocks, site.bytes) == (1, 4 * grown.capacity()))
     );
-    // Nothing is kept of before, and what is freed meanwhile is forgotten.
+    // Restarting forgets earlier allocations, and freed blocks are forgotten, too.
     memory::track_leaks();
     drop(grown);
-    let kept = vec![0u8; 3_000];
+    let block = vec![0u8; 3_000];
     assert_eq!(
         memory::allocation_sites()
             .sites
@@ -441,12 +440,12 @@ fn check_leak_names_its_function() {
             .sum::<usize>(),
         3_000
     );
-    drop(kept);
+    drop(block);
     memory::stop_tracking_leaks();
     assert_eq!(memory::allocation_sites(), AllocationSites::default());
 }
 
-/// What came of `NoLeaks` in a run of players who come and go, with a system added to it.
+/// The result of `NoLeaks` in a run whose players log in and out, with this system added.
 fn leaks_of<M>(
     system: impl IntoScheduleConfigs<ScheduleSystem, M> + Send + 'static,
 ) -> (Verdict, String) {
@@ -462,26 +461,26 @@ fn leaks_of<M>(
     let mut run =
         ScenarioRun::new(LoadedScenario::from_text("inn.ron", text).unwrap(), options).unwrap();
     while run.step().unwrap() {}
-    let judged = run.finish().unwrap().expectations.swap_remove(0);
-    (judged.verdict, judged.found)
+    let result = run.finish().unwrap().expectations.swap_remove(0);
+    (result.verdict, result.found)
 }
 
 #[derive(Resource, Default)]
 struct Hoard(Vec<Vec<u8>>);
 
-/// Keeps something for every tick, while the server lives.
+/// Allocates in every tick; the memory is freed with the server.
 fn keep(mut hoard: ResMut<Hoard>) {
     hoard.0.push(vec![7; 8]);
 }
 
 fn idle(_: Res<Hoard>) {}
 
-/// Keeps it for good.
+/// Leaks memory in every tick.
 fn lose(_: Res<Hoard>) {
     plant(1);
 }
 
-/// Keeps it for good, a little on each of many threads.
+/// Leaks memory in every tick, on a new thread each time.
 fn lose_everywhere(_: Res<Hoard>) {
     std::thread::spawn(|| plant(1)).join().unwrap();
 }
@@ -489,12 +488,12 @@ fn lose_everywhere(_: Res<Hoard>) {
 fn check_leak_expectation_names_the_leaking_system() {
     let (verdict, found) = leaks_of(idle);
     assert_eq!((verdict, &*found), (Verdict::Passed, "nothing is left"));
-    for (who, (verdict, found)) in [
+    for (function, (verdict, found)) in [
         ("::keep", leaks_of(keep)),
         ("::plant", leaks_of(lose)),
         ("::plant", leaks_of(lose_everywhere)),
     ] {
         assert_eq!(verdict, Verdict::Failed);
-        assert!(found.ends_with(who), "{found}");
+        assert!(found.ends_with(function), "{found}");
     }
 }

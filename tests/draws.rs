@@ -1,10 +1,9 @@
-//! How property tests draw their cases: the same ones in every run, so that a change is judged by what it changes and
-//! takes as long as it did before. With the environment variable `THRONG_DRAW_ANEW` set to anything, each run draws
-//! others: for a machine that looks for faults while nobody waits.
+//! Settings of property tests. Every run draws the same cases, so that a failure is caused by a change and the duration stays the same. If
+//! the environment variable `THRONG_DRAW_ANEW` is set, each run draws new cases, for machines that search for bugs continuously.
 //!
-//! Unit tests and integration tests have this file in common.
+//! Used by both unit tests and integration tests.
 
-/// The settings of a property test: `draws!(64)` for 64 cases, `draws!()` for as many as proptest takes by itself.
+/// The settings of a property test: `draws!(64)` for 64 cases, `draws!()` for proptest's default number.
 macro_rules! draws {
     () => {
         draws!(proptest::test_runner::Config::default().cases)

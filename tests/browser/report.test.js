@@ -71,9 +71,9 @@ describe("reports", { timeout: 5 * PATIENCE_MS }, () => {
     run("two.json", "run", template, "--ticks", "120", "--json");
     run("three.json", "run", template, "--ticks", "120", "--json", "--set", "people=100");
     run("moved.txt", "report", `${FOLDER}/two.json`, `${FOLDER}/three.json`, "--report", `${FOLDER}/report-two.html`);
-    const page = await look("report-two", /what moved/);
+    const page = await look("report-two", /changes/);
     assert((await page.locator("table tr").count()) > 5);
-    await page.getByText(/Not the same parameters: people 200 → 100\.$/).waitFor();
+    await page.getByText(/Different parameters: people 200 → 100\.$/).waitFor();
     await page.getByText("×").first().waitFor();
   });
 });

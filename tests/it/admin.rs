@@ -1,5 +1,5 @@
-//! Promise: operators with a token list, kick and ban players of a running server over HTTP; others cannot; bans survive a restart;
-//! each change is in the audit log, and so are actions of the live page and take-overs, with who requested them.
+//! Promise: operators with a token list, kick and ban players of a running server over HTTP, and nobody else can; bans survive a restart;
+//! each change is in the audit log with its requester, as are actions of the live page and take-overs.
 #![cfg(unix)]
 
 use std::fs;
@@ -25,12 +25,12 @@ use crate::inspect_page::{PageClient, wait_for};
 const TOKEN: &str = "0123456789abcdef";
 
 /// A server with the administration API.
-struct Administered {
+struct AdminTestServer {
     server: Server,
     address: SocketAddr,
 }
 
-impl Administered {
+impl AdminTestServer {
     fn open(folder: &TempFolder) -> Self {
         let plugins = (SessionPlugin, InspectPlugin);
         let mut server = Server::builder().strict_order().plugins(plugins).build();
@@ -79,7 +79,7 @@ impl Administered {
         self.address = opened.page.unwrap();
     }
 
-    /// Sends a request while ticks go on; the status and the body.
+    /// Sends a request while ticks continue; returns the status and the body.
     fn request(&mut self, line: &str, token: &str, body: &str) -> (u16, Value) {
         let headers = format!("Host: a\r\nAuthorization: Bearer {token}\r\n");
         self.request_with(line, &headers, body)
@@ -108,7 +108,7 @@ impl Administered {
         (status, serde_json::from_str(body).unwrap_or_default())
     }
 
-    fn ask(&mut self, line: &str, body: &str) -> (u16, Value) {
+    fn call(&mut self, line: &str, body: &str) -> (u16, Value) {
         self.request(line, TOKEN, body)
     }
 }
@@ -116,9 +116,9 @@ impl Administered {
 #[test]
 fn operator_lists_kicks_and_bans_players() {
     let folder = TempFolder::new();
-    let mut admin = Administered::open(&folder);
+    let mut admin = AdminTestServer::open(&folder);
     (7..=9).for_each(|player| admin.log_in(player));
-    let (status, page) = admin.ask("GET /players?limit=2", "");
+    let (status, page) = admin.call("GET /players?limit=2", "");
     assert_eq!((status, &page["next"]), (200, &json!(8)), "{page}");
     let row = &page["players"][0];
     let expected = [json!(7), json!("192.0.2.7:9"), json!("Entering")];
@@ -126,27 +126,27 @@ fn operator_lists_kicks_and_bans_players() {
         ["player", "address", "state"].map(|key| row[key].clone()),
         expected
     );
-    let (_, page) = admin.ask("GET /players?limit=2&after=8", "");
+    let (_, page) = admin.call("GET /players?limit=2&after=8", "");
     assert_eq!(
         (&page["players"][0]["player"], &page["next"]),
         (&json!(9), &Value::Null)
     );
-    assert_eq!(admin.ask("GET /players/9", "").1["player"], 9);
-    let kicked = admin.ask("POST /players/9/kick", r#"{"reason": "asleep"}"#);
+    assert_eq!(admin.call("GET /players/9", "").1["player"], 9);
+    let kicked = admin.call("POST /players/9/kick", r#"{"reason": "asleep"}"#);
     assert_eq!(kicked, (200, json!({ "sessions_ended": 1 })));
-    assert_eq!(admin.ask("GET /players/9", "").0, 404);
-    assert_eq!(admin.ask("POST /players/9/kick", "").0, 404);
-    // A kicked player may return, a banned one may not.
+    assert_eq!(admin.call("GET /players/9", "").0, 404);
+    assert_eq!(admin.call("POST /players/9/kick", "").0, 404);
+    // A kicked player may log in again, a banned one may not.
     admin.log_in(9);
     assert_eq!(admin.players(), [7, 8, 9]);
     let range = r#"{"addresses": "192.0.2.8/31", "reason": "bots", "for_s": 3600}"#;
     assert_eq!(
-        admin.ask("POST /bans", range),
+        admin.call("POST /bans", range),
         (200, json!({ "sessions_ended": 2 }))
     );
     admin.log_in(8);
     assert_eq!(admin.players(), [7]);
-    let (_, bans) = admin.ask("GET /bans", "");
+    let (_, bans) = admin.call("GET /bans", "");
     let ban = &bans["bans"][0];
     assert_eq!(ban["addresses"], "192.0.2.8/31");
     let seconds = |key: &str| ban[key].as_u64().unwrap();
@@ -156,21 +156,21 @@ fn operator_lists_kicks_and_bans_players() {
         serde_json::from_str(&fs::read_to_string(folder.path("bans.json")).unwrap()).unwrap();
     assert_eq!(stored, bans["bans"]);
     assert_eq!(bans["next"], Value::Null);
-    assert_eq!(admin.ask("POST /bans", r#"{"player": 77}"#).0, 200);
-    let (_, first) = admin.ask("GET /bans?limit=1", "");
+    assert_eq!(admin.call("POST /bans", r#"{"player": 77}"#).0, 200);
+    let (_, first) = admin.call("GET /bans?limit=1", "");
     assert_eq!(
         (&first["bans"][0]["player"], &first["next"]),
         (&json!(77), &json!(1))
     );
-    let (_, second) = admin.ask("GET /bans?skip=1&limit=1", "");
+    let (_, second) = admin.call("GET /bans?skip=1&limit=1", "");
     assert_eq!(
         (&second["bans"], &second["next"]),
         (&bans["bans"], &Value::Null)
     );
-    assert_eq!(admin.ask("DELETE /bans?player=77", "").0, 200);
-    let lifted = admin.ask("DELETE /bans?addresses=192.0.2.8/31", "");
+    assert_eq!(admin.call("DELETE /bans?player=77", "").0, 200);
+    let lifted = admin.call("DELETE /bans?addresses=192.0.2.8/31", "");
     assert_eq!(lifted, (200, json!({ "bans_lifted": 1 })));
-    assert_eq!(admin.ask("DELETE /bans?player=3", "").0, 404);
+    assert_eq!(admin.call("DELETE /bans?player=3", "").0, 404);
     admin.log_in(8);
     assert_eq!(admin.players(), [7, 8]);
     let audit = fs::read_to_string(folder.path("audit.log")).unwrap();
@@ -196,7 +196,7 @@ fn operator_lists_kicks_and_bans_players() {
 #[test]
 fn live_page_sends_the_same_requests_from_its_own_origin() {
     let folder = TempFolder::new();
-    let mut admin = Administered::open(&folder);
+    let mut admin = AdminTestServer::open(&folder);
     admin.open_page();
     (7..=8).for_each(|player| admin.log_in(player));
     let kick = ("POST /admin/players/7/kick", r#"{"reason": "asleep"}"#);
@@ -228,21 +228,21 @@ fn live_page_sends_the_same_requests_from_its_own_origin() {
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[0]["target"], "player 7");
     assert_eq!(lines[1]["reason"], "bots");
-    // Without the API there is no such path.
-    let mut other = Administered::open(&TempFolder::new());
+    // Without the API, its path answers 503.
+    let mut other = AdminTestServer::open(&TempFolder::new());
     #[expect(clippy::disallowed_methods, reason = "no hook needs the API")]
     let api = other.server.world_mut().remove_resource::<AdminServer>();
     drop(api);
     other.open_page();
     let own = own.replace(&admin.address.to_string(), &other.address.to_string());
     let (status, _) = other.request_with(kick.0, &own, kick.1);
-    assert_eq!(status, 503, "the API has ended");
+    assert_eq!(status, 503, "the API is closed");
 }
 
 #[test]
 fn page_actions_are_audited_with_the_operator() {
     let folder = TempFolder::new();
-    let mut admin = Administered::open(&folder);
+    let mut admin = AdminTestServer::open(&folder);
     admin.open_page();
     let log = AuditLog::open(Path::new(&folder.path("audit.log"))).unwrap();
     admin.server.world_mut().insert_resource(log);
@@ -265,10 +265,14 @@ fn page_actions_are_audited_with_the_operator() {
     let world = admin.server.world_mut();
     let mut inspector = world.resource_mut::<Inspector>();
     let taken: Vec<String> = std::iter::from_fn(|| inspector.next_action()).collect();
-    assert_eq!(taken, ["Drain", "Reopen"], "a wrong token is no operator");
+    assert_eq!(
+        taken,
+        ["Drain", "Reopen"],
+        "an action with an invalid operator token is refused"
+    );
     inspector.send_action_result("Reopen", 9, None);
     inspector.send_action_result("Drain", 9, Some("no such action"));
-    // A result of the script itself has no requester.
+    // The result of an action of the script has no requester, so it is not audited.
     inspector.send_action_result("Block", 9, None);
     admin.server.step(1);
     drop(admin);
@@ -304,8 +308,8 @@ fn takeover_of_a_server_name_is_audited() {
         "--audit-log",
         &log,
     ];
-    let told = run_throng(&serve);
-    assert_eq!(told.code, 0, "{}", told.err);
+    let output = run_throng(&serve);
+    assert_eq!(output.code, 0, "{}", output.err);
     assert!(audit(&folder).is_empty());
     let mut command = program(&[&serve[..], &["--take-over"]].concat());
     command.env_remove("SUDO_USER").env("USER", "carol");
@@ -332,11 +336,11 @@ fn audit(folder: &TempFolder) -> Vec<Value> {
 #[test]
 fn bans_survive_a_restart() {
     let folder = TempFolder::new();
-    let mut first = Administered::open(&folder);
+    let mut first = AdminTestServer::open(&folder);
     first.log_in(7);
-    assert_eq!(first.ask("POST /bans", r#"{"player": 7}"#).0, 200);
+    assert_eq!(first.call("POST /bans", r#"{"player": 7}"#).0, 200);
     drop(first);
-    let mut second = Administered::open(&folder);
+    let mut second = AdminTestServer::open(&folder);
     second.log_in(7);
     second.log_in(8);
     assert_eq!(second.players(), [8]);
@@ -345,7 +349,7 @@ fn bans_survive_a_restart() {
 #[test]
 fn requests_without_a_valid_token_change_nothing() {
     let folder = TempFolder::new();
-    let mut admin = Administered::open(&folder);
+    let mut admin = AdminTestServer::open(&folder);
     admin.log_in(7);
     for token in ["", "0123456789abcdeg", "alice"] {
         for (line, body) in [
@@ -361,7 +365,7 @@ fn requests_without_a_valid_token_change_nothing() {
     let (status, described) = admin.request("GET /openapi.json", "", "");
     assert_eq!((status, &described["openapi"]), (200, &json!("3.1.0")));
     let long = "x".repeat(20_000);
-    assert_eq!(admin.ask("POST /bans", &long).0, 413);
+    assert_eq!(admin.call("POST /bans", &long).0, 413);
     assert_eq!(fs::read_to_string(folder.path("audit.log")).unwrap(), "");
 }
 

@@ -1,5 +1,5 @@
-//! Promise: `MirrorsEqual` compares clients when the server has sent them everything, whatever happened shortly before the end of a
-//! run: logins, rare attributes, the last stop of a far object.
+//! Promise: `MirrorsEqual` compares clients only after the server has sent them everything, whatever happened shortly before the end of a
+//! run: logins, rare attributes, the last stop of a distant object.
 
 use throng_scenario::Verdict;
 
@@ -112,7 +112,7 @@ fn clients_whose_return_found_the_inbox_full_are_not_compared() {
     );
     assert!(
         found.iter().all(|it| it.0 == Verdict::Passed),
-        "the four are answered at once: {found:?}"
+        "expected four sessions ended by a full inbox: {found:?}"
     );
     assert_eq!(found[0].1, "10 mirrors");
 }

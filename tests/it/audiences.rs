@@ -1,4 +1,4 @@
-//! Promise: attributes reach exactly the registered audience, also custom audiences of an embedder, with any number of players.
+//! Promise: attributes reach exactly their registered audience, including custom audiences of an embedder, for any number of players.
 
 use bevy_app::{App, TaskPoolPlugin};
 use bevy_ecs::prelude::*;
@@ -13,7 +13,7 @@ use throng::sync::{AudienceAppExt, Membership, Mirror, compare_mirror_exactly};
 use throng::wire::{ClientId, Encoding};
 use throng::world::{KindId, spawn_object};
 
-/// The trade partner: both have the number of the trade.
+/// A trade between two players, who have the same number.
 #[derive(Component)]
 struct Trade(u32);
 
@@ -21,11 +21,11 @@ struct Trade(u32);
 #[derive(Component)]
 struct Quarter(u32);
 
-/// Items on the table; for the trade partners.
+/// Items offered; only visible to the trade partner.
 #[derive(Component)]
 struct Offer(u32);
 
-/// A spoken text; for players in the same quarter.
+/// A spoken text; only for players in the same quarter, and the trade partner.
 #[derive(Component)]
 struct Noise(u32);
 
@@ -81,7 +81,7 @@ impl Town {
         }
     }
 
-    /// The values of an attribute that one holds of all, in the order of the people.
+    /// The values of an attribute of all people, as held by the client of one of them.
     fn client_values(&self, by: usize, attribute: u16) -> Vec<Option<u32>> {
         let of = |&(_, entity, _): &(ClientId, Entity, Mirror)| {
             let id = self.app.world().get::<Object>(entity)?.id().0;
@@ -104,7 +104,7 @@ fn custom_audiences_get_their_attributes_and_no_others() {
             Ok(())
         );
     }
-    // Two of other quarters trade, and learn each other's from then on.
+    // Two people of different quarters trade, and from then on receive each other's attributes.
     for nth in [0, 1] {
         let entity = town.people[nth].1;
         town.app.world_mut().entity_mut(entity).insert(Trade(7));

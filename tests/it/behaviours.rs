@@ -1,5 +1,5 @@
-//! Promise: a custom behaviour works like a built-in one. It is written here as an embedder writes it, used in a scenario with
-//! parameters, validated with the place of errors, and part of the deterministic state.
+//! Promise: a custom behaviour works like a built-in one. It is written here as an embedder would write it, used in a scenario with
+//! parameters, validated with error locations, and part of the deterministic state.
 
 use glam::Vec2;
 use rand::RngExt;
@@ -17,7 +17,7 @@ use throng_scenario::{
 
 use crate::harness::{RunConfig, assert_expectations, hashes, run_to_end, scenario_of, start};
 
-/// Stands at its post, runs at intruders that come near, and walks about when it sees none.
+/// Stands at its post, runs at intruders that come near, and walks around when it sees none.
 #[derive(Debug, PartialEq, StateHashed)]
 struct Guard {
     post: Vec2,
@@ -44,7 +44,7 @@ impl BehaviourRule for Guard {
     }
 }
 
-/// As a scenario writes it.
+/// The parameters as written in a scenario.
 #[derive(Deserialize)]
 #[serde(rename = "Guard", deny_unknown_fields)]
 struct GuardParameters {
@@ -79,7 +79,7 @@ const SCENARIO: &str = r#"Scenario(
         Crowd(tag: "guests", kind: "player", count: 20, client_share: 1, behaviour: Wander(radius_m: 20)),
     ],
     script: [At(t_s: 20, run: SetBehaviour(tag: "guests", behaviour: Guard(
-        intruders: "npc", // in any order
+        intruders: "npc", // fields can be in any order
         radius_m: 5, post_m: (5, 5))))],
     expect: [PathsExact, MirrorsEqual, ViewsWithinCap],
 )"#;
@@ -108,7 +108,7 @@ fn custom_behaviour_runs_from_a_scenario() {
         let at = world.get::<Position>(guard).unwrap().0;
         at.distance(Vec2::splat(30.0)) <= 14.0
     });
-    assert!(near.count() >= 10, "they are at their post");
+    assert!(near.count() >= 10, "most guards are near their post");
     let behaviour = world.get::<Behaviour>(guards[0]).unwrap();
     assert_eq!(behaviour.name(), "Guard");
     let guard: &Guard = behaviour.downcast_ref().unwrap();
@@ -121,21 +121,24 @@ fn custom_behaviour_is_deterministic_and_hashed() {
     let of = |text: &str, threads| hashes(scenario_of(text), run_with_threads(threads));
     let first = of(SCENARIO, 1);
     assert_eq!(first, of(SCENARIO, 3));
-    // After one tick no goal is chosen yet, so that only the parameter changes the hash.
+    // After one tick no goal is chosen yet, so only the parameter changes the hash.
     let wider = SCENARIO.replace("radius_m: 12", "radius_m: 12.5");
     assert_ne!(first[0], of(&wider, 1)[0]);
 }
 
-/// What a scenario is refused with: `line:column: message`, and the help.
+/// The error of a scenario: `line:column: message`, and the help.
 fn scenario_error(text: &str) -> (String, String) {
     let mut behaviours = Behaviours::default();
     behaviours.register::<GuardParameters>();
     let error = scenario_of(text)
         .check(&[], &behaviours)
-        .expect_err("something is wrong");
-    let mistake = error.source_error().unwrap();
-    let said = format!("{}:{}: {}", mistake.line, mistake.column, mistake.message);
-    (said, mistake.help.clone().unwrap_or_default())
+        .expect_err("the scenario is invalid");
+    let source_error = error.source_error().unwrap();
+    let message = format!(
+        "{}:{}: {}",
+        source_error.line, source_error.column, source_error.message
+    );
+    (message, source_error.help.clone().unwrap_or_default())
 }
 
 #[test]
@@ -191,8 +194,9 @@ fn parameter_errors_point_into_the_scenario() {
         assert_ne!(text, SCENARIO, "{from}");
         assert_eq!(scenario_error(&text).0, expected, "{to}");
     }
-    let (said, help) = scenario_error(&SCENARIO.replace("Wander(radius_m: 20)", "Teleportation"));
-    assert_eq!(said, "6:85: unknown behaviour `Teleportation`");
+    let (message, help) =
+        scenario_error(&SCENARIO.replace("Wander(radius_m: 20)", "Teleportation"));
+    assert_eq!(message, "6:85: unknown behaviour `Teleportation`");
     assert_eq!(
         help,
         "the known names are `Chase`, `Commute`, `Flee`, `Gather`, `Guard`, `Idle`, `Patrol` or `Wander`"
@@ -202,11 +206,11 @@ fn parameter_errors_point_into_the_scenario() {
 #[test]
 fn unregistered_behaviour_is_refused() {
     let Err(error) = ScenarioRun::new(scenario_of(SCENARIO), RunOptions::default()) else {
-        panic!("nobody knows guards");
+        panic!("the behaviour is not registered");
     };
-    let mistake = error.source_error().unwrap();
-    assert_eq!((mistake.line, mistake.column), (5, 66));
-    assert_eq!(mistake.message, "unknown behaviour `Guard`");
+    let source_error = error.source_error().unwrap();
+    assert_eq!((source_error.line, source_error.column), (5, 66));
+    assert_eq!(source_error.message, "unknown behaviour `Guard`");
 }
 
 #[test]
@@ -230,7 +234,7 @@ fn patrol_rests_at_each_point() {
             ..RunConfig::default()
         },
     );
-    // How many ticks it stands, wherever it stops.
+    // For each stop of the guard, the number of ticks that it stands.
     let (mut before, mut stood, mut stops) = (Vec2::NAN, 0, Vec::new());
     while run.tick() < 1_200 {
         run.step().unwrap();
@@ -244,7 +248,7 @@ fn patrol_rests_at_each_point() {
         }
         before = at;
     }
-    // The first stop is where it was spawned. It rests for half a second to four.
+    // The first stop is at its spawn point. It rests for half a second to four seconds.
     assert!(stops.len() > 6, "{stops:?}");
     assert!(
         stops[1..].iter().all(|stood| (9..100).contains(stood)),

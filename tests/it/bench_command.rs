@@ -1,4 +1,4 @@
-//! `throng bench` for users and their scripts: its output, comparisons, and errors.
+//! `throng bench` as used by people and scripts: its output, comparisons and errors.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{TempFolder, run_throng};
 
-/// What every row has, whatever it is.
+/// The fields of every row.
 const FIELDS: [&str; 19] = [
     "system",
     "case",
@@ -29,7 +29,7 @@ const FIELDS: [&str; 19] = [
     "is_within_spread",
 ];
 
-/// The rows of a run, each once, with a sentence.
+/// The rows of a run. Checks that each is unique and has a description.
 fn rows(findings: &Value) -> &[Value] {
     let rows = findings["rows"].as_array().unwrap();
     let mut cases = Vec::new();
@@ -40,7 +40,7 @@ fn rows(findings: &Value) -> &[Value] {
         let about = row["description"].as_str().unwrap();
         assert!(about.len() > 20 && about.ends_with('.'), "{row}");
         let case = (&row["system"], &row["case"]);
-        assert!(!cases.contains(&case), "{case:?} comes twice");
+        assert!(!cases.contains(&case), "{case:?} is not unique");
         cases.push(case);
     }
     rows
@@ -70,7 +70,7 @@ fn bench_names_its_machine_and_compares_with_a_baseline() {
         all.iter()
             .any(|row| row["spread"]["repeats"].as_u64() > Some(1))
     );
-    // Targets belong to the machine on which they were set; they are not checked without the flag.
+    // Targets hold for the machine on which they were set; without the flag they are not checked.
     assert!(
         all.iter()
             .all(|row| row["meets_target"].is_null() && row["target"].is_null())
@@ -83,14 +83,14 @@ fn bench_names_its_machine_and_compares_with_a_baseline() {
             "{row}"
         );
     }
-    // An earlier run on another machine, on which one row took half as long.
+    // An earlier run on another machine, in which one row took half as long.
     let old = all[0]["value"].as_f64().unwrap();
     let case = all[0]["case"].as_str().unwrap().to_owned();
     findings["machine"]["cpu"] = "abacus".into();
     findings["rows"][0]["value"] = (old / 2.0).into();
     let baseline = folder.write("before.json", findings.to_string());
     let page = folder.path("now.html");
-    let told = run_throng(&[
+    let output = run_throng(&[
         "bench",
         "outbox",
         "--quick",
@@ -100,20 +100,24 @@ fn bench_names_its_machine_and_compares_with_a_baseline() {
         "--report",
         &page,
     ]);
-    let missed = told.out.contains("MISSED");
-    assert_eq!(told.code, i32::from(missed), "{}", told.out);
-    assert!(missed || told.out.contains("    ok      "), "{}", told.out);
+    let missed = output.out.contains("MISSED");
+    assert_eq!(output.code, i32::from(missed), "{}", output.out);
+    assert!(
+        missed || output.out.contains("    ok      "),
+        "{}",
+        output.out
+    );
     assert_eq!(
         missed,
-        told.out.contains("Misses its target: `"),
+        output.out.contains("Misses its target: `"),
         "{}",
-        told.out
+        output.out
     );
-    assert!(told.out.contains("`abacus` in the"), "{}", told.out);
-    let words: Vec<&str> = told.out.split_whitespace().collect();
-    assert!(words.join(" ").contains("; baseline: "), "{}", told.out);
-    assert!(told.out.contains(" less") || told.out.contains(" more"));
-    for line in told.out.lines() {
+    assert!(output.out.contains("`abacus` in the"), "{}", output.out);
+    let words: Vec<&str> = output.out.split_whitespace().collect();
+    assert!(words.join(" ").contains("; baseline: "), "{}", output.out);
+    assert!(output.out.contains(" less") || output.out.contains(" more"));
+    for line in output.out.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     let page = fs::read_to_string(page).unwrap();
@@ -177,8 +181,8 @@ fn unused_flags_and_bad_baseline_are_refused_before_measuring() {
         (vec!["otubox"], "a similar value exists: 'outbox'"),
         (vec!["tick", "--players", "0"], "--players"),
     ] {
-        let told = run_throng(&[&["bench"], arguments.as_slice()].concat());
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
-        assert!(told.err.contains(part), "{arguments:?}: {}", told.err);
+        let output = run_throng(&[&["bench"], arguments.as_slice()].concat());
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(output.err.contains(part), "{arguments:?}: {}", output.err);
     }
 }

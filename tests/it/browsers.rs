@@ -1,5 +1,5 @@
-//! Promise: clients over WebSockets, as in browsers, are admitted by their token, walk, and converge with the server; a lost
-//! connection is resumed; junk, silence, slow readers and crowds neither delay a tick nor get in.
+//! Promise: clients over WebSockets, as in browsers, are admitted by their token, walk, and converge with the server; a lost connection is
+//! resumed; junk data, silent clients, slow readers and too many clients neither delay a tick nor are admitted.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -29,29 +29,29 @@ use crate::web_test_server::{
 /// A client with a WebSocket.
 pub struct WebClient {
     socket: WebSocket<TcpStream>,
-    /// Why it is over, as the server said.
+    /// The close code of the server once the connection has ended, if there was one.
     pub end: Option<Option<CloseCode>>,
 }
 
 impl WebClient {
-    /// Connects and shows what may be a token.
+    /// Connects, and sends a connect request with a token.
     pub fn connect(server: SocketAddr, request: Vec<u8>) -> Self {
         let mut client = Self::open(server);
         client.send(&request);
         client
     }
 
-    /// Connects and says nothing.
+    /// Connects, and sends nothing.
     fn open(server: SocketAddr) -> Self {
-        Self::try_open(server).expect("there is room for it")
+        Self::try_open(server).expect("the server accepts the connection")
     }
 
-    /// The same, unless there is no room.
+    /// The same; `None` if the server refuses the connection.
     fn try_open(server: SocketAddr) -> Option<Self> {
         Self::try_open_as(server, None)
     }
 
-    /// The same as a proxy that forwards a client of an address.
+    /// The same, as a proxy that forwards a client with this address.
     fn try_open_as(server: SocketAddr, client: Option<&str>) -> Option<Self> {
         let stream = TcpStream::connect(server).ok()?;
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -69,20 +69,20 @@ impl WebClient {
         let message = Message::Binary(message.to_vec().into());
         match self.socket.send(message) {
             Ok(()) => {}
-            // It goes out with the next.
+            // It is sent with the next message.
             Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => assert!(self.end.is_some(), "{error}"),
         }
     }
 
-    /// Takes what is there.
+    /// Receives all pending packets.
     pub fn receive(&mut self, mut take: impl FnMut(&[u8])) {
         while self.end.is_none() {
             match self.socket.read() {
                 Ok(Message::Binary(packet)) => take(&packet),
                 Ok(Message::Close(frame)) => {
                     self.end = Some(frame.map(|frame| frame.code));
-                    // The answer, for which the server waits.
+                    // Sends the close reply that the server waits for.
                     let _ = self.socket.flush();
                 }
                 Ok(_) => {}
@@ -103,10 +103,10 @@ impl WebEnd for WebClient {
     }
 }
 
-/// How a connection ends that begins with this.
-fn close_code(hall: &mut WebTestServer, request: Vec<u8>) -> Option<CloseCode> {
-    let mut client = WebClient::connect(hall.address, request);
-    hall.step_until("it is over", |_| {
+/// The close code of a connection that begins with this request.
+fn close_code(rig: &mut WebTestServer, request: Vec<u8>) -> Option<CloseCode> {
+    let mut client = WebClient::connect(rig.address, request);
+    rig.step_until("the connection has ended", |_| {
         client.receive(|packet| panic!("{packet:?}"));
         client.end.is_some()
     });
@@ -116,17 +116,17 @@ fn close_code(hall: &mut WebTestServer, request: Vec<u8>) -> Option<CloseCode> {
 #[test]
 fn web_clients_walk_and_mirror_the_server() {
     for shards in [0, 2] {
-        let mut hall = WebTestServer::new(shards, |_| ());
+        let mut rig = WebTestServer::new(shards, |_| ());
         let mut clients: Vec<(WebClient, BotClient)> = (1..=12)
             .map(|player| {
-                let token = token(player, hall.address);
-                let client = WebClient::connect(hall.address, request(&token));
+                let token = token(player, rig.address);
+                let client = WebClient::connect(rig.address, request(&token));
                 (client, BotClient::new(player, 1))
             })
             .collect();
-        hall.walk_and_stop(&mut clients);
-        let stats = hall.stats();
-        hall.await_connection_stats(&mut clients);
+        rig.walk_and_stop(&mut clients);
+        let stats = rig.stats();
+        rig.await_connection_stats(&mut clients);
         assert_eq!(
             (stats.clients, stats.clients_accepted, stats.lost),
             (12, 12, 0)
@@ -135,21 +135,21 @@ fn web_clients_walk_and_mirror_the_server() {
             stats.bytes_in > 0 && stats.packets_out > 12 * 30,
             "{stats:?}"
         );
-        // One leaves; the server closes the others, which receive the reason.
+        // One client leaves; the server closes the others, which receive the reason.
         clients[0].0.socket.close(None).unwrap();
-        hall.step_until("one left", |hall| hall.stats().left == 1);
-        hall.server.world_mut().resource_mut::<Sessions>().drain();
-        hall.step_until("the clients get the end of their sessions", |hall| {
-            for (client, rambler) in &mut clients[1..] {
-                client.receive(|packet| rambler.receive(packet));
+        rig.step_until("one client has left", |rig| rig.stats().left == 1);
+        rig.server.world_mut().resource_mut::<Sessions>().drain();
+        rig.step_until("the clients get the end of their sessions", |rig| {
+            for (client, bot) in &mut clients[1..] {
+                client.receive(|packet| bot.receive(packet));
             }
-            hall.stats().clients == 0
+            rig.stats().clients == 0
         });
-        for (client, rambler) in &clients[1..] {
+        for (client, bot) in &clients[1..] {
             assert_eq!(client.end, Some(Some(CloseCode::Normal)));
-            assert_eq!(rambler.closed(), Some(CloseReason::Stopping.number()));
+            assert_eq!(bot.closed(), Some(CloseReason::Stopping.number()));
         }
-        let stats = stop_listening_web(hall.server.world_mut()).unwrap();
+        let stats = stop_listening_web(rig.server.world_mut()).unwrap();
         assert_eq!(
             (stats.closed, stats.slow_consumers, stats.broken),
             (11, 0, 0)
@@ -159,17 +159,17 @@ fn web_clients_walk_and_mirror_the_server() {
 
 #[test]
 fn lost_web_connection_is_resumed_with_the_same_token() {
-    let mut hall = WebTestServer::new(0, |_| ());
-    let address = hall.address;
+    let mut rig = WebTestServer::new(0, |_| ());
+    let address = rig.address;
     let request = request(&token(1, address));
     let first = WebClient::connect(address, request.clone());
-    let mut listener = TestPlayer::log_in(&mut hall, first);
-    // While it is open, the token admits nobody else.
+    let mut listener = TestPlayer::log_in(&mut rig, first);
+    // While the connection is open, the token admits no other connection.
     assert_eq!(
-        close_code(&mut hall, request.clone()),
+        close_code(&mut rig, request.clone()),
         Some(CloseCode::Policy)
     );
-    // Without a goodbye, then given up by the client; in between it resumes.
+    // The connection breaks, and then is abandoned by the client with a close code; the session is resumed each time.
     for nth in 1..=2 {
         let mut before = std::mem::replace(&mut listener.client, WebClient::open(address));
         let mut given_up = None;
@@ -183,91 +183,93 @@ fn lost_web_connection_is_resumed_with_the_same_token() {
             before.socket.close(Some(frame)).unwrap();
             given_up = Some(before);
         }
-        hall.step_until("it is lost", |hall| hall.stats().lost == nth);
+        rig.step_until("the connection is lost", |rig| rig.stats().lost == nth);
         drop(given_up);
         listener.client.send(&request);
-        listener.resume(&mut hall);
-        assert_eq!(hall.stats().clients_accepted, 1 + nth);
+        listener.resume(&mut rig);
+        assert_eq!(rig.stats().clients_accepted, 1 + nth);
     }
 }
 
-/// A client that has logged in as player 1, and its request.
-fn logged_in(hall: &mut WebTestServer) -> (TestPlayer<WebClient>, Vec<u8>) {
-    let request = request(&token(1, hall.address));
-    let client = WebClient::connect(hall.address, request.clone());
-    (TestPlayer::log_in(hall, client), request)
+/// A client that has logged in as player 1, and its connect request.
+fn logged_in(rig: &mut WebTestServer) -> (TestPlayer<WebClient>, Vec<u8>) {
+    let request = request(&token(1, rig.address));
+    let client = WebClient::connect(rig.address, request.clone());
+    (TestPlayer::log_in(rig, client), request)
 }
 
 #[test]
 fn web_client_that_returns_with_its_token_cannot_log_in() {
-    let mut hall = WebTestServer::new(0, |_| ());
-    let (player, request) = logged_in(&mut hall);
+    let mut rig = WebTestServer::new(0, |_| ());
+    let (player, request) = logged_in(&mut rig);
     drop(player);
-    hall.step_until("it is lost", |hall| hall.stats().lost == 1);
-    let mut client = WebClient::connect(hall.address, request);
+    rig.step_until("the connection is lost", |rig| rig.stats().lost == 1);
+    let mut client = WebClient::connect(rig.address, request);
     let mut bot = BotClient::new(1, 1);
-    hall.step_until("the client gets the reason", |_| {
+    rig.step_until("the client gets the reason", |_| {
         client.receive(|packet| bot.receive(packet));
         bot.update(|message| client.send(message));
         bot.closed().is_some()
     });
     assert_eq!(bot.closed(), Some(CloseReason::Refused.number()));
-    // The session is as before.
-    let sessions = hall.server.world().resource::<Sessions>();
+    // The session is unchanged.
+    let sessions = rig.server.world().resource::<Sessions>();
     assert!(sessions.client_of(PlayerId(1)).is_some());
 }
 
 #[test]
 fn web_token_does_not_return_late_or_after_another_end() {
-    // Too late.
-    let mut hall = WebTestServer::new(0, |settings| settings.return_s = 0);
-    let (player, late) = logged_in(&mut hall);
+    // The token is used too late.
+    let mut rig = WebTestServer::new(0, |settings| settings.return_s = 0);
+    let (player, late) = logged_in(&mut rig);
     drop(player);
-    hall.step_until("it is lost", |hall| hall.stats().lost == 1);
-    assert_eq!(close_code(&mut hall, late), Some(CloseCode::Policy));
-    // The client has left.
-    let mut hall = WebTestServer::new(0, |_| ());
-    let (mut player, left) = logged_in(&mut hall);
+    rig.step_until("the connection is lost", |rig| rig.stats().lost == 1);
+    assert_eq!(close_code(&mut rig, late), Some(CloseCode::Policy));
+    // The client left by itself before.
+    let mut rig = WebTestServer::new(0, |_| ());
+    let (mut player, left) = logged_in(&mut rig);
     player.client.socket.close(None).unwrap();
-    hall.step_until("it has left", |hall| hall.stats().left == 1);
-    assert_eq!(close_code(&mut hall, left), Some(CloseCode::Policy));
-    // It sends what is no message of the protocol.
-    let mut hall = WebTestServer::new(0, |_| ());
-    let (mut player, broken) = logged_in(&mut hall);
+    rig.step_until("the client has left", |rig| rig.stats().left == 1);
+    assert_eq!(close_code(&mut rig, left), Some(CloseCode::Policy));
+    // The client broke the protocol.
+    let mut rig = WebTestServer::new(0, |_| ());
+    let (mut player, broken) = logged_in(&mut rig);
     let text = [0x81, 0x82, 0, 0, 0, 0, b'h', b'i'];
     player.client.socket.get_mut().write_all(&text).unwrap();
-    hall.step_until("it is closed", |hall| {
+    rig.step_until("the connection is closed", |rig| {
         player.client.receive(|_| ());
-        hall.stats().broken == 1
+        rig.stats().broken == 1
     });
-    assert_eq!(close_code(&mut hall, broken), Some(CloseCode::Policy));
-    // It is kicked, and its connection breaks before it has read that.
-    let mut hall = WebTestServer::new(0, |_| ());
-    let (player, kicked) = logged_in(&mut hall);
-    let world = hall.server.world_mut();
+    assert_eq!(close_code(&mut rig, broken), Some(CloseCode::Policy));
+    // The client is kicked, and its connection breaks before it reads the reason.
+    let mut rig = WebTestServer::new(0, |_| ());
+    let (player, kicked) = logged_in(&mut rig);
+    let world = rig.server.world_mut();
     let client = world.resource::<Sessions>().client_of(PlayerId(1)).unwrap();
     world
         .commands()
         .disconnect_client(client, LogoutReason::Kicked);
     world.flush();
-    hall.step();
+    rig.step();
     drop(player);
-    hall.step_until("it is gone", |hall| hall.stats().clients == 0);
-    assert_eq!(close_code(&mut hall, kicked), Some(CloseCode::Policy));
+    rig.step_until("the connection is gone", |rig| rig.stats().clients == 0);
+    assert_eq!(close_code(&mut rig, kicked), Some(CloseCode::Policy));
 }
 
 #[test]
 fn token_is_valid_once_on_its_server_and_before_expiry() {
-    let mut hall = WebTestServer::new(0, |_| ());
-    let address = hall.address;
+    let mut rig = WebTestServer::new(0, |_| ());
+    let address = rig.address;
     let (good, refused) = requests(address);
     for refused in refused {
-        assert_eq!(close_code(&mut hall, refused), Some(CloseCode::Policy));
+        assert_eq!(close_code(&mut rig, refused), Some(CloseCode::Policy));
     }
     let _first = WebClient::connect(address, good.clone());
-    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
-    assert_eq!(close_code(&mut hall, good), Some(CloseCode::Policy));
-    let stats = hall.stats();
+    rig.step_until("the client is accepted", |rig| {
+        rig.stats().clients_accepted == 1
+    });
+    assert_eq!(close_code(&mut rig, good), Some(CloseCode::Policy));
+    let stats = rig.stats();
     assert_eq!(
         (stats.denied, stats.clients_accepted, stats.clients),
         (7, 1, 1)
@@ -278,7 +280,7 @@ fn token_is_valid_once_on_its_server_and_before_expiry() {
 fn token_used_on_udp_is_refused_on_the_web() {
     let public: SocketAddr = "203.0.113.5:7000".parse().unwrap();
     let mut seen = None;
-    let mut hall = WebTestServer::new(0, |settings| {
+    let mut rig = WebTestServer::new(0, |settings| {
         settings.public_addresses = vec![public];
         seen = Some(settings.used_tokens.clone());
     });
@@ -286,7 +288,7 @@ fn token_used_on_udp_is_refused_on_the_web() {
         used_tokens: seen.unwrap(),
         ..ListenSettings::default()
     };
-    let world = hall.server.world_mut();
+    let world = rig.server.world_mut();
     let sink = Box::new(world.resource::<WebListener>().sink());
     let udp = listen(world, LOOPBACK, SecretKey::INSECURE, settings, Some(sink)).unwrap();
     let issue = |player| {
@@ -295,33 +297,35 @@ fn token_used_on_udp_is_refused_on_the_web() {
     };
     let (token, other) = (issue(7), issue(8));
     let mut client = UdpClient::connect(token.clone(), EndpointSettings::default()).unwrap();
-    hall.step_until("it is let in", |_| {
+    rig.step_until("the client is accepted", |_| {
         let _ = client.update(|_| ());
         let _ = client.receive(|_| ());
         matches!(client.connection().is_open(), Ok(true))
     });
     assert_eq!(
-        close_code(&mut hall, request(&token)),
+        close_code(&mut rig, request(&token)),
         Some(CloseCode::Policy)
     );
     // One outbox serves clients of both transports.
-    let mut client = WebClient::connect(hall.address, request(&other));
+    let mut client = WebClient::connect(rig.address, request(&other));
     client.send(&ClientMessage::login(8).to_bytes());
-    hall.step_until("the client gets the notice", |_| {
-        let mut told = 0;
-        client.receive(|_| told += 1);
-        told > 0
+    rig.step_until("the client gets the notice", |_| {
+        let mut packets = 0;
+        client.receive(|_| packets += 1);
+        packets > 0
     });
 }
 
 #[test]
 fn invalid_data_ends_only_its_own_connection() {
-    let mut hall = WebTestServer::new(0, |settings| settings.web.linger_us = 1_000_000);
-    let address = hall.address;
+    let mut rig = WebTestServer::new(0, |settings| settings.web.linger_us = 1_000_000);
+    let address = rig.address;
     let enter = |player| WebClient::connect(address, request(&token(player, address)));
-    let mut polite = enter(1);
-    polite.send(&ClientMessage::login(1).to_bytes());
-    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
+    let mut other_client = enter(1);
+    other_client.send(&ClientMessage::login(1).to_bytes());
+    rig.step_until("the client is accepted", |rig| {
+        rig.stats().clients_accepted == 1
+    });
     // The header of a masked frame of one gigabyte: the server closes the connection without waiting for the rest.
     let long = [0x82, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 1, 2, 3, 4];
     let unmasked = [0x82, 0x03, 7, 7, 7];
@@ -329,21 +333,21 @@ fn invalid_data_ends_only_its_own_connection() {
     let reserved = [0xf3, 0x80, 0, 0, 0, 0];
     for (nth, junk) in [&long[..], &unmasked, &text, &reserved].iter().enumerate() {
         let mut client = enter(10 + nth as u64);
-        hall.step_until("it is let in", |hall| {
-            hall.stats().clients_accepted == 2 + nth as u64
+        rig.step_until("the client is accepted", |rig| {
+            rig.stats().clients_accepted == 2 + nth as u64
         });
         client.socket.get_mut().write_all(junk).unwrap();
-        hall.step_until("it is over", |hall| {
+        rig.step_until("the connection has ended", |rig| {
             client.receive(|_| ());
-            hall.stats().broken == 1 + nth as u64
+            rig.stats().broken == 1 + nth as u64
         });
-        hall.step_until("the client gets the reason", |_| {
+        rig.step_until("the client gets the reason", |_| {
             client.receive(|_| ());
             client.end.is_some()
         });
     }
     // The session refuses malformed messages, and the server malformed requests.
-    polite.send(&[200, 1, 2, 3]);
+    other_client.send(&[200, 1, 2, 3]);
     for (request, status) in [
         ("GET /play HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         (
@@ -355,70 +359,75 @@ fn invalid_data_ends_only_its_own_connection() {
     ] {
         assert_eq!(http_get(address, request).0, status, "{request:?}");
     }
-    hall.step_until("the other client gets its messages", |_| {
-        let mut told = 0;
-        polite.receive(|_| told += 1);
-        told > 0
+    rig.step_until("the other client gets its messages", |_| {
+        let mut packets = 0;
+        other_client.receive(|_| packets += 1);
+        packets > 0
     });
-    hall.step_until("all are counted", |hall| hall.stats().refused == 4);
-    assert_eq!((hall.stats().clients, hall.stats().lost), (1, 0));
+    rig.step_until("all refusals are counted", |rig| rig.stats().refused == 4);
+    assert_eq!((rig.stats().clients, rig.stats().lost), (1, 0));
 }
 
-/// Half the head of a request.
+/// Sends the first half of an HTTP request head.
 fn open_with_partial_request(server: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-    // Who finds no room is closed, maybe before that.
+    // A refused connection may be closed before this.
     let _ = stream.write_all(b"GET /play HTTP/1.1\r\nHo");
     stream
 }
 
 #[test]
 fn clients_behind_a_trusted_proxy_have_their_own_addresses() {
-    let mut hall = WebTestServer::new(0, |settings| {
+    let mut rig = WebTestServer::new(0, |settings| {
         settings.web.unauthenticated_per_address_max = 1;
         settings.web.port.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     });
-    let address = hall.address;
+    let address = rig.address;
     let open = |client: &str| WebClient::try_open_as(address, Some(client));
-    let mut first = open("198.51.100.1").expect("there is room");
+    let mut first = open("198.51.100.1").expect("the first connection is accepted");
     assert!(
         open("203.0.113.9, 198.51.100.1").is_none(),
-        "the same client"
+        "the same client address is over its limit"
     );
     assert!(open("203.0.113.9").is_some(), "another");
     first.send(&request(&token(1, address)));
-    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
-    let addresses = |hall: &WebTestServer| -> Vec<_> {
-        let sessions = hall.server.world().resource::<Sessions>();
+    rig.step_until("the client is accepted", |rig| {
+        rig.stats().clients_accepted == 1
+    });
+    let addresses = |rig: &WebTestServer| -> Vec<_> {
+        let sessions = rig.server.world().resource::<Sessions>();
         let addresses = sessions.iter().filter_map(|(_, session)| session.address);
         addresses.map(|address| address.ip().to_string()).collect()
     };
-    hall.step_until("its session has its address", |hall| {
-        addresses(hall) == ["198.51.100.1"]
+    rig.step_until("the session has the client's address", |rig| {
+        addresses(rig) == ["198.51.100.1"]
     });
-    // Where the proxy is not trusted, its header is ignored.
-    let hall = WebTestServer::new(0, |settings| {
+    // The header of a proxy that is not trusted is ignored.
+    let rig = WebTestServer::new(0, |settings| {
         settings.web.unauthenticated_per_address_max = 1
     });
-    let open = |client: &str| WebClient::try_open_as(hall.address, Some(client));
-    let _first = open("198.51.100.1").expect("there is room");
-    assert!(open("203.0.113.9").is_none(), "both are the peer's");
+    let open = |client: &str| WebClient::try_open_as(rig.address, Some(client));
+    let _first = open("198.51.100.1").expect("the first connection is accepted");
+    assert!(
+        open("203.0.113.9").is_none(),
+        "both connections count for the peer's address"
+    );
 }
 
 #[test]
 fn silent_connection_times_out() {
-    let mut hall = WebTestServer::new(0, |settings| settings.web.handshake_timeout_us = 1_000_000);
-    let address = hall.address;
+    let mut rig = WebTestServer::new(0, |settings| settings.web.handshake_timeout_us = 1_000_000);
+    let address = rig.address;
     let mut silent = None;
     for _ in 0..100 {
         silent = silent.or_else(|| WebClient::try_open(address));
     }
-    let mut silent = silent.expect("one of a hundred is in time");
+    let mut silent = silent.expect("one of a hundred connects before its timeout");
     let strangers = [(); 3].map(|()| open_with_partial_request(address));
-    hall.step_until("they are late", |hall| {
+    rig.step_until("all connections have timed out", |rig| {
         silent.receive(|_| ());
-        hall.stats().timed_out >= 4 && silent.end.is_some()
+        rig.stats().timed_out >= 4 && silent.end.is_some()
     });
     for mut stream in strangers {
         let mut rest = Vec::new();
@@ -430,81 +439,86 @@ fn silent_connection_times_out() {
 
 #[test]
 fn unauthenticated_connections_are_limited_and_release_slots() {
-    let mut hall = WebTestServer::new(0, |settings| {
+    let mut rig = WebTestServer::new(0, |settings| {
         settings.web.unauthenticated_max = 15;
     });
-    let address = hall.address;
+    let address = rig.address;
     let strangers = [(); 30].map(|()| open_with_partial_request(address));
-    hall.step_until("half of them have no room", |hall| {
-        (hall.stats().accepted, hall.stats().refused_unauthenticated) == (15, 15)
+    rig.step_until("half of them are refused", |rig| {
+        (rig.stats().accepted, rig.stats().refused_unauthenticated) == (15, 15)
     });
     drop(strangers);
     let mut client = None;
-    hall.step_until("there is room again", |_| {
+    rig.step_until("a slot is free again", |_| {
         client = client.take().or_else(|| WebClient::try_open(address));
         client.is_some()
     });
     client.unwrap().send(&request(&token(1, address)));
-    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
-    // So many of one address, while others would still have room.
-    let mut hall = WebTestServer::new(0, |settings| {
+    rig.step_until("the client is accepted", |rig| {
+        rig.stats().clients_accepted == 1
+    });
+    // The limit per address is reached while other addresses would still be accepted.
+    let mut rig = WebTestServer::new(0, |settings| {
         settings.web.unauthenticated_per_address_max = 4
     });
-    let _strangers = [(); 9].map(|()| open_with_partial_request(hall.address));
-    hall.step_until("more than half have no room", |hall| {
-        (hall.stats().accepted, hall.stats().refused_unauthenticated) == (4, 5)
+    let _strangers = [(); 9].map(|()| open_with_partial_request(rig.address));
+    rig.step_until("more than half are refused", |rig| {
+        (rig.stats().accepted, rig.stats().refused_unauthenticated) == (4, 5)
     });
 }
 
 #[test]
 fn clients_over_the_limit_are_refused() {
-    let mut hall = WebTestServer::new(0, |settings| {
+    let mut rig = WebTestServer::new(0, |settings| {
         settings.web.clients_max = 40;
         settings.requests_per_s = 1_000;
     });
     let mut clients: Vec<WebClient> = (1..=60)
         .map(|player| {
-            let mut client =
-                WebClient::connect(hall.address, request(&token(player, hall.address)));
+            let mut client = WebClient::connect(rig.address, request(&token(player, rig.address)));
             client.send(&ClientMessage::login(player).to_bytes());
             client
         })
         .collect();
-    hall.step_until("they are let in or not", |hall| {
+    rig.step_until("all clients are accepted or refused", |rig| {
         clients.iter_mut().for_each(|client| client.receive(|_| ()));
-        hall.stats().clients_accepted + hall.stats().full == 60
+        rig.stats().clients_accepted + rig.stats().full == 60
     });
-    hall.step_until("the refused clients get the reason", |_| {
+    rig.step_until("the refused clients get the reason", |_| {
         clients.iter_mut().for_each(|client| client.receive(|_| ()));
         let again = Some(Some(CloseCode::Again));
         clients.iter().filter(|client| client.end == again).count() == 20
     });
-    assert_eq!(hall.stats().clients, 40);
+    assert_eq!(rig.stats().clients, 40);
     drop(clients);
-    hall.step_until("all are gone", |hall| hall.stats().clients == 0);
+    rig.step_until("all clients are gone", |rig| rig.stats().clients == 0);
 }
 
 #[test]
 fn client_that_never_reads_is_dropped_without_blocking() {
-    let mut hall = WebTestServer::new(0, |settings| settings.web.read_timeout_us = 1_500_000);
-    let token = request(&token(1, hall.address));
-    let mut client = WebClient::connect(hall.address, token);
+    let mut rig = WebTestServer::new(0, |settings| settings.web.read_timeout_us = 1_500_000);
+    let token = request(&token(1, rig.address));
+    let mut client = WebClient::connect(rig.address, token);
     client.send(&ClientMessage::login(1).to_bytes());
-    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
-    hall.step_until("it is lost", |hall| hall.stats().lost == 1);
-    assert_eq!(hall.stats().clients, 0);
-    // Messages of a resumed session wait in the session, not at the socket.
-    let sessions = hall.server.world().resource::<Sessions>();
+    rig.step_until("the client is accepted", |rig| {
+        rig.stats().clients_accepted == 1
+    });
+    rig.step_until("the connection is lost", |rig| rig.stats().lost == 1);
+    assert_eq!(rig.stats().clients, 0);
+    // Messages of a lost session wait in the session, not at the socket.
+    let sessions = rig.server.world().resource::<Sessions>();
     assert_eq!(sessions.len(), 1);
 }
 
 #[test]
 fn fragmented_message_is_joined_and_ping_gets_a_pong() {
-    let mut hall = WebTestServer::new(0, |_| ());
-    let mut client = WebClient::connect(hall.address, request(&token(1, hall.address)));
-    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
+    let mut rig = WebTestServer::new(0, |_| ());
+    let mut client = WebClient::connect(rig.address, request(&token(1, rig.address)));
+    rig.step_until("the client is accepted", |rig| {
+        rig.stats().clients_accepted == 1
+    });
     let WebClient { socket, .. } = client;
-    // A login in two frames, by hand: 1, then the player.
+    // A login in two hand-made frames, with a ping between them.
     let stream = socket.into_inner();
     let mut socket = &stream;
     socket.write_all(&[0x02, 0x81, 0, 0, 0, 0, 1]).unwrap();
@@ -514,15 +528,15 @@ fn fragmented_message_is_joined_and_ping_gets_a_pong() {
     let socket = WebSocket::from_raw_socket(stream, Role::Client, config);
     client = WebClient { socket, end: None };
     let mut mirror = Mirror::default();
-    hall.step_until("it is in", |hall| {
+    rig.step_until("the login is handled", |rig| {
         client.receive(|packet| mirror.receive(packet).unwrap());
-        let sessions = hall.server.world().resource::<Sessions>();
+        let sessions = rig.server.world().resource::<Sessions>();
         sessions.client_of(PlayerId(1)).is_some()
     });
-    assert_eq!(hall.stats().messages_in, 1);
+    assert_eq!(rig.stats().messages_in, 1);
 }
 
-/// The status and the body of an answer.
+/// The status and the body of an HTTP response.
 pub fn http_get(address: SocketAddr, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -536,20 +550,20 @@ pub fn http_get(address: SocketAddr, request: &str) -> (u16, String) {
 
 #[test]
 fn local_page_logs_in_with_the_public_test_key() {
-    let mut hall = WebTestServer::new(0, |settings| {
+    let mut rig = WebTestServer::new(0, |settings| {
         settings.web.serve_demo_page = true;
         settings.web.guest_speed_m_s = Some(SPEED_M_S);
     });
-    let address = hall.address;
+    let address = rig.address;
     let get = |path: &str| http_get(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
     for path in ["/", "/page.css", "/demo/page.js", "/src/index.js"] {
         assert_eq!(get(path).0, 200, "{path}");
     }
     assert_eq!(get("/src/other.js").0, 404);
-    // Names of kinds and attributes, once the server has set them.
+    // The names of kinds and attributes are served once the server has set them.
     assert_eq!(get("/names").0, 404);
     let names = r#"{"kinds":["player"],"attributes":[]}"#;
-    let web = hall.server.world().resource::<WebListener>();
+    let web = rig.server.world().resource::<WebListener>();
     web.set_names(names.to_owned());
     assert_eq!(get("/names"), (200, names.to_owned()));
     let post = |address: SocketAddr, path: &str, fields: &str| {
@@ -563,18 +577,20 @@ fn local_page_logs_in_with_the_public_test_key() {
         &format!("{host}Origin: http://{address}\r\n"),
     );
     assert_eq!(status, 200, "{body}");
-    let told: serde_json::Value = serde_json::from_str(&body).unwrap();
-    assert_eq!(told["speed_m_s"], f64::from(SPEED_M_S));
-    let player: u64 = told["player"].as_str().unwrap().parse().unwrap();
-    let digits = told["token"].as_str().unwrap();
+    let reply: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(reply["speed_m_s"], f64::from(SPEED_M_S));
+    let player: u64 = reply["player"].as_str().unwrap().parse().unwrap();
+    let digits = reply["token"].as_str().unwrap();
     let bytes = (0..digits.len()).step_by(2);
     let bytes: Result<Vec<u8>, _> = bytes
         .map(|at| u8::from_str_radix(&digits[at..at + 2], 16))
         .collect();
     let token = ConnectToken::from_bytes(&bytes.unwrap()).unwrap();
     let _client = WebClient::connect(address, request(&token));
-    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 1);
-    // Another token for the same guest; none for a player of the game, and none for requests of another host.
+    rig.step_until("the client is accepted", |rig| {
+        rig.stats().clients_accepted == 1
+    });
+    // Another token for the same guest; none for a player of the game, and none for requests with another host.
     let again = format!("/token?player={player}");
     assert_eq!(post(address, &again, &host).0, 200);
     for (path, fields) in [
@@ -593,12 +609,12 @@ fn local_page_logs_in_with_the_public_test_key() {
         ..ListenSettings::default()
     };
     let key = SecretKey::random().unwrap();
-    let world = hall.server.world_mut();
+    let world = rig.server.world_mut();
     let closed = listen_web(world, LOOPBACK, key, &settings, None).unwrap();
     assert_eq!(
         post(closed, "/token", &format!("Host: {closed}\r\n")).0,
         403
     );
     let head = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-    assert_eq!(http_get(closed, head).0, 404, "no page was asked for");
+    assert_eq!(http_get(closed, head).0, 404, "the page is off");
 }

@@ -1,4 +1,4 @@
-//! Code rules that a compiler does not check: what stays free of the ECS, file lengths, and where the outside world is accessed.
+//! Code rules that the compiler does not check: which code is free of the ECS, file lengths, and where the outside world is accessed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use crate::harness::root;
 
-/// The longest source file, in lines.
+/// Maximum length of a source file, in lines.
 const LINES_MAX: usize = 700;
 
-/// The longest function, in lines.
+/// Maximum length of a function, in lines.
 const FUNCTION_LINES_MAX: usize = 80;
 
 /// The longest name of a function, tests included, in characters.
 const NAME_CHARACTERS_MAX: usize = 60;
 
-/// Functions that are tables: a case a line or two, and no logic between them.
+/// Functions that are tables of cases without logic.
 const TABLES: [&str; 1] = ["non_finite_and_out_of_range_numbers_are_refused"];
 
-/// Folders, files and packages that are about the ECS as a whole; elsewhere `plugin.rs` alone is.
+/// Folders, files and packages that use the ECS throughout; elsewhere only `plugin.rs` may.
 const OF_THE_ECS: [&str; 10] = [
     "sim",
     "world",
@@ -32,7 +32,7 @@ const OF_THE_ECS: [&str; 10] = [
     "throng_scenario",
 ];
 
-/// Where a clock may be read.
+/// Files that may read a clock.
 const CLOCKS: [&str; 5] = [
     "throng_core/clock.rs",
     "throng_nav/map/io.rs",
@@ -41,7 +41,7 @@ const CLOCKS: [&str; 5] = [
     "throng_cli/",
 ];
 
-/// Where files may be opened.
+/// Files that may open files or sockets.
 const FILES: [&str; 14] = [
     "store/plugin/tests/store_faults.rs",
     "throng_core/memory/os.rs",
@@ -62,7 +62,7 @@ const FILES: [&str; 14] = [
 /// A file below `src` of a package.
 #[derive(Clone)]
 pub(crate) struct Source {
-    /// With slashes, from `src` on; in a package below `crates`, behind its name.
+    /// The path from `src` on, with slashes; in a package below `crates` it starts with the package's name.
     pub(crate) path: String,
     pub(crate) text: String,
 }
@@ -75,13 +75,13 @@ impl Source {
         }
     }
 
-    /// The package, or the folder or file of `throng`, that it belongs to.
+    /// The package, or the folder or file of `throng`, that the file belongs to.
     fn module_path(&self) -> &str {
         let first = self.path.split('/').next().unwrap_or_default();
         first.strip_suffix(".rs").unwrap_or(first)
     }
 
-    /// Its lines and their numbers, without comments.
+    /// The lines with their numbers, without comments.
     pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines = self
             .text
@@ -91,7 +91,7 @@ impl Source {
         lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 
-    /// Its code up to the unit tests at its end.
+    /// The code before the unit tests at the end of the file.
     pub(crate) fn code_without_tests(&self) -> impl Iterator<Item = (usize, &str)> {
         let begins = |line: &str| line.trim_end().ends_with("mod tests {");
         self.code().take_while(move |(_, line)| !begins(line))
@@ -103,7 +103,7 @@ fn sources_in(folder: &Path) -> Vec<Source> {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.ends_with("target") {
-                // Packages of their own build there.
+                // Packages of their own have build folders there.
                 continue;
             }
             if path.is_dir() {
@@ -139,10 +139,7 @@ pub(crate) fn sources() -> Vec<Source> {
         }));
     }
     sources.sort_by(|one, other| one.path.cmp(&other.path));
-    assert!(
-        sources.len() > 50,
-        "the sources are not where they are looked for"
-    );
+    assert!(sources.len() > 50, "the sources were not found");
     sources
 }
 
@@ -163,7 +160,7 @@ fn allowed_paths_exist() {
 
 #[test]
 fn paths_do_not_climb_two_modules() {
-    // A module of tests is one level down and may do so.
+    // Test modules are one level deeper and may do so.
     let mut faults = Vec::new();
     for source in sources() {
         let climbs = source
@@ -175,7 +172,7 @@ fn paths_do_not_climb_two_modules() {
     assert_none(faults);
 }
 
-/// Crates that cannot import the ECS, unless their feature `bevy` or `reflect` is on: Cargo checks that.
+/// Crates that cannot import the ECS unless their feature `bevy` or `reflect` is on; Cargo checks that.
 const WITHOUT_ECS: [&str; 8] = [
     "throng_aoi",
     "throng_cluster",
@@ -187,13 +184,13 @@ const WITHOUT_ECS: [&str; 8] = [
     "throng_store",
 ];
 
-/// Whether a file is an algorithm, which knows nothing of the ECS.
+/// Whether a file is an algorithm, which must not use the ECS.
 pub(crate) fn is_algorithm(source: &Source) -> bool {
     if WITHOUT_ECS.contains(&source.module_path()) {
         return false;
     }
     let file = source.path.rsplit('/').next().unwrap_or_default();
-    // A large plugin has a folder for its parts. Tests may be folders, too, and so may the models that they compare with.
+    // The parts of a large plugin are in a folder. Tests and the models that they compare with may be folders, too.
     let beside = |folder| source.path.contains(folder);
     let of_tests = beside("/tests/") || beside("/model/");
     let of_plugin = file == "plugin.rs" || beside("/plugin/") || of_tests;
@@ -210,7 +207,7 @@ fn algorithms_import_no_ecs() {
             .filter(|(_, line)| line.contains("bevy_"));
         faults.extend(named.map(|(nth, line)| format!("{}:{nth}: {}", source.path, line.trim())));
     }
-    assert!(checked > 30, "{checked} files are algorithms");
+    assert!(checked > 30, "only {checked} algorithm files were found");
     assert_none(faults);
 }
 
@@ -231,7 +228,7 @@ fn files_are_not_too_long() {
     );
 }
 
-/// The functions of a file, formatted as rustfmt does: name, first line, number of lines.
+/// The functions of a file formatted by rustfmt: name, first line, number of lines.
 fn functions(text: &str) -> Vec<(String, usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -240,7 +237,7 @@ fn functions(text: &str) -> Vec<(String, usize, usize)> {
         let indent = line.len() - start.len();
         let words = start.split([' ', '(', '<']);
         let mut head = words.skip_while(|word| {
-            // Of `pub(in crate::crowd)` the words are `pub`, `in` and `crate::crowd)`.
+            // `pub(in crate::crowd)` is split into `pub`, `in` and `crate::crowd)`.
             ["pub", "const", "in", "async", "unsafe"].contains(word) || word.ends_with(')')
         });
         if head.next() != Some("fn") || start.ends_with(';') || start.starts_with("//") {
@@ -273,11 +270,11 @@ fn functions_fit_a_screen_and_their_names_a_line() {
             }
         }
     }
-    assert!(checked > 3_000, "{checked} functions are seen");
+    assert!(checked > 3_000, "only {checked} functions were found");
     assert_none(faults);
 }
 
-/// The types that a line declares, at the level of a module.
+/// The type that a line declares at module level.
 fn declared(line: &str) -> Option<&str> {
     let mut words = line.split([' ', '<', '(', '{', ';', ':']);
     let mut words = words.by_ref().filter(|word| !word.is_empty());
@@ -289,7 +286,7 @@ fn declared(line: &str) -> Option<&str> {
     words.next().filter(|_| is_declaration)
 }
 
-/// Each name of a type that stands for more than one thing, with its files.
+/// Each type name that is declared more than once, with its files.
 fn ambiguous(sources: &[Source]) -> Vec<String> {
     let mut homes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for source in sources {
@@ -319,16 +316,16 @@ fn type_names_are_unique() {
     assert_none(ambiguous(&sources()));
 }
 
-/// The kinds of public types that a game spawns, reads or fills in: each has an example in its documentation.
+/// Whether a public type needs an example in its documentation: games spawn, read or fill in types of these kinds.
 fn needs_example(attributes: &str, name: &str) -> bool {
     let derives = ["Component", "Message", "EntityEvent", "Event"];
     let mut words = attributes.split(|c: char| !c.is_alphanumeric());
-    // Settings in ticks are computed from those that a game fills in.
+    // Settings in ticks are computed from the settings that a game fills in.
     let is_settings = name.ends_with("Settings") && !name.ends_with("TickSettings");
     is_settings || name.ends_with("Spec") || words.any(|word| derives.contains(&word))
 }
 
-/// Public components, messages and settings whose documentation has no example.
+/// Public components, messages and settings without an example in their documentation.
 fn without_example(sources: &[Source]) -> Vec<String> {
     let mut faults = Vec::new();
     for source in sources {
@@ -376,11 +373,11 @@ fn components_messages_and_settings_have_examples() {
     assert_none(without_example(&sources()));
 }
 
-/// Fails where code outside some homes contains a word.
+/// Fails if code outside of `homes` contains one of `words`.
 fn assert_only_in(words: &[&str], homes: &[&str]) {
     let mut faults = Vec::new();
     for source in sources() {
-        // Examples talk to the person who runs them.
+        // Examples print their output.
         let is_example = source.path.contains("/examples/");
         if is_example || homes.iter().any(|home| source.path.starts_with(home)) {
             continue;
@@ -420,7 +417,7 @@ fn libraries_do_not_print() {
 
 #[test]
 fn platform_dependent_functions_are_not_used() {
-    // Their last bits differ between platforms, and so would the state; the maths library in Rust does not.
+    // The last bits of their results differ between platforms, and so would the state; the maths library in Rust is portable.
     let functions = [
         ".sin()",
         ".cos()",
@@ -432,7 +429,7 @@ fn platform_dependent_functions_are_not_used() {
         ".powf(",
         ".cbrt()",
     ];
-    // What a client draws between two packets is no state.
+    // What a client draws between two packets is not part of the state.
     assert_only_in(&functions, &["throng_cli/", "throng_client/smoothing.rs"]);
 }
 

@@ -1,4 +1,4 @@
-//! Promises: clients converge, and nothing accepted is lost. Endless scenarios are brought to rest and judged.
+//! Promises: clients converge, and nothing accepted is lost. Scenarios without a natural end are brought to rest and then checked.
 
 use throng_scenario::{self as scenario, Expectation};
 
@@ -6,7 +6,7 @@ use crate::harness::{RunConfig, assert_expectations, run_to_end, scenario_of};
 
 #[test]
 fn churn_scenario_ends_with_equal_mirrors() {
-    // Until the island has opened and closed; expectations on later times are removed.
+    // Runs until the island has opened and closed; expectations for later times are removed.
     let mut loaded = scenario::load("churn").unwrap();
     let is_played = |expectation: &Expectation| {
         let (_, window) = expectation.split_window();
@@ -26,7 +26,7 @@ fn churn_scenario_ends_with_equal_mirrors() {
         report.clients.logouts > 500 && report.sync.despawns > 1000,
         "{report:?}"
     );
-    // Every session has ended or is open; players in the login queue count as not logged in yet.
+    // Every session has either ended or is open; players in the login queue do not count as logged in.
     assert_eq!(
         report.clients.logins + report.sessions.login_queue,
         report.clients.logouts + report.clients.now

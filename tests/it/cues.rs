@@ -1,5 +1,5 @@
-//! Promise: a script does its actions to the right objects at the right time, and the same way in every run: random picks,
-//! changes of attributes, zones, conditions, ramps, copies of scenes, custom attributes and custom cues.
+//! Promise: a script runs its actions on the right objects at the right time, equally in every run: random picks, attribute changes, zones,
+//! conditions, ramps, copies of scenes, custom attributes and custom cues.
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
@@ -18,7 +18,7 @@ use crate::harness::{
     RunConfig, TempFolder, assert_expectations, hashes, run_throng, run_to_end, scenario_of, start,
 };
 
-/// Thirty people on a bare field, and a script.
+/// A scenario with thirty people on an empty field, and a script.
 fn field(script: &str) -> String {
     format!(
         r#"Scenario(name: "field", seed: 3, duration_s: 10,
@@ -38,24 +38,29 @@ fn run(text: &str, ticks: u64) -> ScenarioRun {
         ..RunConfig::default()
     };
     let mut run = start(scenario_of(text), play);
-    while run.step().expect("nothing is written") {}
+    while run.step().expect("the run writes no output") {}
     run
 }
 
-/// An attribute of everybody with a tag, in the order in which they came.
+/// An attribute of all objects with a tag, in spawn order.
 fn values(run: &mut ScenarioRun, tag: &str, name: &str) -> Vec<i64> {
     let world = run.server().world();
-    let of = |entity| attribute(world, entity, name).expect("all have it");
+    let of = |entity| attribute(world, entity, name).expect("every object has the attribute");
     members(world, tag, None).into_iter().map(of).collect()
 }
 
 fn positions(run: &mut ScenarioRun, tag: &str) -> Vec<Vec2> {
     let world = run.server().world();
-    let at = |entity| world.get::<Position>(entity).expect("all are somewhere").0;
+    let at = |entity| {
+        world
+            .get::<Position>(entity)
+            .expect("every object has a position")
+            .0
+    };
     members(world, tag, None).into_iter().map(at).collect()
 }
 
-/// Who has less than full health.
+/// Indices of the people with less than full health.
 fn damaged_members(script: &str) -> Vec<usize> {
     let values = values(&mut run(&field(script), 40), "people", "health");
     let hurt = values
@@ -76,7 +81,11 @@ fn default_pick_takes_first_objects_and_random_pick_others() {
     let random = of("pick: Random,");
     assert_eq!(random.len(), 5);
     assert_ne!(random, [0, 1, 2, 3, 4]);
-    assert_eq!(random, of("pick: Random,"), "the same seed picks the same");
+    assert_eq!(
+        random,
+        of("pick: Random,"),
+        "equal seeds pick equal objects"
+    );
 }
 
 #[test]
@@ -96,7 +105,7 @@ fn random_picks_use_their_own_random_stream() {
     assert_eq!(
         strolling(""),
         strolling(cue),
-        "nobody else draws otherwise for it"
+        "other random streams are unaffected"
     );
 }
 
@@ -119,10 +128,10 @@ fn attribute_changes_stay_in_their_range() {
     assert_eq!([add(-300), add(-5000), add(1)], [700, 0, 1000]);
     assert_eq!(add(i64::MIN), 0);
     assert_eq!([scale(0.25), scale(-2.0), scale(9.5)], [250, 0, 1000]);
-    assert_eq!(scale(0.0005), 1, "halves are rounded away from 0");
+    assert_eq!(scale(0.0005), 1, "halves are rounded away from zero");
 }
 
-/// 1,200 clients log in over three ticks, since a tick admits 500.
+/// 1,200 clients log in over three ticks, because a tick admits 500.
 #[test]
 fn cues_at_0_reach_players_who_are_admitted_later() {
     let text = r#"Scenario(name: "rush", duration_s: 1, scenes: [Scene(name: "square", max_objects: 1300)],
@@ -177,22 +186,25 @@ fn conditions_select_by_area_distance_and_attribute() {
 
 #[test]
 fn zone_shrinks_from_one_ring_to_the_other() {
-    // The tower is 40 m from the middle of the zone, whose radius goes from 60 m to 10 m within five seconds.
+    // The tower is 40 m from the centre of the zone, whose radius shrinks from 60 m to 10 m within five seconds.
     let at = |ticks: u64| {
         let script = "Every(t_s: 0.05, from_s: 0.05, run: AddAttribute(tag: \"tower\", attribute: \"health\", by: -1, only: [
             OutsideZone(center_m: (50, 50), radius_m: 60, to_radius_m: 10, from_s: 1, until_s: 6)]))";
         values(&mut run(&field(script), ticks), "tower", "health")[0]
     };
-    // 20 m of 50 m are done after two of five seconds.
+    // After two of five seconds the radius has shrunk by 20 m of 50 m.
     assert_eq!([at(20), at(58)], [1000, 1000]);
-    assert_eq!(at(160) - at(161), 1, "it stays as it was in the end");
-    let struck = (55..65)
+    assert_eq!(at(160) - at(161), 1, "the zone keeps its final radius");
+    let first_damage_tick = (55..65)
         .find(|&ticks| at(ticks) < 1000)
-        .expect("it is struck");
-    assert!((60..=62).contains(&struck), "{struck}");
+        .expect("the tower is damaged");
+    assert!(
+        (60..=62).contains(&first_damage_tick),
+        "{first_damage_tick}"
+    );
 }
 
-/// Three players see each other and a monster, and one is far away.
+/// Three players see each other and a monster; a fourth one is far away.
 const SIGHT: &str = r#"Scenario(name: "sight", seed: 3, duration_s: 10,
     scenes: [Scene(name: "field", map: Generate(Random(width_tiles: 800, height_tiles: 200, fill: 0)), cell_m: 20)],
     crowds: [
@@ -219,7 +231,7 @@ fn seen_objects_and_their_viewers_are_distinguished() {
     assert_eq!(hidden, [vec![1000; 3], vec![1000], vec![1000]]);
     let back = "At(t_s: 2, run: Hide(tag: \"monster\")), At(t_s: 2.5, run: Hide(tag: \"monster\", hidden: false)),";
     assert_eq!(all(&SIGHT.replace("HIDE", back)), seen);
-    // With many objects the check reads each viewer's list, with few it tests each pair.
+    // With many objects the check reads each viewer's list; with few it tests each pair.
     let many = SIGHT.replace("HIDE", "");
     let many = many.replace("kind: \"npc\",", "kind: \"npc\", count: 40,");
     assert_eq!(all(&many), [vec![999; 3], vec![1000], vec![998; 40]]);
@@ -236,12 +248,12 @@ fn condition_fires_on_its_rising_edge_up_to_its_limit() {
         );
         values(&mut run(&field(&script), ticks), "people", "level")[0]
     };
-    // It has 600 after two seconds, is full again after three, and has 600 after five.
+    // The tower has 600 health after two seconds, is full again after three, and has 600 after five.
     assert_eq!([rage("", 40), rage("", 41), rage("", 42)], [1, 2, 2]);
-    assert_eq!(rage("", 200), 2, "once, when nothing is said");
+    assert_eq!(rage("", 200), 2, "the default limit is once per edge");
     assert_eq!([rage("times: 9,", 80), rage("times: 9,", 120)], [2, 3]);
     let late = [rage("from_s: 2.5,", 50), rage("from_s: 2.5,", 51)];
-    assert_eq!(late, [1, 2], "not before its time");
+    assert_eq!(late, [1, 2], "not before from_s");
     assert_eq!(rage("until_s: 1.5, times: 9,", 200), 1);
 }
 
@@ -258,20 +270,20 @@ fn falling_and_rising_counts_fire_a_cue() {
     assert_eq!(
         level("at_most: 10"),
         2,
-        "four times five of thirty are gone"
+        "four times five of thirty people are despawned"
     );
-    assert_eq!(level("at_most: 9"), 1, "it stops after four times");
+    assert_eq!(level("at_most: 9"), 1, "the cue stops after four times");
     assert_eq!(
         level("at_most: 35, times: 9"),
         1,
-        "there were never more before"
+        "the count never was above the limit"
     );
     assert_eq!(level("at_least: 40"), 2);
     assert_eq!(level("at_least: 41"), 1);
     assert_eq!(
         level("at_least: 30, times: 9"),
         3,
-        "at once, and when the others come"
+        "at once, and when the count rises again"
     );
 }
 
@@ -292,7 +304,7 @@ fn ramp_spreads_its_count_over_the_steps() {
     assert_eq!([count(81), count(150)], [[100, 21]; 2]);
 }
 
-/// Three matches side by side, and one more room that opens with a copy.
+/// Three copies of a match scene, and a hall that opens with a copy.
 const COPIES: &str = r#"Scenario(name: "copies", seed: 3, duration_s: 10,
     scenes: [Scene(name: "match", copies: 3, map: Generate(Random(width_tiles: 100, height_tiles: 100, fill: 0.2)))],
     crowds: [Crowd(tag: "fighters", kind: "player", count: 8, client_share: 0.5, behaviour: Wander(radius_m: 10))],
@@ -313,11 +325,14 @@ fn crowds_and_cues_apply_to_every_copy_of_a_scene() {
         .resource::<Scenes>()
         .iter()
         .map(|(_, scene)| {
-            let objects = world.get::<SceneIds>(scene).expect("it has some").len();
+            let objects = world
+                .get::<SceneIds>(scene)
+                .expect("the scene has objects")
+                .len();
             (
                 world
                     .get::<SimScene>(scene)
-                    .expect("it is one")
+                    .expect("the entity is a scene")
                     .name()
                     .to_owned(),
                 objects as usize,
@@ -338,7 +353,7 @@ fn crowds_and_cues_apply_to_every_copy_of_a_scene() {
     for (_, scene) in world.resource::<Scenes>().iter().take(3) {
         let map = world
             .get::<throng::map::SceneMap>(scene)
-            .expect("it has one");
+            .expect("the scene has a map");
         assert!(!map.is_free_at(Vec2::ONE));
         assert_eq!(
             world
@@ -357,10 +372,13 @@ fn crowds_and_cues_apply_to_every_copy_of_a_scene() {
     );
     assert_expectations(&report);
     assert_eq!(report.objects.players, 24);
-    assert_eq!(report.objects.npcs, 0, "the hall is closed with its copy");
+    assert_eq!(
+        report.objects.npcs, 0,
+        "closing the hall also closes its copy"
+    );
 }
 
-/// People with a purse, which only they know, and a flag that everybody sees.
+/// People with gold, which is only sent to them, and a flag that is sent to all.
 const OWN: &str = r#"Scenario(name: "own", seed: 3, duration_s: 10,
     attributes: [
         Attribute(name: "gold", encoding: U16, audience: [Owner], range: (10, 500), start: 100),
@@ -395,8 +413,8 @@ fn scenario_attributes_are_in_range_hashed_and_replicated() {
         },
     );
     assert_expectations(&report);
-    assert!(report.sync.announcements > 0, "the richest was noticed");
-    // A mirror that misses a change is not equal at rest.
+    assert!(report.sync.announcements > 0, "a person became rich");
+    // The mirror check would detect a missed change.
     let quiet = OWN.replace("by: 7", "by: 0").replace("by: -3", "by: 0");
     let quiet = run_to_end(
         scenario_of(&quiet),
@@ -411,7 +429,7 @@ fn scenario_attributes_are_in_range_hashed_and_replicated() {
     assert_ne!(hash(OWN), hash(&OWN.replace("start: 100", "start: 101")));
 }
 
-/// Strikes a random one of a tag.
+/// Damages one random object with a tag.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Lightning {
@@ -429,10 +447,10 @@ impl CueParameters for Lightning {
     fn run(self, world: &mut World, random: &mut Pcg64Mcg) -> Result<(), String> {
         let all = members(world, &self.tag, None);
         if all.is_empty() {
-            return Err(format!("nobody of `{}` to strike", self.tag));
+            return Err(format!("no object with the tag `{}`", self.tag));
         }
-        let struck = all[random.random_range(0..all.len())];
-        set_attribute_of(world, &[struck], "health", |health| health - self.damage);
+        let victim = all[random.random_range(0..all.len())];
+        set_attribute_of(world, &[victim], "health", |health| health - self.damage);
         Ok(())
     }
 }
@@ -455,16 +473,16 @@ fn options_with_lightning() -> RunConfig {
 fn game_cue_runs_and_its_errors_are_reported() {
     let text = field(STORM);
     let mut run = start(scenario_of(&text), options_with_lightning());
-    while run.step().expect("nothing is written") {}
+    while run.step().expect("the run writes no output") {}
     let health = values(&mut run, "people", "health");
     assert_eq!(health.iter().map(|health| 1000 - health).sum::<i64>(), 50);
     assert!(
         health.iter().filter(|health| **health < 1000).count() > 1,
         "{health:?}"
     );
-    let report = run.finish().expect("nothing is written");
+    let report = run.finish().expect("the run writes no output");
     assert_eq!(report.script_error_count, 1);
-    assert!(report.script_errors[0].contains("nobody of `nobody` to strike"));
+    assert!(report.script_errors[0].contains("no object with the tag `nobody`"));
     let again = hashes(scenario_of(&text), options_with_lightning());
     assert_eq!(hashes(scenario_of(&text), options_with_lightning()), again);
 }
@@ -472,27 +490,29 @@ fn game_cue_runs_and_its_errors_are_reported() {
 #[test]
 fn invalid_game_cue_is_reported_with_its_location() {
     let mut known = throng_scenario::Behaviours::default();
-    let told = |known: &throng_scenario::Behaviours, cue: &str| {
+    let error_of = |known: &throng_scenario::Behaviours, cue: &str| {
         let text = format!(
             "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\")], script: [At(t_s: 1,\n run: {cue})])"
         );
         let error = scenario_of(&text).check(&["health"], known).unwrap_err();
-        let mistake = error.source_error().expect("it has a place");
+        let mistake = error.source_error().expect("the error has a location");
         format!("{}:{}: {}", mistake.line, mistake.column, mistake.message)
     };
     let cue = "Game(Lightning(tag: \"a\", damage: 5))";
-    assert!(told(&known, cue).starts_with("3:12: unknown cue `Lightning`: this program has none"));
+    assert!(
+        error_of(&known, cue).starts_with("3:12: unknown cue `Lightning`: this program has none")
+    );
     known.register_cue::<Lightning>();
     assert_eq!(
-        told(&known, "Game(Lihgtning(tag: \"a\", damage: 5))"),
+        error_of(&known, "Game(Lihgtning(tag: \"a\", damage: 5))"),
         "3:12: unknown cue `Lihgtning`, did you mean `Lightning`?"
     );
     assert_eq!(
-        told(&known, "Game(Lightning(tag: \"a\", damge: 5))"),
+        error_of(&known, "Game(Lightning(tag: \"a\", damge: 5))"),
         "3:32: unknown field `damge`, did you mean `damage`?"
     );
     assert_eq!(
-        told(&known, "Game(Lightning(tag: \"a\", damage: 5000))"),
+        error_of(&known, "Game(Lightning(tag: \"a\", damage: 5000))"),
         "3:40: expected script[0].run[0].damage from 1 to 1000, found 5000"
     );
 }
@@ -535,41 +555,50 @@ fn external_action_is_checked_and_runs_in_the_next_tick() {
         ("OpenScene(name: \"x\")", "another action"),
         (&long, "bytes"),
     ] {
-        let told = run.enqueue_action(wrong).unwrap_err();
-        assert!(told.contains(part), "{wrong}: {told}");
+        let result = run.enqueue_action(wrong).unwrap_err();
+        assert!(result.contains(part), "{wrong}: {result}");
     }
     run.step().unwrap();
     plain.step().unwrap();
     let [hash, plain_hash] = [&mut run, &mut plain].map(|run| run.server().state_hash());
-    assert_eq!(hash, plain_hash, "what is refused leaves no trace");
+    assert_eq!(
+        hash, plain_hash,
+        "a refused action does not change the state"
+    );
     let cues = [
         "Despawn(tag: \"people\", count: 7)",
         "Block(rect_tiles: (150, 150, 4, 5))",
         "Despawn(tag: \"people\", count: 99)",
     ];
     cues.iter().for_each(|cue| run.enqueue_action(cue).unwrap());
-    assert_eq!(run.take_action_results(), [], "nothing before the tick");
+    assert_eq!(run.take_action_results(), [], "no result before the tick");
     run.step().unwrap();
     let outcomes = run.take_action_results();
-    let told: Vec<_> = outcomes.iter().map(|told| told.text.as_str()).collect();
-    assert_eq!(told, cues);
-    let faults: Vec<bool> = outcomes.iter().map(|told| told.error.is_some()).collect();
+    let result: Vec<_> = outcomes.iter().map(|result| result.text.as_str()).collect();
+    assert_eq!(result, cues);
+    let faults: Vec<bool> = outcomes
+        .iter()
+        .map(|result| result.error.is_some())
+        .collect();
     assert_eq!((faults, outcomes[0].tick), (vec![false, false, true], 3));
     assert_eq!(positions(&mut run, "people").len(), 0);
     let world = run.server().world();
     let scene = world.resource::<Scenes>().iter().next().unwrap().1;
     let tiles = world.get::<SceneMap>(scene).unwrap().tiles();
     assert!(tiles.is_blocked((153, 154).into()) && !tiles.is_blocked((154, 154).into()));
-    // The number is limited, and outcomes need not be read.
+    // The number of pending actions is limited, and results need not be read.
     for _ in 0..2 {
         for _ in 0..EXTERNAL_ACTIONS_MAX {
             run.enqueue_action("Free(rect_tiles: (150, 150, 4, 5))")
                 .unwrap();
         }
-        let told = run
+        let result = run
             .enqueue_action("Free(rect_tiles: (150, 150, 4, 5))")
             .unwrap_err();
-        assert!(told.contains("already wait for the next tick"), "{told}");
+        assert!(
+            result.contains("already wait for the next tick"),
+            "{result}"
+        );
         run.step().unwrap();
     }
     assert_eq!(run.take_action_results().len(), EXTERNAL_ACTIONS_MAX);
@@ -581,9 +610,9 @@ fn external_action_is_checked_and_runs_in_the_next_tick() {
     assert_eq!(report.get("external_actions"), None);
 }
 
-/// 120 players stand in a yard whose gate closes at 0 s: they are inside of it, and cannot get out.
+/// 120 players stand in a yard whose walls close at 0 s: they are inside and cannot leave.
 #[test]
-fn cues_at_zero_run_after_the_cast_stands() {
+fn cues_at_zero_run_after_all_crowds_are_placed() {
     let loaded = scenario_of(
         r#"Scenario(name: "shut", duration_s: 1,
         scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 80, height_tiles: 80, fill: 0)), tile_m: 1)],
@@ -613,7 +642,7 @@ fn cues_at_zero_run_after_the_cast_stands() {
     assert_eq!(report.script_errors, Vec::<String>::new());
 }
 
-/// An area that is walled in from the start is cut off: its crowd stands elsewhere, and that is said.
+/// An area that is walled in from the start is not reachable: its crowd is placed elsewhere, with a warning.
 #[test]
 fn crowd_outside_its_area_is_a_warning() {
     let folder = TempFolder::new();
@@ -638,19 +667,19 @@ fn crowd_outside_its_area_is_a_warning() {
         )
     };
     let file = folder.write("cell.ron", scenario("Rect(min_m: (3, 3), max_m: (6, 4))"));
-    let told = run_throng(&["run", &file]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    let lines: Vec<&str> = told
+    let output = run_throng(&["run", &file]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    let lines: Vec<&str> = output
         .err
         .lines()
         .filter(|line| line.contains("crowd placed outside its area"))
         .collect();
-    assert_eq!(lines.len(), 2, "one for each tag: {}", told.err);
+    assert_eq!(lines.len(), 2, "one line per tag: {}", output.err);
     for part in ["prisoners", "outside=7", "placed=7"] {
         assert!(lines[0].contains(part), "{part}: {}", lines[0]);
     }
     assert!(lines[1].contains("visitors"), "{}", lines[1]);
     let file = folder.write("cell.ron", scenario("Rect(min_m: (1, 1), max_m: (8, 2))"));
-    let told = run_throng(&["run", &file]);
-    assert!(!told.err.contains("outside its area"), "{}", told.err);
+    let output = run_throng(&["run", &file]);
+    assert!(!output.err.contains("outside its area"), "{}", output.err);
 }

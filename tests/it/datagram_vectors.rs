@@ -1,4 +1,4 @@
-//! Vectors for the browser client over datagrams: how an endpoint of this library handles packets of another, some of which are
+//! Test vectors for the browser client over datagrams: how this library's endpoint handles another endpoint's packets, some of which are
 //! lost, duplicated, late or changed.
 
 use rand_pcg::Pcg64Mcg;
@@ -6,7 +6,7 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use throng::net::{CountersStart, EndpointSettings, PacketStamp, ReliableEndpoint, StreamId};
 
-/// Just before all counters wrap.
+/// Just below the values at which all counters wrap.
 const START: CountersStart = CountersStart {
     packet: 65_500,
     offset: (1 << 24) - 500,
@@ -16,7 +16,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Both ends, and what is drawn.
+/// Both endpoints, and the random source.
 struct EndpointPair {
     server: ReliableEndpoint,
     client: ReliableEndpoint,
@@ -26,7 +26,7 @@ struct EndpointPair {
 impl EndpointPair {
     fn new(seed: u64) -> Self {
         let settings = EndpointSettings {
-            // Without probes of the path: the other client has none.
+            // No path probes, because the other client does not send any.
             datagram_bytes_max: 1_200,
             ..EndpointSettings::default()
         };
@@ -46,7 +46,7 @@ impl EndpointPair {
         (0..length).map(|nth| (first + nth) as u8).collect()
     }
 
-    /// The server says something, and gives its packets of now.
+    /// The server pushes random messages, and returns the packets that are due.
     fn exchange_messages(&mut self, now_us: u64) -> Vec<Vec<u8>> {
         for _ in 0..self.random_below(4) {
             let most = [10, 20, 60, 200][self.random_below(4)];
@@ -74,7 +74,7 @@ fn flush(endpoint: &mut ReliableEndpoint, now_us: u64, stamp: PacketStamp) -> Ve
     packets
 }
 
-/// What becomes of a packet at the client: the messages that are whole with it, and whether it is taken, refused or the end.
+/// Receives a packet at the client: the messages that it completes, and whether it is taken, refused or fatal.
 fn received_json(client: &mut ReliableEndpoint, now_us: u64, packet: &[u8]) -> Value {
     let mut messages = Vec::new();
     let result = client.receive(now_us, packet, |it| messages.push(hex(it.bytes)));
@@ -87,7 +87,7 @@ fn received_json(client: &mut ReliableEndpoint, now_us: u64, packet: &[u8]) -> V
     json!({ "ms": now_ms, "packet": hex(packet), "messages": messages, "fate": fate })
 }
 
-/// What a packet of a client acknowledges: the newest, how many before it it speaks of, and which of those came.
+/// The acknowledgements in a client packet: the newest packet, the number of earlier ones that it reports on, and which of them arrived.
 fn acks_json(packet: &[u8]) -> Value {
     let newest = u16::from_le_bytes([packet[6], packet[7]]);
     let (bits, before) = match packet[0] >> 2 & 0b1001 {
@@ -98,13 +98,13 @@ fn acks_json(packet: &[u8]) -> Value {
     json!([newest, bits, before])
 }
 
-/// Packets of a server as they come to a client, and what that acknowledges in between.
+/// Packets of a server as they arrive at a client, and the client's acknowledgements in between.
 pub fn datagrams() -> Vec<Value> {
     let mut ends = EndpointPair::new(7);
     let (mut steps, mut late) = (Vec::new(), Vec::new());
     for now_us in (0..80).map(|tick| tick * 50_000) {
         if now_us == 1_000_000 {
-            // One that takes several packets.
+            // A message that takes several packets.
             let message = vec![7; 3_000];
             ends.server.push(StreamId::Bulk, &message).unwrap();
         }
@@ -128,27 +128,27 @@ pub fn datagrams() -> Vec<Value> {
         }
     }
     let refused = steps.iter().filter(|step| step["fate"] == "refused");
-    assert!(refused.count() > 3, "some came twice");
+    assert!(refused.count() > 3, "some packets are duplicates");
     steps
 }
 
-/// The same with bytes that were changed, each to an end that heard nothing before.
+/// Packets with changed bytes, each received by a new endpoint.
 pub fn changed_datagrams() -> Vec<Value> {
     let mut ends = EndpointPair::new(8);
-    let said: Vec<Vec<u8>> = (0..80)
+    let sent: Vec<Vec<u8>> = (0..80)
         .flat_map(|tick| ends.exchange_messages(tick * 1_000))
         .collect();
     let mut steps = Vec::new();
     while steps.len() < 300 {
-        // Of the first ones the streams begin where they are read.
-        let pool = [3, said.len()][ends.random_below(2)];
-        let mut packet = said[ends.random_below(pool)].clone();
+        // In the first packets, streams begin at the position that a new endpoint expects.
+        let pool = [3, sent.len()][ends.random_below(2)];
+        let mut packet = sent[ends.random_below(pool)].clone();
         for _ in 0..=ends.random_below(2) {
             let at = ends.random_below(packet.len().min(20));
             packet[at] =
                 [packet[at] ^ (1 << ends.random_below(8)), 0, 0xff, 1][ends.random_below(4)];
         }
-        // Behind the head, with an input or without, and that of a piece: the length of a message, if it begins there.
+        // Behind the packet header, with or without an input, and the header of a fragment: the length of a message, if one begins here.
         let first = 13 + usize::from(packet[0] >> 3 & 1) * 2;
         if ends.random_below(8) == 0 && first < packet.len() {
             packet[first] = 0;
@@ -167,15 +167,15 @@ pub fn changed_datagrams() -> Vec<Value> {
     steps
 }
 
-/// The first packet of a client that says something, and what it says.
+/// The first packet of a client with messages, and the messages.
 pub fn first_datagram() -> Vec<Value> {
     let mut ends = EndpointPair::new(9);
-    let said: Vec<Vec<u8>> = (0..3).map(|_| ends.random_bytes(60)).collect();
-    for message in &said {
+    let sent: Vec<Vec<u8>> = (0..3).map(|_| ends.random_bytes(60)).collect();
+    for message in &sent {
         ends.client.push(StreamId::World, message).unwrap();
     }
     let packets = flush(&mut ends.client, 1_000, PacketStamp::default());
     assert_eq!(packets.len(), 1);
-    let said: Vec<String> = said.iter().map(|message| hex(message)).collect();
-    vec![json!({ "said": said, "packet": hex(&packets[0]) })]
+    let sent: Vec<String> = sent.iter().map(|message| hex(message)).collect();
+    vec![json!({ "said": sent, "packet": hex(&packets[0]) })]
 }

@@ -1,5 +1,5 @@
-//! Promise: the same scenario, seed and inputs give the same state hash after every tick, on any number of threads and
-//! in whatever order the scheduler puts systems that may run in any order; another seed gives another.
+//! Promise: the same scenario, seed and inputs give the same state hash after every tick, on any number of threads and for any order that
+//! the scheduler may choose; another seed gives other hashes.
 
 use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
@@ -9,13 +9,13 @@ use throng_scenario::{self as scenario, BUILT_IN, LoadedScenario};
 
 use crate::harness::{RunConfig, assert_expectations, hashes, run_to_end, scenario_of};
 
-/// How many ticks of each built-in scenario are compared: enough for its first cues, and no more than that.
+/// The number of compared ticks of each built-in scenario: enough for its first cues.
 fn ticks_of(name: &str) -> u64 {
     match name {
         "town" | "boss" => 60,
         "siege" => 110,
         "churn" => 220,
-        // The ramp has begun, trades and bids are made.
+        // The ramp has begun, and trades and bids are made.
         "auction" => 110,
         // The zone has begun to close.
         "royale" => 205,
@@ -25,7 +25,7 @@ fn ticks_of(name: &str) -> u64 {
     }
 }
 
-/// A built-in scenario; of those that are large for what they show a smaller one.
+/// A built-in scenario; large ones are made smaller.
 fn built_in(name: &str) -> LoadedScenario {
     let set: &[(&str, &str)] = match name {
         "auction" => &[("traders", "500"), ("visitors", "200")],
@@ -39,7 +39,7 @@ fn built_in(name: &str) -> LoadedScenario {
     scenario::load_with(name, &set).unwrap()
 }
 
-/// Plays a built-in scenario and fails at the first tick in which it differs from a run on one thread.
+/// Runs a built-in scenario, and fails at the first tick whose hash differs from the reference.
 fn assert_same(name: &str, what: &str, reference: &[u64], play: RunConfig) {
     let found = hashes(
         built_in(name),
@@ -245,7 +245,7 @@ fn shuffle_and_strict_order_reach_every_tick_schedule() {
     assert_eq!(hashes(loaded, play).len(), 1);
 }
 
-/// Mutual sight lets a link wait for two; the threads that scenes are spread over must not show.
+/// With mutual sight a link needs a free place in both lists; the result must not depend on the threads that process the scenes.
 #[test]
 fn mutual_views_are_equal_on_any_number_of_threads() {
     let run = |sight, threads| {
@@ -286,7 +286,7 @@ fn next_run_of_a_cue_is_in_the_state_hash() {
     assert_ne!(often[1], seldom[1]);
 }
 
-/// Houses that clients keep while they commute, more of them than the limit; some are hidden, destroyed and built.
+/// Houses that clients keep while they commute, more than the limit; some are hidden, destroyed and built.
 const HOUSES: &str = r#"Scenario(name: "houses", seed: 5, duration_s: 30,
     scenes: [Scene(name: "town", map: Generate(Random(width_tiles: 600, height_tiles: 100, fill: 0.05)), cell_m: 15, thing_cap: 12)],
     crowds: [

@@ -1,30 +1,29 @@
 //! Invariants of two endpoints over any network; used by the fuzzer, and by the test that replays its corpus.
 //!
-//! The input is a script, two bytes per step: an event, and the length of a message, the index of a packet, or a time. Packets
-//! are lost, duplicated, delayed, reordered and changed in any way; without changes everything arrives once and in order in the
-//! end.
+//! The input is a script with two bytes per step: an event, and the length of a message, the index of a packet, or a time. Packets are
+//! lost, duplicated, delayed, reordered and changed; without changes every reliable message arrives once and in order.
 
 use crate::net::{
     EndpointSettings, PACKET_BYTES_MAX, PacketStamp, ReceivedMessage, ReliableEndpoint, SendError,
     StreamId,
 };
 
-/// Steps of a script; what follows is not looked at.
+/// Maximum number of steps of a script; the rest of the input is ignored.
 const STEPS_MAX: usize = 400;
 
-/// Packets under way in a direction; the oldest are lost.
+/// Maximum number of packets in flight per direction; the oldest are lost.
 const IN_FLIGHT_MAX: usize = 16;
 
-/// Flushes over a perfect link in which the rest arrives.
+/// Maximum number of lossless rounds until all messages have arrived.
 const ROUNDS_MAX: usize = 400;
 
-/// What an endpoint is sent, and what came out of it.
+/// An endpoint, its packets in flight, and its messages.
 struct TestEnd {
     endpoint: ReliableEndpoint,
-    /// To the other end.
+    /// Packets in flight to the other end.
     in_flight: Vec<Vec<u8>>,
     sent: [Vec<Vec<u8>>; 4],
-    /// How much of what the other end pushed came out here.
+    /// Number of messages of the other end received here, by stream.
     received: [usize; 4],
     unreliable: Vec<Vec<u8>>,
 }
@@ -32,9 +31,9 @@ struct TestEnd {
 struct Script {
     ends: [TestEnd; 2],
     now_us: u64,
-    /// Messages so far.
+    /// Number of messages pushed so far.
     count: u32,
-    /// A packet was changed: what comes out now may be anything.
+    /// Whether a packet was changed: then the received messages may be anything.
     is_changed: bool,
 }
 
@@ -55,7 +54,7 @@ impl Script {
     fn message(&mut self, length: u8) -> Vec<u8> {
         self.count += 1;
         let mut message = self.count.to_le_bytes().to_vec();
-        // Some go over several packets.
+        // Some messages need several packets.
         let length = usize::from(length) * if length > 240 { 16 } else { 1 };
         message.resize(4 + length, self.count as u8);
         message
@@ -65,7 +64,7 @@ impl Script {
         let message = self.message(length);
         match self.ends[end].endpoint.push(stream, &message) {
             Ok(()) => self.ends[end].sent[stream.number()].push(message),
-            // The server takes no longer ones of a client.
+            // The server accepts only shorter messages from a client.
             Err(SendError::TooLong { most, .. }) => assert!(end == 1 && message.len() > most),
             Err(refused) => assert!(
                 matches!(refused, SendError::SendQueueFull { .. }),
@@ -100,7 +99,7 @@ impl Script {
         });
     }
 
-    /// A packet that is on its way from an end arrives at the other.
+    /// Delivers a packet in flight from an end to the other one.
     fn deliver(&mut self, from: usize, packet: &[u8]) {
         let (now_us, is_changed) = (self.now_us, self.is_changed);
         let [first, second] = &mut self.ends;
@@ -111,7 +110,7 @@ impl Script {
         };
         let TestEnd {
             endpoint,
-            received: came,
+            received: received_counts,
             ..
         } = receiver;
         let taken = endpoint.receive(now_us, packet, |delivery: ReceivedMessage<'_>| {
@@ -122,32 +121,35 @@ impl Script {
                 let place = sender.unreliable.iter().position(|it| it == delivery.bytes);
                 sender
                     .unreliable
-                    .remove(place.expect("it was pushed, and did not come before"));
+                    .remove(place.expect("the message was pushed, and not received before"));
                 return;
             };
-            let came = &mut came[stream.number()];
-            assert_eq!(delivery.bytes, sender.sent[stream.number()][*came]);
-            *came += 1;
+            let received_counts = &mut received_counts[stream.number()];
+            assert_eq!(
+                delivery.bytes,
+                sender.sent[stream.number()][*received_counts]
+            );
+            *received_counts += 1;
         });
         if !is_changed && let Err(refused) = taken {
             assert!(!refused.is_fatal(), "{refused}");
         }
     }
 
-    fn step(&mut self, what: u8, how: u8) {
-        let end = usize::from(what & 1);
+    fn step(&mut self, event: u8, value: u8) {
+        let end = usize::from(event & 1);
         let flying = self.ends[end].in_flight.len();
-        let nth = usize::from(how) % flying.max(1);
-        match what >> 1 & 7 {
-            0 => self.push(end, StreamId::ALL[usize::from(what >> 4 & 3)], how),
-            1 => self.push_unreliable(end, how),
+        let nth = usize::from(value) % flying.max(1);
+        match event >> 1 & 7 {
+            0 => self.push(end, StreamId::ALL[usize::from(event >> 4 & 3)], value),
+            1 => self.push_unreliable(end, value),
             2 | 3 => {
-                self.now_us += u64::from(how) * 500;
+                self.now_us += u64::from(value) * 500;
                 self.flush(end);
             }
             4 | 5 if flying > 0 => {
-                // It stays under way where it is to come twice.
-                let packet = if what & 0x80 == 0 {
+                // A packet to be duplicated stays in flight.
+                let packet = if event & 0x80 == 0 {
                     self.ends[end].in_flight.remove(nth)
                 } else {
                     self.ends[end].in_flight[nth].clone()
@@ -155,18 +157,18 @@ impl Script {
                 self.deliver(end, &packet);
             }
             6 if flying > 0 => drop(self.ends[end].in_flight.remove(nth)),
-            7 if flying > 0 && what & 0xf0 == 0xf0 => {
+            7 if flying > 0 && event & 0xf0 == 0xf0 => {
                 self.is_changed = true;
                 let mut packet = self.ends[end].in_flight.remove(nth);
-                let at = usize::from(how) % packet.len();
-                packet[at] ^= how | 1;
+                let at = usize::from(value) % packet.len();
+                packet[at] ^= value | 1;
                 self.deliver(end, &packet);
             }
             _ => {}
         }
     }
 
-    /// From here on nothing is lost.
+    /// Delivers everything without further losses.
     fn run_until_idle(&mut self) {
         for _ in 0..ROUNDS_MAX {
             self.now_us += 50_000;
@@ -181,7 +183,7 @@ impl Script {
                 return;
             }
         }
-        panic!("something never arrived");
+        panic!("a message never arrived");
     }
 }
 
@@ -194,8 +196,8 @@ pub fn check(input: &[u8]) {
         is_changed: false,
     };
     let (steps, _) = input.as_chunks::<2>();
-    for &[what, how] in steps.iter().take(STEPS_MAX) {
-        script.step(what, how);
+    for &[event, value] in steps.iter().take(STEPS_MAX) {
+        script.step(event, value);
     }
     if script.is_changed {
         return;

@@ -1,5 +1,5 @@
-//! Promise: a passed run means that everything was checked. What could not be judged is no pass, a failed cue is reported with
-//! its line, and time is judged on request.
+//! Promise: a passed run means that everything was checked. An expectation with nothing to check does not pass, a failed cue is reported
+//! with its line, and tick times are checked on request.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -15,7 +15,7 @@ use throng_scenario::{ExpectationResult, Report, Verdict};
 
 use crate::harness::{RunConfig, TempFolder, run_throng, run_to_end, scenario_of, start};
 
-/// A yard of 20 m × 20 m without a wall, ten players, five rats, and an empty queue.
+/// A yard of 20 m × 20 m without walls, ten players, five rats, and an empty queue.
 fn yard(script: &str, expect: &str) -> String {
     format!(
         r#"Scenario(name: "yard", duration_s: 2,
@@ -29,7 +29,7 @@ expect: [{expect}])"#
     )
 }
 
-/// The line of the script that [`yard`] is given.
+/// The line of the script passed to [`yard`].
 const SCRIPT_LINE: usize = 7;
 
 fn run_report(text: &str) -> Report {
@@ -50,7 +50,7 @@ fn verdicts(report: &Report) -> Vec<Verdict> {
     report.expectations.iter().map(verdict).collect()
 }
 
-/// Cues that must fail in the yard after one second, and their fault texts. The wall is from (5, 5) to (7, 7).
+/// Actions that must fail in the yard after one second, and their error texts. The wall is from (5, 5) to (7, 7).
 const FAILING_SCRIPT: [(&str, &str); 27] = [
     ("Despawn(tag: \"late\")", "no object with the tag `late`"),
     (
@@ -146,13 +146,13 @@ const FAILING_SCRIPT: [(&str, &str); 27] = [
 
 #[test]
 fn failed_cue_is_reported_with_its_line() {
-    for (action, told) in FAILING_SCRIPT {
+    for (action, message) in FAILING_SCRIPT {
         let report = run_report(&yard(&format!("At(t_s: 1, run: {action})"), ""));
         let faults = &report.script_errors;
-        let place = format!("test.ron:{SCRIPT_LINE}:17: tick 21: {told}");
+        let place = format!("test.ron:{SCRIPT_LINE}:17: tick 21: {message}");
         assert!(faults[0].starts_with(&place), "{action}: {}", faults[0]);
-        // Later members find no room either.
-        let is_full = told.contains("is full");
+        // Later objects find no free place either.
+        let is_full = message.contains("is full");
         assert_eq!(
             faults.len(),
             1 + usize::from(is_full),
@@ -183,21 +183,21 @@ fn script_errors_fail_a_run_unless_allowed() {
     let folder = TempFolder::new();
     let script = "Every(t_s: 0.5, run: Login(tag: \"people\"))";
     let file = folder.write("my.ron", yard(script, ""));
-    let told = run_throng(&["run", &file]);
-    assert_eq!(told.code, 1, "{}", told.err);
+    let output = run_throng(&["run", &file]);
+    assert_eq!(output.code, 1, "{}", output.err);
     let place = format!("script error        {file}:{SCRIPT_LINE}:22: tick 11: 0 logged-out");
-    assert!(told.out.contains(&place), "{}", told.out);
-    assert!(told.out.contains("(3 times)\n"), "{}", told.out);
+    assert!(output.out.contains(&place), "{}", output.out);
+    assert!(output.out.contains("(3 times)\n"), "{}", output.out);
     assert!(
-        told.out.contains("BROKEN  no script errors: 3 errors"),
+        output.out.contains("BROKEN  no script errors: 3 errors"),
         "{}",
-        told.out
+        output.out
     );
     let allowed = folder.write("allowed.ron", yard(script, "AllowScriptErrors"));
-    let told = run_throng(&["run", &allowed]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.out.contains("script error  "), "{}", told.out);
-    assert!(!told.out.contains("BROKEN"), "{}", told.out);
+    let output = run_throng(&["run", &allowed]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.contains("script error  "), "{}", output.out);
+    assert!(!output.out.contains("BROKEN"), "{}", output.out);
 }
 
 #[test]
@@ -236,10 +236,10 @@ fn unexercised_expectation_does_not_pass() {
     let folder = TempFolder::new();
     let nothing = "Scenario(name: \"x\", duration_s: 0.1, expect: [MirrorsEqual])";
     let file = folder.write("nothing.ron", nothing);
-    let told = run_throng(&["run", &file]);
-    assert_eq!(told.code, 1, "{}", told.err);
-    let said = "not exercised: mirrors equal at rest: no client";
-    assert!(told.out.contains(said), "{}", told.out);
+    let output = run_throng(&["run", &file]);
+    assert_eq!(output.code, 1, "{}", output.err);
+    let expected = "not exercised: mirrors equal at rest: no client";
+    assert!(output.out.contains(expected), "{}", output.out);
     let json = run_throng(&["run", &file, "--json"]).json();
     let judged = &json["expectations"][0];
     assert_eq!(
@@ -251,16 +251,16 @@ fn unexercised_expectation_does_not_pass() {
 #[test]
 fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
     let never = "When(tag: \"rats\", attribute: \"health\", below: 1, run: Despawn(tag: \"rats\"))";
-    let nobody = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 1, only: [Within(Ring(center_m: (1, 1), radius_m: 0.01))]))";
-    let somebody = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 2))";
-    let script = format!("{somebody},\n{never},\n{nobody}");
+    let matches_no_object = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 1, only: [Within(Ring(center_m: (1, 1), radius_m: 0.01))]))";
+    let matches_objects = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 2))";
+    let script = format!("{matches_objects},\n{never},\n{matches_no_object}");
     let report = run_report(&yard(&script, "NoCuesWithoutEffect, AllowScriptErrors"));
     let idle = [
         format!("{}:{}: it never ran", SCRIPT_LINE + 1, column(never)),
         format!(
             "{}:{}: it ran 3 times, about nobody",
             SCRIPT_LINE + 2,
-            column(nobody)
+            column(matches_no_object)
         ),
     ];
     assert_eq!(
@@ -273,7 +273,7 @@ fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
         assert!(found.ends_with(idle), "{found}, expected {idle}");
     }
     assert_eq!(verdicts(&report), [Verdict::Failed]);
-    let report = run_report(&yard(somebody, "NoCuesWithoutEffect"));
+    let report = run_report(&yard(matches_objects, "NoCuesWithoutEffect"));
     assert_eq!(report.cues_without_effect, Vec::<String>::new());
     assert_eq!(verdicts(&report), [Verdict::Passed, Verdict::Passed]);
     let tagged = |tag: &str| report.tags[tag];
@@ -290,17 +290,21 @@ fn cues_without_effect_are_listed_and_fail_no_idle_cues() {
             "AllowScriptErrors, Counter(name: \"tags.rats\", at_least: 5)",
         ),
     );
-    let told = run_throng(&["run", &file]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.out.contains("cue without effect  "), "{}", told.out);
-    let told = run_throng(&["run", &file, "--strict"]);
-    assert_eq!(told.code, 1, "{}{}", told.out, told.err);
-    // In a shortened run it is unknown which cues would still have run.
-    let told = run_throng(&["run", &file, "--ticks", "5"]);
-    assert!(!told.out.contains("never ran"), "{}", told.out);
+    let output = run_throng(&["run", &file]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(
+        output.out.contains("cue without effect  "),
+        "{}",
+        output.out
+    );
+    let output = run_throng(&["run", &file, "--strict"]);
+    assert_eq!(output.code, 1, "{}{}", output.out, output.err);
+    // A shortened run cannot know which cues would still have run.
+    let output = run_throng(&["run", &file, "--ticks", "5"]);
+    assert!(!output.out.contains("never ran"), "{}", output.out);
 }
 
-/// Where the action of a cue stands in its line.
+/// The column of a cue's action in its line.
 fn column(cue: &str) -> usize {
     cue.find("run: ").expect("cues have actions") + "run: ".len() + 1
 }
@@ -375,7 +379,7 @@ fn limits_of_matches_waits_and_ticks_are_exact() {
         wait_s + 0.01
     ));
     use Verdict::{Failed, Passed};
-    // A thousandth of 40 ticks is one. The last is that no cue failed.
+    // 0.1 % of 40 ticks is rounded to one tick. The last expectation is that no cue failed.
     let expected = [Passed, Failed, Failed, Passed, Failed, Passed];
     assert_eq!(verdicts(&report), expected, "{:#?}", report.expectations);
 }
@@ -383,18 +387,19 @@ fn limits_of_matches_waits_and_ticks_are_exact() {
 #[test]
 fn wall_time_is_checked_on_request_only() {
     let folder = TempFolder::new();
-    // No tick takes no time.
+    // Every tick takes more than 0 ms.
     let expect = "TickP99UnderMs(0), SetP99UnderMs(View, 0), Counter(name: \"tick_ms.max\", at_most: 0), After(t_s: 1.5, expect: TickP99UnderMs(0))";
     let slow = folder.write("slow.ron", yard("", expect));
-    let told = run_throng(&["run", &slow]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    let said = "slow machine: tick p99 under 0 ms: 0.0 % of 20 ticks";
-    assert!(told.out.contains(said), "{}", told.out);
+    let output = run_throng(&["run", &slow]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    let expected = "slow machine: tick p99 under 0 ms: 0.0 % of 20 ticks";
+    assert!(output.out.contains(expected), "{}", output.out);
     assert!(
-        told.out
+        output
+            .out
             .contains("start-up    20 ticks, not counted above: mean "),
         "{}",
-        told.out
+        output.out
     );
     let judged = run_throng(&["run", &slow, "--check-timing", "--json"]);
     let verdict = |json: &Value, nth: usize| json["expectations"][nth]["verdict"].clone();
@@ -426,21 +431,21 @@ fn quiet_run_prints_failures_only() {
     let folder = TempFolder::new();
     let script = "At(t_s: 1, run: Login(tag: \"people\"))";
     let bad = folder.write("bad.ron", yard(script, "MatchesAtLeast(3), MirrorsEqual"));
-    let told = run_throng(&["run", "-q", &bad]);
-    assert_eq!((told.code, told.out.as_str()), (1, ""));
-    let lines: Vec<&str> = told.err.lines().collect();
+    let output = run_throng(&["run", "-q", &bad]);
+    assert_eq!((output.code, output.out.as_str()), (1, ""));
+    let lines: Vec<&str> = output.err.lines().collect();
     let expected = [
         "script error  ",
         "not exercised: at least 3 matches: no party queued",
         "BROKEN  no script errors: 1 error,",
     ];
-    assert_eq!(lines.len(), expected.len(), "{}", told.err);
+    assert_eq!(lines.len(), expected.len(), "{}", output.err);
     for (line, start) in lines.iter().zip(expected) {
-        assert!(line.starts_with(start), "{}", told.err);
+        assert!(line.starts_with(start), "{}", output.err);
     }
     let good = folder.write("good.ron", yard("", "MirrorsEqual"));
-    let told = run_throng(&["run", "-q", &good]);
-    assert_eq!((told.code, told.out + &told.err), (0, String::new()));
+    let output = run_throng(&["run", "-q", &good]);
+    assert_eq!((output.code, output.out + &output.err), (0, String::new()));
 }
 
 #[test]
@@ -449,7 +454,7 @@ fn logins_and_logouts_are_counted_by_tag() {
         "At(t_s: 1, run: Logout(tag: \"people\", count: 5)), At(t_s: 1.5, run: Login(tag: \"people\", count: 3))",
         "",
     );
-    // Four crowds share a tag; the first has too few objects.
+    // Four crowds share a tag; the first one has too few objects.
     let crowd = |count| format!("Crowd(tag: \"people\", kind: \"player\", count: {count})");
     let more = [crowd(2), crowd(9), crowd(9)].join(", ");
     let report = run_report(&text.replace("crowds: [", &format!("crowds: [{more}, ")));
@@ -469,18 +474,18 @@ fn edits_on_a_replacement_map_are_scaled_like_areas() {
     let events = folder.path("events.jsonl");
     let paint = "At(t_s: 1, run: Paint(at_tile: (39, 20), rows: [\"@@\"]))";
     let scenario = folder.write("my.ron", yard("", ""));
-    let told = run_throng(&["run", &scenario, "--map", &map, "--events", &events]);
-    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    let output = run_throng(&["run", &scenario, "--map", &map, "--events", &events]);
+    assert_eq!(output.code, 0, "{}{}", output.out, output.err);
     let lines = std::fs::read_to_string(&events).unwrap();
     let edit = lines
         .lines()
         .find(|line| line.contains("\"edit\""))
         .unwrap();
     let edit: Value = serde_json::from_str(edit).unwrap();
-    // Twice as wide, one and a half times as high.
+    // Twice as wide, and one and a half times as high.
     let place = ["x", "y", "w", "h"].map(|name| edit[name].as_u64().unwrap());
     assert_eq!(place, [20, 15, 8, 6]);
-    // What is drawn tile by tile keeps its size, and is refused where that reaches beyond the map.
+    // Tiles painted one by one keep their size, and are refused if they exceed the map.
     let narrow = folder.write(
         "narrow.map",
         format!(
@@ -489,13 +494,14 @@ fn edits_on_a_replacement_map_are_scaled_like_areas() {
         ),
     );
     let drawn = folder.write("drawn.ron", yard(&paint.replace("39", "38"), ""));
-    let told = run_throng(&["run", &drawn, "--map", &narrow]);
-    assert_eq!(told.code, 2, "{}", told.out);
+    let output = run_throng(&["run", &drawn, "--map", &narrow]);
+    assert_eq!(output.code, 2, "{}", output.out);
     assert!(
-        told.err
+        output
+            .err
             .contains("within the 20 × 40 tiles of scene `a`, found (19, 20, 2, 1)"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -510,9 +516,9 @@ fn report_names_the_blocked_end_of_a_path() {
     );
     let world = run.server().world_mut();
     let (_, yard) = world.resource::<Scenes>().iter().next().unwrap();
-    let bare = open_scene(world, SceneSpec::default(), ()).unwrap();
+    let open_field = open_scene(world, SceneSpec::default(), ()).unwrap();
     let kind = world.resource::<ObjectKinds>().find("npc").unwrap();
-    // The wall of the yard comes in tick 5.
+    // The yard's wall is built in tick 5.
     for _ in 0..8 {
         run.step().unwrap();
     }
@@ -530,7 +536,7 @@ fn report_names_the_blocked_end_of_a_path() {
     ask(yard, 1.0, 6.0);
     ask(yard, 2.0, 6.0);
     ask(yard, 6.0, 1.0);
-    ask(bare, 1.0, 2.0);
+    ask(open_field, 1.0, 2.0);
     ask(yard, 1.0, 1000.0);
     while run.step().unwrap() {}
     let paths = run.finish().unwrap().paths;
@@ -569,7 +575,7 @@ fn values_that_do_not_fit_their_encoding_are_counted() {
     }
 }
 
-/// Three things that are wrong, in lines 2 to 4, and the words of each.
+/// Three errors, in lines 2 to 4, and their messages.
 const WRONG: [(&str, &str); 3] = [
     ("tick_hz: 0,", "expected tick_hz from 1 to 1000"),
     ("scenes: [Scene(name: \"a\", cell_m: 0)],", "cell_m from 1"),
@@ -585,19 +591,19 @@ fn all_errors_of_a_scenario_are_reported_at_once() {
     let lines = WRONG.map(|(line, _)| line).join("\n");
     let file = folder.write("wrong.ron", format!("Scenario(name: \"x\",\n{lines}\n)"));
     for command in ["check", "run"] {
-        let told = run_throng(&[command, &file]);
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{command}");
-        assert_eq!(told.err.matches("error: ").count(), 3, "{}", told.err);
+        let output = run_throng(&[command, &file]);
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{command}");
+        assert_eq!(output.err.matches("error: ").count(), 3, "{}", output.err);
         for (nth, (_, words)) in WRONG.into_iter().enumerate() {
-            assert!(told.err.contains(words), "{command}: {}", told.err);
+            assert!(output.err.contains(words), "{command}: {}", output.err);
             let place = format!("{file}:{}:", nth + 2);
-            assert!(told.err.contains(&place), "{command}: {}", told.err);
+            assert!(output.err.contains(&place), "{command}: {}", output.err);
         }
     }
     // Errors of maps are reported together as well.
     let maps = "Scenario(name: \"x\",\nscenes: [Scene(name: \"a\", map: File(\"one.map\")),\nScene(name: \"b\", map: File(\"two.map\"))])";
-    let told = run_throng(&["check", &folder.write("maps.ron", maps)]);
-    assert_eq!(told.err.matches("error: ").count(), 2, "{}", told.err);
+    let output = run_throng(&["check", &folder.write("maps.ron", maps)]);
+    assert_eq!(output.err.matches("error: ").count(), 2, "{}", output.err);
 }
 
 #[test]
@@ -622,22 +628,22 @@ fn strict_turns_warnings_into_errors() {
         (&["run", "--strict", &file], 2, "error: "),
         (&["run", "--strict", "--quiet", &file], 2, "error: "),
     ] {
-        let told = run_throng(arguments);
-        assert_eq!(told.code, code, "{arguments:?}: {}", told.err);
+        let result = run_throng(arguments);
+        assert_eq!(result.code, code, "{arguments:?}: {}", result.err);
         assert_eq!(
-            told.err.matches(kind).count(),
+            result.err.matches(kind).count(),
             4,
             "{arguments:?}: {}",
-            told.err
+            result.err
         );
         for words in words {
             let line = format!("{kind}{words}");
-            assert!(told.err.contains(&line), "{arguments:?}: {}", told.err);
+            assert!(result.err.contains(&line), "{arguments:?}: {}", result.err);
         }
     }
     let sound = folder.write("sound.ron", yard("", ""));
     assert_eq!(run_throng(&["check", "--strict", &sound]).code, 0);
-    // A run that does not start leaves an existing output as it is.
+    // A run that does not start keeps the content of an existing output.
     let events = folder.write("events.jsonl", "kept");
     run_throng(&["run", "--strict", &file, "--events", &events]);
     assert_eq!(std::fs::read_to_string(&events).unwrap(), "kept");
@@ -664,6 +670,6 @@ fn run_interrupted_at_its_end_checks_nothing() {
         assert_eq!(verdicts(&report), [Verdict::NotChecked]);
         assert!(!report.is_ok());
     }
-    // Nothing is expected, so that nothing has to come to rest.
+    // Without expectations the run need not come to rest.
     assert_eq!(whole("", 40).interrupted, None);
 }

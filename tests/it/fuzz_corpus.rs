@@ -1,11 +1,11 @@
-//! Replays the fuzzer's corpus: any bytes are messages or an error, and messages of any lengths round-trip.
+//! Replays the fuzzer's corpus: any bytes are messages or an error, and messages of any length round-trip.
 
 use std::fs;
 
 use crate::harness::root;
 use crate::{endpoints, handshakes, inbound, packets, proxy_headers, store_rows, ticket_scripts};
 
-/// What is checked with which inputs, and with how many like each of them.
+/// Targets: the name, the check, and the number of mutations per corpus input.
 const TARGETS: [(&str, fn(&[u8]), usize); 7] = [
     ("packets", packets::check, 2_000),
     ("inbound", inbound::check, 2_000),
@@ -16,7 +16,7 @@ const TARGETS: [(&str, fn(&[u8]), usize); 7] = [
     ("store_rows", store_rows::check, 10),
 ];
 
-/// The inputs that are kept for a target, by name.
+/// The corpus inputs of a target, sorted by name.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = root().join("tests/corpus").join(target);
     let mut paths: Vec<_> = fs::read_dir(folder)

@@ -1,13 +1,13 @@
-//! Golden hashes: the state of each built-in scenario after a number of ticks, as of its last intended change.
+//! Golden hashes: the state hash of each built-in scenario after a number of ticks, as of its last intended change.
 //!
-//! After a change of a tick's work or of a scenario, paste the table printed by the failing test over the one below, and state
-//! the reason in the changelog.
+//! After a change to a tick's work or to a scenario, replace the table below by the one that the failing test prints, and state the reason
+//! in the changelog.
 
 use throng_scenario::{self as scenario, BUILT_IN};
 
 use crate::harness::{RunConfig, hashes};
 
-/// Scenario, ticks, state hash after them.
+/// Scenario, number of ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 9] = [
     ("town", 60, "e4a9b98e3592fd2a"),
     ("siege", 140, "ef76c9831f3c9a34"),
@@ -45,6 +45,6 @@ fn every_scenario_ends_in_its_golden_hash() {
     }
     assert!(
         differs.is_empty(),
-        "{differs:?} ended in another state than before. If that is meant, this is the new table:\n{table}"
+        "the hashes of {differs:?} changed. If that is intended, replace the table by:\n{table}"
     );
 }

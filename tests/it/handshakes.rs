@@ -1,7 +1,7 @@
-//! Invariants of tokens of any bytes, and of a gate and clients whose packets are changed in any way; used by the fuzzer, and by
-//! the test that replays its corpus.
+//! Invariants of token parsing and of handshakes between a server and clients whose packets are changed; used by the fuzzer, and by the
+//! test that replays its corpus.
 //!
-//! The input is a token, and a script of three bytes per step: sender, receiver and address, and the change on the way.
+//! The input is read both as a token and as a script with three bytes per step: flags with the client, a position, and a change.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ const KEY: SecretKey = SecretKey([7; KEY_BYTES]);
 
 const UNIX_S: u64 = 1_000;
 
-/// Steps of a script; what follows is not looked at.
+/// Maximum number of steps of a script; the rest of the input is ignored.
 const STEPS_MAX: usize = 60;
 
 const HALF_OPEN_MAX: usize = 3;
@@ -24,7 +24,7 @@ struct Handshakes {
     clients: Vec<ClientHandshake>,
     accepted: Vec<bool>,
     now_us: u64,
-    /// The last packet of each, to be sent again.
+    /// The last packet of each client, to be sent again.
     sent: Vec<Vec<u8>>,
 }
 
@@ -41,10 +41,11 @@ impl Handshakes {
         };
         let client = |player| {
             let claims = TokenClaims::new(player, vec![server], UNIX_S);
-            ClientHandshake::new(ConnectToken::issue(&claims, KEY).expect("it is in order"))
+            ClientHandshake::new(ConnectToken::issue(&claims, KEY).expect("the claims are valid"))
         };
         Self {
-            server: ServerHandshake::new(settings, KEY).expect("the system has randomness"),
+            server: ServerHandshake::new(settings, KEY)
+                .expect("the system provides random numbers"),
             clients: (0..4).map(client).collect(),
             accepted: vec![false; 4],
             now_us: 1,
@@ -52,9 +53,9 @@ impl Handshakes {
         }
     }
 
-    fn step(&mut self, [what, at, change]: [u8; 3]) {
-        let nth = usize::from(what & 3);
-        self.now_us += 60_000 * u64::from(what >> 6);
+    fn step(&mut self, [flags, at, change]: [u8; 3]) {
+        let nth = usize::from(flags & 3);
+        self.now_us += 60_000 * u64::from(flags >> 6);
         let mut packet = Vec::new();
         self.clients[nth].update(self.now_us, &mut packet);
         if packet.is_empty() {
@@ -63,46 +64,49 @@ impl Handshakes {
         self.sent[nth].clone_from(&packet);
         let port = 1
             + nth as u16
-            + if what & 0x20 == 0 {
+            + if flags & 0x20 == 0 {
                 0
             } else {
                 u16::from(at & 1)
             };
         let from = SocketAddr::from(([127, 0, 0, 1], port));
-        let is_changed = what & 4 != 0 && !packet.is_empty();
+        let is_changed = flags & 4 != 0 && !packet.is_empty();
         if is_changed {
             let at = usize::from(at) * packet.len() / 256;
             packet[at] ^= change | 1;
         }
         let length = packet.len();
         let (mut answer, times) = (Vec::new(), (self.now_us, UNIX_S + 1));
-        let told = self
+        let result = self
             .server
-            .receive(times, from, &mut packet, what & 8 != 0, &mut answer);
+            .receive(times, from, &mut packet, flags & 8 != 0, &mut answer);
         assert!(
             answer.len() <= length,
-            "{} bytes for {length}",
+            "{} reply bytes for {length}",
             answer.len()
         );
         assert!(self.server.half_open() <= HALF_OPEN_MAX);
-        match told {
+        match result {
             Err(
                 ServerHandshakeError::Version { .. }
                 | ServerHandshakeError::ProtocolId { .. }
                 | ServerHandshakeError::UnknownConnection,
             ) => assert!(answer.is_empty() || answer.len() < length),
-            Err(_) => assert!(answer.is_empty(), "unauthenticated addresses get no answer"),
+            Err(_) => assert!(answer.is_empty(), "an invalid packet gets no reply"),
             Ok(Some(admitted)) => {
-                assert!(!is_changed, "a packet that was changed let somebody in");
+                assert!(!is_changed, "a changed packet admitted a client");
                 let client = admitted.client as usize;
                 self.accepted[client] = true;
-                // A client tries again if it has not received the end of its handshake.
-                let is_in = self.clients[client].is_connected() == Ok(true);
-                assert!(!is_in, "the token of a connected client was used again");
+                // A client sends its last packet again if it has not received the end of the handshake.
+                let is_connected = self.clients[client].is_connected() == Ok(true);
+                assert!(
+                    !is_connected,
+                    "the token of a connected client was accepted again"
+                );
             }
             Ok(None) => {}
         }
-        if answer.is_empty() || what & 0x10 != 0 {
+        if answer.is_empty() || flags & 0x10 != 0 {
             return;
         }
         let is_sound = change & 0x80 == 0;
@@ -110,10 +114,16 @@ impl Handshakes {
             let at = usize::from(at) * answer.len() / 256;
             answer[at] ^= change;
         }
-        let heard = self.clients[nth].receive(self.now_us, &mut answer);
-        assert!(is_sound || heard.is_err(), "a changed answer was heard");
-        let is_in = self.clients[nth].is_connected() == Ok(true);
-        assert!(!is_in || self.accepted[nth], "it was not let in");
+        let received = self.clients[nth].receive(self.now_us, &mut answer);
+        assert!(
+            is_sound || received.is_err(),
+            "a changed reply was accepted"
+        );
+        let is_connected = self.clients[nth].is_connected() == Ok(true);
+        assert!(
+            !is_connected || self.accepted[nth],
+            "the client is connected without being admitted"
+        );
     }
 }
 

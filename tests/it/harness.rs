@@ -1,4 +1,4 @@
-//! Shared parts of the tests: the program as a process, temporary folders, and scenarios run tick by tick.
+//! Shared parts of the tests: running the program, temporary folders, and scenarios run tick by tick.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
 use serde_json::Value;
 use throng_scenario::{LoadedScenario, Report, RunOptions, ScenarioRun};
 
-/// A folder of its own for a test, removed at its end.
+/// A temporary folder for a test, removed when dropped.
 pub struct TempFolder(PathBuf);
 
 impl TempFolder {
@@ -40,7 +40,7 @@ impl Drop for TempFolder {
     }
 }
 
-/// What a run of the program left.
+/// The result of running the program.
 pub struct ProgramOutput {
     pub code: i32,
     pub out: String,
@@ -59,7 +59,7 @@ impl From<Output> for ProgramOutput {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program writes UTF-8");
         let (out, err) = (text(output.stdout), text(output.stderr));
         assert!(!err.contains("panicked"), "{err}");
-        // No exit code means killed by a signal.
+        // There is no exit code if a signal killed the program.
         Self {
             code: output.status.code().expect("an exit code"),
             out,
@@ -68,7 +68,7 @@ impl From<Output> for ProgramOutput {
     }
 }
 
-/// The program, without what the environment could change.
+/// The program, with the environment variables removed that could change its output.
 pub fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
     command
@@ -79,7 +79,7 @@ pub fn program(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the program to its end.
+/// Runs the program until it exits.
 pub fn run_throng(arguments: &[&str]) -> ProgramOutput {
     program(arguments)
         .output()
@@ -87,15 +87,15 @@ pub fn run_throng(arguments: &[&str]) -> ProgramOutput {
         .into()
 }
 
-/// Sends a running program a signal, such as `-INT` for Ctrl-C.
+/// Sends a signal to a running program, such as `-INT` for Ctrl-C.
 #[cfg(unix)]
 pub fn send_signal(process: &Child, name: &str) {
     let mut command = Command::new("kill");
     let sent = command.args([name, &process.id().to_string()]).status();
-    assert!(sent.expect("kill is there").success());
+    assert!(sent.expect("the command `kill` exists").success());
 }
 
-/// Runs the program with a text at its standard input.
+/// Runs the program with this text as standard input.
 pub fn run_throng_with_input(arguments: &[&str], input: &str) -> ProgramOutput {
     let mut command = program(arguments);
     command
@@ -103,7 +103,7 @@ pub fn run_throng_with_input(arguments: &[&str], input: &str) -> ProgramOutput {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    // A program that does not read its input closes the pipe, which is no fault.
+    // A program that does not read its input closes the pipe, which is not an error.
     let _ = child
         .stdin
         .take()
@@ -117,7 +117,7 @@ pub fn scenario_of(text: &str) -> LoadedScenario {
     LoadedScenario::from_text("test.ron", text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// How a scenario is played by [`start`].
+/// How [`start`] runs a scenario.
 #[derive(Clone, Copy, Default)]
 pub struct RunConfig {
     pub threads: usize,
@@ -128,9 +128,9 @@ pub struct RunConfig {
     pub argument: u64,
 }
 
-/// A run that is ready for its first tick. Expectations on time are not judged: tests share their cores.
+/// A run before its first tick. Expectations on tick times are not checked, because tests share their cores.
 pub fn start(loaded: LoadedScenario, play: RunConfig) -> ScenarioRun {
-    // The first app of a process makes the pools; whichever test that is, there are threads enough for all.
+    // The first app of a process creates the task pools; this makes sure that they have enough threads for every test.
     ComputeTaskPool::get_or_init(|| TaskPoolBuilder::new().num_threads(4).build());
     let mut options = RunOptions {
         seed: play.seed,
@@ -150,20 +150,20 @@ pub fn start(loaded: LoadedScenario, play: RunConfig) -> ScenarioRun {
 pub fn hashes(loaded: LoadedScenario, play: RunConfig) -> Vec<u64> {
     let mut run = start(loaded, play);
     let mut hashes = Vec::new();
-    while run.step().expect("nothing is written") {
+    while run.step().expect("the run writes no output") {
         hashes.push(run.server().state_hash());
     }
     hashes
 }
 
-/// Plays to the end and judges.
+/// Runs to the end, and checks the expectations.
 pub fn run_to_end(loaded: LoadedScenario, play: RunConfig) -> Report {
     let mut run = start(loaded, play);
-    while run.step().expect("nothing is written") {}
-    run.finish().expect("nothing is written")
+    while run.step().expect("the run writes no output") {}
+    run.finish().expect("the run writes no output")
 }
 
-/// Fails with all expectations of a report that do not hold, or that were not exercised.
+/// Fails with all expectations that failed or had nothing to check.
 pub fn assert_expectations(report: &Report) {
     let broken: Vec<String> = report
         .expectations

@@ -1,4 +1,4 @@
-//! Hostile scenarios: each runs to its end, keeps the promises, and reports as text what could not be done.
+//! Hostile scenarios: each runs to its end, keeps the promises, and reports as text which actions failed.
 
 use throng_scenario::{Report, Verdict};
 
@@ -6,8 +6,8 @@ use crate::harness::{RunConfig, assert_expectations, run_to_end, scenario_of};
 
 const ALWAYS: &str = "ViewsWithinCap, ViewsStable, TicketsConserved";
 
-/// Runs a scenario and judges what must always hold, and its own expectations. There may be nothing to judge; each test checks
-/// the faults of cues itself.
+/// Runs a scenario and checks the invariants and its own expectations. They may have nothing to check; each test checks the script errors
+/// itself.
 fn play(fields: &str, expect: &str) -> Report {
     let text = format!("Scenario(name: \"hostile\", {fields}, expect: [{ALWAYS}, {expect}])");
     let loaded = scenario_of(&text);
@@ -39,13 +39,16 @@ fn empty_scenario_runs() {
         "duration_s: 1, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 1, height_tiles: 1, fill: 0)))]",
         "",
     );
-    let nobody = "duration_s: 1, scenes: [Scene(name: \"a\")], crowds: [Crowd(tag: \"p\", kind: \"player\", count: 0, client_share: 1,
+    let no_players = "duration_s: 1, scenes: [Scene(name: \"a\")], crowds: [Crowd(tag: \"p\", kind: \"player\", count: 0, client_share: 1,
         churn_per_s: 1000, attributes_per_s: 1000, party_size: 5, behaviour: Wander(radius_m: 0))], script: [
         At(t_s: 0, run: Teleport(tag: \"p\", to: Share((0, 0), (1, 1)))), At(t_s: 0, run: Login(tag: \"p\")),
         At(t_s: 0, run: Logout(tag: \"p\")), At(t_s: 0, run: Despawn(tag: \"p\")),
         At(t_s: 0, run: AddAttribute(tag: \"p\", attribute: \"health\", by: -9223372036854775808))]";
-    // No object can be teleported, logged in and out, despawned or changed.
-    assert_eq!(play(nobody, "NoObjectOnBlockedTile").script_error_count, 5);
+    // No object can be teleported, logged in or out, despawned or changed.
+    assert_eq!(
+        play(no_players, "NoObjectOnBlockedTile").script_error_count,
+        5
+    );
 }
 
 #[test]
@@ -148,7 +151,7 @@ fn full_or_closed_scene_refuses_with_an_error() {
             At(t_s: 3, run: OpenScene(name: \"c\", {SMALL})), At(t_s: 3.5, run: Block(rect_tiles: (1, 1, 2, 2)))]"),
         "NoObjectOnBlockedTile, MirrorsEqual",
     );
-    let told = |what: &str| {
+    let count_errors = |what: &str| {
         report
             .script_errors
             .iter()
@@ -156,14 +159,14 @@ fn full_or_closed_scene_refuses_with_an_error() {
             .count()
     };
     assert_eq!(
-        told("scene 0 is full: at most 1 objects"),
+        count_errors("scene 0 is full: at most 1 objects"),
         3,
         "{:#?}",
         report.script_errors
     );
     // Also after another scene has opened: an action without a scene means the first scene of the scenario.
     assert_eq!(
-        told("scene `a` is not open"),
+        count_errors("scene `a` is not open"),
         4,
         "{:#?}",
         report.script_errors
@@ -230,7 +233,7 @@ fn endless_scene_opening_stops_at_the_cell_limit() {
     );
     let faults = &report.script_errors;
     assert_eq!(faults.len(), 1, "{faults:#?}");
-    let told = "grid cells in all open scenes";
-    assert!(faults[0].contains(told), "{faults:#?}");
+    let expected = "grid cells in all open scenes";
+    assert!(faults[0].contains(expected), "{faults:#?}");
     assert!(report.script_error_count > 5);
 }

@@ -1,26 +1,26 @@
-//! Import rules that need the whole graph: no cycles, and no ECS types in disguise.
+//! Import rules that need the whole graph: no import cycles, and no re-exported ECS types in algorithms.
 //!
-//! No cycles: a file of a folder that imports another is not imported by it, directly or indirectly.
+//! No cycles: if a file of a package imports another file, that file does not import it, directly or indirectly.
 //!
-//! An import is what `use` names, or a path in the code, resolved to the file that defines it: through what a `mod.rs` hands
-//! on, so that a flat re-export hides nothing. A folder's `mod.rs` (or `plugin.rs` beside `plugin/`) and the files in it are
-//! one room of two floors: that the parent calls its parts and these use what it defines is no circle.
+//! Imports are the paths in `use` statements and in other code, resolved to the file that defines the item: re-exports of a `mod.rs` are
+//! followed, so that they hide no import. A `mod.rs` (or the `plugin.rs` of `plugin/`) and the files in its folder count as one unit: the
+//! parent may call its parts, and these may use what the parent defines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::code_rules::{Source, assert_none, is_algorithm, sources};
 
-/// The name of a module, from the crate's root, behind the name of a package below `crates`: `["aoi", "views"]`.
+/// The path of a module from its crate's root, preceded by the package for crates below `crates`: `["aoi", "views"]`.
 type Module = Vec<String>;
 
-/// A module, and what its file says.
+/// A module, and the imports in its file.
 struct ModuleSource {
     path: String,
-    /// What `use` or a path names, from the crate's root on.
+    /// Imported paths, from the crate's root.
     imports: Vec<Vec<String>>,
-    /// Names that are handed on, and where they come from.
+    /// Re-exported names, with their origins.
     re_exports: BTreeMap<String, Vec<String>>,
-    /// Modules all of whose names are handed on.
+    /// Modules with a glob re-export.
     globs: Vec<Vec<String>>,
 }
 
@@ -32,7 +32,7 @@ fn module_of(path: &str) -> Module {
     parts.map(str::to_owned).collect()
 }
 
-/// The paths of a use tree, without what follows `as`; a glob ends in `*`. With the name under which each is known.
+/// The paths of a use tree, each with the name that it introduces; a glob ends in `*`.
 fn flatten(tree: &str) -> Vec<(Vec<String>, String)> {
     let tree = tree.trim();
     if let Some(open) = tree.find('{') {
@@ -78,7 +78,7 @@ fn flatten(tree: &str) -> Vec<(Vec<String>, String)> {
     vec![(path.collect(), name)]
 }
 
-/// A path as written in `module`, from the root of its package on; `None` when it leads out of the packages of the project.
+/// A path as written in `module`, from the root of its package; `None` if it leads out of the project's packages.
 fn from_root(module: &Module, path: &[String], modules: &BTreeSet<Module>) -> Option<Vec<String>> {
     let (first, rest) = path.split_first()?;
     let mut base = module.clone();
@@ -105,13 +105,13 @@ fn from_root(module: &Module, path: &[String], modules: &BTreeSet<Module>) -> Op
         .then(|| [base, rest.to_vec()].concat())
 }
 
-/// The statements that begin with `use` or `pub use`, and the paths in other code that begin with `super::`, `crate::` or the
-/// name of a module below.
+/// Collects the `use` and `pub use` statements, and the paths in other code that begin with `super::`, `crate::` or the name of a child
+/// module.
 fn module_source(source: &Source, modules: &BTreeSet<Module>) -> ModuleSource {
     let module = module_of(&source.path);
     let code: Vec<&str> = source.code_without_tests().map(|(_, line)| line).collect();
     let code = code.join("\n");
-    let mut room = ModuleSource {
+    let mut parsed = ModuleSource {
         path: source.path.clone(),
         imports: Vec::new(),
         re_exports: BTreeMap::new(),
@@ -133,14 +133,14 @@ fn module_source(source: &Source, modules: &BTreeSet<Module>) -> ModuleSource {
             let Some(path) = from_root(&module, &path, modules) else {
                 continue;
             };
-            // Whoever imports a name from here gets it from where it comes; handing on alone is no use of it.
+            // An import of a re-exported name counts for its origin; the re-export itself is not a use.
             if path.last().is_some_and(|last| last == "*") {
-                room.globs.push(path[..path.len() - 1].to_vec());
+                parsed.globs.push(path[..path.len() - 1].to_vec());
             } else {
-                room.re_exports.insert(name, path.clone());
+                parsed.re_exports.insert(name, path.clone());
             }
             if !head.starts_with("pub") {
-                room.imports.push(path);
+                parsed.imports.push(path);
             }
         }
         rest = &rest[end..];
@@ -160,42 +160,42 @@ fn module_source(source: &Source, modules: &BTreeSet<Module>) -> ModuleSource {
         let path = format!("{first}{}", tail.collect::<String>());
         let path: Vec<String> = path.split("::").map(str::to_owned).collect();
         if let Some(path) = from_root(&module, &path, modules) {
-            room.imports.push(path);
+            parsed.imports.push(path);
         }
     }
-    room
+    parsed
 }
 
-/// The module whose file defines what a path names.
+/// The module whose file defines the item of a path.
 fn defined_in(
     path: &[String],
-    rooms: &BTreeMap<Module, ModuleSource>,
+    parsed_modules: &BTreeMap<Module, ModuleSource>,
     depth: u32,
 ) -> Option<Module> {
     let longest = (0..=path.len())
         .rev()
-        .find(|&length| rooms.contains_key(&path[..length]))?;
+        .find(|&length| parsed_modules.contains_key(&path[..length]))?;
     let module = path[..longest].to_vec();
     let Some(name) = path.get(longest) else {
         return Some(module);
     };
-    let room = &rooms[&module];
-    let from = room
+    let parsed = &parsed_modules[&module];
+    let from = parsed
         .re_exports
         .get(name)
         .filter(|from| from.as_slice() != path && depth > 0);
     if let Some(from) = from {
-        return defined_in(from, rooms, depth - 1);
+        return defined_in(from, parsed_modules, depth - 1);
     }
     Some(module)
 }
 
-/// Whether one is the other's folder: `views` of `views::update`, or `plugin` of `plugin::answer`.
+/// Whether one module contains the other: `views` and `views::update`, or `plugin` and `plugin::answer`.
 fn is_parent_and_part(one: &Module, other: &Module) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// All modules that can be reached from one, itself included if it can.
+/// All modules that can be reached from one, including itself if it is on a cycle.
 fn reached<'m>(
     from: &'m Module,
     edges: &'m BTreeMap<Module, BTreeSet<Module>>,
@@ -209,44 +209,44 @@ fn reached<'m>(
     found
 }
 
-/// Each circle once: its files.
+/// Describes each module on a cycle.
 fn import_cycles(sources: &[Source]) -> Vec<String> {
     let modules: BTreeSet<Module> = sources
         .iter()
         .map(|source| module_of(&source.path))
         .collect();
-    let rooms: BTreeMap<Module, ModuleSource> = sources
+    let parsed_modules: BTreeMap<Module, ModuleSource> = sources
         .iter()
         .map(|source| (module_of(&source.path), module_source(source, &modules)))
         .collect();
-    let edges_of = |module: &Module, room: &ModuleSource| -> BTreeSet<Module> {
-        let targets = room
+    let edges_of = |module: &Module, parsed: &ModuleSource| -> BTreeSet<Module> {
+        let targets = parsed
             .imports
             .iter()
-            .filter_map(|path| defined_in(path, &rooms, 8));
+            .filter_map(|path| defined_in(path, &parsed_modules, 8));
         targets
             .filter(|target| {
                 target.first() == module.first() && !is_parent_and_part(module, target)
             })
             .collect()
     };
-    let edges: BTreeMap<Module, BTreeSet<Module>> = rooms
+    let edges: BTreeMap<Module, BTreeSet<Module>> = parsed_modules
         .iter()
-        .map(|(module, room)| (module.clone(), edges_of(module, room)))
+        .map(|(module, parsed)| (module.clone(), edges_of(module, parsed)))
         .collect();
     let mut found = BTreeSet::new();
     for module in edges.keys() {
         let mutual: Vec<&str> = reached(module, &edges)
             .into_iter()
             .filter(|&other| reached(other, &edges).contains(module))
-            .map(|other| rooms[other].path.as_str())
+            .map(|other| parsed_modules[other].path.as_str())
             .collect();
         if mutual.len() > 1 {
-            let inside = |path: &&Module| mutual.contains(&rooms[*path].path.as_str());
+            let inside = |path: &&Module| mutual.contains(&parsed_modules[*path].path.as_str());
             let arrows = edges[module].iter().filter(inside).map(|to| to.join("::"));
             found.insert(format!(
-                "{}, of a circle of {}: it imports {}",
-                rooms[module].path,
+                "{}, in a cycle of {} modules: it imports {}",
+                parsed_modules[module].path,
                 mutual.len(),
                 arrows.collect::<Vec<_>>().join(", ")
             ));
@@ -288,7 +288,7 @@ fn import_cycle_is_found_through_re_exports_and_paths() {
         2
     );
     assert_eq!(seen("use super::{two::{self, Two}};", "use super::One;"), 2);
-    // Of tests it does not count.
+    // Imports in tests do not count.
     assert_eq!(
         seen(
             "use super::Two;",
@@ -298,7 +298,7 @@ fn import_cycle_is_found_through_re_exports_and_paths() {
     );
 }
 
-/// What makes a type the ECS's, by its derive.
+/// Derives that make a type an ECS type.
 const DERIVED: [&str; 7] = [
     "Bundle",
     "Component",
@@ -309,7 +309,7 @@ const DERIVED: [&str; 7] = [
     "SystemSet",
 ];
 
-/// The types of a file that are the ECS's.
+/// The ECS types that a file defines.
 fn ecs_uses(source: &Source) -> Vec<String> {
     let mut derives = false;
     let mut found = Vec::new();
@@ -325,7 +325,7 @@ fn ecs_uses(source: &Source) -> Vec<String> {
             let name = words
                 .skip_while(|word| !["struct", "enum"].contains(word))
                 .nth(1);
-            // A macro's `$name` is none.
+            // A macro's `$name` is not a name.
             let name = name.filter(|name| !name.is_empty());
             found.extend(name.map(str::to_owned));
             derives = false;
@@ -334,7 +334,7 @@ fn ecs_uses(source: &Source) -> Vec<String> {
     found
 }
 
-/// Settings and ids are plain values for who reads them: resources and components only where they are set.
+/// Settings and ids are plain values for the code that reads them; they are resources or components only where they are set.
 fn is_plain(name: &str) -> bool {
     name.ends_with("Settings") || name.ends_with("Id")
 }

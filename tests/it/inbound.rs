@@ -10,7 +10,7 @@ pub fn check(input: &[u8]) {
     let Ok(message) = ClientMessage::decode(input) else {
         return;
     };
-    // Encoded again, it is the same message in at most as many bytes: the input may have longer encodings of numbers.
+    // The re-encoded message is the same and not longer: the input may encode numbers with more bytes than necessary.
     let bytes = message.to_bytes();
     assert!(bytes.len() <= input.len());
     assert_eq!(ClientMessage::decode(&bytes), Ok(message));
@@ -32,16 +32,16 @@ pub fn check(input: &[u8]) {
         _ => MessageClass::Other,
     };
     assert_eq!(MessageClass::of(input), class);
-    // Those of a length of their own are whole or an error; the others go on to the end.
-    let goes_on = matches!(
+    // A truncated message with a fixed length is an error; the others extend to the end of the input.
+    let extends_to_the_end = matches!(
         message,
         ClientMessage::Login { .. } | ClientMessage::Chat { .. } | ClientMessage::Custom { .. }
     );
-    if !goes_on {
+    if !extends_to_the_end {
         let cut = &input[..input.len() - 1];
         assert!(
             ClientMessage::decode(cut).is_err(),
-            "{message:?} of {cut:?}"
+            "{message:?} from {cut:?}"
         );
         let longer = [input, &[0]].concat();
         assert!(ClientMessage::decode(&longer).is_err());

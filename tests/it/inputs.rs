@@ -1,5 +1,5 @@
-//! Promise: a client that predicts its movement agrees with the server, except for what it could not foresee; and no client input
-//! gains anything beyond the stated allowance, or harms other clients.
+//! Promise: a client that predicts its movement agrees with the server, except for events that it cannot foresee; no client input gains
+//! more than the stated allowance, or harms other clients.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,7 +20,7 @@ use throng::world::teleport;
 const TILE_M: f32 = 0.5;
 const SPEED: f32 = 4.0;
 
-/// Numbers that repeat themselves.
+/// A random generator with reproducible numbers.
 struct TestRandom(u64);
 
 impl TestRandom {
@@ -98,36 +98,36 @@ impl TestWorld {
     }
 }
 
-/// How bad a line is.
+/// The network conditions of a client.
 #[derive(Clone, Copy)]
 struct TestNetwork {
-    /// Ticks that everything takes, and up to how many more it may take.
+    /// Delay in ticks, and the maximum additional delay.
     lag: u64,
     jitter: u64,
-    /// Of a hundred inputs, and of a hundred unreliable packets, this many are lost.
+    /// Lost inputs, and lost unreliable packets from the server, in percent.
     loss: u64,
-    /// Whether inputs overtake each other.
+    /// Whether inputs can overtake each other.
     reorders: bool,
 }
 
-/// What happens to a client beside its own inputs.
+/// What happens to a client, apart from its own inputs.
 #[derive(Clone, Copy, PartialEq)]
 enum TestScenario {
     Undisturbed,
-    /// It is made faster or slower now and then, as the server tells it.
+    /// Its speed changes now and then, which the server announces.
     ChangesSpeed,
-    /// It is teleported, pushed out of a wall that is built where it stands, and made faster or slower.
+    /// It is teleported, pushed out of a wall that is built on it, and its speed changes.
     Disturbed,
 }
 
-/// A client at the end of a line.
+/// A client with its network connection.
 struct Walker {
     client: ClientId,
     entity: Entity,
     tiles: TileMap,
     mirror: Mirror,
     predictor: Predictor,
-    /// Packets and inputs on their way, with the tick of their arrival.
+    /// Packets and inputs in flight, with the tick of their arrival.
     down: VecDeque<(u64, Vec<u8>)>,
     up: Vec<(u64, Vec<u8>)>,
     reliable_due: u64,
@@ -147,7 +147,7 @@ impl Walker {
     }
 }
 
-/// What a walk came to.
+/// Counters of a walk.
 #[derive(Debug, Default)]
 struct WalkCounts {
     inputs: u32,
@@ -156,9 +156,15 @@ struct WalkCounts {
     slid_or_stood: u32,
 }
 
-/// Plays a client and its server tick by tick. Whenever it is told where it stands, that is the server's place at that tick bit
-/// for bit, and what it had walked itself unless there was a reason that it could not know.
-fn walk(line: TestNetwork, fate: TestScenario, hz: f64, ticks: u64, seed: u64) -> WalkCounts {
+/// Runs a client and its server tick by tick. Each own position that the client receives must be bitwise equal to the server's position at
+/// that tick. It must also equal the client's prediction, unless there was a reason that the client could not know.
+fn walk(
+    network: TestNetwork,
+    disturbance: TestScenario,
+    hz: f64,
+    ticks: u64,
+    seed: u64,
+) -> WalkCounts {
     let tiles = walled(80, 20);
     let mut world = TestWorld::new(&tiles, hz);
     let start = tiles.nearest_free(IVec2::splat(40), 40).unwrap();
@@ -177,15 +183,15 @@ fn walk(line: TestNetwork, fate: TestScenario, hz: f64, ticks: u64, seed: u64) -
     };
     let mut chance = TestRandom(seed);
     let (mut walked, mut direction) = (WalkCounts::default(), 0);
-    // By tick: where the server had it, and whether there was a reason for both to part.
+    // By tick: the object's position at the server; and the ticks with a reason for a correction.
     let (mut places, mut reasons) = (BTreeMap::new(), Vec::new());
-    let (mut told_tick, mut last_seq) = (0, None);
+    let (mut own_tick, mut last_seq) = (0, None);
     for now in world.server.tick()..world.server.tick() + ticks {
         reconcile(
             &mut walker,
             now,
             (&places, &reasons),
-            &mut told_tick,
+            &mut own_tick,
             &mut walked,
         );
         if chance.below(8) == 0 {
@@ -194,7 +200,7 @@ fn walk(line: TestNetwork, fate: TestScenario, hz: f64, ticks: u64, seed: u64) -
         send_input(
             &mut walker,
             (now, direction),
-            line,
+            network,
             &mut chance,
             &mut walked,
         );
@@ -203,10 +209,10 @@ fn walk(line: TestNetwork, fate: TestScenario, hz: f64, ticks: u64, seed: u64) -
             let _ = world.transport.receive(client, bytes);
         }
         walker.up.retain(|(due, _)| *due > now);
-        let is_touched = fate == TestScenario::Disturbed && now % 60 == 59;
+        let is_touched = disturbance == TestScenario::Disturbed && now % 60 == 59;
         if is_touched {
             disturb(&mut world, &mut walker, now, &mut chance);
-        } else if fate == TestScenario::ChangesSpeed && now % 50 == 49 {
+        } else if disturbance == TestScenario::ChangesSpeed && now % 50 == 49 {
             let speed = MaxSpeed(2.0 + chance.below(5) as f32);
             world.server.world_mut().entity_mut(entity).insert(speed);
         }
@@ -214,7 +220,7 @@ fn walk(line: TestNetwork, fate: TestScenario, hz: f64, ticks: u64, seed: u64) -
         let tick = world.server.tick();
         for input in world.messages::<PlayerInput>() {
             let seq = input.input.seq;
-            // One before it was lost, or will be refused for coming late.
+            // An earlier input was lost, or arrives too late and will be refused.
             if last_seq.is_some_and(|last: u16| last.wrapping_add(1) != seq) {
                 reasons.push(tick..=tick);
             }
@@ -224,27 +230,27 @@ fn walk(line: TestNetwork, fate: TestScenario, hz: f64, ticks: u64, seed: u64) -
             reasons.push(tick..=tick);
         }
         if is_touched {
-            // What was under way was walked on the old map, or at the old speed.
-            reasons.push(tick..=tick + 2 * (line.lag + line.jitter) + 7);
+            // Inputs in flight were predicted on the old map, or with the old speed.
+            reasons.push(tick..=tick + 2 * (network.lag + network.jitter) + 7);
         }
         places.insert(tick, world.position(entity));
-        send_down(&world, &mut walker, now, line, &mut chance);
+        send_down(&world, &mut walker, now, network, &mut chance);
     }
     walked
 }
 
-/// The client takes what came.
+/// The client receives the packets that have arrived.
 fn reconcile(
     walker: &mut Walker,
     now: u64,
     (places, reasons): (&BTreeMap<u64, Vec2>, &[std::ops::RangeInclusive<u64>]),
-    told_tick: &mut u64,
+    own_tick: &mut u64,
     walked: &mut WalkCounts,
 ) {
     while let Some(nth) = walker.down.iter().position(|(due, _)| *due <= now) {
         let (_, packet) = walker.down.remove(nth).unwrap();
         walker.mirror.receive(&packet).unwrap();
-        let led: BTreeMap<u16, Vec2> = walker
+        let predicted: BTreeMap<u16, Vec2> = walker
             .predictor
             .unhandled()
             .map(|(input, to)| (input.seq, to))
@@ -252,39 +258,42 @@ fn reconcile(
         let mut predictor = std::mem::take(&mut walker.predictor);
         let corrected = predictor.reconcile(&walker.step(), &walker.mirror);
         walker.predictor = predictor;
-        let Some(told) = walker.mirror.own_position() else {
+        let Some(own) = walker.mirror.own_position() else {
             continue;
         };
-        if told.tick == *told_tick {
-            assert_eq!(corrected, None, "nothing new came");
+        if own.tick == *own_tick {
+            assert_eq!(corrected, None, "a correction without a new position");
             continue;
         }
         walked.replies += 1;
-        let since = std::mem::replace(told_tick, told.tick) + 1;
-        let of_server = places[&told.tick];
+        let since = std::mem::replace(own_tick, own.tick) + 1;
+        let of_server = places[&own.tick];
         assert_eq!(walker.predictor.confirmed(), Some(of_server));
-        assert_eq!(told.position, of_server);
+        assert_eq!(own.position, of_server);
         match corrected {
             None => {
-                let led = led.get(&told.input);
-                assert!(led.is_none_or(|&led| led == of_server), "{led:?}");
+                let predicted = predicted.get(&own.input);
+                assert!(
+                    predicted.is_none_or(|&predicted| predicted == of_server),
+                    "{predicted:?}"
+                );
             }
             Some(correction) => {
                 let has_reason = reasons
                     .iter()
-                    .any(|reason| *reason.start() <= told.tick && *reason.end() >= since);
-                assert!(has_reason, "{correction:?} at {} since {since}", told.tick);
+                    .any(|reason| *reason.start() <= own.tick && *reason.end() >= since);
+                assert!(has_reason, "{correction:?} at {} since {since}", own.tick);
                 walked.corrections.push(correction);
             }
         }
     }
 }
 
-/// The client acts, and its input goes on its way.
+/// The client steps, and sends its input.
 fn send_input(
     walker: &mut Walker,
     (now, direction): (u64, u8),
-    line: TestNetwork,
+    network: TestNetwork,
     chance: &mut TestRandom,
     walked: &mut WalkCounts,
 ) {
@@ -308,11 +317,11 @@ fn send_input(
     let way = before.zip(walker.predictor.position());
     let is_short = way.is_some_and(|(from, to)| from.distance(to) < walker.step().step_m * 0.95);
     walked.slid_or_stood += u32::from(is_short && motion != InputMotion::Stand);
-    if chance.below(100) < line.loss {
+    if chance.below(100) < network.loss {
         return;
     }
-    let mut due = now + line.lag + chance.below(line.jitter + 1);
-    if !line.reorders {
+    let mut due = now + network.lag + chance.below(network.jitter + 1);
+    if !network.reorders {
         due = due.max(walker.input_due);
         walker.input_due = due;
     }
@@ -320,7 +329,7 @@ fn send_input(
     walker.up.push((due, bytes));
 }
 
-/// What a client cannot foresee happens to it.
+/// Applies an event that the client cannot foresee.
 fn disturb(world: &mut TestWorld, walker: &mut Walker, now: u64, chance: &mut TestRandom) {
     let scene = world.scene;
     let entity = walker.entity;
@@ -346,23 +355,23 @@ fn disturb(world: &mut TestWorld, walker: &mut Walker, now: u64, chance: &mut Te
     }
 }
 
-/// What the server sent goes on its way: reliable packets in order, the others as they come.
+/// Sends the server's packets to the client: reliable ones in order, the others in any order.
 fn send_down(
     world: &TestWorld,
     walker: &mut Walker,
     now: u64,
-    line: TestNetwork,
+    network: TestNetwork,
     chance: &mut TestRandom,
 ) {
-    let kept = world.sink.take();
-    let frames = kept.packets.iter();
+    let sent = world.sink.take();
+    let frames = sent.packets.iter();
     for (_, packet) in frames.filter(|(client, _)| *client == walker.client) {
         let header = PacketHeader::read(&mut WireReader::new(packet)).unwrap();
-        let mut due = now + 1 + line.lag + chance.below(line.jitter + 1);
+        let mut due = now + 1 + network.lag + chance.below(network.jitter + 1);
         if header.channel == Channel::Reliable {
             due = due.max(walker.reliable_due);
             walker.reliable_due = due;
-        } else if chance.below(100) < line.loss {
+        } else if chance.below(100) < network.loss {
             continue;
         }
         walker.down.push_back((due, packet.to_vec()));
@@ -378,7 +387,7 @@ const PERFECT_NETWORK: TestNetwork = TestNetwork {
 
 #[test]
 fn in_order_inputs_are_never_corrected() {
-    for (line, hz) in [
+    for (network, hz) in [
         (PERFECT_NETWORK, 20.0),
         (
             TestNetwork {
@@ -402,16 +411,19 @@ fn in_order_inputs_are_never_corrected() {
             64.0,
         ),
     ] {
-        let walked = walk(line, TestScenario::Undisturbed, hz, 1_200, 3);
+        let walked = walk(network, TestScenario::Undisturbed, hz, 1_200, 3);
         assert!(walked.inputs > 1_100 && walked.replies > 400, "{walked:?}");
-        assert!(walked.slid_or_stood > 100, "there are walls: {walked:?}");
+        assert!(
+            walked.slid_or_stood > 100,
+            "the walk hits walls: {walked:?}"
+        );
         assert!(walked.corrections.is_empty(), "{walked:?}");
     }
 }
 
 #[test]
 fn change_of_speed_is_no_correction() {
-    for (line, hz) in [
+    for (network, hz) in [
         (PERFECT_NETWORK, 20.0),
         (
             TestNetwork {
@@ -421,7 +433,7 @@ fn change_of_speed_is_no_correction() {
             64.0,
         ),
     ] {
-        let walked = walk(line, TestScenario::ChangesSpeed, hz, 1_200, 3);
+        let walked = walk(network, TestScenario::ChangesSpeed, hz, 1_200, 3);
         assert!(walked.inputs > 1_100 && walked.replies > 400, "{walked:?}");
         assert!(walked.corrections.is_empty(), "{walked:?}");
     }
@@ -430,13 +442,13 @@ fn change_of_speed_is_no_correction() {
 #[test]
 fn only_lost_and_late_inputs_are_corrected() {
     for seed in 1..4 {
-        let line = TestNetwork {
+        let network = TestNetwork {
             jitter: 3,
             loss: 8,
             reorders: true,
             ..PERFECT_NETWORK
         };
-        let walked = walk(line, TestScenario::Undisturbed, 20.0, 1_200, seed);
+        let walked = walk(network, TestScenario::Undisturbed, 20.0, 1_200, seed);
         assert!(walked.replies > 400, "{walked:?}");
         assert!(walked.corrections.len() > 20, "{walked:?}");
     }
@@ -449,11 +461,14 @@ fn predictor_follows_teleports_pushes_and_speed_changes() {
         loss: 5,
         ..PERFECT_NETWORK
     };
-    for line in [PERFECT_NETWORK, lossy] {
-        let walked = walk(line, TestScenario::Disturbed, 20.0, 1_800, 9);
+    for network in [PERFECT_NETWORK, lossy] {
+        let walked = walk(network, TestScenario::Disturbed, 20.0, 1_800, 9);
         assert!(walked.corrections.len() > 10, "{walked:?}");
         let farthest = walked.corrections.iter().map(|it| it.error_m);
-        assert!(farthest.fold(0.0, f32::max) > 5.0, "it was teleported");
+        assert!(
+            farthest.fold(0.0, f32::max) > 5.0,
+            "a teleport is corrected"
+        );
     }
 }
 
@@ -468,7 +483,7 @@ fn unacknowledged_client_stops_and_continues_later() {
     assert_eq!(walked.inputs as usize, UNHANDLED_MAX, "{walked:?}");
 }
 
-/// Inputs of a client that tries what it can, as they are sent.
+/// Inputs of a client that tries to cheat.
 fn any_input(chance: &mut TestRandom, seq: &mut u16, at: Vec2) -> ClientInput {
     let near = |chance: &mut TestRandom, reach: u64| {
         let mut off = || (chance.below(2 * reach + 1) as f32 - reach as f32) / 64.0;
@@ -503,7 +518,7 @@ fn any_input(chance: &mut TestRandom, seq: &mut u16, at: Vec2) -> ClientInput {
     }
 }
 
-/// An inbox that lets through as much as can be sent here.
+/// Inbox settings that let all messages of this test through.
 fn no_quota() -> InboxSettings {
     InboxSettings {
         quota: throng::inbox::ClientQuota {
@@ -526,18 +541,18 @@ fn cheaters_gain_at_most_the_budget_and_idle_players_stay() {
     let mut world = TestWorld::new(&tiles, 20.0);
     world.server.world_mut().insert_resource(no_quota());
     let mut chance = TestRandom(23);
-    let mut hackers = Vec::new();
+    let mut cheaters = Vec::new();
     for player in 0..8 {
         let tile = IVec2::new(7 * player, 55 - 6 * player);
         let from = tiles.nearest_free(tile, 60).unwrap();
         let at = (from.as_vec2() + 0.5) * TILE_M;
         let (client, entity) = world.log_in(player as u64, at);
-        hackers.push((client, entity, from, 0_u16, 0.0_f64, 0.0_f64));
+        cheaters.push((client, entity, from, 0_u16, 0.0_f64, 0.0_f64));
     }
     // Two clients send nothing.
-    let quiet: Vec<_> = hackers.drain(..2).collect();
+    let idle: Vec<_> = cheaters.drain(..2).collect();
     world.server.step(1);
-    let before: Vec<Vec2> = quiet.iter().map(|it| world.position(it.1)).collect();
+    let before: Vec<Vec2> = idle.iter().map(|it| world.position(it.1)).collect();
     let rules = MovementSettings::default().move_limits();
     let burst_m = f64::from(rules.allowance_m(SPEED, 0.0));
     let a_tick_m = f64::from(rules.allowance_m(SPEED, 0.05)) - burst_m;
@@ -547,9 +562,9 @@ fn cheaters_gain_at_most_the_budget_and_idle_players_stay() {
     };
     let (mut sent, mut greedy, mut was_at) = (0, 0, Vec2::ZERO);
     for _ in 0..1_600 {
-        for (nth, (client, entity, _, seq, ..)) in hackers.iter_mut().enumerate() {
+        for (nth, (client, entity, _, seq, ..)) in cheaters.iter_mut().enumerate() {
             let at = world.position(*entity);
-            // One goes straight on, two steps a tick, until something is in the way.
+            // One client walks straight, with two steps per tick, until it hits an obstacle.
             let is_greedy = nth == 0;
             if is_greedy && std::mem::replace(&mut was_at, at).distance(at) < 0.15 {
                 greedy = chance.below(256) as u8;
@@ -570,9 +585,9 @@ fn cheaters_gain_at_most_the_budget_and_idle_players_stay() {
             }
             sent += count;
         }
-        let before: Vec<Vec2> = hackers.iter().map(|it| world.position(it.1)).collect();
+        let before: Vec<Vec2> = cheaters.iter().map(|it| world.position(it.1)).collect();
         world.server.step(1);
-        for ((_, entity, from, _, ahead_m, least_m), before) in hackers.iter_mut().zip(before) {
+        for ((_, entity, from, _, ahead_m, least_m), before) in cheaters.iter_mut().zip(before) {
             let at = world.position(*entity);
             let tile = ground.tile_at(at);
             assert!(
@@ -587,7 +602,7 @@ fn cheaters_gain_at_most_the_budget_and_idle_players_stay() {
     }
     assert_eq!(
         before,
-        Vec::from_iter(quiet.iter().map(|it| world.position(it.1)))
+        Vec::from_iter(idle.iter().map(|it| world.position(it.1)))
     );
     assert!(sent > 30_000, "{sent}");
     let stats = *world.server.world().resource::<MovementStats>();
@@ -606,15 +621,15 @@ fn server_counts_any_bytes_it_receives() {
     let newcomer = world.transport.connect(ConnectionInfo::unknown()).unwrap();
     let mut chance = TestRandom(41);
     let folder = crate::harness::root().join("tests/corpus/inbound");
-    let mut kept: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
-    kept.sort_by_key(|entry| entry.as_ref().unwrap().path());
-    let kept: Vec<Vec<u8>> = kept
+    let mut corpus: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
+    corpus.sort_by_key(|entry| entry.as_ref().unwrap().path());
+    let corpus: Vec<Vec<u8>> = corpus
         .into_iter()
         .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
         .collect();
     for nth in 0..4_000_u64 {
         let mut bytes = match chance.below(3) {
-            0 => kept[chance.below(kept.len() as u64) as usize].clone(),
+            0 => corpus[chance.below(corpus.len() as u64) as usize].clone(),
             1 => vec![chance.below(19) as u8; chance.below(40) as usize],
             _ => vec![chance.below(256) as u8; [3, 1_024, 1_025, 70_000][(nth % 4) as usize]],
         };
@@ -645,7 +660,7 @@ fn server_counts_any_bytes_it_receives() {
         "{stats:?} {counted:?}"
     );
     assert_eq!((stats.logins, stats.logouts), (1, 0));
-    // It moved as far as it may, and stands on free ground.
+    // The player moved by valid steps only, and stands on free ground.
     let ground = Ground {
         tiles: &walled(20, 10),
         tile_m: TILE_M,

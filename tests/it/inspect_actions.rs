@@ -1,5 +1,5 @@
-//! Promise: inspecting a running server shows why a party is not matched and what cells cost, without a change to the simulation;
-//! a page can request actions only if it is allowed, and only within the limits; a run waits for its page, and ends as it does
+//! Promise: inspecting a running server shows why a party is not matched and what cells cost, without changing the simulation; a page can
+//! request actions only if that is allowed, and only within the limits; a run can wait for its page, and ends with the same result as
 //! without one.
 
 use std::fs;
@@ -24,7 +24,7 @@ fn page_gets_wait_reasons_on_request_only() {
     let (mut server, address) = inspected_server();
     let world = server.world_mut();
     let mut matchmaker = Matchmaker::new(&[MatchModeSettings::groups("duel", 1)], 20.0).unwrap();
-    // Far apart in skill, so that they wait until their limits open.
+    // Far apart in skill, so that they wait until their limits widen.
     for nth in 0..30 {
         let player = PlayerId(100 + u64::from(nth));
         let mut ticket = Ticket::new(PartyId(nth), [player]);
@@ -45,17 +45,20 @@ fn page_gets_wait_reasons_on_request_only() {
     let mut page = PageClient::open(address, "", None).unwrap();
     page.receive(&mut server, |message| {
         let text = message.to_text().unwrap_or_default();
-        assert!(!text.contains("wait_reasons"), "it did not ask: {text}");
+        assert!(
+            !text.contains("wait_reasons"),
+            "wait reasons without a request: {text}"
+        );
         text.contains(r#""type":"state""#).then_some(())
     });
     page.send(r#"{"wait_reasons":true}"#);
     let answered = page.receive(&mut server, |message| {
-        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
-        let parties = told["parties"].as_array()?.clone();
+        let reply: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        let parties = reply["parties"].as_array()?.clone();
         let is_all = parties.iter().all(|party| party["why"].is_string());
         is_all.then_some(parties)
     });
-    // The longest-waiting first, and no more than are shown.
+    // The parties that wait longest come first, up to the limit.
     let numbers: Vec<_> = answered.iter().map(|party| &party["party"]).collect();
     let expected: Vec<String> = (10..30).rev().map(|nth| nth.to_string()).collect();
     assert_eq!(numbers, expected.iter().collect::<Vec<_>>());
@@ -67,12 +70,12 @@ fn page_gets_wait_reasons_on_request_only() {
             (&"duel".into(), &1.into())
         );
     }
-    // One that is not listed, since somebody looks at its player.
+    // A party that is not listed is explained if its player is selected.
     let id = server.world().get::<Object>(body).unwrap().id().0;
     page.send(&format!(r#"{{"selected":{id}}}"#));
     page.receive(&mut server, |message| {
-        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
-        let waits = &told["wait_reason"];
+        let reply: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        let waits = &reply["wait_reason"];
         let is_right = waits["party"] == "7" && waits["why"].as_str()?.contains("skill");
         is_right.then_some(())
     });
@@ -80,10 +83,10 @@ fn page_gets_wait_reasons_on_request_only() {
 
 #[test]
 fn page_gets_heatmaps_and_the_state_hash_is_unchanged() {
-    let (mut looked_at, address) = inspected_server();
+    let (mut inspected, address) = inspected_server();
     let (mut other, _) = inspected_server();
-    // A viewer with a path request is spawned.
-    let come = |server: &mut Server| {
+    // Spawns a viewer with a path request.
+    let spawn_walker = |server: &mut Server| {
         let world = server.world_mut();
         let of = world
             .query::<&Object>()
@@ -97,8 +100,8 @@ fn page_gets_heatmaps_and_the_state_hash_is_unchanged() {
         world.spawn((walker, InScene(of), at));
     };
     let mut page = PageClient::open(address, "", None).unwrap();
-    page.receive_section(&mut looked_at, "hello");
-    // Some are somewhere.
+    page.receive_section(&mut inspected, "hello");
+    // The values of a heatmap, once some cell has one.
     let values = |message: Message, of: u32| match message {
         Message::Binary(bytes) if bytes[0] == 3 => {
             let word = |place: &[u8]| u32::from_le_bytes(place.try_into().unwrap());
@@ -111,24 +114,27 @@ fn page_gets_heatmaps_and_the_state_hash_is_unchanged() {
         _ => None,
     };
     page.send(r#"{"heat":"nodes"}"#);
-    let mut came = Vec::new();
-    let once_more = |_: &mut PageClient, server: &mut Server| {
-        came.push(server.tick());
-        come(server);
+    let mut spawn_ticks = Vec::new();
+    let spawn_again = |_: &mut PageClient, server: &mut Server| {
+        spawn_ticks.push(server.tick());
+        spawn_walker(server);
     };
-    let nodes = page.receive_while(&mut looked_at, once_more, |message| values(message, 2));
-    assert!(nodes[0] > 0, "where the way begins: {nodes:?}");
+    let nodes = page.receive_while(&mut inspected, spawn_again, |message| values(message, 2));
+    assert!(
+        nodes[0] > 0,
+        "nodes are counted where the path begins: {nodes:?}"
+    );
     page.send(r#"{"heat":"links"}"#);
-    let links = page.receive(&mut looked_at, |message| values(message, 1));
+    let links = page.receive(&mut inspected, |message| values(message, 1));
     // Each new viewer sees the initial objects, and those spawned before it.
     assert!(links.iter().sum::<u32>() >= 30, "{links:?}");
-    while other.tick() < looked_at.tick() {
-        if came.contains(&other.tick()) {
-            come(&mut other);
+    while other.tick() < inspected.tick() {
+        if spawn_ticks.contains(&other.tick()) {
+            spawn_walker(&mut other);
         }
         other.step(1);
     }
-    assert_eq!(other.state_hash(), looked_at.state_hash());
+    assert_eq!(other.state_hash(), inspected.state_hash());
 }
 
 #[test]
@@ -150,24 +156,24 @@ fn page_actions_need_permission_and_are_limited() {
     for nth in 0..PAGE_ACTIONS_MAX + 1 {
         page.send(&format!(r#"{{"action":"{nth}"}}"#));
     }
-    let cue_told = |message: Message| {
-        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
-        (told["type"] == "action").then_some(told)
+    let action_result = |message: Message| {
+        let reply: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        (reply["type"] == "action").then_some(reply)
     };
     let more = |page: &mut PageClient, _: &mut Server| page.send(r#"{"action":"more"}"#);
-    let refused = page.receive_while(&mut server, more, cue_told);
+    let refused = page.receive_while(&mut server, more, action_result);
     assert!(refused["error"].is_string(), "{refused}");
     let mut inspector = server.world_mut().resource_mut::<Inspector>();
     for nth in 0..PAGE_ACTIONS_MAX {
         assert_eq!(inspector.next_action(), Some(nth.to_string()));
     }
-    let tell = |_: &mut PageClient, server: &mut Server| {
+    let send_result = |_: &mut PageClient, server: &mut Server| {
         let mut inspector = server.world_mut().resource_mut::<Inspector>();
         inspector.send_action_result("0", 7, None);
     };
-    page.receive_while(&mut server, tell, |message| {
-        let told = cue_told(message).filter(|told| told["text"] == "0")?;
-        assert_eq!((&told["tick"], &told["error"]), (&7.into(), &Value::Null));
+    page.receive_while(&mut server, send_result, |message| {
+        let reply = action_result(message).filter(|reply| reply["text"] == "0")?;
+        assert_eq!((&reply["tick"], &reply["error"]), (&7.into(), &Value::Null));
         Some(())
     });
 
@@ -193,10 +199,10 @@ fn run_controlled_by_a_page_ends_with_the_same_hash() {
     let scenario = folder.write("few.ron", scenario);
     let [paced, free] = ["paced.txt", "free.txt"].map(|name| folder.path(name));
     let begin = ["run", &scenario, "--threads", "1", "--json"];
-    let told = run_throng(&[&begin[..], &["--hashes", &free]].concat());
-    assert_eq!(told.code, 0, "{}", told.err);
-    let looked_at = ["--inspect", "127.0.0.1:0", "--hashes", &paced];
-    let mut run = program(&[&begin[..], &looked_at].concat())
+    let result = run_throng(&[&begin[..], &["--hashes", &free]].concat());
+    assert_eq!(result.code, 0, "{}", result.err);
+    let inspected = ["--inspect", "127.0.0.1:0", "--hashes", &paced];
+    let mut run = program(&[&begin[..], &inspected].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -218,7 +224,7 @@ fn run_controlled_by_a_page_ends_with_the_same_hash() {
                 .receive_unrequested("state")
                 .expect("the page gets the state"),
         ) {}
-        // The state is sent repeatedly and does not change.
+        // The state is sent again without a change.
         let again = page.receive_unrequested("state").unwrap();
         assert_eq!(again["tick"], expected);
     };
@@ -229,8 +235,8 @@ fn run_controlled_by_a_page_ends_with_the_same_hash() {
     page.send(r#"{"pace":"step"}"#);
     tick(&mut page, 3);
     page.send(r#"{"pace":{"speed":0}}"#);
-    let told = page.receive_unrequested("pace").unwrap();
-    assert_eq!(told["pace"]["speed_percent"], 0, "{told}");
+    let result = page.receive_unrequested("pace").unwrap();
+    assert_eq!(result["pace"]["speed_percent"], 0, "{result}");
     page.send(r#"{"pace":"resume"}"#);
     let ended = run.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(0));

@@ -1,5 +1,5 @@
-//! Promise: a page finds players, objects and sessions, and lists sessions, matches and parties; every list is limited and says how
-//! many there are.
+//! Promise: a page can search for players, objects and sessions, and list sessions, matches and parties; every list is limited, and
+//! includes the total number.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn encoded(message: ClientMessage) -> Vec<u8> {
     bytes
 }
 
-/// Connects and logs in players 1,001 and so on; the first half of them has an object in the scene of the server.
+/// Connects and logs in the players from 1,001 on; the first half of them has an object in the server's scene.
 fn log_in(server: &mut Server) -> BTreeMap<u64, ClientId> {
     let transport = server.world().resource::<TransportHandle>().clone();
     let clients: BTreeMap<u64, ClientId> = (1..=PLAYERS)
@@ -54,13 +54,13 @@ fn scene(server: &Server) -> Entity {
     scenes.iter().next().unwrap().1
 }
 
-/// The next list of sessions in an order.
+/// The next session list in this order.
 fn sessions(page: &mut PageClient, server: &mut Server, by: &str, is_descending: bool) -> Value {
     page.send(&json!({"sessions": {"by": by, "is_descending": is_descending}}).to_string());
-    // Lists in the former order may be on their way.
+    // Lists in the former order may still be in flight.
     page.receive(server, |message| {
-        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
-        (told["type"] == "sessions" && told["by"] == by).then_some(told)
+        let reply: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        (reply["type"] == "sessions" && reply["by"] == by).then_some(reply)
     })
 }
 
@@ -69,9 +69,9 @@ fn session_list_is_sorted_limited_and_has_errors_and_ends() {
     let (mut server, address) = inspected_server();
     let clients = log_in(&mut server);
     let mut page = PageClient::open(address, "", None).unwrap();
-    let told = sessions(&mut page, &mut server, "player", true);
-    assert_eq!(told["total"], PLAYERS, "{told}");
-    let rows = told["rows"].as_array().unwrap();
+    let list = sessions(&mut page, &mut server, "player", true);
+    assert_eq!(list["total"], PLAYERS, "{list}");
+    let rows = list["rows"].as_array().unwrap();
     let players: Vec<&str> = rows
         .iter()
         .map(|row| row["player"].as_str().unwrap())
@@ -81,7 +81,7 @@ fn session_list_is_sorted_limited_and_has_errors_and_ends() {
         .map(|nth| nth.to_string())
         .collect();
     assert_eq!(players, expected);
-    // The first ones in that order have no object; the last ones have.
+    // In this order, the first players have no object, and the last ones do.
     assert_eq!(rows[0]["state"], "entering");
     assert_eq!(
         (&rows[0]["object"], &rows[0]["ping_ms"]),
@@ -95,7 +95,7 @@ fn session_list_is_sorted_limited_and_has_errors_and_ends() {
         (&last["state"], &last["object"]),
         (&"in_world".into(), &own.into())
     );
-    // An error, and two ends.
+    // Causes an error, and two ended sessions.
     let transport = server.world().resource::<TransportHandle>().clone();
     transport.receive(clients[&1_002], &[255, 1, 2]).unwrap();
     transport
@@ -104,14 +104,14 @@ fn session_list_is_sorted_limited_and_has_errors_and_ends() {
     server.step(2);
     transport.disconnect(clients[&1_060], DisconnectReason::Lost);
     server.step(700);
-    let told = sessions(&mut page, &mut server, "error", true);
-    let first = &told["rows"][0];
+    let list = sessions(&mut page, &mut server, "error", true);
+    let first = &list["rows"][0];
     assert_eq!(
         (&first["player"], &first["error"][1]),
         (&"1002".into(), &"malformed message".into())
     );
-    assert_eq!(told["total"], PLAYERS - 2);
-    let ended: Vec<_> = told["ended"]
+    assert_eq!(list["total"], PLAYERS - 2);
+    let ended: Vec<_> = list["ended"]
         .as_array()
         .unwrap()
         .iter()
@@ -120,12 +120,12 @@ fn session_list_is_sorted_limited_and_has_errors_and_ends() {
     assert_eq!(
         ended[0],
         (&"1060".into(), &"connection lost".into()),
-        "{told}"
+        "{list}"
     );
-    assert_eq!(ended[1], (&"1003".into(), &"logged out".into()), "{told}");
-    // Nothing is sent that is not shown.
+    assert_eq!(ended[1], (&"1003".into(), &"logged out".into()), "{list}");
+    // Sections that the page does not show are not sent.
     page.send("{}");
-    // Its answer follows what was sent before the query above was handled.
+    // The reply comes after everything sent before the query was handled.
     page.send(r#"{"find":"1001"}"#);
     page.receive_section(&mut server, "found");
     for _ in 0..6 {
@@ -162,7 +162,7 @@ fn search_finds_players_objects_sessions_and_kinds() {
     );
     assert_eq!(found[0]["client"], clients[&1_001].0);
     assert!(found[0]["object"].is_u64(), "{found:?}");
-    // Logged in, without an object.
+    // A player without an object.
     let found = find("player 1060");
     assert_eq!(
         (&found[0]["of"], &found[0]["object"]),
@@ -171,7 +171,7 @@ fn search_finds_players_objects_sessions_and_kinds() {
     let session = clients[&1_060].0;
     let found = find(&format!("session {session}"));
     assert_eq!((found.len(), &found[0]["player"]), (1, &"1060".into()));
-    // One in each scene; the one of the shown scene comes first.
+    // Objects with the same id in two scenes; the one in the shown scene comes first.
     let found = find(&format!("#{}", far.id().0));
     assert_eq!(found.len(), 2, "{found:?}");
     assert_ne!(found[0]["scene"], far.scene().0);
@@ -221,19 +221,19 @@ fn matches_queues_and_parties_are_listed_with_totals() {
     world.insert_resource(matchmaker);
     let mut page = PageClient::open(address, "", None).unwrap();
     page.send(r#"{"matches":true}"#);
-    let told = page.receive_section(&mut server, "matches");
-    let mode = &told["modes"][0];
+    let reply = page.receive_section(&mut server, "matches");
+    let mode = &reply["modes"][0];
     assert_eq!(
         (&mode["name"], &mode["parties"], &mode["players"]),
         (&"duel".into(), &3.into(), &3.into())
     );
     assert!(mode["longest_wait_s"].as_f64().unwrap() > 0.0, "{mode}");
     assert_eq!(
-        (&told["mode_count"], &told["running_count"]),
+        (&reply["mode_count"], &reply["running_count"]),
         (&1.into(), &0.into())
     );
-    assert_eq!(told["party_count"], 30);
-    let parties = told["parties"].as_array().unwrap();
+    assert_eq!(reply["party_count"], 30);
+    let parties = reply["parties"].as_array().unwrap();
     assert_eq!(parties.len(), 20);
     assert_eq!(
         (&parties[0]["waits_for"], &parties[3]["waits_for"]),

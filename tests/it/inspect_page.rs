@@ -1,5 +1,5 @@
-//! Promise: a running server can be inspected: its metrics are true and well-formed, it reports readiness, and no client of the
-//! inspector, however many and however rude, delays a tick.
+//! Promise: a running server can be inspected: its metrics are correct and well-formed, it reports its readiness, and no client of the
+//! inspector delays a tick, whatever it sends and however many there are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,10 +30,10 @@ use tokio_tungstenite::tungstenite::{self, Error, Message, WebSocket};
 
 use crate::harness::root;
 
-/// How long a test waits for another thread: much longer than any needs, since machines have other work, too.
+/// How long a test waits for another thread: much longer than necessary on a machine without other load.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A server that is looked at, and where.
+/// A server with an inspector, and its address.
 pub(crate) fn inspected_server() -> (Server, SocketAddr) {
     inspected_server_with(30, None)
 }
@@ -47,7 +47,7 @@ fn inspected_server_with(objects: u32, token: Option<&str>) -> (Server, SocketAd
         .build();
     let world = server.world_mut();
     let spec = SceneSpec {
-        // With room for objects that are spawned later.
+        // Room for objects that are spawned later.
         max_objects: objects + 2_000,
         ..SceneSpec::default()
     };
@@ -70,11 +70,15 @@ fn inspected_server_with(objects: u32, token: Option<&str>) -> (Server, SocketAd
     };
     let address = open_inspector(world, settings).unwrap();
     let page = address.page.unwrap();
-    assert_eq!(address.metrics, Some(page), "one socket for both");
+    assert_eq!(
+        address.metrics,
+        Some(page),
+        "page and metrics share one socket"
+    );
     (server, page)
 }
 
-/// Waits for what other threads do, while ticks go on, as long as a machine with other work may take; what is counted then.
+/// Runs ticks until a condition on the statistics holds; returns the statistics.
 pub(crate) fn wait_for(server: &mut Server, what: impl Fn(&InspectStats) -> bool) -> InspectStats {
     let started = Instant::now();
     loop {
@@ -88,7 +92,7 @@ pub(crate) fn wait_for(server: &mut Server, what: impl Fn(&InspectStats) -> bool
     }
 }
 
-/// Sends some bytes, and no more if that is all, and gives what comes back until the end.
+/// Sends a request, and returns everything received until the connection ends. `is_all`: shuts down the sending side.
 fn exchange(address: SocketAddr, request: &[u8], is_all: bool) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
@@ -104,7 +108,7 @@ fn exchange(address: SocketAddr, request: &[u8], is_all: bool) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The status and the body of what is got from a path.
+/// The status and the body of a GET request.
 pub(crate) fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let answer = exchange(address, request.as_bytes(), false);
@@ -113,7 +117,7 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> (u16, String) {
     (status.parse().unwrap_or(0), body.to_owned())
 }
 
-/// The metrics, while ticks go on, and what `each_tick` noted after the tick that they are of.
+/// Requests the metrics while ticks run. Also returns the value of `each_tick` after the tick that the metrics describe.
 fn metrics<T>(
     server: &mut Server,
     address: SocketAddr,
@@ -130,18 +134,20 @@ fn metrics<T>(
     assert_eq!(status, 200, "{text}");
     let metrics = Metrics::parse(&text);
     let tick = metrics.value("throng_ticks_total") as u64;
-    let noted = noted.remove(&tick).expect("a tick that was done meanwhile");
+    let noted = noted
+        .remove(&tick)
+        .expect("the metrics are of a tick that ran meanwhile");
     (metrics, noted)
 }
 
-/// What Prometheus would read.
+/// Metrics as Prometheus would read them.
 struct Metrics {
     types: BTreeMap<String, String>,
     samples: BTreeMap<String, f64>,
 }
 
 impl Metrics {
-    /// Reads the text format, as strictly as `promtool check metrics` does and more so.
+    /// Parses the text format, at least as strictly as `promtool check metrics`.
     fn parse(text: &str) -> Self {
         let (mut types, mut samples) = (BTreeMap::new(), BTreeMap::new());
         let (mut help, mut family) = (BTreeSet::new(), String::new());
@@ -155,7 +161,7 @@ impl Metrics {
                 );
             } else if let Some(rest) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = rest.split_once(' ').expect(line);
-                assert!(help.contains(name), "{line}: help comes first");
+                assert!(help.contains(name), "{line}: HELP comes before samples");
                 let kinds = ["counter", "gauge", "histogram", "summary"];
                 assert!(kinds.contains(&kind), "{line}");
                 let first = types.insert(name.to_owned(), kind.to_owned());
@@ -216,7 +222,7 @@ fn metrics_are_well_formed_and_match_the_server() {
     assert_eq!(found.value("throng_tick_budget_seconds"), 0.05);
     let module = found.value(r#"throng_memory_bytes{module="aoi"}"#);
     assert!(module > 0.0);
-    // All ticks were timed, and each is in one size.
+    // All ticks are timed, and each is in one histogram bucket.
     let ticks = found.value("throng_ticks_total");
     let counted = found.value("throng_tick_duration_seconds_count");
     assert_eq!(counted, ticks);
@@ -255,17 +261,17 @@ fn dashboards_use_exported_metrics_only() {
     }
     let text = fs::read_to_string(root().join("assets/grafana/throng.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
-    let mut asked = BTreeSet::new();
+    let mut used_metrics = BTreeSet::new();
     for panel in dashboard["panels"].as_array().unwrap() {
         for target in panel["targets"].as_array().unwrap() {
             let expression = target["expr"].as_str().unwrap();
             let words = expression.split(|c: char| !c.is_alphanumeric() && c != '_');
             let names = words.filter(|word| word.contains("throng_") || word.contains("process_"));
-            asked.extend(names.map(str::to_owned));
+            used_metrics.extend(names.map(str::to_owned));
         }
     }
-    assert!(asked.len() > 20, "{asked:?}");
-    let unknown: Vec<_> = asked
+    assert!(used_metrics.len() > 20, "{used_metrics:?}");
+    let unknown: Vec<_> = used_metrics
         .iter()
         .filter(|name| !exported.contains(*name))
         .collect();
@@ -289,13 +295,10 @@ fn server_is_ready_from_its_first_tick_until_it_drains() {
     assert_eq!(get(address, "/healthz"), (200, "ok\n".into()));
     #[expect(clippy::disallowed_methods, reason = "the test ends the inspector")]
     server.world_mut().remove_resource::<Inspector>();
-    assert!(
-        TcpStream::connect(address).is_err(),
-        "nobody listens any more"
-    );
+    assert!(TcpStream::connect(address).is_err(), "the port is closed");
 }
 
-/// A store that cannot be opened while it is away.
+/// A store that cannot be opened while it is unreachable.
 #[derive(Clone, Debug)]
 struct UnreachableStore {
     is_unreachable: Arc<AtomicBool>,
@@ -341,7 +344,11 @@ fn server_without_players_is_ready_while_its_store_answers() {
         }
     };
     assert!(until(&mut server, 503).starts_with("store unreachable"));
-    assert_eq!(get(address, "/healthz").0, 200, "a restart would not help");
+    assert_eq!(
+        get(address, "/healthz").0,
+        200,
+        "a restart of the server would not help"
+    );
     is_away.store(false, Ordering::Relaxed);
     assert_eq!(until(&mut server, 200), "ready\n");
     server
@@ -360,7 +367,7 @@ fn thousand_connections_and_junk_are_bounded_and_counted() {
         .map_while(|_| TcpStream::connect(address).ok())
         .collect();
     assert_eq!(idle.len(), 1_000);
-    // On a busy machine those that were silent for too long have made room for others.
+    // On a busy machine, connections that timed out may have freed their slots.
     let most = CONNECTIONS_MAX as u64;
     let found = wait_for(&mut server, |stats| {
         assert!(stats.connections <= most, "{stats:?}");
@@ -441,11 +448,11 @@ fn public_inspect_page_requires_a_token() {
     assert_eq!(nothing.unwrap(), Default::default());
 }
 
-/// A page, as far as the server knows it.
+/// The client side of a page.
 pub(crate) struct PageClient(WebSocket<TcpStream>);
 
 impl PageClient {
-    /// Asks to be shown what happens; the status of the answer if that is no.
+    /// Connects to the live page; the HTTP status if the server refuses.
     pub(crate) fn open(
         address: SocketAddr,
         query: &str,
@@ -473,7 +480,7 @@ impl PageClient {
         self.0.send(Message::text(text.to_owned())).unwrap();
     }
 
-    /// The first message that is wanted, while ticks go on.
+    /// Runs ticks until a message is accepted by `wanted`.
     pub(crate) fn receive<T>(
         &mut self,
         server: &mut Server,
@@ -482,7 +489,7 @@ impl PageClient {
         self.receive_while(server, |_, _| {}, wanted)
     }
 
-    /// The same. Every hundred ticks `again` is done: news for which there was no room do not come twice.
+    /// The same. Calls `again` every hundred ticks, because messages that did not fit are not sent again.
     pub(crate) fn receive_while<T>(
         &mut self,
         server: &mut Server,
@@ -504,10 +511,10 @@ impl PageClient {
                 }
             }
         }
-        panic!("the page was not told");
+        panic!("the page did not receive the expected message");
     }
 
-    /// The next JSON of a type, of a server in another process; none if it takes too long.
+    /// The next message of a type, from a server in another process; `None` after a timeout.
     pub(crate) fn receive_unrequested(&mut self, of: &str) -> Option<Value> {
         let started = Instant::now();
         while started.elapsed() < TIMEOUT / 4 {
@@ -520,7 +527,7 @@ impl PageClient {
         None
     }
 
-    /// The next JSON of a type.
+    /// The next message of a type.
     pub(crate) fn receive_section(&mut self, server: &mut Server, of: &str) -> Value {
         self.receive(server, |message| {
             let value: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
@@ -561,7 +568,7 @@ fn page_receives_all_objects_with_positions() {
     };
     let mut found = BTreeSet::new();
     for nth in 0..count {
-        // Ids, x, y, kinds and teams, each of all dots.
+        // The frame has the ids of all dots, then all x, y, kinds and teams.
         let [x, y] = [4, 6].map(|before| share(DOTS_HEAD_BYTES + count * before + nth * 2));
         let [kind, team] = [8, 9].map(|before| frame[DOTS_HEAD_BYTES + count * before + nth]);
         let id = word(DOTS_HEAD_BYTES + nth * 4);
@@ -575,7 +582,7 @@ fn page_receives_all_objects_with_positions() {
     let state = page.receive_section(&mut server, "state");
     assert_eq!(state["objects"]["npcs"], 30, "{state}");
     assert!(!state["ticks"].as_array().unwrap().is_empty());
-    // Of one object, and why another is seen or not.
+    // Details of one object, and why another one is visible or not.
     let ids: Vec<u32> = expected.into_keys().collect();
     page.send(&format!(r#"{{"selected":{},"other":{}}}"#, ids[0], ids[1]));
     let picked = page.receive_section(&mut server, "selected");
@@ -607,7 +614,7 @@ fn page_without_token_or_from_another_origin_is_refused() {
     let own = format!("http://{address}");
     let mut page = PageClient::open(address, right, Some(&own)).ok().unwrap();
     page.receive_section(&mut server, "hello");
-    assert_eq!(get(address, "/").0, 200, "the page itself is no secret");
+    assert_eq!(get(address, "/").0, 200, "the page itself needs no token");
 }
 
 #[test]
@@ -618,15 +625,15 @@ fn excess_pages_and_pages_that_send_junk_are_closed() {
         .map(|_| PageClient::open(address, "", None).ok().unwrap())
         .collect();
     assert_eq!(PageClient::open(address, "", None).err(), Some(503));
-    // A page is counted once its handshake is over, which the page itself hears of before.
+    // The server counts a page after its handshake, which the page completes earlier.
     wait_for(&mut server, |stats| stats.pages == PAGES_MAX as u64);
-    // Words without sense, bytes that are no frame, and a message that is far too long.
+    // Messages without meaning, bytes that are not a frame, and a message that is too long.
     for _ in 0..20 {
         let _ = pages[0].0.send(Message::text("{\"scene\":\"x\"}"));
     }
     pages[1].0.get_mut().write_all(&[0xff; 64]).unwrap();
     let _ = pages[2].0.send(Message::binary(vec![7; 100_000]));
-    // No tick runs meanwhile: pages that get a thousand messages per second could be closed as slow consumers first.
+    // No tick runs meanwhile: otherwise, pages that receive a thousand messages per second could be closed as slow readers first.
     let started = Instant::now();
     let junk = || server.world().resource::<Inspector>().stats().junk;
     while junk() < 11 {
@@ -648,7 +655,7 @@ fn page_that_never_reads_is_closed_without_blocking_a_tick() {
         assert!(started.elapsed() < TIMEOUT, "{:?}", stats(&server));
         let before = Instant::now();
         server.step(1);
-        // A write to the page is given up after five seconds: a tick that waits for one takes as long.
+        // A write to the page times out after five seconds: a tick that waits for it would take that long.
         let took = before.elapsed();
         assert!(took < Duration::from_secs(4), "{took:?}");
     }

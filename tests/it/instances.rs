@@ -1,4 +1,4 @@
-//! Promise: an embedder without crowds and scenarios runs its matches in separate scenes, and all players return home.
+//! Promise: an embedder without crowds and scenarios can run its matches in separate scenes, and all players return home.
 
 use bevy_app::{App, TaskPoolPlugin};
 use bevy_ecs::prelude::*;
@@ -20,7 +20,7 @@ use throng::world::{
     close_scene, despawn_object, open_scene, spawn_object,
 };
 
-/// A game of duels: a lobby, and an arena for each match.
+/// A game with duels: a lobby, and an arena for each match.
 struct Game {
     app: App,
     lobby: Entity,
@@ -80,7 +80,7 @@ impl Game {
         self.app.world_mut().write_message(QueueRequest { ticket });
     }
 
-    /// All messages of a kind since the last time.
+    /// All messages of a type since the last call.
     fn read_messages<M: Message>(&mut self) -> Vec<M> {
         let world = self.app.world_mut();
         world.resource_mut::<Messages<M>>().drain().collect()
@@ -90,12 +90,12 @@ impl Game {
     fn step_until<M: Message>(&mut self, ticks_max: u32) -> Vec<M> {
         for _ in 0..ticks_max {
             self.step(1);
-            let told = self.read_messages();
-            if !told.is_empty() {
-                return told;
+            let messages = self.read_messages();
+            if !messages.is_empty() {
+                return messages;
             }
         }
-        panic!("nothing was told in {ticks_max} ticks");
+        panic!("no message in {ticks_max} ticks");
     }
 
     /// The names of the scenes that players are in.
@@ -113,7 +113,7 @@ impl Game {
         *self.app.world().resource::<InstanceStats>()
     }
 
-    /// Two players in the lobby queue and are in their arena.
+    /// A game in which two players from the lobby are in their arena.
     fn new_with_duel(rules: InstanceRules) -> (Self, InstanceOpened) {
         let mut game = Self::new(rules);
         for player in [1, 2] {
@@ -159,7 +159,7 @@ fn queued_players_get_a_scene_and_return_when_time_is_up() {
     for entered in entered {
         let object = world
             .get::<Object>(entered.entity)
-            .expect("the same object");
+            .expect("the player keeps its object");
         assert_eq!(object.scene_entity(), game.lobby);
         let at = world.get::<Position>(entered.entity).unwrap().0;
         assert_eq!(at, Vec2::splat(entered.player.0 as f32));
@@ -334,8 +334,8 @@ fn player_spawned_in_its_match_keeps_its_home() {
     let (mut game, opened) = Game::new_with_duel(rules_with_duration(60.0));
     let (lobby, arena) = (game.lobby, opened.scene);
     let world = game.app.world_mut();
-    let gone = world.resource::<Players>().entity(PlayerId(1)).unwrap();
-    despawn_object(world, gone).unwrap();
+    let despawned = world.resource::<Players>().entity(PlayerId(1)).unwrap();
+    despawn_object(world, despawned).unwrap();
     game.step(1);
     let world = game.app.world_mut();
     let at = Vec2::splat(5.0);
@@ -356,8 +356,8 @@ fn player_spawned_in_its_match_keeps_its_home() {
 fn player_that_respawns_elsewhere_returns_there() {
     let (mut game, opened) = Game::new_with_duel(rules_with_duration(60.0));
     let world = game.app.world_mut();
-    let gone = world.resource::<Players>().entity(PlayerId(1)).unwrap();
-    despawn_object(world, gone).unwrap();
+    let despawned = world.resource::<Players>().entity(PlayerId(1)).unwrap();
+    despawn_object(world, despawned).unwrap();
     game.step(1);
     let world = game.app.world_mut();
     let inn = open_scene(world, SceneSpec::default(), ()).unwrap();
@@ -411,13 +411,16 @@ fn player_seated_in_another_match_is_reported_and_replaced() {
     game.spawn(3);
     game.queue(1);
     game.queue(3);
-    let told = game.step_until::<PlayerAlreadyInInstance>(12)[0];
-    assert_eq!((told.player, told.seated_in), (PlayerId(1), first.instance));
-    assert_ne!(told.instance, first.instance);
+    let seated = game.step_until::<PlayerAlreadyInInstance>(12)[0];
+    assert_eq!(
+        (seated.player, seated.seated_in),
+        (PlayerId(1), first.instance)
+    );
+    assert_ne!(seated.instance, first.instance);
     game.spawn(4);
     game.queue(4);
     let joined = game.step_until::<InstancePartyJoined>(20);
-    assert_eq!(joined[0].instance, told.instance);
+    assert_eq!(joined[0].instance, seated.instance);
     assert_eq!(game.scene_names([1, 3, 4]), ["arena"; 3]);
     let stats = game.stats();
     assert_eq!((stats.never_entered, stats.left, stats.joined), (1, 0, 1));
@@ -450,7 +453,7 @@ fn two_backfills_at_once_do_not_avoid_each_other() {
     game.step(2);
     (1..=2).for_each(|player| leave(&mut game, opened.instance, player));
     game.step(8);
-    assert_eq!(game.stats().joined, 1, "the other waits on");
+    assert_eq!(game.stats().joined, 1, "the second party keeps waiting");
     game.spawn(5);
     game.queue(5);
     game.step(20);
@@ -482,7 +485,7 @@ fn observers_of_an_ending_instance_read_and_end_instances() {
             });
         },
     );
-    // Left in the arena, so that it goes with the scene while instances are ended.
+    // Left in the arena, so that it is despawned with the scene while instances end.
     spawn_object(world, first.scene, KindId(0), Vec2::ONE, Fighter).unwrap();
     for opened in [first, second] {
         let request = EndInstanceRequest {
@@ -492,10 +495,18 @@ fn observers_of_an_ending_instance_read_and_end_instances() {
     }
     game.step(1);
     let world = game.app.world();
-    assert_eq!(world.resource::<Running>().0, [1], "the second still runs");
+    assert_eq!(
+        world.resource::<Running>().0,
+        [1],
+        "the second instance still runs"
+    );
     assert!(world.resource::<Instances>().is_empty());
     assert_eq!(game.read_messages::<InstanceEnded>().len(), 2);
-    assert_eq!(game.scene_names([1, 2, 3, 4]), [""; 4], "all are home");
+    assert_eq!(
+        game.scene_names([1, 2, 3, 4]),
+        [""; 4],
+        "all players are in the lobby"
+    );
 }
 
 #[test]
@@ -509,7 +520,7 @@ fn party_of_an_ended_match_keeps_waiting() {
     game.spawn(3);
     game.queue(3);
     despawn_object(game.app.world_mut(), loser.entity).unwrap();
-    // Found in the heartbeat, and before the next tick reads that the match has ended.
+    // The match is found in the heartbeat, before the next tick handles that it has ended.
     for _ in 0..40 {
         game.step(1);
         let filled = game.app.world().resource::<Messages<BackfillResult>>();
@@ -534,7 +545,7 @@ fn party_of_an_ended_match_keeps_waiting() {
     let players = game.read_messages::<InstancePlayerEntered>();
     let mut players: Vec<u64> = players.iter().map(|entered| entered.player.0).collect();
     players.sort_unstable();
-    assert_eq!(players, [3, 4], "the party that was found was queued again");
+    assert_eq!(players, [3, 4], "the matched party is queued again");
 }
 
 #[test]
@@ -571,7 +582,7 @@ fn seat_is_freed_in_the_tick_until_which_it_was_reserved() {
         reserved_until_tick,
     } = game.read_messages::<InstancePlayerLeft>()[0].reason
     else {
-        panic!("it is gone");
+        panic!("expected the reason `Gone`");
     };
     let tick = |game: &Game| game.app.world().resource::<SimTick>().0;
     assert_eq!(reserved_until_tick, tick(&game) + 10);

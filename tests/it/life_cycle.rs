@@ -1,5 +1,5 @@
-//! Promise: a client's life follows the scenario: connections are lost and resumed, players log in twice, are kicked, wait in the
-//! login queue, control and watch other objects; and if any of it does not happen, the scenario reports it.
+//! Promise: clients do what the scenario says: they lose and resume connections, log in twice, are kicked, wait in the login queue, control
+//! other objects and spectate; and the scenario's expectations fail if any of this does not happen.
 
 use bevy_ecs::prelude::*;
 use throng::movement::{AttachedTo, MovementStats, Walker};
@@ -12,7 +12,7 @@ use throng_scenario::{
 
 use crate::harness::{RunConfig, assert_expectations, run_to_end, scenario_of, start};
 
-/// Ten players with mirrors on a meadow of 20 m × 20 m, and five rats.
+/// A scenario with ten players with mirrors on a meadow of 20 m × 20 m, and five rats.
 fn meadow(session: &str, script: &str) -> ScenarioRun {
     let text = format!(
         r#"Scenario(name: "meadow", duration_s: 6, settings: (session: ({session})),
@@ -31,14 +31,14 @@ expect: [MirrorsEqual, ViewsStable, ViewsWithinCap])"#
     start(scenario_of(&text), play)
 }
 
-/// Plays this many ticks.
+/// Runs this many ticks.
 fn step(run: &mut ScenarioRun, ticks: u64) {
     for _ in 0..ticks {
         assert!(run.step().unwrap());
     }
 }
 
-/// Plays what is left; all that is expected holds.
+/// Runs to the end, and fails unless all expectations pass.
 fn finish(mut run: ScenarioRun) -> Report {
     while run.step().unwrap() {}
     let report = run.finish().unwrap();
@@ -46,7 +46,7 @@ fn finish(mut run: ScenarioRun) -> Report {
     report
 }
 
-/// How many of the objects that clients control have a component, and how many have not.
+/// The number of client-controlled objects with and without a component.
 fn controlled<T: Component>(run: &mut ScenarioRun) -> [usize; 2] {
     let world = run.server().world_mut();
     let mut all = world.query_filtered::<Has<T>, With<ControlledBy>>();
@@ -66,14 +66,14 @@ fn lost_connection_resumes_in_time_or_gets_a_new_session() {
         At(t_s: 3, run: Disconnect(tag: "people", count: 2, for_s: 2))"#,
     );
     step(&mut run, 25);
-    // The objects of all players stay, also those of four disconnected ones.
+    // The objects of all players remain, including those of the four disconnected players.
     let objects = controlled::<Object>(&mut run);
     assert_eq!((sessions(&mut run), objects), (10, [10, 0]));
     let report = finish(run);
     let found = report.sessions;
     assert_eq!((found.connections_lost, found.awaiting_reconnect), (6, 0));
     assert_eq!((found.resumed, found.resumed_by_token), (4, 4));
-    // Those whose time was over logged in anew, over another connection than the one that knew no session.
+    // Players whose time was over logged in again, over another connection than the one that was refused for its unknown session.
     assert_eq!((found.ended.resumed, found.ended.disconnected), (4, 4));
     assert_eq!((report.clients.logins, report.clients.logouts), (12, 2));
     assert_eq!((report.clients.now, report.objects.players), (10, 10));
@@ -116,7 +116,7 @@ fn duplicate_login_kick_and_ban_end_sessions_with_a_reason() {
         ..
     } = report.sessions;
     assert_eq!((ended.replaced, ended.kicked, addresses_banned), (3, 2, 4));
-    // The banned ones try again every two seconds, and are turned away each time.
+    // Banned players try again every two seconds, and are refused each time.
     assert_eq!((ended.banned, report.clients.refused), (8, 8));
     assert_eq!(end_notices, 3 + 2 + 8);
     assert_eq!((report.clients.logins, report.objects.players), (15, 6));
@@ -130,8 +130,8 @@ fn players_possess_and_release_objects_without_reconnecting() {
         At(t_s: 4, run: Release(tag: "people", count: 2))"#,
     );
     step(&mut run, 22);
-    // Three rats have eyes and no will of their own; three players stand by.
-    let steered = |run: &mut ScenarioRun| {
+    // Three rats are controlled by clients and do not walk by themselves; the players' own objects stand still.
+    let controlled_rats = |run: &mut ScenarioRun| {
         let world = run.server().world_mut();
         let mut npcs = world.query_filtered::<Has<Walker>, With<ControlledBy>>();
         assert!(npcs.iter(world).all(|walks| !walks));
@@ -143,11 +143,15 @@ fn players_possess_and_release_objects_without_reconnecting() {
         let all = all.iter(world).filter(|(entity, _)| !own.contains(entity));
         (free, all.map(|(_, at)| *at).collect::<Vec<_>>())
     };
-    let before = steered(&mut run);
+    let before = controlled_rats(&mut run);
     assert_eq!((before.0, before.1.len()), (2, 3));
     assert_eq!(controlled::<Viewer>(&mut run), [10, 0]);
     step(&mut run, 40);
-    assert_ne!(steered(&mut run).1, before.1, "their players walk them");
+    assert_ne!(
+        controlled_rats(&mut run).1,
+        before.1,
+        "controlled rats are moved by their players"
+    );
     let report = finish(run);
     let found = report.sessions;
     assert_eq!((found.possessing, found.spectating), (1, 0));
@@ -174,7 +178,7 @@ fn spectators_have_no_object_and_follow_their_target() {
     };
     step(&mut run, 30);
     assert_eq!(are_there(&mut run), [true; 4]);
-    // In another scene now; a spectator does not count as idle.
+    // The rats have changed the scene; a spectator does not count as idle.
     step(&mut run, 60);
     assert_eq!(are_there(&mut run), [true; 4]);
     assert_eq!(controlled::<AttachedTo>(&mut run), [4, 6]);
@@ -191,7 +195,7 @@ fn session_end_despawns_possessed_and_own_object() {
         "",
         r#"At(t_s: 1, run: Possess(tag: "people", of: "rats")), At(t_s: 2, run: Kick(tag: "rats"))"#,
     );
-    // Ten wanted five; and rats have clients as long as they are steered.
+    // Ten players want to possess five rats; a rat has a client while it is possessed.
     while run.step().unwrap() {}
     let report = run.finish().unwrap();
     assert_eq!(report.script_error_count, 1);
@@ -210,10 +214,10 @@ fn drained_server_empties_and_reopens_with_its_login_limit() {
     step(&mut run, 1);
     assert_eq!(controlled::<Object>(&mut run), [2, 0]);
     step(&mut run, 8);
-    // Players of other classes cannot use the reserved slots;
+    // Players of other classes cannot use the reserved slots.
     assert_eq!(controlled::<Object>(&mut run), [6, 0]);
     step(&mut run, 40);
-    // moderators use them and skip the login queue.
+    // Moderators use the reserved slots, and skip the login queue.
     assert_eq!(controlled::<Object>(&mut run), [8, 0]);
     assert_eq!(sessions(&mut run), 12);
     step(&mut run, 20);
@@ -299,7 +303,7 @@ fn silent_client_is_idle_and_returns_later() {
     assert_eq!((found.ended.idle, found.end_notices), (4, 4));
 }
 
-/// The broken promises of the churn scenario, played for this many seconds with fewer players and something changed.
+/// The failed expectations of the churn scenario after this many seconds, with fewer players and one change.
 fn failed_expectations(seconds: u64, change: impl FnOnce(&mut Scenario)) -> Vec<String> {
     let mut loaded = scenario::load("churn").unwrap();
     let scenario = &mut loaded.scenario;
@@ -324,11 +328,11 @@ fn failed_expectations(seconds: u64, change: impl FnOnce(&mut Scenario)) -> Vec<
     };
     let report = run_to_end(loaded, play);
     let broken = report.expectations.into_iter();
-    let broken = broken.filter(|judged| judged.verdict == Verdict::Failed);
-    broken.map(|judged| judged.text).collect()
+    let broken = broken.filter(|result| result.verdict == Verdict::Failed);
+    broken.map(|result| result.text).collect()
 }
 
-/// Those of some figures that stand in no text.
+/// The names that appear in none of the texts.
 fn missing_names<'a>(texts: &[String], figures: &[&'a str]) -> Vec<&'a str> {
     let is_named = |figure: &str| texts.iter().any(|text| text.contains(figure));
     let figures = figures.iter().copied();
@@ -345,10 +349,10 @@ fn unexercised_session_counters_are_found() {
             ..SessionSettings::default()
         };
     });
-    let of_line = ["max_admitted", "login_queue", "queue_positions_sent"];
-    assert!(missing_names(&open, &of_line).is_empty(), "{open:?}");
-    // Staff stands in line like anybody.
-    let anybody = failed_expectations(3, |scenario| {
+    let queue_counters = ["max_admitted", "login_queue", "queue_positions_sent"];
+    assert!(missing_names(&open, &queue_counters).is_empty(), "{open:?}");
+    // Staff waits in the login queue like other players.
+    let without_staff = failed_expectations(3, |scenario| {
         for cue in &mut scenario.script {
             if let Cue::At {
                 run: Action::Spawn(crowd),
@@ -360,9 +364,12 @@ fn unexercised_session_counters_are_found() {
         }
     });
     let staff = ["tags.harbourmasters"];
-    assert!(missing_names(&anybody, &staff).is_empty(), "{anybody:?}");
-    // Lost connections end sessions, the idle timeout is off, and half of the script is removed.
-    let dull = failed_expectations(13, |scenario| {
+    assert!(
+        missing_names(&without_staff, &staff).is_empty(),
+        "{without_staff:?}"
+    );
+    // Lost connections end sessions at once, the idle timeout is off, and half of the script is removed.
+    let without_events = failed_expectations(13, |scenario| {
         let session = &mut scenario.settings.session;
         (session.reconnect_grace_s, session.idle_timeout_s) = (0.0, 0.0);
         scenario.script.retain(|cue| {
@@ -385,5 +392,8 @@ fn unexercised_session_counters_are_found() {
         "sessions.possessing at most 0",
         "sessions.spectating at most 0",
     ];
-    assert!(missing_names(&dull, &missed).is_empty(), "{dull:?}");
+    assert!(
+        missing_names(&without_events, &missed).is_empty(),
+        "{without_events:?}"
+    );
 }

@@ -69,5 +69,5 @@ mod web_vectors;
 mod webtransport;
 mod wire_page;
 
-// What `packets` checks is built from the sources by the fuzzer, where this is the name, too.
+// `packets` is also compiled into the fuzzer, where it uses these names of the crate root.
 use throng::{net, sync, wire};

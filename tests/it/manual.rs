@@ -1,4 +1,4 @@
-//! The program's own documentation: completions, man pages, and the amount of its output.
+//! The program's own documentation: completions and man pages; and the amount of its output.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use crate::harness::{TempFolder, root, run_throng};
 #[test]
 fn completions_have_every_subcommand_and_flag() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let told = run_throng(&["completions", shell]);
-        assert_eq!((told.code, told.err.as_str()), (0, ""), "{shell}");
+        let output = run_throng(&["completions", shell]);
+        assert_eq!((output.code, output.err.as_str()), (0, ""), "{shell}");
         for word in [
             "generate",
             "render",
@@ -16,11 +16,15 @@ fn completions_have_every_subcommand_and_flag() {
             "check-targets",
             "completions",
         ] {
-            assert!(told.out.contains(word), "{word} for {shell}");
+            assert!(output.out.contains(word), "{word} for {shell}");
         }
     }
-    let told = run_throng(&["completions", "cmd"]);
-    assert!(told.code == 2 && told.err.contains("bash"), "{}", told.err);
+    let output = run_throng(&["completions", "cmd"]);
+    assert!(
+        output.code == 2 && output.err.contains("bash"),
+        "{}",
+        output.err
+    );
 }
 
 #[test]
@@ -31,21 +35,22 @@ fn every_command_has_a_man_page() {
         (&["man", "bench"], "targets"),
         (&["man", "map", "generate"], "gates"),
     ] {
-        let told = run_throng(command);
-        assert_eq!((told.code, told.err.as_str()), (0, ""));
+        let output = run_throng(command);
+        assert_eq!((output.code, output.err.as_str()), (0, ""));
         assert!(
-            told.out.contains(".TH") && told.out.contains(word),
+            output.out.contains(".TH") && output.out.contains(word),
             "{}",
-            told.out
+            output.out
         );
     }
-    let told = run_throng(&["man", "map", "genrate"]);
-    assert_eq!((told.code, told.out.as_str()), (2, ""));
+    let output = run_throng(&["man", "map", "genrate"]);
+    assert_eq!((output.code, output.out.as_str()), (2, ""));
     assert!(
-        told.err
+        output
+            .err
             .contains("no subcommand `genrate`, expected `info`"),
         "{}",
-        told.err
+        output.err
     );
     let pages = folder.path("man1");
     assert_eq!(run_throng(&["man", "--folder", &pages]).code, 0);
@@ -66,8 +71,8 @@ fn verbose_names_files_and_quiet_prints_failures_only() {
     let convert =
         |more: &[&str]| run_throng(&[&["map", "convert", &village, &copy], more].concat());
     assert_eq!(convert(&[]).err, "");
-    let told = convert(&["-v"]);
-    assert_eq!((told.code, told.out.as_str()), (0, ""));
+    let output = convert(&["-v"]);
+    assert_eq!((output.code, output.out.as_str()), (0, ""));
     for word in [
         "map read",
         "village.tmap",
@@ -75,12 +80,12 @@ fn verbose_names_files_and_quiet_prints_failures_only() {
         "copy.map",
         "bytes",
     ] {
-        assert!(told.err.contains(word), "{word}: {}", told.err);
+        assert!(output.err.contains(word), "{word}: {}", output.err);
     }
     let generate = ["map", "generate", &copy, "--size", "9x9", "-q"];
-    let told = run_throng(&generate);
+    let output = run_throng(&generate);
     assert_eq!(
-        (told.code, told.out.as_str(), told.err.as_str()),
+        (output.code, output.out.as_str(), output.err.as_str()),
         (0, "", "")
     );
     assert_eq!(run_throng(&["map", "info", &copy, "-q", "-v"]).code, 2);
@@ -95,17 +100,18 @@ fn quiet_path_comparison_prints_wrong_answers_on_stderr() {
         folder.write("r.scen", scen("2")),
         folder.write("w.scen", scen("3")),
     );
-    let told = run_throng(&["path", "--map", &map, "--scen", &right, "-q"]);
+    let output = run_throng(&["path", "--map", &map, "--scen", &right, "-q"]);
     assert_eq!(
-        (told.code, told.out.as_str(), told.err.as_str()),
+        (output.code, output.out.as_str(), output.err.as_str()),
         (0, "", "")
     );
-    let told = run_throng(&["path", "--map", &map, "--scen", &wrong, "-q"]);
-    assert_eq!((told.code, told.out.as_str()), (1, ""));
+    let output = run_throng(&["path", "--map", &map, "--scen", &wrong, "-q"]);
+    assert_eq!((output.code, output.out.as_str()), (1, ""));
     assert!(
-        told.err
+        output
+            .err
             .contains("query 0: expected 3.00000 tiles, found 2.00000"),
         "{}",
-        told.err
+        output.err
     );
 }

@@ -9,7 +9,7 @@ use throng::map::{self, MapFormat, TileEdit, TileMap, TileRect};
 use crate::harness::{TempFolder, root, run_throng};
 use crate::program::SMALL;
 
-/// The real maps and their queries, which are no part of the project; empty when they are not there.
+/// Real maps and their queries, which are not part of the project; empty if they are not available.
 fn real_maps() -> Vec<PathBuf> {
     let folder = root().join("../shared/movingai");
     let Ok(entries) = fs::read_dir(folder) else {
@@ -21,7 +21,7 @@ fn real_maps() -> Vec<PathBuf> {
     paths
 }
 
-/// The number after a header keyword, read apart from the decoder.
+/// The number after a header keyword, parsed independently of the decoder.
 fn header_number(text: &str, key: &str) -> u32 {
     let line = text
         .lines()
@@ -86,7 +86,7 @@ fn ends_of_known_paths_on_real_maps_are_connected() {
             .skip(1)
             .filter(|line| !line.trim().is_empty())
         {
-            // Some of the files part their fields by spaces instead of tabs.
+            // Some files separate their fields with spaces instead of tabs.
             let fields: Vec<&str> = line.split_whitespace().collect();
             let number = |field: usize| fields[field].parse::<i32>().unwrap();
             let (from, to) = (
@@ -123,8 +123,8 @@ fn edits_of_real_maps_equal_a_rebuild() {
         })
         .unwrap();
         assert_eq!(map.region_count(), rebuilt.region_count(), "{path:?}");
-        // Numbers differ, but each of one side must stand for exactly one of the other.
-        let mut twins = std::collections::BTreeMap::new();
+        // Ids may differ, but each region of one map must correspond to exactly one region of the other.
+        let mut matching_ids = std::collections::BTreeMap::new();
         for y in 0..height as i32 {
             for x in 0..width as i32 {
                 let (edited, built) = (
@@ -132,7 +132,7 @@ fn edits_of_real_maps_equal_a_rebuild() {
                     rebuilt.region(IVec2::new(x, y)),
                 );
                 assert_eq!(
-                    *twins.entry(built).or_insert(edited),
+                    *matching_ids.entry(built).or_insert(edited),
                     edited,
                     "{path:?} ({x}, {y})"
                 );
@@ -149,7 +149,10 @@ fn maps_in_assets_load() {
         let path = entry.unwrap().path();
         let map = map::load(&path).unwrap();
         let (_, largest) = map.largest_region().unwrap();
-        assert!(largest * 10 > map.free_count() * 9, "{path:?} falls apart");
+        assert!(
+            largest * 10 > map.free_count() * 9,
+            "{path:?} is not mostly connected"
+        );
         loaded += 1;
     }
     assert!(loaded >= 2);
@@ -161,13 +164,18 @@ fn prepared_map_plays_like_its_source() {
     let [plain, ready] = ["plain.tmap", "ready.tmap"].map(|name| folder.path(name));
     let generate = ["map", "generate", &plain, "--size", "120x90"];
     assert_eq!(run_throng(&generate).code, 0);
-    let told = run_throng(&["map", "prepare", &plain, &ready]);
-    assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
-    let told = run_throng(&["map", "info", &ready]);
-    assert!(
-        told.out.contains("prepared        no-cut: "),
+    let output = run_throng(&["map", "prepare", &plain, &ready]);
+    assert_eq!(
+        (output.code, output.err.as_str()),
+        (0, ""),
         "{}",
-        told.out
+        output.out
+    );
+    let output = run_throng(&["map", "info", &ready]);
+    assert!(
+        output.out.contains("prepared        no-cut: "),
+        "{}",
+        output.out
     );
     let scenario = folder.write("small.ron", SMALL);
     let [built, loaded] = [&plain, &ready].map(|map| {
@@ -181,9 +189,9 @@ fn prepared_map_plays_like_its_source() {
             "--json",
             "--no-timing",
         ];
-        let told = run_throng(&run);
-        assert_eq!(told.code, 0, "{}{}", told.out, told.err);
-        told.json()
+        let output = run_throng(&run);
+        assert_eq!(output.code, 0, "{}{}", output.out, output.err);
+        output.json()
     });
     assert_eq!(built["state_hash"], loaded["state_hash"]);
     assert_eq!(built["builds"]["adopted"], loaded["builds"]["adopted"]);
@@ -194,15 +202,19 @@ fn prepared_map_plays_like_its_source() {
     let last = bytes.len() - 9;
     bytes[last] ^= 4;
     fs::write(&ready, bytes).unwrap();
-    let told = run_throng(&["run", &scenario, "--map", &ready]);
+    let output = run_throng(&["run", &scenario, "--map", &ready]);
     assert!(
-        told.code == 2 && told.err.contains("checksum"),
+        output.code == 2 && output.err.contains("checksum"),
         "{}",
-        told.err
+        output.err
     );
     let other = folder.path("ready.map");
-    let told = run_throng(&["map", "prepare", &plain, &other]);
-    assert!(told.code == 2 && told.err.contains(".tmap"), "{}", told.err);
+    let output = run_throng(&["map", "prepare", &plain, &other]);
+    assert!(
+        output.code == 2 && output.err.contains(".tmap"),
+        "{}",
+        output.err
+    );
     assert!(!Path::new(&other).exists());
 }
 
@@ -212,9 +224,9 @@ fn scenes_open_at_run_time_without_blocking_a_tick() {
     let play = |pace: &[&str]| {
         let scenario = scenario.display().to_string();
         let run = ["run", &scenario, "--set", "side=200", "--ticks", "45"];
-        let told = run_throng(&[&run[..], &["--json", "--no-timing", "--strict"], pace].concat());
-        assert_eq!(told.code, 0, "{}{}", told.out, told.err);
-        told.json()["builds"].clone()
+        let output = run_throng(&[&run[..], &["--json", "--no-timing", "--strict"], pace].concat());
+        assert_eq!(output.code, 0, "{}{}", output.out, output.err);
+        output.json()["builds"].clone()
     };
     let paced = play(&["--realtime"]);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Promise: the event log alone is enough to judge every match by the lines of its tickets.
+//! Promise: the event log contains enough to check every match, from the lines of its tickets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::{TempFolder, run_throng};
 
-/// Parties with roles and lists of avoided players; some leave their matches, others join.
+/// Parties with roles and lists of avoided players; some leave their matches, and others join.
 const ARENA: &str = r#"Scenario(name: "arena", seed: 5, duration_s: 40,
     scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)))],
     crowds: [Crowd(tag: "guests", kind: "player", count: 24, party_size: 2, behaviour: Wander(radius_m: 9))],
@@ -18,7 +18,7 @@ const ARENA: &str = r#"Scenario(name: "arena", seed: 5, duration_s: 40,
     script: [Every(t_s: 2, from_s: 5, run: Logout(tag: "guests", count: 3)), Every(t_s: 2, from_s: 6, run: Login(tag: "guests"))],
 )"#;
 
-/// Players of a group, and those of them who must play the first role.
+/// Players per group, and the number of them that must play the first role.
 const GROUP: u64 = 3;
 const HEALERS: u64 = 1;
 
@@ -27,15 +27,15 @@ fn numbers(value: &Value) -> Vec<i64> {
     list.iter().map(|n| n.as_i64().expect("a number")).collect()
 }
 
-/// What a reader knows from the lines so far.
+/// What is known from the lines read so far.
 #[derive(Default)]
 struct LogReader {
-    /// The tickets that wait, by party.
+    /// Waiting tickets, by party.
     waiting: BTreeMap<i64, Value>,
-    /// The sides of all matches, as the tickets of those who play in them; who has left is among the members no more.
+    /// The two sides of each match, as tickets; members who left are removed from their ticket.
     matches: BTreeMap<u64, [Vec<Value>; 2]>,
     filled: usize,
-    /// Players who left, synthetic and real ones.
+    /// Number of synthetic and of real players who left.
     left: [usize; 2],
 }
 
@@ -44,7 +44,7 @@ impl LogReader {
         let party = line["party"].as_i64().unwrap();
         assert_eq!(numbers(&line["members"]).len() as u64, line["size"]);
         let before = self.waiting.insert(party, line);
-        assert!(before.is_none(), "party {party} waits twice");
+        assert!(before.is_none(), "party {party} is queued twice");
     }
 
     fn take_ticket(&mut self, party: i64) -> Value {
@@ -92,29 +92,29 @@ impl LogReader {
         self.filled += 1;
     }
 
-    /// A player is taken out of its party, and a party without players out of its side.
+    /// Removes a player from its party, and an empty party from its side.
     fn read_left(&mut self, line: &Value) {
         let is_of = |ticket: &&mut Value| ticket["party"] == line["party"];
         let sides = self.sides(line);
         let ticket = sides.iter_mut().flatten().find(is_of);
-        let ticket = ticket.unwrap_or_else(|| panic!("not in the match: {line}"));
+        let ticket = ticket.unwrap_or_else(|| panic!("the player is not in the match: {line}"));
         let members = ticket["members"].as_array_mut().unwrap();
         let at = members.iter().position(|player| *player == line["player"]);
-        members.remove(at.unwrap_or_else(|| panic!("not in the party: {line}")));
+        members.remove(at.unwrap_or_else(|| panic!("the player is not in its party: {line}")));
         for side in sides {
             side.retain(|ticket| !numbers(&ticket["members"]).is_empty());
         }
         self.left[usize::from(line["party"].as_i64().unwrap() > 0)] += 1;
     }
 
-    /// The sides of the match that a line names.
+    /// The sides of the match that a line refers to.
     fn sides(&mut self, line: &Value) -> &mut [Vec<Value>; 2] {
         let id = line["match"].as_u64().unwrap();
         self.matches.get_mut(&id).expect("a match of the log")
     }
 }
 
-/// No player of a match avoids a player of another party in it.
+/// Fails if a player of a match avoids a player of another party in it.
 fn check_avoided(tickets: &[&Value]) {
     for one in tickets {
         let avoided: BTreeSet<i64> = numbers(&one["avoid"]).into_iter().collect();
@@ -125,7 +125,7 @@ fn check_avoided(tickets: &[&Value]) {
             let met = numbers(&other["members"]);
             assert!(
                 met.iter().all(|player| !avoided.contains(player)),
-                "{one} meets {other}"
+                "{one} plays with the avoided {other}"
             );
         }
     }
@@ -146,7 +146,7 @@ fn match_log_suffices_to_check_every_match() {
         folder.write("arena.ron", ARENA),
         folder.path("events.jsonl"),
     );
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &scenario,
         "--no-timing",
@@ -154,7 +154,7 @@ fn match_log_suffices_to_check_every_match() {
         "--events",
         &events,
     ]);
-    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    assert_eq!(output.code, 0, "{}{}", output.out, output.err);
     let mut reader = LogReader::default();
     let (mut avoiders, mut real) = (0, 0);
     for line in fs::read_to_string(&events).unwrap().lines() {
@@ -172,7 +172,7 @@ fn match_log_suffices_to_check_every_match() {
             _ => {}
         }
     }
-    let report = told.json();
+    let report = output.json();
     let figures = &report["matchmaking"];
     assert_eq!(figures["matches"], reader.matches.len());
     assert_eq!(figures["waiting"], reader.waiting.len());

@@ -1,4 +1,4 @@
-//! Promise: players who queue with their parties are moved to their match and home again, and none is lost.
+//! Promise: players who queue with their parties are moved to their match and back again, and no player is lost.
 
 use throng::instance::Instances;
 use throng::matchmaking::{Matchmaker, ModeId, ModeStats};
@@ -8,7 +8,7 @@ use throng_scenario::{self as scenario, ScenarioMatchStats, ScenarioMatches, Sce
 
 use crate::harness::{RunConfig, hashes, scenario_of, start};
 
-/// A lobby of single players, couples and threes, two against two and three against three.
+/// A lobby with single players, couples and parties of three; the modes are two against two and three against three.
 const LOBBY: &str = r#"Scenario(name: "lobby", seed: 3, tick_hz: 20,
     scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 100, height_tiles: 100)))],
     crowds: [
@@ -21,7 +21,7 @@ const LOBBY: &str = r#"Scenario(name: "lobby", seed: 3, tick_hz: 20,
     expect: [TicketsConserved, MirrorsEqual, ViewsWithinCap, NoObjectOnBlockedTile],
 )"#;
 
-/// The lobby with a script and further fields of its queue, as a text.
+/// The text of the lobby scenario, with a script and further fields of its queue.
 fn text(script: &str, fields: &str) -> String {
     LOBBY.replace("SCRIPT", script).replace("FIELDS", fields)
 }
@@ -47,7 +47,7 @@ fn stats(run: &mut ScenarioRun) -> ModeStats {
     matchmaker.stats(ModeId(0)).expect("the mode").clone()
 }
 
-/// How many players stand in scenes of this name.
+/// The number of players in scenes with this name.
 fn players_in(run: &mut ScenarioRun, name: &str) -> usize {
     let world = run.server().world();
     let players = world.resource::<Players>().iter();
@@ -61,14 +61,14 @@ fn players_in(run: &mut ScenarioRun, name: &str) -> usize {
 
 fn steps(run: &mut ScenarioRun, ticks: u64) {
     for _ in 0..ticks {
-        assert!(run.step().expect("nothing is written"));
+        assert!(run.step().expect("the run writes no output"));
     }
 }
 
 #[test]
 fn players_enter_their_match_return_and_queue_again() {
     let mut run = lobby("", "requeue_delay_s: 1,");
-    let (mut most, mut least) = (0, usize::MAX);
+    let (mut max_players, mut min_players) = (0, usize::MAX);
     for tick in 0..590 {
         steps(&mut run, 1);
         let (stats, fighting) = match_stats(&mut run);
@@ -77,23 +77,26 @@ fn players_enter_their_match_return_and_queue_again() {
         assert_eq!(away as u64, fighting);
         if tick > 40 {
             assert_eq!(players_in(&mut run, "lobby") + away, 48);
-            (most, least) = (most.max(away), least.min(away));
+            (max_players, min_players) = (max_players.max(away), min_players.min(away));
         }
     }
-    assert!(most >= 24 && least < 24, "{most} and {least} in matches");
+    assert!(
+        max_players >= 24 && min_players < 24,
+        "{max_players} and {min_players} in matches"
+    );
     let (found, _) = match_stats(&mut run);
-    // Each battle and rest take five seconds of the thirty, and everybody fights more than once.
+    // A match and the pause after it take five of the thirty seconds, so every player fights several times.
     assert!(found.moved > 96 && found.missing == 0, "{found:?}");
     assert_eq!(found.moved, 6 * found.opened);
     let stats = stats(&mut run);
     assert_eq!(stats.matches, found.opened);
-    let report = run.finish().expect("nothing is written");
+    let report = run.finish().expect("the run writes no output");
     crate::harness::assert_expectations(&report);
 }
 
 #[test]
 fn returned_players_have_their_old_team_and_behaviour() {
-    // Fewer players than a match needs stay at home; no other party may queue after the first match.
+    // Fewer players than a match needs remain in the lobby, and no party queues again after the first match.
     let mut run = lobby("", "requeue_delay_s: 1000,");
     steps(&mut run, 300);
     let (found, fighting) = match_stats(&mut run);
@@ -115,7 +118,7 @@ fn returned_players_have_their_old_team_and_behaviour() {
 
 #[test]
 fn logout_voids_the_ticket_of_the_party() {
-    // No match forms: of twenty against twenty players there are but three.
+    // No match is found: groups of twenty need more players than there are.
     let script = r#"At(t_s: 5, run: Logout(tag: "guests", count: 4)), At(t_s: 10, run: Login(tag: "guests"))"#;
     let text = text(script, "requeue_delay_s: 1,")
         .replace("group_size: 3", "group_size: 20")
@@ -129,7 +132,7 @@ fn logout_voids_the_ticket_of_the_party() {
     steps(&mut run, 95);
     assert_eq!(stats(&mut run).queued, 4);
     steps(&mut run, 100);
-    // The count is of each crowd: all single players and all of the party of three.
+    // `count` applies to each crowd: all single players, and all of the party of three.
     assert_eq!(stats(&mut run).cancelled, 4);
     assert_eq!(
         run.server()
@@ -150,7 +153,7 @@ fn logout_voids_the_ticket_of_the_party() {
 
 #[test]
 fn logged_out_fighter_is_replaced_and_no_player_is_lost() {
-    // Many more wait than fight, so that somebody can join.
+    // Many more parties wait than play, so that some can join a match.
     let mut run = lobby(
         r#"Every(t_s: 2, from_s: 4, run: Logout(tag: "guests", count: 6)), Every(t_s: 2, from_s: 5, run: Login(tag: "guests"))"#,
         "requeue_delay_s: 1, parties_per_s: 6, leaves_per_s: 3, requeue_share: 0.5, size_weights: (4, 1, 1, 0, 0),",
@@ -171,7 +174,7 @@ fn logged_out_fighter_is_replaced_and_no_player_is_lost() {
     let here = world.resource::<Players>().iter().count();
     assert_eq!(here, logged_in.count());
     assert!(world.resource::<SessionStats>().logouts > 50);
-    let report = run.finish().expect("nothing is written");
+    let report = run.finish().expect("the run writes no output");
     crate::harness::assert_expectations(&report);
 }
 
@@ -199,7 +202,7 @@ fn parties_requeue_after_a_match_without_a_rematch() {
         ))
     };
     assert_eq!(of(0, 0), (2, 1));
-    // Twenty seconds are six rounds of three seconds, and up to half a second of waiting each.
+    // Twenty seconds are six rounds of three seconds, each after up to half a second of waiting.
     let (queued, matches) = of(0, 1);
     assert!((5..=7).contains(&matches), "{matches}");
     assert!(queued == 2 * matches || queued == 2 * matches + 2);

@@ -1,4 +1,4 @@
-//! The program's memory report: memory by module, and that nothing stays when all have left.
+//! The program's memory report: memory by module, and that no memory remains after all players left.
 
 use crate::harness::{TempFolder, run_throng};
 
@@ -14,8 +14,8 @@ Scenario(
 fn modules_account_for_the_growth_of_the_process() {
     let folder = TempFolder::new();
     let file = folder.write("inn.ron", INN);
-    let told = run_throng(&["run", &file, "--memory", "--no-timing", "--threads", "1"]);
-    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    let output = run_throng(&["run", &file, "--memory", "--no-timing", "--threads", "1"]);
+    assert_eq!(output.code, 0, "{}{}", output.out, output.err);
     for row in [
         "memory of",
         "sync ",
@@ -26,18 +26,18 @@ fn modules_account_for_the_growth_of_the_process() {
         "= growth",
     ] {
         assert!(
-            told.out.lines().any(|line| line.starts_with(row)),
+            output.out.lines().any(|line| line.starts_with(row)),
             "{row}: {}",
-            told.out
+            output.out
         );
     }
-    assert!(told.out.lines().all(|line| line.chars().count() <= 80));
-    let told = run_throng(&["run", &file, "--json", "--no-timing", "--threads", "1"]);
-    let memory = told.json()["memory"].clone();
+    assert!(output.out.lines().all(|line| line.chars().count() <= 80));
+    let output = run_throng(&["run", &file, "--json", "--no-timing", "--threads", "1"]);
+    let memory = output.json()["memory"].clone();
     let modules = memory["by_module"].as_object().unwrap().values();
     let modules: u64 = modules.map(|bytes| bytes.as_u64().unwrap()).sum();
     let allocated = memory["allocated_bytes"].as_u64().unwrap();
-    // Of so small a server a good part is Bevy's schedules, which no module owns.
+    // In such a small server a large share is Bevy's schedules, which belong to no module.
     assert!(modules > allocated / 4 && modules < allocated, "{memory:#}");
     assert!(
         memory["by_set"]["replicate"].as_u64() > Some(0),
@@ -48,7 +48,7 @@ fn modules_account_for_the_growth_of_the_process() {
 #[test]
 fn departed_players_leave_no_memory() {
     let folder = TempFolder::new();
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &folder.write("inn.ron", INN),
         "--leaks",
@@ -56,16 +56,16 @@ fn departed_players_leave_no_memory() {
         "--threads",
         "2",
     ]);
-    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    assert_eq!(output.code, 0, "{}{}", output.out, output.err);
     for line in [
         "allocated per player that left: nothing",
         "without Bevy: nothing",
     ] {
-        assert!(told.out.contains(line), "{}", told.out);
+        assert!(output.out.contains(line), "{}", output.out);
     }
     assert!(
-        told.out.contains("ok      no leaks: nothing is left"),
+        output.out.contains("ok      no leaks: nothing is left"),
         "{}",
-        told.out
+        output.out
     );
 }

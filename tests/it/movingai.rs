@@ -1,6 +1,6 @@
-//! Promise: every algorithm returns the optimal length, on real maps and after real edits. The lengths come with the
-//! maps (MovingAI benchmark files); the tests say that they were skipped when the environment variable
-//! `THRONG_MOVINGAI` does not name the folder that holds them.
+//! Promise: every algorithm returns the optimal length, on real maps and after real edits. The lengths come with the maps (MovingAI
+//! benchmark files). Tests are skipped with a message if the environment variable `THRONG_MOVINGAI` does not name the folder that contains
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use throng::nav::{
     parse_scen,
 };
 
-/// The folder of the benchmark.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
+/// The folder with the benchmark files.
+#[expect(clippy::print_stdout, reason = "reports that a test is skipped")]
 fn benchmark() -> Option<PathBuf> {
     let folder = std::env::var_os("THRONG_MOVINGAI").map(PathBuf::from);
     if folder.is_none() {
@@ -20,7 +20,7 @@ fn benchmark() -> Option<PathBuf> {
     folder
 }
 
-/// The `.scen` files of a folder, in the order of names; at least `count_min` of them.
+/// The `.scen` files of a folder, sorted by name; fails if there are fewer than `count_min`.
 fn scens(folder: &Path, count_min: usize) -> Vec<(PathBuf, Scen)> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -39,7 +39,7 @@ fn scens(folder: &Path, count_min: usize) -> Vec<(PathBuf, Scen)> {
     paths.into_iter().map(read).collect()
 }
 
-/// Calls `visit` with every map that does not change and its queries.
+/// Calls `visit` with every static map and its queries.
 fn for_each_map(mut visit: impl FnMut(&str, &TileMap, &Scen)) {
     let Some(folder) = benchmark() else {
         return;
@@ -53,7 +53,7 @@ fn for_each_map(mut visit: impl FnMut(&str, &TileMap, &Scen)) {
     }
 }
 
-/// What is searched, with what.
+/// An algorithm with its search data.
 struct CheckedSearch {
     algorithm: Algorithm,
     nav_map: NavMap,
@@ -71,14 +71,14 @@ impl CheckedSearch {
 
     fn find(&mut self, map: &TileMap, query: &ScenQuery) -> SearchOutcome {
         let mut waypoints = Vec::new();
-        let asked = PathQuery::new(query.from, query.to);
+        let path_query = PathQuery::new(query.from, query.to);
         let (algorithm, nav_map) = (self.algorithm, &mut self.nav_map);
-        // Rebuilds the data that an edit removed, and keeps the data that it updated.
+        // Rebuilds data that an edit invalidated, and keeps data that it updated.
         nav_map.prepare(map, algorithm);
         assert!(nav_map.is_prepared(map, algorithm), "{algorithm}");
         let outcome = self
             .search
-            .find(map, nav_map, algorithm, asked, &mut waypoints);
+            .find(map, nav_map, algorithm, path_query, &mut waypoints);
         if let SearchOutcome::Found(_) = outcome {
             let ends = (waypoints.first(), waypoints.last());
             assert_eq!(ends, (Some(&query.from), Some(&query.to)), "{algorithm}");
@@ -86,29 +86,29 @@ impl CheckedSearch {
         outcome
     }
 
-    /// Fails unless an answer is the one of the file.
+    /// Fails unless a result equals that of the file.
     fn check(&mut self, name: &str, map: &TileMap, query: &ScenQuery) {
         let outcome = self.find(map, query);
         let algorithm = self.algorithm;
         let length_tiles = match outcome {
             SearchOutcome::Found(path) => Some(path.length_tiles()),
-            // The competition counts a blocked start or goal as one that cannot be reached.
+            // The benchmark counts a blocked start or goal as unreachable.
             SearchOutcome::Unreachable | SearchOutcome::Blocked => None,
-            _ => panic!("{name}: {algorithm} answers {outcome:?} to {query:?}"),
+            _ => panic!("{name}: {algorithm} returns {outcome:?} for {query:?}"),
         };
         assert!(
             query.agrees_with(length_tiles),
-            "{name}: {algorithm} answers {outcome:?} to {query:?}"
+            "{name}: {algorithm} returns {outcome:?} for {query:?}"
         );
     }
 }
 
-/// Checks every `stride`th query, from the middle of a stride on: the files are sorted by length.
+/// Checks every `stride`th query, starting in the middle of a stride, because the files are sorted by length.
 fn check_maps(algorithm: Algorithm, stride: usize) {
     check_maps_from(algorithm, stride / 2, stride);
 }
 
-/// Checks every `stride`th query from the `first` on.
+/// Checks every `stride`th query, starting with `first`.
 fn check_maps_from(algorithm: Algorithm, first: usize, stride: usize) {
     let mut searching = CheckedSearch::new(algorithm);
     for_each_map(|name, map, scen| {
@@ -118,7 +118,7 @@ fn check_maps_from(algorithm: Algorithm, first: usize, stride: usize) {
     });
 }
 
-/// Plays the samples of the dynamic track, all edits included, and checks every `stride`th query.
+/// Runs the files of the dynamic track with all edits, and checks every `stride`th query.
 fn check_dynamic(algorithm: Algorithm, stride: usize) {
     let Some(folder) = benchmark() else {
         return;
@@ -154,12 +154,12 @@ fn check_dynamic(algorithm: Algorithm, stride: usize) {
     }
 }
 
-/// Whether a sample starts from a map all blocked. The other starts on free ground.
+/// Whether a file starts on a blocked map; the others start on free ground.
 fn starts_blocked(name: &str) -> bool {
     name.contains("switch_sc1")
 }
 
-// Runs every query, in two tests that two cores can run in parallel.
+// Every query is checked, in two tests that can run in parallel.
 #[test]
 fn prepared_maps_give_every_known_length() {
     check_maps_from(Algorithm::JpsGraph, 0, 2);

@@ -1,5 +1,4 @@
-//! Promise: no input does harm. Mutated scenarios and maps are read, validated and, if valid, run for some ticks; nothing may
-//! panic.
+//! Promise: no input does harm. Mutated scenarios and maps are parsed, validated and, if valid, run for some ticks; nothing may panic.
 
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use throng_scenario::{
 
 use crate::harness::{RunConfig, start};
 
-/// Every action, condition, area, behaviour, recipe and expectation, all within the first tick.
+/// Every action, condition, area, behaviour, recipe and expectation, within the first tick.
 const EVERYTHING: &str = r#"Scenario(
     name: "everything", seed: 3, tick_hz: 20, heartbeat_ticks: 2, duration_s: 1,
     settings: (view: (scans_per_tick_max: 100), nav: (short_nodes_max: 800, searches_per_tick_max: 50, queue_max: 100),
@@ -84,7 +83,7 @@ const EVERYTHING: &str = r#"Scenario(
         TicketsConserved, TickP99UnderMs(50), SetP99UnderMs(View, 5), BytesPerClientUnder(1000)],
 )"#;
 
-/// What stands in for a word or a number.
+/// Replacements for a word or a number.
 const WORDS: [&str; 26] = [
     "0",
     "1",
@@ -114,18 +113,18 @@ const WORDS: [&str; 26] = [
     "\"\\u{0}é\"",
 ];
 
-/// One change of a text.
+/// A change of a text.
 #[derive(Clone, Debug)]
 enum Change {
-    /// A token becomes another word.
+    /// Replaces a token by one of the words.
     Replace(Index, Index),
-    /// A token becomes another token of the text.
+    /// Replaces a token by another token of the text.
     Copy(Index, Index),
-    /// A token goes.
+    /// Removes a token.
     Remove(Index),
-    /// A byte becomes another.
+    /// Replaces a byte.
     Byte(Index, u8),
-    /// The text ends.
+    /// Truncates the text.
     Cut(Index),
 }
 
@@ -141,7 +140,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec(change, 1..4)
 }
 
-/// The tokens of a scenario: words, numbers and texts one by one, and every other character by itself.
+/// The tokens of a scenario: words, numbers and strings; every other character is a token of its own.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let mut in_text = false;
@@ -160,7 +159,7 @@ fn tokens(text: &str) -> Vec<String> {
 
 fn changed(text: &str, changes: &[Change]) -> String {
     let mut tokens = tokens(text);
-    // What is not just space or punctuation.
+    // Tokens other than white space and punctuation.
     let words: Vec<usize> = (0..tokens.len())
         .filter(|&at| tokens[at].chars().any(char::is_alphanumeric))
         .collect();
@@ -185,7 +184,7 @@ fn changed(text: &str, changes: &[Change]) -> String {
     text.unwrap_or_else(|| tokens.concat())
 }
 
-/// Whether a scenario is small enough to be played by the hundred.
+/// Whether a scenario is small enough to be run hundreds of times.
 fn is_small(scenario: &Scenario) -> bool {
     let scene = |scene: &ScenarioScene| match &scene.map {
         MapSource::File(_) => false,
@@ -210,7 +209,7 @@ fn is_small(scenario: &Scenario) -> bool {
         })
 }
 
-/// Reads, checks and plays a text; whether it was played.
+/// Parses, validates and runs a text. Returns whether it was run.
 fn parses_and_runs(text: &str) -> bool {
     let Ok(loaded) = LoadedScenario::from_text("mutated.ron", text) else {
         return false;
@@ -231,7 +230,7 @@ fn parses_and_runs(text: &str) -> bool {
             ..RunConfig::default()
         },
     );
-    while run.step().expect("nothing is written") {}
+    while run.step().expect("the run writes no output") {}
     true
 }
 
@@ -254,7 +253,7 @@ proptest! {
     }
 }
 
-/// One change of a file: overwrite, insert, remove, cut, repeat.
+/// A change of a file: overwrite, insert, remove, truncate or repeat.
 fn mutate(bytes: &mut Vec<u8>, (kind, at, value): (u8, Index, u8)) {
     if bytes.is_empty() {
         return;
@@ -297,7 +296,7 @@ proptest! {
                     prop_assert!(error.to_string().starts_with(&name), "{}", error);
                 }
             }
-            // What is one format by name and another by content is refused as well.
+            // A file whose name and content have different formats is refused as well.
             for other in MapFormat::ALL {
                 let _ = map::decode(other, &name, &bytes);
             }

@@ -1,4 +1,4 @@
-//! Promise: under all network conditions mirrors equal the server at rest, and a run is the same on any number of threads.
+//! Promise: under any network conditions mirrors equal the server at rest, and a run is equal on any number of threads.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use throng_scenario::{self as scenario, BUILT_IN, Expectation};
 
 use crate::harness::{RunConfig, TempFolder, assert_expectations, run_throng, run_to_end};
 
-/// Every client's connection loses, duplicates, reorders and delays packets, and has little bandwidth.
+/// Every client's connection loses, duplicates, reorders and delays packets, and has low bandwidth.
 const BAD_NETWORK: CrowdNetworkConditions = CrowdNetworkConditions {
     loss: 0.2,
     duplicate: 0.1,
@@ -18,7 +18,7 @@ const BAD_NETWORK: CrowdNetworkConditions = CrowdNetworkConditions {
     share: 1.0,
 };
 
-/// Each built-in scenario with perfect network conditions, and with bad ones.
+/// Each built-in scenario with a perfect network, and with a bad one.
 #[test]
 fn mirrors_are_equal_at_rest_under_any_network_conditions() {
     for built_in in BUILT_IN {

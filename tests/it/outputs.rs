@@ -21,16 +21,16 @@ fn outputs_that_overwrite_files_are_refused_before_writing() {
     let scenario = folder.write("my.ron", SMALL);
     let (there, new) = (folder.write("there", "kept"), folder.path("new"));
     let (again, itself) = (folder.path("./new"), folder.path("./my.ron"));
-    for (arguments, said) in [
+    for (arguments, conflict) in [
         (vec!["--events", scenario.as_str()], "--events"),
         (vec!["--hashes", &there, "--capture", &itself], "--capture"),
         (vec!["--events", &new, "--hashes", &again], "--hashes"),
         (vec!["--map", &there, "--capture", &there], "--capture"),
     ] {
-        let told = run_throng(&[&["run", "--ticks", "1", &scenario], &arguments[..]].concat());
-        assert_eq!(told.code, 2, "{arguments:?}: {}", told.err);
-        let expected = format!("error: {said} cannot write to `");
-        assert!(told.err.starts_with(&expected), "{}", told.err);
+        let output = run_throng(&[&["run", "--ticks", "1", &scenario], &arguments[..]].concat());
+        assert_eq!(output.code, 2, "{arguments:?}: {}", output.err);
+        let expected = format!("error: {conflict} cannot write to `");
+        assert!(output.err.starts_with(&expected), "{}", output.err);
         assert_eq!(fs::read_to_string(&scenario).unwrap(), SMALL);
         assert_eq!(fs::read_to_string(&there).unwrap(), "kept");
         assert!(fs::metadata(&new).is_err(), "{arguments:?}");
@@ -43,9 +43,13 @@ fn map_of_the_scenario_is_not_overwritten() {
     let map = folder.write("my.map", "type octile\nheight 1\nwidth 3\nmap\n...\n");
     let scenes = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: File("my.map"))])"#;
     let scenario = folder.write("my.ron", scenes);
-    let told = run_throng(&["run", &scenario, "--events", &map]);
-    assert_eq!(told.code, 2, "{}", told.err);
-    assert!(told.err.contains("a map of the scenario"), "{}", told.err);
+    let output = run_throng(&["run", &scenario, "--events", &map]);
+    assert_eq!(output.code, 2, "{}", output.err);
+    assert!(
+        output.err.contains("a map of the scenario"),
+        "{}",
+        output.err
+    );
     assert!(fs::read_to_string(&map).unwrap().starts_with("type octile"));
 }
 
@@ -54,18 +58,18 @@ fn invalid_scenario_keeps_earlier_outputs() {
     let folder = TempFolder::new();
     let scenario = folder.write("my.ron", SMALL.replace("count: 12", "client_share: 2"));
     let events = folder.write("events.jsonl", "from yesterday");
-    let told = run_throng(&["run", &scenario, "--events", &events]);
-    assert_eq!(told.code, 2, "{}", told.err);
+    let output = run_throng(&["run", &scenario, "--events", &events]);
+    assert_eq!(output.code, 2, "{}", output.err);
     assert_eq!(fs::read_to_string(&events).unwrap(), "from yesterday");
     let (right, absent) = (folder.write("right.ron", SMALL), folder.path("absent.map"));
-    let told = run_throng(&["run", &right, "--map", &absent, "--events", &events]);
-    assert_eq!(told.code, 2, "{}", told.err);
+    let output = run_throng(&["run", &right, "--map", &absent, "--events", &events]);
+    assert_eq!(output.code, 2, "{}", output.err);
     let no_folder = folder.path("absent/hashes");
-    let told = run_throng(&["run", &right, "--events", &events, "--hashes", &no_folder]);
-    assert_eq!(told.code, 2, "{}", told.err);
+    let output = run_throng(&["run", &right, "--events", &events, "--hashes", &no_folder]);
+    assert_eq!(output.code, 2, "{}", output.err);
     assert_eq!(fs::read_to_string(&events).unwrap(), "from yesterday");
-    let told = run_throng(&["run", &right, "--events", &events]);
-    assert_eq!(told.code, 0, "{}", told.err);
+    let output = run_throng(&["run", &right, "--events", &events]);
+    assert_eq!(output.code, 0, "{}", output.err);
     let written = fs::read_to_string(&events).unwrap();
     assert!(written.starts_with('{') && !written.contains("yesterday"));
 }
@@ -75,11 +79,11 @@ fn capture_holds_every_packet_as_it_was_sent() {
     let folder = TempFolder::new();
     let scenario = folder.write("my.ron", SMALL);
     let capture = folder.path("packets");
-    let told = run_throng(&["run", &scenario, "--json", "--capture", &capture]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    let report = told.json();
+    let output = run_throng(&["run", &scenario, "--json", "--capture", &capture]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    let report = output.json();
     let holds = &report["expectations"][0]["passed"];
-    assert_eq!(*holds, true, "mirrors get their packets all the same");
+    assert_eq!(*holds, true, "the captured packets update the mirrors");
 
     let bytes = fs::read(&capture).unwrap();
     let mut mirrors: BTreeMap<ClientId, Mirror> = BTreeMap::new();
@@ -114,9 +118,9 @@ fn control_characters_in_names_do_not_reach_the_terminal() {
         vec!["run", "--ticks", "1", &scenario],
         vec!["check", &scenario],
     ] {
-        let told = run_throng(&arguments);
-        assert_eq!(told.code, 0, "{}", told.err);
-        let all = told.out + &told.err;
+        let output = run_throng(&arguments);
+        assert_eq!(output.code, 0, "{}", output.err);
+        let all = output.out + &output.err;
         assert!(!all.contains(['\u{1b}', '\u{202e}']), "{all}");
         assert!(all.contains("sm\\u{1b}[2Jall\\n\\u{202e}"), "{all}");
     }
@@ -124,11 +128,11 @@ fn control_characters_in_names_do_not_reach_the_terminal() {
         "behaviour: Wander",
         "tag: \"\u{7}\u{1b}c\", behavior: Wander",
     );
-    let told = run_throng(&["run", &folder.write("w\u{1b}.ron", wrong)]);
-    assert_eq!(told.code, 2);
-    assert!(!told.err.contains(['\u{1b}', '\u{7}']), "{}", told.err);
-    let told = run_throng(&["run", "no\u{1b}[2J.ron"]);
-    assert!(!told.err.contains('\u{1b}'), "{}", told.err);
+    let output = run_throng(&["run", &folder.write("w\u{1b}.ron", wrong)]);
+    assert_eq!(output.code, 2);
+    assert!(!output.err.contains(['\u{1b}', '\u{7}']), "{}", output.err);
+    let output = run_throng(&["run", "no\u{1b}[2J.ron"]);
+    assert!(!output.err.contains('\u{1b}'), "{}", output.err);
 }
 
 #[test]
@@ -137,8 +141,8 @@ fn byte_order_mark_is_accepted() {
     let scenario = folder.write("my.ron", format!("\u{feff}{SMALL}"));
     assert_eq!(run_throng(&["check", &scenario]).code, 0);
     let wrong = SMALL.replace("Scenario(name", "Scenario(nam");
-    let told = run_throng(&["check", &folder.write("w.ron", format!("\u{feff}{wrong}"))]);
-    assert!(told.err.contains("w.ron:1:10"), "{}", told.err);
+    let output = run_throng(&["check", &folder.write("w.ron", format!("\u{feff}{wrong}"))]);
+    assert!(output.err.contains("w.ron:1:10"), "{}", output.err);
 }
 
 #[test]
@@ -152,8 +156,8 @@ fn trace_has_every_set_and_system_and_changes_nothing() {
     );
     let run = ["run", &scenario, "--quiet", "--ticks", "1003", "--hashes"];
     for more in [&[&plain[..]][..], &[&traced, "--trace", &trace]] {
-        let told = run_throng(&[&run[..], more].concat());
-        assert_eq!((told.code, told.err.as_str()), (0, ""));
+        let output = run_throng(&[&run[..], more].concat());
+        assert_eq!((output.code, output.err.as_str()), (0, ""));
     }
     assert_eq!(fs::read(&plain).unwrap(), fs::read(&traced).unwrap());
     let events: Vec<serde_json::Value> =

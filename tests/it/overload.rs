@@ -1,5 +1,5 @@
-//! Promise: a server whose ticks take too long degrades in steps, and recovers in full; and if one of these steps has no effect,
-//! the scenario reports it.
+//! Promise: a server whose ticks take too long degrades in steps and recovers completely; and if one of the steps has no effect, an
+//! expectation of the scenario fails.
 
 use throng::sim::LoadMeasure;
 use throng_scenario::{self as scenario, LoadedScenario, Report, RunOptions, Verdict};
@@ -17,7 +17,7 @@ fn run_report(loaded: LoadedScenario, threads: usize, ticks: u64) -> Report {
     run.finish().unwrap()
 }
 
-/// The expectations that fail in a run of this length when a step of the scenario is changed.
+/// The expectations that fail in a run of this length after a change of the settings.
 fn failed_expectations(
     seconds: u64,
     change: impl FnOnce(&mut throng::sim::OverloadSettings),
@@ -52,7 +52,7 @@ fn overload_level_without_effect_is_found() {
         has(&dilated, "overload.time_percent at most"),
         "{dilated:?}"
     );
-    // Logins never refused: the thresholds beyond are never reached.
+    // Logins are never refused: their thresholds are out of reach.
     let admitted = failed_expectations(51, |settings| {
         (settings.enter_at.refuse, settings.enter_at.dilate) = (9.0, 9.0);
     });

@@ -1,7 +1,7 @@
 //! Invariants of any packet input; used by the fuzzer, and by the test that replays its corpus.
 //!
-//! The first byte chooses. Even: packets for a reassembler and a mirror, each behind its length (2 bytes, little endian). Odd: two bytes for the longest
-//! packet, then two bytes for the length of each message that goes through writer and reassembler.
+//! The first byte selects the target. Even: packets for a reassembler and a mirror, each preceded by its length (2 bytes, little endian).
+//! Odd: two bytes for the longest packet, then two bytes for the length of each message that goes through writer and reassembler.
 
 use crate::sync::Mirror;
 use crate::wire::{
@@ -9,7 +9,7 @@ use crate::wire::{
     PacketHeader, PacketWriter, Reassembler, ServerMessage, WireReader,
 };
 
-/// What a reassembler may hold above what came.
+/// Memory that a reassembler may hold in addition to the received bytes.
 const MEMORY_SLACK_BYTES: usize = 1 << 16;
 
 pub fn check(input: &[u8]) {
@@ -23,27 +23,33 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// An error or a value, never a panic, and little memory.
+/// Any packets give an error or a value without a panic, and take little memory.
 fn any_packets(input: &[u8]) {
     let mut reader = WireReader::new(input);
     let (mut reassembler, mut mirror) = (Reassembler::default(), Mirror::default());
-    let mut came = 0;
+    let mut received_bytes = 0;
     while let Ok(length) = reader.bytes(2) {
         let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
         let Ok(packet) = reader.bytes(length) else {
-            // What is left is tried too, as a message of a client.
+            // The remaining bytes are also decoded as a client message.
             let _ = ClientMessage::decode(reader.remaining());
             return;
         };
-        came += packet.len();
+        received_bytes += packet.len();
         if mirror.receive(packet).is_ok() {
             let known = mirror.ids().len() + mirror.unseen_objects().count();
-            assert!(known <= came, "an object takes a byte at least");
+            assert!(
+                known <= received_bytes,
+                "a known object takes at least one received byte"
+            );
         }
         if let Ok(received) = reassembler.accept(packet) {
             any_messages(received.messages);
         }
-        assert!(reassembler.buffer_bytes() <= came.min(MESSAGE_BYTES_MAX) + MEMORY_SLACK_BYTES);
+        assert!(
+            reassembler.buffer_bytes()
+                <= received_bytes.min(MESSAGE_BYTES_MAX) + MEMORY_SLACK_BYTES
+        );
     }
 }
 
@@ -62,7 +68,7 @@ fn any_messages(messages: &[u8]) {
     }
 }
 
-/// What the writer makes of messages gives them back.
+/// Messages written into packets are reassembled unchanged.
 fn any_lengths(input: &[u8]) {
     let (numbers, _) = input.as_chunks::<2>();
     let mut numbers = numbers
@@ -71,7 +77,7 @@ fn any_lengths(input: &[u8]) {
     let Some(mtu_bytes) = numbers.next() else {
         return;
     };
-    // No message begins like a part, and all together stay small enough for many rounds a second.
+    // No message begins like a fragment, and the total is small enough for many rounds per second.
     let mut left = 1 << 18;
     let messages: Vec<Vec<u8>> = numbers
         .zip(0..200_u8)
@@ -102,7 +108,7 @@ fn any_lengths(input: &[u8]) {
         messages.iter().map(Vec::as_slice),
         |packet| {
             assert!(packet.len() <= mtu_bytes && packet.len() > PACKET_HEADER_BYTES);
-            let received = reassembler.accept(packet).expect("the writer made it");
+            let received = reassembler.accept(packet).expect("a packet of the writer");
             assert_eq!(
                 received.header,
                 PacketHeader {

@@ -1,4 +1,4 @@
-//! `throng path` for users: right and wrong results, edits, images, and invalid arguments.
+//! `throng path` as used by people and scripts: correct and wrong results, edits, images, and invalid arguments.
 
 use std::fs;
 
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::harness::{ProgramOutput, TempFolder, run_throng};
 
-/// Three rows with a wall that leaves one way round.
+/// Three rows with a wall that leaves one way around it.
 const MAP: &str = "type octile\nheight 3\nwidth 4\nmap\n..@.\n....\n@@..\n";
 
-/// Queries on it, with the right lengths; the last with one that is too long.
+/// Queries with correct lengths; and one with a length that is too large.
 const SCEN: &str =
     "version 1\n0\ta.map\t4\t3\t0\t0\t0\t1\t1\n0\ta.map\t4\t3\t0\t0\t3\t1\t3.41421\n";
 const WRONG: &str = "1\ta.map\t4\t3\t0\t0\t3\t0\t5.5\n";
 
-/// An empty room that a wall parts, and the wall taken away again.
+/// An empty room, a wall that divides it, and the removal of the wall.
 const DYNAMIC: &str = "version 2\nheight 3\nwidth 3\ncost 1 octile\npatch d.patch\ncommands\n\
                        Q 0 0 0 2 0 2\nP 0 0 1 0\nQ 0 0 0 2 0 -1\nP 1 1 1 2\nQ 1 0 0 2 0 6\nP 1 0 1 0\n";
 const PATCHES: &str = "type patch\npatches 2\npatch 0\nheight 3\nwidth 1\nmap\n@\n@\n@\npatch 1\nheight 1\nwidth 1\nmap\n.\n";
@@ -32,16 +32,16 @@ fn numbers(value: &Value, names: &[&str]) -> Vec<u64> {
 fn every_algorithm_finds_the_same_path() {
     let folder = TempFolder::new();
     let map = folder.write("a.map", MAP);
-    let asked = ["--map", &map, "--from", "0,0", "--to", "3,0"];
-    let told = path(
+    let arguments = ["--map", &map, "--from", "0,0", "--to", "3,0"];
+    let output = path(
         &[
-            &asked[..],
+            &arguments[..],
             &["--algorithm", "all", "--json", "--repeat", "2"],
         ]
         .concat(),
     );
-    assert_eq!((told.code, told.err.as_str()), (0, ""));
-    let report = told.json();
+    assert_eq!((output.code, output.err.as_str()), (0, ""));
+    let report = output.json();
     assert_eq!(numbers(&report, &["width", "height", "queries"]), [4, 3, 1]);
     let algorithms = report["algorithms"].as_array().unwrap();
     assert!(algorithms.len() >= 3);
@@ -63,10 +63,10 @@ fn every_algorithm_finds_the_same_path() {
         }
         assert!(one["prepare_ms"].is_number() && one["prepared_bytes"].is_u64());
     }
-    let table = path(&[&asked[..], &["--algorithm", "astar,jps-bit"]].concat());
+    let table = path(&[&arguments[..], &["--algorithm", "astar,jps-bit"]].concat());
     assert!(table.out.contains("4.41421 tiles") && table.out.contains("(3, 1)"));
     assert!(table.out.lines().all(|line| line.chars().count() <= 80));
-    let quiet = path(&[&asked[..], &["-q"]].concat());
+    let quiet = path(&[&arguments[..], &["-q"]].concat());
     assert_eq!((quiet.code, quiet.out.as_str()), (0, ""));
 }
 
@@ -76,15 +76,15 @@ fn corners_are_cut_on_request() {
     let map = folder.write("a.map", MAP);
     let wrong = folder.write("wrong.scen", format!("{SCEN}{WRONG}"));
     let more = ["--diagonal", "cut", "--algorithm", "all", "--json"];
-    let told = path(&[&["--map", &map, "--from", "0,0", "--to", "3,0"], &more[..]].concat());
-    assert_eq!(told.code, 0, "{}", told.err);
-    for one in told.json()["algorithms"].as_array().unwrap() {
+    let output = path(&[&["--map", &map, "--from", "0,0", "--to", "3,0"], &more[..]].concat());
+    assert_eq!(output.code, 0, "{}", output.err);
+    for one in output.json()["algorithms"].as_array().unwrap() {
         let length = one["length"].as_f64().unwrap();
         assert!((length - 1.0 - 2.0 * 2f64.sqrt()).abs() < 1e-9, "{one}");
     }
-    // The file's lengths are those of the other rule: nothing is judged by them.
-    let told = path(&[&["--map", &map, "--scen", &wrong], &more[..]].concat());
-    assert_eq!(told.code, 0, "{}", told.err);
+    // The lengths of the file are for the other rule, so they are not checked.
+    let output = path(&[&["--map", &map, "--scen", &wrong], &more[..]].concat());
+    assert_eq!(output.code, 0, "{}", output.err);
 }
 
 #[test]
@@ -93,9 +93,9 @@ fn unreachable_is_an_answer_and_a_capped_search_is_none() {
     let map = folder.write("a.map", MAP.replace("....", "..@."));
     for (to, more, code, result) in [("3,0", "none", 0, "unreachable"), ("1,1", "1", 0, "found")] {
         let limit = ["--node-limit", more, "--json"];
-        let told = path(&[&["--map", &map, "--from", "0,0", "--to", to], &limit[..]].concat());
-        let one = &told.json()["algorithms"][0];
-        assert_eq!((told.code, one["result"].as_str()), (code, Some(result)));
+        let output = path(&[&["--map", &map, "--from", "0,0", "--to", to], &limit[..]].concat());
+        let one = &output.json()["algorithms"][0];
+        assert_eq!((output.code, one["result"].as_str()), (code, Some(result)));
         assert_eq!(one["length"].is_null(), result == "unreachable");
         let found = u64::from(result == "found");
         let counts = numbers(one, &["answered", "unreachable", "capped", "optimal"]);
@@ -118,10 +118,10 @@ fn invalid_path_end_is_bad_input_that_names_the_end() {
         ("2,0", "0,0", ["--from 2,0", "blocked"]),
         ("0,0", "1,2", ["--to 1,2", "blocked"]),
     ] {
-        let told = path(&["--map", &map, "--from", from, "--to", to, "--json"]);
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{from} {to}");
+        let output = path(&["--map", &map, "--from", from, "--to", to, "--json"]);
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{from} {to}");
         for part in parts {
-            assert!(told.err.contains(part), "{part}: {}", told.err);
+            assert!(output.err.contains(part), "{part}: {}", output.err);
         }
     }
 }
@@ -132,21 +132,25 @@ fn unanswered_queries_are_not_called_optimal() {
     let map = folder.write("a.map", MAP);
     let empty = folder.write("empty.scen", "version 1\n");
     let single = ["--from", "0,0", "--to", "3,0", "--node-limit", "1"];
-    for (asked, capped) in [(&single[..], 1), (&["--scen", &empty], 0)] {
-        let asked = [&["--map", &map], asked].concat();
-        let told = path(&[&asked[..], &["--json"]].concat());
-        assert_eq!(told.code, 1, "{asked:?}: {}", told.err);
-        let one = &told.json()["algorithms"][0];
+    for (arguments, capped) in [(&single[..], 1), (&["--scen", &empty], 0)] {
+        let arguments = [&["--map", &map], arguments].concat();
+        let output = path(&[&arguments[..], &["--json"]].concat());
+        assert_eq!(output.code, 1, "{arguments:?}: {}", output.err);
+        let one = &output.json()["algorithms"][0];
         let counts = numbers(one, &["answered", "unreachable", "capped", "optimal"]);
         assert_eq!(counts, [0, 0, capped, 0]);
-        let told = path(&asked);
-        assert!(told.out.contains("no query was answered"), "{}", told.out);
-        assert_eq!(told.code, 1);
+        let output = path(&arguments);
+        assert!(
+            output.out.contains("no query was answered"),
+            "{}",
+            output.out
+        );
+        assert_eq!(output.code, 1);
     }
-    // Queries without a result are reported, and do not affect the verdict on the others.
+    // Queries without a result are reported, and do not affect the check of the others.
     let hard = "1\ta.map\t4\t3\t0\t0\t3\t0\t4.41421\n";
     let some = folder.write("some.scen", format!("{SCEN}{hard}"));
-    let told = path(&[
+    let output = path(&[
         "--map",
         &map,
         "--scen",
@@ -156,10 +160,10 @@ fn unanswered_queries_are_not_called_optimal() {
         "--json",
     ]);
     let counts = numbers(
-        &told.json()["algorithms"][0],
+        &output.json()["algorithms"][0],
         &["answered", "capped", "optimal"],
     );
-    assert_eq!((told.code, counts), (0, vec![2, 1, 2]));
+    assert_eq!((output.code, counts), (0, vec![2, 1, 2]));
 }
 
 #[test]
@@ -191,10 +195,10 @@ fn wrong_map_size_is_reported_with_its_line() {
         (vec!["--scen", &empty], ["empty.scen:3:", "0 × 3"]),
         (vec!["--scen", &large], ["large.scen:3:", "65536 × 65536"]),
     ] {
-        let told = path(&arguments);
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
+        let output = path(&arguments);
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{arguments:?}");
         for part in parts {
-            assert!(told.err.contains(part), "{part}: {}", told.err);
+            assert!(output.err.contains(part), "{part}: {}", output.err);
         }
     }
 }
@@ -204,12 +208,12 @@ fn files_may_begin_with_a_byte_order_mark() {
     let folder = TempFolder::new();
     let map = folder.write("a.map", format!("\u{feff}{MAP}"));
     let scen = folder.write("a.scen", format!("\u{feff}{SCEN}"));
-    let told = path(&["--map", &map, "--scen", &scen]);
-    assert_eq!((told.code, told.err.as_str()), (0, ""));
+    let output = path(&["--map", &map, "--scen", &scen]);
+    assert_eq!((output.code, output.err.as_str()), (0, ""));
     folder.write("d.patch", format!("\u{feff}{PATCHES}"));
     let dynamic = folder.write("d.scen", format!("\u{feff}{DYNAMIC}"));
-    let told = path(&["--scen", &dynamic]);
-    assert_eq!((told.code, told.err.as_str()), (0, ""));
+    let output = path(&["--scen", &dynamic]);
+    assert_eq!((output.code, output.err.as_str()), (0, ""));
 }
 
 #[test]
@@ -219,14 +223,14 @@ fn image_does_not_overwrite_an_input() {
     let image = folder.path("a.png");
     assert_eq!(run_throng(&["map", "convert", &map, &image]).code, 0);
     let before = fs::read(&image).unwrap();
-    let asked = ["--map", &image, "--from", "0,0", "--to", "3,0", "--render"];
+    let arguments = ["--map", &image, "--from", "0,0", "--to", "3,0", "--render"];
     let same = image.replace("a.png", "./a.png");
-    let told = path(&[&asked[..], &[&same]].concat());
-    assert_eq!((told.code, told.out.as_str()), (2, ""));
+    let output = path(&[&arguments[..], &[&same]].concat());
+    assert_eq!((output.code, output.out.as_str()), (2, ""));
     assert!(
-        told.err.contains("which is the input as well"),
+        output.err.contains("which is the input as well"),
         "{}",
-        told.err
+        output.err
     );
     assert_eq!(fs::read(&image).unwrap(), before);
 }
@@ -235,17 +239,17 @@ fn image_does_not_overwrite_an_input() {
 fn control_characters_in_names_are_escaped() {
     let folder = TempFolder::new();
     let map = folder.write("a\u{1b}[31m.map", MAP);
-    let asked = ["--map", &map, "--from", "0,0", "--to"];
+    let arguments = ["--map", &map, "--from", "0,0", "--to"];
     let scen = folder.write("a\u{7}.scen", SCEN.replace("3.41421", "3\u{1b}[2J"));
-    for told in [
-        path(&[&asked[..], &["3,0"]].concat()),
+    for output in [
+        path(&[&arguments[..], &["3,0"]].concat()),
         path(&["--map", &map, "--scen", &scen]),
         path(&["--map", &folder.path("none\u{1b}.map"), "--scen", &scen]),
         run_throng(&["map", "info", &map]),
         run_throng(&["check", &map]),
         run_throng(&["check", &folder.path("none\u{1b}\n.map")]),
     ] {
-        let shown = told.out + &told.err;
+        let shown = output.out + &output.err;
         assert!(!shown.contains(['\u{1b}', '\u{7}']), "{shown:?}");
         assert!(
             shown.contains("\\u{1b}") || shown.contains("\\u{7}"),
@@ -265,15 +269,15 @@ fn wrong_length_is_reported_and_gives_exit_code_1() {
         path(&[&["--map", &map, "--scen", scen, "--json"], more].concat())
     };
     for threads in ["1", "3"] {
-        let told = ask(&right, &["--threads", threads]);
-        let one = &told.json()["algorithms"][0];
+        let output = ask(&right, &["--threads", threads]);
+        let one = &output.json()["algorithms"][0];
         assert_eq!(
-            (told.code, numbers(one, &["answered", "optimal"])),
+            (output.code, numbers(one, &["answered", "optimal"])),
             (0, vec![2, 2])
         );
-        let told = ask(&wrong, &["--threads", threads, "--algorithm", "all"]);
-        assert_eq!(told.code, 1);
-        for one in told.json()["algorithms"].as_array().unwrap() {
+        let output = ask(&wrong, &["--threads", threads, "--algorithm", "all"]);
+        assert_eq!(output.code, 1);
+        for one in output.json()["algorithms"].as_array().unwrap() {
             assert_eq!(numbers(one, &["answered", "optimal"]), [3, 2]);
             assert_eq!(one["wrong"].as_array().unwrap().len(), 1);
             let wrong = &one["wrong"][0];
@@ -284,9 +288,9 @@ fn wrong_length_is_reported_and_gives_exit_code_1() {
             assert!((wrong["found"].as_f64().unwrap() - 4.41421).abs() < 1e-4);
         }
     }
-    // Every third query, beginning with the first: the wrong one is left out.
-    let told = ask(&wrong, &["--stride", "3"]);
-    assert_eq!((told.code, &told.json()["queries"]), (0, &json!(1)));
+    // Every third query, beginning with the first: the wrong one is skipped.
+    let output = ask(&wrong, &["--stride", "3"]);
+    assert_eq!((output.code, &output.json()["queries"]), (0, &json!(1)));
     let table = path(&["--map", &map, "--scen", &wrong]);
     assert_eq!(table.code, 1);
     assert!(
@@ -301,24 +305,24 @@ fn edits_between_queries_are_applied() {
     let folder = TempFolder::new();
     let scen = folder.write("d.scen", DYNAMIC);
     folder.write("d.patch", PATCHES);
-    let told = path(&["--scen", &scen, "--algorithm", "all", "--json"]);
-    assert_eq!((told.code, told.err.as_str()), (0, ""));
-    for one in told.json()["algorithms"].as_array().unwrap() {
+    let output = path(&["--scen", &scen, "--algorithm", "all", "--json"]);
+    assert_eq!((output.code, output.err.as_str()), (0, ""));
+    for one in output.json()["algorithms"].as_array().unwrap() {
         assert_eq!(
             numbers(one, &["answered", "unreachable", "optimal"]),
             [2, 1, 3]
         );
     }
-    // On a map of one's own the file starts from that.
+    // With a map given, the file starts from that map.
     let blocked = folder.write(
         "b.map",
         "type octile\nheight 3\nwidth 3\nmap\n.@.\n.@.\n.@.\n",
     );
-    let told = path(&["--scen", &scen, "--map", &blocked, "--json"]);
+    let output = path(&["--scen", &scen, "--map", &blocked, "--json"]);
     assert_eq!(
         (
-            told.code,
-            &told.json()["algorithms"][0]["wrong"][0]["index"]
+            output.code,
+            &output.json()["algorithms"][0]["wrong"][0]["index"]
         ),
         (1, &json!(0))
     );
@@ -334,8 +338,8 @@ fn bad_arguments_and_files_are_reported_with_a_hint() {
     let far = folder.write("far.scen", DYNAMIC.replace("P 0 0 1 0", "P 0 0 1 1"));
     let broken = folder.write("broken.scen", SCEN.replace("3.41421", "long"));
     folder.write("d.patch", PATCHES);
-    let asked = ["--map", &map, "--from", "0,0", "--to", "3,0"];
-    let with = |more: &[&'static str]| [&asked[..], more].concat();
+    let arguments = ["--map", &map, "--from", "0,0", "--to", "3,0"];
+    let with = |more: &[&'static str]| [&arguments[..], more].concat();
     for (arguments, part) in [
         (vec![], "--map <FILE>"),
         (vec!["--map", &map], "--from <X,Y>"),
@@ -361,7 +365,7 @@ fn bad_arguments_and_files_are_reported_with_a_hint() {
             vec!["--map", &map, "--from", "0", "--to", "1,1"],
             "such as 12,34",
         ),
-        (vec!["--scen", &scen], "--map FILE is needed, too"),
+        (vec!["--scen", &scen], "--map FILE is needed"),
         (
             vec!["--map", &map, "--scen", &dynamic],
             "names a map of 3 × 3 tiles",
@@ -375,35 +379,40 @@ fn bad_arguments_and_files_are_reported_with_a_hint() {
             "could not read none.scen",
         ),
     ] {
-        let told = path(&arguments);
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
-        assert!(told.err.contains(part), "{arguments:?}: {}", told.err);
+        let output = path(&arguments);
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(output.err.contains(part), "{arguments:?}: {}", output.err);
     }
 }
 
-/// A way through a swamp, round trees and water.
+/// A path through a swamp, around trees and water.
 const SWAMP: &str = "type octile\nheight 3\nwidth 5\nmap\n.SS.G\n@TWT@\n.....\n";
 
 #[test]
 fn swamp_is_free_and_summaries_list_letters() {
     let folder = TempFolder::new();
     let map = folder.write("s.map", SWAMP);
-    let told = path(&["--map", &map, "--from", "0,0", "--to", "4,0", "--json"]);
-    assert_eq!(told.json()["algorithms"][0]["length"].as_f64(), Some(4.0));
+    let output = path(&["--map", &map, "--from", "0,0", "--to", "4,0", "--json"]);
+    assert_eq!(output.json()["algorithms"][0]["length"].as_f64(), Some(4.0));
     let scen = folder.write(
         "s.map.scen",
         "\nVersion 1\n1\ts.map\t5\t3\t0\t0\t4\t0\t4\t\n0 s.map 5 3 1 2 1 2 0 \n",
     );
-    let told = path(&["--map", &map, "--scen", &scen]);
-    assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
+    let output = path(&["--map", &map, "--scen", &scen]);
+    assert_eq!(
+        (output.code, output.err.as_str()),
+        (0, ""),
+        "{}",
+        output.out
+    );
     let lines = [
         "  free    7 . ground, 1 G ground, 2 S swamp\n",
         "  blocked 2 @ out of bounds, 2 T trees, 1 W water\n",
     ];
     assert!(
-        lines.iter().all(|line| told.out.contains(line)),
+        lines.iter().all(|line| output.out.contains(line)),
         "{}",
-        told.out
+        output.out
     );
     let info = run_throng(&["map", "info", &map]);
     assert!(
@@ -426,39 +435,40 @@ fn known_lengths_are_checked_without_a_search() {
     let folder = TempFolder::new();
     folder.write("a.map", MAP);
     let scen = folder.write("a.map.scen", SCEN);
-    let told = run_throng(&["check", &scen]);
-    assert_eq!((told.code, told.err.as_str()), (0, ""));
+    let output = run_throng(&["check", &scen]);
+    assert_eq!((output.code, output.err.as_str()), (0, ""));
     assert!(
-        told.out.contains("ok, 2 queries, 0 edits, map "),
+        output.out.contains("ok, 2 queries, 0 edits, map "),
         "{}",
-        told.out
+        output.out
     );
     let shut = folder.write(
         "a.map.scen",
         format!("{SCEN}0\ta.map\t4\t3\t2\t0\t3\t0\t1\n"),
     );
-    let told = run_throng(&["check", &shut, "--strict"]);
-    assert_eq!(told.code, 2);
+    let output = run_throng(&["check", &shut, "--strict"]);
+    assert_eq!(output.code, 2);
     assert!(
-        told.err
+        output
+            .err
             .contains("1 of 3 queries begin or end on a blocked tile"),
         "{}",
-        told.err
+        output.err
     );
     let other = folder.write("a.map.scen", SCEN.replace("\t4\t3\t", "\t4\t4\t"));
-    let told = run_throng(&["check", &other]);
-    assert_eq!(told.code, 2);
+    let output = run_throng(&["check", &other]);
+    assert_eq!(output.code, 2);
     assert!(
-        told.err.contains("names a map of 4 × 4 tiles"),
+        output.err.contains("names a map of 4 × 4 tiles"),
         "{}",
-        told.err
+        output.err
     );
     folder.write("d.patch", PATCHES);
     let edits = folder.write("d.scen", DYNAMIC);
-    let told = run_throng(&["check", &edits]);
+    let output = run_throng(&["check", &edits]);
     assert!(
-        told.out.ends_with("ok, 3 queries, 3 edits\n"),
+        output.out.ends_with("ok, 3 queries, 3 edits\n"),
         "{}",
-        told.out
+        output.out
     );
 }

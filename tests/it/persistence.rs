@@ -1,7 +1,7 @@
-//! Promise: what was acknowledged is on disk, and no coin or item is doubled or lost, whenever the program is killed.
+//! Promise: acknowledged saves are on disk, and no coin or item is duplicated or lost, whenever the program is killed.
 //!
-//! With `THRONG_KILLS=200` the built-in `town` is killed that many times, best with `THRONG_PROGRAM=target/release/throng`;
-//! without it, a small scenario a few times.
+//! With `THRONG_KILLS=200`, the built-in `town` is killed that many times, preferably with `THRONG_PROGRAM=target/release/throng`; without
+//! it, a small scenario is killed a few times.
 #![cfg(unix)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +23,10 @@ const MARKET: &str = r#"Scenario(name: "market", duration_s: 600000,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
     crowds: [Crowd(kind: "player", count: 60, client_share: 0.2, churn_per_s: 8, behaviour: Wander(radius_m: 10))])"#;
 
-/// Kills of a run without a switch.
+/// Number of kills by default.
 const KILLS: u64 = 6;
 
-/// What a file must hold, whatever happened: read with nothing but SQL.
+/// Checks the invariants of a store file with plain SQL. Returns the number of players.
 fn audit(file: &Path, acknowledged: &BTreeMap<u64, u64>) -> u64 {
     let connection = Connection::open(file).unwrap();
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'player'";
@@ -78,12 +78,15 @@ fn audit(file: &Path, acknowledged: &BTreeMap<u64, u64>) -> u64 {
     let ware = |&player: &i64| (0..START_ITEMS).map(move |nth| format!("{player:x}.{nth}"));
     let mut expected: Vec<String> = saved.iter().flat_map(ware).collect();
     expected.sort_unstable();
-    assert_eq!(found, expected, "every ware once, and none of nobody");
+    assert_eq!(
+        found, expected,
+        "every ware exists once, and belongs to a player"
+    );
     saved.len() as u64
 }
 
-/// Every lease of a file is held, and can be had: by the server that comes back at once, by another one when it has expired. Gives
-/// how many there are.
+/// Checks that every lease in a file can be recovered: at once by the same server, and after its expiry by another one. Returns their
+/// number.
 fn count_recoverable_leases(file: &Path, folder: &TempFolder) -> usize {
     let source = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let held =
@@ -125,14 +128,18 @@ fn count_recoverable_leases(file: &Path, folder: &TempFolder) -> usize {
     assert_eq!(
         claims("other", first_ms),
         vec![None; held.len()],
-        "held until then"
+        "a lease is held until it expires"
     );
-    assert_eq!(claims("other", last_ms + 5_001), next, "expired");
-    assert_eq!(claims("throng", 0), next, "its own");
+    assert_eq!(
+        claims("other", last_ms + 5_001),
+        next,
+        "an expired lease is granted"
+    );
+    assert_eq!(claims("throng", 0), next, "a server gets its own leases");
     held.len()
 }
 
-/// What lines of `--acknowledged` say, the last one left out if it is cut off.
+/// Reads the lines of `--acknowledged`, without the last one if it is incomplete.
 fn read_acknowledged(file: &str, into: &mut BTreeMap<u64, u64>) {
     let text = fs::read_to_string(file).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -143,7 +150,7 @@ fn read_acknowledged(file: &str, into: &mut BTreeMap<u64, u64>) {
     }
 }
 
-/// The program, or the one of another build that `THRONG_PROGRAM` names.
+/// The program, or the build that `THRONG_PROGRAM` names.
 fn killed_program(arguments: &[&str]) -> Command {
     match std::env::var_os("THRONG_PROGRAM") {
         Some(path) => {
@@ -195,8 +202,8 @@ fn killed_server_loses_and_doubles_no_acknowledged_save() {
         std::thread::sleep(Duration::from_millis((random >> 33) % most_ms));
         let ended = child.try_wait().unwrap();
         child.kill().unwrap();
-        let told = child.wait_with_output().unwrap();
-        let errors = String::from_utf8_lossy(&told.stderr);
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
         assert!(ended.is_none() && errors.is_empty(), "{ended:?}: {errors}");
         read_acknowledged(&log, &mut acknowledged);
         if Path::new(&db).exists() {
@@ -213,8 +220,8 @@ fn killed_server_loses_and_doubles_no_acknowledged_save() {
         "{stored} stored, {leases} leases, {} acknowledged",
         acknowledged.len()
     );
-    // It also ends normally, so no player is leased any more.
-    let told = run_throng(&[
+    // The server also stops normally, after which no player is leased.
+    let output = run_throng(&[
         "run",
         scenario,
         "--ticks",
@@ -225,14 +232,14 @@ fn killed_server_loses_and_doubles_no_acknowledged_save() {
         "--quiet",
         "--no-timing",
     ]);
-    assert!(told.code < 2 && told.err.is_empty(), "{}", told.err);
-    let told = run_throng(&["db", "check", &db, "--json"]);
-    assert_eq!(told.code, 0, "{}", told.out);
-    assert_eq!(told.json()["leases"], serde_json::json!({}));
+    assert!(output.code < 2 && output.err.is_empty(), "{}", output.err);
+    let output = run_throng(&["db", "check", &db, "--json"]);
+    assert_eq!(output.code, 0, "{}", output.out);
+    assert_eq!(output.json()["leases"], serde_json::json!({}));
     audit(Path::new(&db), &acknowledged);
 }
 
-/// Players whose objects go and who are given others, without leaving.
+/// Players whose objects are removed and replaced, without a logout.
 const WATCHERS: &str = r#"Scenario(name: "watchers", duration_s: 60,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
     crowds: [
@@ -262,8 +269,8 @@ fn spectator_keeps_its_inventory() {
         "--no-timing",
     ];
     for _ in 0..2 {
-        let told = run_throng(&arguments);
-        assert!(told.code == 0 && told.err.is_empty(), "{}", told.err);
+        let output = run_throng(&arguments);
+        assert!(output.code == 0 && output.err.is_empty(), "{}", output.err);
         assert_eq!(audit(Path::new(&db), &BTreeMap::new()), 60);
     }
 }
@@ -273,8 +280,7 @@ fn full_disk_loses_no_acknowledged_save() {
     let folder = TempFolder::new();
     let market = folder.write("market.ron", MARKET);
     let (db, log) = (folder.path("players.db"), folder.path("acknowledged"));
-    // The file size limit is half a megabyte. The first saves fit, later ones do not: writes then return an error, since the signal
-    // is ignored.
+    // The file size limit is 512 KiB. The first saves fit; later writes fail with an error, because the signal is ignored.
     let limited = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\"";
     let mut process = Command::new("sh")
         .args(["-c", limited, env!("CARGO_BIN_EXE_throng")])
@@ -287,10 +293,13 @@ fn full_disk_loses_no_acknowledged_save() {
         .spawn()
         .unwrap();
     let mut errors = BufReader::new(process.stderr.take().unwrap()).lines();
-    let is_told =
+    let is_save_warning =
         |line: &io::Result<String>| matches!(line, Ok(line) if line.contains("saves wait"));
-    let told = errors.find(is_told).expect("it says so").unwrap();
-    assert!(told.contains("players.db"), "{told}");
+    let warning = errors
+        .find(is_save_warning)
+        .expect("the log reports waiting saves")
+        .unwrap();
+    assert!(warning.contains("players.db"), "{warning}");
     send_signal(&process, "-INT");
     let left: Vec<String> = errors.map_while(Result::ok).collect();
     let status = process.wait().unwrap();
@@ -306,7 +315,7 @@ fn audit_detects_extra_coins_doubled_items_and_lost_saves() {
     let folder = TempFolder::new();
     let market = folder.write("market.ron", MARKET);
     let db = folder.path("players.db");
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &market,
         "--ticks",
@@ -315,7 +324,7 @@ fn audit_detects_extra_coins_doubled_items_and_lost_saves() {
         &db,
         "--no-timing",
     ]);
-    assert_eq!(told.code, 0, "{}", told.err);
+    assert_eq!(output.code, 0, "{}", output.err);
     let db = Path::new(&db);
     assert!(audit(db, &BTreeMap::new()) >= 50);
     let spoilt = |change: &str| {
@@ -346,7 +355,7 @@ fn players_persist_between_deterministic_runs() {
     let play = |name: &str, threads: &str| {
         let (db, hashes) = (folder.path(&format!("{name}.db")), folder.path(name));
         for _ in 0..2 {
-            let told = run_throng(&[
+            let output = run_throng(&[
                 "run",
                 &market,
                 "--ticks",
@@ -360,16 +369,22 @@ fn players_persist_between_deterministic_runs() {
                 "--no-timing",
                 "--json",
             ]);
-            assert_eq!(told.code, 0, "{}", told.err);
-            let kept = told.json()["player_store"].clone();
-            let counted = |name: &str| kept[name].as_u64().unwrap();
-            assert!(counted("loads") >= 60 && counted("leases") > 0, "{kept}");
-            assert!(counted("saves") >= counted("transactions"), "{kept}");
-            assert!(counted("transactions") > 0, "{kept}");
+            assert_eq!(output.code, 0, "{}", output.err);
+            let player_store = output.json()["player_store"].clone();
+            let counted = |name: &str| player_store[name].as_u64().unwrap();
+            assert!(
+                counted("loads") >= 60 && counted("leases") > 0,
+                "{player_store}"
+            );
+            assert!(
+                counted("saves") >= counted("transactions"),
+                "{player_store}"
+            );
+            assert!(counted("transactions") > 0, "{player_store}");
         }
-        let told = run_throng(&["db", "dump", &db]);
-        assert_eq!(told.code, 0, "{}", told.err);
-        let players: Vec<serde_json::Value> = told
+        let output = run_throng(&["db", "dump", &db]);
+        assert_eq!(output.code, 0, "{}", output.err);
+        let players: Vec<serde_json::Value> = output
             .out
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -407,32 +422,36 @@ fn invalid_store_is_refused_by_name_before_the_run() {
         &["db", "migrate", &text],
         &["db", "check", "nowhere.db"],
     ] {
-        let told = run_throng(arguments);
+        let output = run_throng(arguments);
         assert_eq!(
-            (told.code, told.out.as_str()),
+            (output.code, output.out.as_str()),
             (2, ""),
             "{arguments:?}: {}",
-            told.err
+            output.err
         );
-        let is_named = told.err.contains("notes.db")
-            || told.err.contains("nowhere.db")
-            || told.err.contains("Postgres")
-            || told.err.contains("--server");
-        assert!(is_named, "{arguments:?}: {}", told.err);
+        let is_named = output.err.contains("notes.db")
+            || output.err.contains("nowhere.db")
+            || output.err.contains("Postgres")
+            || output.err.contains("--server");
+        assert!(is_named, "{arguments:?}: {}", output.err);
     }
     let fresh = folder.path("fresh.db");
-    let told = run_throng(&["db", "migrate", &fresh]);
-    assert!(told.code == 0 && told.out.contains("0 → 3"), "{}", told.out);
-    let told = run_throng(&["db", "migrate", &fresh]);
+    let output = run_throng(&["db", "migrate", &fresh]);
     assert!(
-        told.code == 0 && told.out.contains("up to date"),
+        output.code == 0 && output.out.contains("0 → 3"),
         "{}",
-        told.out
+        output.out
     );
-    let told = run_throng(&["db", "check", &fresh]);
+    let output = run_throng(&["db", "migrate", &fresh]);
     assert!(
-        told.code == 0 && told.out.ends_with("nothing is wrong\n"),
+        output.code == 0 && output.out.contains("up to date"),
         "{}",
-        told.out
+        output.out
+    );
+    let output = run_throng(&["db", "check", &fresh]);
+    assert!(
+        output.code == 0 && output.out.ends_with("no errors\n"),
+        "{}",
+        output.out
     );
 }

@@ -1,10 +1,10 @@
-//! Pictures and maps from the program, read back pixel by pixel.
+//! Pictures and maps written by the program, read back pixel by pixel.
 
 use std::fs;
 
 use crate::harness::{TempFolder, run_throng};
 
-/// A picture's width, height, and pixels row by row.
+/// A picture: width, height, and pixels row by row.
 struct Pixels {
     width: usize,
     height: usize,
@@ -12,7 +12,7 @@ struct Pixels {
 }
 
 impl Pixels {
-    /// The pictures of a film as they are seen one after the other.
+    /// The frames of an animation, as they are displayed.
     fn read_animation(file: &str) -> Vec<Self> {
         let file = std::io::BufReader::new(fs::File::open(file).unwrap());
         let mut decoder = png::Decoder::new(file);
@@ -58,7 +58,7 @@ impl Pixels {
         self.colors[y * self.width + x]
     }
 
-    /// How often a colour is in some of the rows.
+    /// The number of pixels of a colour in these rows.
     fn count(&self, color: [u8; 3], rows: std::ops::Range<usize>) -> usize {
         let pixels = &self.colors[rows.start * self.width..rows.end * self.width];
         pixels.iter().filter(|pixel| **pixel == color).count()
@@ -79,7 +79,7 @@ const MAP: &str = "type octile\nheight 3\nwidth 4\nmap\n..@.\n....\n@@..\n";
 fn path_picture_has_ringed_ends_and_a_legend() {
     let folder = TempFolder::new();
     let image = folder.path("path.png");
-    // On a map of its size a tile has one pixel.
+    // On a map of this size a tile has one pixel.
     let large = folder.path("large.tmap");
     let made = run_throng(&[
         "map",
@@ -93,10 +93,10 @@ fn path_picture_has_ringed_ends_and_a_legend() {
         "1000x1000",
     ]);
     assert_eq!(made.code, 0, "{}", made.err);
-    let told = run_throng(&[
+    let output = run_throng(&[
         "path", "--map", &large, "--from", "100,200", "--to", "900,200", "--render", &image,
     ]);
-    assert_eq!(told.code, 0, "{}", told.err);
+    assert_eq!(output.code, 0, "{}", output.err);
     let pixels = Pixels::read(&image);
     assert!(
         pixels.width == 1_000 && pixels.height > 1_040,
@@ -127,11 +127,12 @@ fn small_maps_are_enlarged_in_pictures_of_searches() {
     let (map, image) = (folder.write("a.map", MAP), folder.path("a.png"));
     let scen = "version 1\n0\ta.map\t4\t3\t0\t0\t0\t1\t1\n0\ta.map\t4\t3\t0\t0\t3\t1\t3.41421\n";
     let scen = folder.write("a.scen", scen);
-    for asked in [&["--from", "0,0", "--to", "3,0"][..], &["--scen", &scen]] {
-        let told = run_throng(&[&["path", "--map", &map, "--render", &image], asked].concat());
-        assert_eq!((told.code, told.err.as_str()), (0, ""));
+    for arguments in [&["--from", "0,0", "--to", "3,0"][..], &["--scen", &scen]] {
+        let output =
+            run_throng(&[&["path", "--map", &map, "--render", &image], arguments].concat());
+        assert_eq!((output.code, output.err.as_str()), (0, ""));
         let pixels = Pixels::read(&image);
-        // 64 pixels a tile, and room for the legend.
+        // 64 pixels per tile, and room for the legend.
         assert!(pixels.width == 480 && pixels.height > 192 + 40);
         assert_eq!((pixels.at(140, 10), pixels.at(10, 140)), (WALL, WALL));
         for color in [PATH, START, GOAL] {
@@ -160,9 +161,9 @@ fn map_is_drawn_at_the_requested_scale() {
         ("65", "65 is not in"),
         ("x", "invalid"),
     ] {
-        let told = run_throng(&["map", "render", &map, &image, "--scale", scale]);
-        assert_eq!(told.code, 2);
-        assert!(told.err.contains(part), "{}", told.err);
+        let output = run_throng(&["map", "render", &map, &image, "--scale", scale]);
+        assert_eq!(output.code, 2);
+        assert!(output.err.contains(part), "{}", output.err);
     }
     let large = folder.path("large.tmap");
     let made = [
@@ -175,11 +176,11 @@ fn map_is_drawn_at_the_requested_scale() {
         "2000x2000",
     ];
     assert_eq!(run_throng(&made).code, 0);
-    let told = run_throng(&["map", "render", &large, &image, "--scale", "64"]);
+    let output = run_throng(&["map", "render", &large, &image, "--scale", "64"]);
     assert!(
-        told.code == 2 && told.err.contains("128000 × 128000 pixels"),
+        output.code == 2 && output.err.contains("128000 × 128000 pixels"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -188,9 +189,9 @@ fn generated_map_is_equal_for_the_seed_in_every_format() {
     let folder = TempFolder::new();
     let made = |name: &str, more: &[&str]| {
         let file = folder.path(name);
-        let told = run_throng(&[&["map", "generate", &file, "--size", "90x60"], more].concat());
-        assert_eq!((told.code, told.err.as_str()), (0, ""), "{name}");
-        assert!(told.out.contains("90 × 60 tiles"), "{}", told.out);
+        let output = run_throng(&[&["map", "generate", &file, "--size", "90x60"], more].concat());
+        assert_eq!((output.code, output.err.as_str()), (0, ""), "{name}");
+        assert!(output.out.contains("90 × 60 tiles"), "{}", output.out);
         let plain = folder.path(&format!("{name}.map"));
         assert_eq!(run_throng(&["map", "convert", &file, &plain]).code, 0);
         fs::read(plain).unwrap()
@@ -235,22 +236,22 @@ fn generated_map_is_equal_for_the_seed_in_every_format() {
         (vec!["--size", "5"], "such as 600x400"),
         (vec!["--recipe", "tonw"], "a similar value exists: 'town'"),
     ] {
-        let told = run_throng(&[&["map", "generate", file.as_str()], more.as_slice()].concat());
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{more:?}");
-        assert!(told.err.contains(part), "{more:?}: {}", told.err);
+        let output = run_throng(&[&["map", "generate", file.as_str()], more.as_slice()].concat());
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{more:?}");
+        assert!(output.err.contains(part), "{more:?}: {}", output.err);
         assert!(!fs::exists(&file).unwrap(), "{more:?}");
     }
-    let told = run_throng(&["map", "generate", "maze"]);
+    let output = run_throng(&["map", "generate", "maze"]);
     assert!(
-        told.code == 2 && told.err.contains("use --recipe maze"),
+        output.code == 2 && output.err.contains("use --recipe maze"),
         "{}",
-        told.err
+        output.err
     );
-    let told = run_throng(&["map", "generate", &folder.path("a.bmp")]);
+    let output = run_throng(&["map", "generate", &folder.path("a.bmp")]);
     assert!(
-        told.code == 2 && told.err.contains("unknown map format"),
+        output.code == 2 && output.err.contains("unknown map format"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -265,17 +266,22 @@ fn crowd_picture_shows_kinds_and_teams() {
     let folder = TempFolder::new();
     let image = folder.path("fair.png");
     let plain = folder.write("fair.ron", CROWD);
-    // Rats and people on a side each: colours are those of teams, and the first team's is the first colour.
+    // Rats and people are in different teams: colours are those of teams, in the order of the teams.
     let sides = CROWD
         .replace("count: 40", "count: 40, team: 2")
         .replace("count: 20", "count: 20, team: 1");
     let sides = folder.write("sides.ron", sides);
     for (scenario, people, rats) in [(&plain, PLAYERS, NPCS), (&sides, NPCS, PLAYERS)] {
-        let told = run_throng(&["run", scenario, "--picture", &image, "--no-timing"]);
-        assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
+        let output = run_throng(&["run", scenario, "--picture", &image, "--no-timing"]);
+        assert_eq!(
+            (output.code, output.err.as_str()),
+            (0, ""),
+            "{}",
+            output.out
+        );
         let pixels = Pixels::read(&image);
         assert_eq!(pixels.width, 1_000);
-        // Dots of 40 people and of 20 rats, some of them behind others.
+        // Dots of 40 people and of 20 rats, some of which are covered by others.
         let (people, rats) = (pixels.count(people, 0..1_000), pixels.count(rats, 0..1_000));
         assert!((40 * 8..40 * 25).contains(&people), "{people}");
         assert!((20 * 6..20 * 25).contains(&rats), "{rats}");
@@ -295,9 +301,9 @@ fn animation_has_regular_frames_with_a_moving_crowd() {
     let walking = still.replace("count: 40", "count: 40, behaviour: Wander(radius_m: 20)");
     let scenario = folder.write("fair.ron", walking);
     let plain = run_throng(&["run", &scenario, "--json", "--no-timing"]).json();
-    // 20 ticks a second: a picture every second tick, or one for every 120th part of the run.
+    // 20 ticks per second: a frame every second tick, or one for every 120th of the run.
     for (ticks, pictures) in [(0, 1), (40, 21), (238, 120), (240, 81)] {
-        let asked = [
+        let arguments = [
             "run",
             &scenario,
             "--json",
@@ -305,8 +311,8 @@ fn animation_has_regular_frames_with_a_moving_crowd() {
             "--animation",
             &image,
         ];
-        let told = run_throng(&[&asked[..], &["--ticks", &ticks.to_string()]].concat());
-        assert_eq!(told.code, 0, "{}", told.err);
+        let output = run_throng(&[&arguments[..], &["--ticks", &ticks.to_string()]].concat());
+        assert_eq!(output.code, 0, "{}", output.err);
         let film = Pixels::read_animation(&image);
         assert_eq!(film.len(), pictures, "{ticks} ticks");
         assert!(film[0].width == 600 && film[0].height > 640);
@@ -322,16 +328,16 @@ fn animation_has_regular_frames_with_a_moving_crowd() {
         assert!((40 * 4..40 * 22).contains(&after.len()), "{}", after.len());
         moved += usize::from(before != after);
     }
-    assert!(moved > 60, "of 80 pictures {moved} show somebody elsewhere");
+    assert!(moved > 60, "only {moved} of 80 frames show a moved object");
     let clear = film.iter().map(|picture| dots(picture, NPCS).len()).min();
     assert!(
         clear > Some(20),
-        "those who stand still are lost: {clear:?}"
+        "an object that stands still disappeared: {clear:?}"
     );
-    // The caption shows the time.
+    // The legend shows the time.
     let words = |picture: &Pixels| picture.colors[620 * 600..].to_vec();
     assert_ne!(words(&film[0]), words(&film[80]));
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &scenario,
         "--json",
@@ -339,7 +345,7 @@ fn animation_has_regular_frames_with_a_moving_crowd() {
         "--animation",
         &image,
     ]);
-    assert_eq!(told.json()["state_hash"], plain["state_hash"]);
+    assert_eq!(output.json()["state_hash"], plain["state_hash"]);
 }
 
 #[test]
@@ -360,8 +366,8 @@ fn invalid_or_duplicate_picture_path_is_refused_before_the_run() {
         ),
         (vec!["--animation", &lost], "could not create"),
     ] {
-        let told = run_throng(&[&["run", scenario.as_str()], arguments.as_slice()].concat());
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
-        assert!(told.err.contains(part), "{}", told.err);
+        let output = run_throng(&[&["run", scenario.as_str()], arguments.as_slice()].concat());
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(output.err.contains(part), "{}", output.err);
     }
 }

@@ -1,4 +1,5 @@
-//! An alarm for language that a reader has to decode. It knows a short list of words; the standard is a reader who does not stumble.
+//! An alarm for language that is hard to understand. It knows a short list of words; the standard is a reader who understands each sentence
+//! at once.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 use crate::code_rules::{Source, assert_none, sources};
 use crate::harness::root;
 
-/// Constructions that stand for a clearer one, in documents, in rustdoc and in what the program prints.
+/// Constructions with a clearer alternative, forbidden in documents, in rustdoc and in printed text.
 const RIDDLES: [&str; 12] = [
     "whoever",
     "of whom",
@@ -22,12 +23,12 @@ const RIDDLES: [&str; 12] = [
     "nobody is",
 ];
 
-/// Verbs that name no operation: a function is called by what it does.
+/// Verbs that name no operation, forbidden in function names.
 const VERBS: [&str; 10] = [
     "hear", "heed", "tell", "told", "stir", "lay", "befall", "embody", "lend", "bear",
 ];
 
-/// Documents that quote the old language.
+/// Documents that quote the old wording.
 const QUOTES: [&str; 3] = ["CHANGELOG.md", "docs/decisions", "docs/renames.md"];
 
 fn documents(folder: &Path, into: &mut Vec<(String, String)>) {
@@ -49,7 +50,7 @@ fn documents(folder: &Path, into: &mut Vec<(String, String)>) {
     }
 }
 
-/// The first riddle of a text, by whole words.
+/// The first forbidden construction of a text, by whole words.
 fn riddle(text: &str) -> Option<&'static str> {
     let words: String = text
         .to_lowercase()
@@ -101,7 +102,7 @@ fn documents_use_plain_english() {
     documents(root(), &mut files);
     assert!(files.len() > 20, "{} documents", files.len());
     let faults = files.iter().flat_map(|(name, text)| {
-        // A sentence may go over the end of a line.
+        // A sentence can span several lines.
         let paragraphs = text.split("\n\n");
         paragraphs.filter_map(move |paragraph| {
             let riddle = riddle(paragraph)?;
@@ -112,7 +113,7 @@ fn documents_use_plain_english() {
     assert_none(faults.collect());
 }
 
-/// GitHub shows lines that rustdoc hides, and code with them does not compile when it is copied.
+/// GitHub shows lines that rustdoc hides, and code with such lines does not compile after copying.
 #[test]
 fn code_in_documents_has_no_hidden_lines() {
     let mut documents = Vec::new();

@@ -1,5 +1,5 @@
-//! Plugins are good guests: each works alone, in pairs, and in a group without another one; no two systems with an observable
-//! order have an ambiguous order.
+//! Plugins are good guests: each works alone, in pairs, and in a group without another one; all systems whose order can be observed are
+//! ordered.
 
 use bevy_app::{
     App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, PluginGroup, PluginGroupBuilder,
@@ -24,15 +24,15 @@ use throng::sync::SyncPlugin;
 use throng::world::KindId;
 use throng::world::{WorldPlugin, despawn_object, spawn_object, teleport};
 
-/// An app of somebody else, to which throng's plugins are added.
+/// Another developer's app, to which throng's plugins are added.
 fn host() -> App {
     let mut app = App::new();
     app.add_plugins((TaskPoolPlugin::default(), TimePlugin));
     app
 }
 
-/// Makes an order of systems that could show an error, and runs some ticks in which a little happens.
-fn live(mut app: App, what: &str) {
+/// Makes ambiguous system orders an error, and runs some ticks with a little activity.
+fn run_some_ticks(mut app: App, what: &str) {
     fn strict(app: &mut App, label: impl ScheduleLabel) {
         app.edit_schedule(label, |schedule| {
             let settings = schedule.get_build_settings();
@@ -50,7 +50,7 @@ fn live(mut app: App, what: &str) {
     app.finish();
     app.cleanup();
     clock::one_tick_per_update(&mut app);
-    // A scene and somebody in it need the world, which most plugins bring along.
+    // A scene and an object need the world plugin, which most plugins add.
     let has_world = app.is_plugin_added::<WorldPlugin>();
     let someone = has_world.then(|| {
         let world = app.world_mut();
@@ -87,7 +87,7 @@ fn live(mut app: App, what: &str) {
     );
 }
 
-/// Calls a macro with every plugin of the group.
+/// Calls a macro with each plugin of the group.
 macro_rules! for_each_plugin {
     ($apply:ident) => {
         $apply!(
@@ -107,7 +107,7 @@ macro_rules! for_each_plugin {
     };
 }
 
-/// Adds a plugin, also when another one has brought it along.
+/// Adds a plugin unless another plugin has added it.
 fn add<P: bevy_app::Plugin + Default>(app: &mut App) {
     app.add_plugins(P::default());
 }
@@ -121,7 +121,7 @@ struct GroupPlugin {
 }
 
 impl GroupPlugin {
-    /// Whether this plugin, added alone, brings another along.
+    /// Whether this plugin adds the other one.
     fn requires(&self, other: &Self) -> bool {
         let mut app = host();
         (self.add)(&mut app);
@@ -148,7 +148,7 @@ fn plugins_work_alone() {
     for GroupPlugin { name, add, .. } in group_plugins() {
         let mut app = host();
         add(&mut app);
-        live(app, name);
+        run_some_ticks(app, name);
     }
 }
 
@@ -161,13 +161,13 @@ fn plugin_pairs_work_in_either_order() {
                 let mut app = host();
                 (one.add)(&mut app);
                 (other.add)(&mut app);
-                live(app, &format!("{} and {}", one.name, other.name));
+                run_some_ticks(app, &format!("{} and {}", one.name, other.name));
             }
         }
     }
 }
 
-/// Those that would bring it along are left out with it, or it would be there all the same.
+/// Plugins that would add the disabled one are left out as well.
 #[test]
 fn plugin_group_works_with_any_plugin_disabled() {
     let all = group_plugins();
@@ -179,7 +179,7 @@ fn plugin_group_works_with_any_plugin_disabled() {
         let mut app = host();
         app.add_plugins(group);
         assert!(!(without.is_added)(&app), "{} is there", without.name);
-        live(app, &format!("without {}", without.name));
+        run_some_ticks(app, &format!("without {}", without.name));
     }
 }
 
@@ -187,5 +187,5 @@ fn plugin_group_works_with_any_plugin_disabled() {
 fn plugin_group_works_in_an_existing_app() {
     let mut app = host();
     app.add_plugins(ThrongPlugins);
-    live(app, "the whole group");
+    run_some_ticks(app, "the whole group");
 }

@@ -1,7 +1,7 @@
-//! Promise: the Postgres store behaves like any store, and reports clear errors about unsuitable servers.
+//! Promise: the Postgres store behaves like any other store, and reports clear errors about unsuitable servers.
 //!
-//! The server is that of `THRONG_POSTGRES`; without it nothing is tested: `.ci/with_postgres cargo test postgres` starts one.
-//! Every test has its own schemas there.
+//! The server is `THRONG_POSTGRES`; without it these tests are skipped: `.ci/with_postgres cargo test postgres` starts one. Each test uses
+//! schemas of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,15 +17,12 @@ use throng_store::testing::{FIRST_MINUTE, Operator, TAKE_OVER, TestSchema, postg
 
 use crate::harness::{TempFolder, run_throng};
 
-/// The server's address, if there is a server.
-#[allow(
-    clippy::print_stdout,
-    reason = "who reads what was tested should see what was not"
-)]
+/// The server's address; `None` without a server.
+#[allow(clippy::print_stdout, reason = "reports that a test is skipped")]
 fn url() -> Option<String> {
     let url = postgres_url();
     if url.is_none() {
-        println!("skipped: THRONG_POSTGRES does not say where a server is");
+        println!("skipped: THRONG_POSTGRES does not name a server");
     }
     url
 }
@@ -42,7 +39,7 @@ fn gold() -> [StoredAttribute; 2] {
     ]
 }
 
-/// A store in which this many players are saved, from player 1 on, each with as much gold as its number.
+/// A store with this many saved players, from player 1 on; each has as much gold as its id.
 fn filled_store(schema: &TestSchema, count: u64) -> PostgresStore {
     let mut store = schema.open();
     store.register_attributes(&gold()).unwrap();
@@ -62,11 +59,11 @@ fn filled_store(schema: &TestSchema, count: u64) -> PostgresStore {
     store
 }
 
-/// The error of opening a store; errors never contain a password.
+/// The error of opening a store, which must not contain a password.
 fn open_error(url: &str, schema: &str) -> StoreErrorKind {
     let error = PostgresStore::open(url, schema)
         .err()
-        .expect("it is refused");
+        .expect("opening the store fails");
     assert!(!error.to_string().contains("hidden"), "{error}");
     assert!(!error.cause.is_empty(), "{error}");
     error.kind
@@ -89,7 +86,11 @@ fn dump_shows_the_saved_values() {
         operator.query::<Option<String>>(&value)
     };
     assert_eq!(value("gold"), [Some("42".to_owned())]);
-    assert_eq!(value("motto"), [None], "there is a zero in it");
+    assert_eq!(
+        value("motto"),
+        [None],
+        "Postgres cannot store a text with a zero byte"
+    );
     let lease = "SELECT server FROM held_lease WHERE player = 42";
     assert_eq!(operator.query::<String>(lease), ["a"]);
 }
@@ -121,7 +122,7 @@ fn unsavable_record_does_not_block_other_saves() {
     let faults: Vec<StoreErrorKind> = outcome.errors.iter().map(|fault| fault.1.kind).collect();
     assert_eq!(faults, [StoreErrorKind::ValueRejected]);
     assert_eq!(outcome.revisions.len(), 18);
-    // A deleted attribute makes the saves fail of the players that have it, and of no others.
+    // After an attribute was deleted, only the saves of players that have it fail.
     operator.execute("DELETE FROM value WHERE attribute = 3; DELETE FROM attribute WHERE id = 3");
     let outcome = store.save(&server, &batch(2, 9..=20), Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(9)]);
@@ -168,7 +169,7 @@ fn save_is_done_once_after_a_reconnect() {
         terms: FIRST_MINUTE,
     };
     let Ok(StoreReply::Claimed(_, Ok(claimed))) = supervisor.execute(&claim, 0) else {
-        panic!("it is claimed");
+        panic!("the player is claimed");
     };
     let ClaimResult::Granted { epoch, .. } = claimed[0] else {
         panic!("{claimed:?}");
@@ -179,7 +180,7 @@ fn save_is_done_once_after_a_reconnect() {
     let save = StoreRequest::Save {
         batch: Arc::new(batch),
     };
-    // The save waits for the row until it is cut off.
+    // The save waits for the locked row until its connection is cut off.
     let holder = schema.operator();
     holder.execute("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE");
     let waits = "SELECT pg_terminate_backend(waiting.pid) FROM pg_stat_activity AS waiting
@@ -231,11 +232,11 @@ fn concurrent_claims_give_a_player_to_one_server() {
         granted.collect::<Vec<_>>().concat()
     });
     granted.sort_unstable();
-    // One is leased by the server that filled the store.
+    // Player 1 is leased by the server that filled the store.
     assert_eq!(granted, players[1..]);
 }
 
-/// A database of a test's own, for the program, which uses the schema of its own name.
+/// Creates a database for the test of the program, which uses the default schema name.
 fn database(server: &str) -> String {
     static NTH: AtomicU32 = AtomicU32::new(0);
     let nth = NTH.fetch_add(1, Ordering::Relaxed);
@@ -245,8 +246,7 @@ fn database(server: &str) -> String {
     format!("{server}/{name}")
 }
 
-/// Saves players with values of all kinds: those that numbers or text stand for, and those of which the bytes are shown. The last
-/// one is held.
+/// Saves players with values of every encoding: those shown as numbers or text, and those shown as bytes. The last player is leased.
 fn save_all_kinds(store: &mut dyn StoreBackend) {
     let values: [(Encoding, &[&[u8]]); 5] = [
         (Encoding::U16, &[&[1, 1], &[0, 0]]),
@@ -316,16 +316,16 @@ fn db_commands_print_the_same_for_server_and_file() {
     assert_eq!((dumped.code, dumped.out.lines().count()), (0, 5));
     let of_server = run_throng(&["db", "dump", &url]);
     assert_eq!((of_server.code, of_server.out), (0, dumped.out));
-    // Of the versions of their tables each has its own.
+    // File and server have different schema versions.
     let without_schema = |out: String| {
         out.replace("schema\":2", "schema\":3")
             .replace("schema      2", "schema      3")
     };
     for arguments in [&["db", "check"][..], &["db", "check", "--json"]] {
         let [of_file, of_server] = [&file, &url].map(|store| {
-            let told = run_throng(&[arguments, &[store.as_str()][..]].concat());
-            assert_eq!(told.code, 0, "{}", told.err);
-            without_schema(told.out)
+            let output = run_throng(&[arguments, &[store.as_str()][..]].concat());
+            assert_eq!(output.code, 0, "{}", output.err);
+            without_schema(output.out)
         });
         assert_eq!(of_file, of_server);
         let is_counted = ["players     5\n", "\"players\":5"];
@@ -341,9 +341,9 @@ fn server_errors_are_reported_and_other_databases_untouched() {
     let Some(server) = url() else { return };
     let url = database(&server);
     for action in ["check", "dump"] {
-        let told = run_throng(&["db", action, &url]);
-        assert_eq!((told.code, told.out.as_str()), (2, ""));
-        assert!(told.err.contains("no tables"), "{}", told.err);
+        let output = run_throng(&["db", action, &url]);
+        assert_eq!((output.code, output.out.as_str()), (2, ""));
+        assert!(output.err.contains("no tables"), "{}", output.err);
     }
     let operator = Operator::new(&url);
     assert!(
@@ -354,32 +354,32 @@ fn server_errors_are_reported_and_other_databases_untouched() {
     save_all_kinds(&mut PostgresStore::open(&url, "throng").unwrap());
     operator.execute("SET search_path TO throng; UPDATE value SET shown = '258' WHERE player = 1 AND attribute = 0");
     operator.execute("UPDATE attribute SET encoding = 'u99' WHERE id = 3");
-    let told = run_throng(&["db", "check", &url]);
-    assert_eq!(told.code, 1, "{}", told.err);
+    let output = run_throng(&["db", "check", &url]);
+    assert_eq!(output.code, 1, "{}", output.err);
     for wrong in [
         "attribute `value 3`: no encoding `u99` is known",
         "player 1: `value 0` is shown as `258`, and kept as `257`, which counts",
     ] {
-        assert!(told.out.contains(wrong), "{}", told.out);
+        assert!(output.out.contains(wrong), "{}", output.out);
     }
     operator.execute("UPDATE store_version SET version = 99");
     for action in ["migrate", "check", "dump"] {
-        let told = run_throng(&["db", action, &url]);
-        assert_eq!((told.code, told.out.as_str()), (2, ""));
+        let output = run_throng(&["db", action, &url]);
+        assert_eq!((output.code, output.out.as_str()), (2, ""));
         assert!(
-            told.err.contains("schema version 99") && told.err.contains("test_db"),
+            output.err.contains("schema version 99") && output.err.contains("test_db"),
             "{}",
-            told.err
+            output.err
         );
     }
     operator.execute("DROP TABLE store_version");
     for url in [&url, "postgres://a:hidden@127.0.0.1:1/b"] {
-        let told = run_throng(&["db", "check", url]);
-        assert_eq!((told.code, told.out.as_str()), (2, ""));
+        let output = run_throng(&["db", "check", url]);
+        assert_eq!((output.code, output.out.as_str()), (2, ""));
         assert!(
-            told.err.contains("Postgres `") && !told.err.contains("hidden"),
+            output.err.contains("Postgres `") && !output.err.contains("hidden"),
             "{}",
-            told.err
+            output.err
         );
     }
 }

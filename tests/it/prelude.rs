@@ -1,11 +1,11 @@
-//! The prelude is short, and does not clash with those of Bevy and of the standard library.
+//! The prelude is short, and does not clash with the preludes of Bevy and the standard library.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use crate::harness::root;
 
-/// A program that imports all preludes. A name that two of them have would be ambiguous where it is used.
+/// A program that imports all preludes. A name in two of them would be ambiguous where it is used.
 mod program {
     use bevy_app::prelude::*;
     use bevy_ecs::prelude::*;
@@ -32,7 +32,7 @@ mod program {
     }
 }
 
-/// The names of the prelude, from its source.
+/// The names of the prelude, parsed from its source.
 fn names() -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("src/prelude.rs")).unwrap();
     let code: String = text

@@ -1,4 +1,4 @@
-//! The program for users and their scripts: names in its output, exit codes, files it writes, closed pipes.
+//! The program as used by people and scripts: names in its output, exit codes, files, closed pipes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::{TempFolder, program, root, run_throng, run_throng_with_input};
 
-/// A small scenario in which every system has something to do.
+/// A small scenario that uses every system.
 pub const SMALL: &str = r#"Scenario(
     name: "small", seed: 3, duration_s: 5,
     scenes: [
@@ -32,7 +32,7 @@ pub const SMALL: &str = r#"Scenario(
     expect: [ViewsWithinCap, NoObjectOnBlockedTile, MirrorsEqual, TicketsConserved],
 )"#;
 
-/// The figures of a report: groups and what is in each.
+/// The groups of figures in a report, with their names.
 const FIGURES: [(&str, &str); 12] = [
     ("tick_ms", "mean p50 p99 max"),
     ("objects", "players npcs other peak"),
@@ -63,7 +63,7 @@ const FIGURES: [(&str, &str); 12] = [
     ("memory", "rss_bytes peak_rss_bytes"),
 ];
 
-/// The sets of a tick that are timed.
+/// The timed sets of a tick.
 const SETS: &str = "ingest think navigate move locate view heartbeat replicate send";
 
 fn lines_of(path: &str) -> Vec<String> {
@@ -77,7 +77,7 @@ fn lines_of(path: &str) -> Vec<String> {
 #[test]
 fn report_has_every_documented_counter() {
     let folder = TempFolder::new();
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &folder.write("small.ron", SMALL),
         "--ticks",
@@ -85,8 +85,8 @@ fn report_has_every_documented_counter() {
         "--json",
         "--no-timing",
     ]);
-    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
-    let report = told.json();
+    assert_eq!(output.code, 0, "{}{}", output.out, output.err);
+    let report = output.json();
     for name in [
         "scenario",
         "seed",
@@ -130,7 +130,7 @@ fn report_has_every_documented_counter() {
         (report["ticks"].as_u64(), report["sim_seconds"].as_f64()),
         (Some(40), Some(2.0))
     );
-    // What the scenario is made for has happened.
+    // The events that the scenario is made for have happened.
     for (group, name) in [
         ("paths", "found"),
         ("views", "enters"),
@@ -165,7 +165,7 @@ fn exit_code_separates_failed_expectations_from_bad_input() {
     let broken = run_throng(&["run", &with("MatchesAtLeast(1)")]);
     assert_eq!(broken.code, 1);
     assert!(broken.out.contains("BROKEN"), "{}", broken.out);
-    // Never true on any machine; shown all the same when it is not to be judged.
+    // Fails on any machine; its result is shown even if it is not checked.
     let timed = with("TickP99UnderMs(0.0)");
     assert_eq!(run_throng(&["run", &timed, "--check-timing"]).code, 1);
     let unjudged = run_throng(&["run", &timed, "--no-timing", "--json"]);
@@ -188,9 +188,9 @@ fn exit_code_separates_failed_expectations_from_bad_input() {
         &["map", "info", "nowhere.map"],
         &["map", "info", "Cargo.toml"],
     ] {
-        let told = run_throng(usage);
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{usage:?}");
-        assert!(told.err.contains("error"), "{usage:?}: {}", told.err);
+        let output = run_throng(usage);
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{usage:?}");
+        assert!(output.err.contains("error"), "{usage:?}: {}", output.err);
     }
     assert!(
         run_throng(&["run", "twon"])
@@ -208,7 +208,7 @@ fn hashes_and_events_are_equal_on_one_and_four_threads() {
             folder.path(&format!("{threads}.hashes")),
             folder.path(&format!("{threads}.jsonl")),
         );
-        let told = run_throng(&[
+        let result = run_throng(&[
             "run",
             &scenario,
             "--ticks",
@@ -223,9 +223,9 @@ fn hashes_and_events_are_equal_on_one_and_four_threads() {
             &events,
             "--positions",
         ]);
-        assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+        assert_eq!(result.code, 0, "{}{}", result.out, result.err);
         (
-            told.json()["state_hash"].as_str().unwrap().to_owned(),
+            result.json()["state_hash"].as_str().unwrap().to_owned(),
             lines_of(&hashes),
             lines_of(&events),
         )
@@ -233,18 +233,18 @@ fn hashes_and_events_are_equal_on_one_and_four_threads() {
     let (last, hashes, events) = play("1");
     let (last_of_four, hashes_of_four, events_of_four) = play("4");
     assert_eq!((&last, &hashes), (&last_of_four, &hashes_of_four));
-    assert!(events == events_of_four, "the events differ");
+    assert!(events == events_of_four, "the events are equal");
     assert_eq!(hashes.len(), 60);
-    let told: Vec<(u64, &str)> = hashes
+    let result: Vec<(u64, &str)> = hashes
         .iter()
         .map(|line| line.split_once(' ').unwrap())
         .map(|(tick, hash)| (tick.parse().unwrap(), hash))
         .collect();
     assert_eq!(
-        told.iter().map(|(tick, _)| *tick).collect::<Vec<_>>(),
+        result.iter().map(|(tick, _)| *tick).collect::<Vec<_>>(),
         Vec::from_iter(1..=60)
     );
-    assert_eq!(told.last().unwrap().1, last);
+    assert_eq!(result.last().unwrap().1, last);
     let events: Vec<Value> = events
         .iter()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -258,13 +258,13 @@ fn hashes_and_events_are_equal_on_one_and_four_threads() {
             )
         })
         .collect();
-    assert_eq!(ends, told);
-    // A run without a log plays the same.
+    assert_eq!(ends, result);
+    // A run without outputs gives the same result.
     let plain = run_throng(&["run", &scenario, "--ticks", "60", "--no-timing", "--json"]).json();
     assert_eq!(plain["state_hash"], Value::String(last));
 }
 
-/// The fields of each type of event, besides its tick and scene.
+/// The fields of each event type, besides its tick and scene.
 const FIELDS: [(&str, &str); 24] = [
     ("scene", "name map width height tile_m cell_m view_cap mode"),
     ("spawn", "id gen kind visibility viewer team x y"),
@@ -292,7 +292,7 @@ const FIELDS: [(&str, &str); 24] = [
     ("pos", "id x y"),
 ];
 
-/// What the scenario of the test cannot bring about.
+/// Events that the test's scenario cannot cause.
 const UNSEEN: [&str; 5] = ["cap", "hide", "late_build", "left", "backfill"];
 
 #[test]
@@ -305,13 +305,13 @@ fn every_event_has_tick_scene_and_its_fields() {
             "script: [At(t_s: 1, run: SetTeam(tag: \"rats\", count: 3, team: 5)),
             At(t_s: 1, run: Disconnect(tag: \"people\", count: 3, for_s: 1)),",
         )
-        // No match forms in this queue of four.
+        // A match needs groups of four, so no match is found.
         .replace(
             "queues: [",
             "queues: [Queue(mode: \"late\", settings: Groups(group_size: 4, expire_after_s: 1), parties: 1, size_weights: (1, 0, 0, 0, 0)), ",
         );
     let scenario = folder.write("small.ron", text);
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &scenario,
         "--ticks",
@@ -321,7 +321,7 @@ fn every_event_has_tick_scene_and_its_fields() {
         &events,
         "--positions",
     ]);
-    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    assert_eq!(output.code, 0, "{}{}", output.out, output.err);
     let mut seen = BTreeSet::new();
     let mut last_tick = 0;
     for (nth, line) in lines_of(&events).iter().enumerate() {
@@ -338,7 +338,7 @@ fn every_event_has_tick_scene_and_its_fields() {
             "{line}"
         );
         if nth < 2 {
-            assert_eq!(kind, "scene", "scenes come first: {line}");
+            assert_eq!(kind, "scene", "a scene event comes before others: {line}");
         }
         if kind != "tick_end" {
             let fields = FIELDS
@@ -369,7 +369,7 @@ fn map_option_replaces_the_map_of_the_first_scene() {
     let berlin = root().join("../shared/movingai/Berlin_0_1024.map");
     let berlin = berlin.is_file().then(|| berlin.display().to_string());
     for map in [Some(village), berlin].into_iter().flatten() {
-        let told = run_throng(&[
+        let output = run_throng(&[
             "run",
             "town",
             "--map",
@@ -379,8 +379,8 @@ fn map_option_replaces_the_map_of_the_first_scene() {
             "--json",
             "--no-timing",
         ]);
-        assert!(told.code < 2, "{}", told.err);
-        let report = told.json();
+        assert!(output.code < 2, "{}", output.err);
+        let report = output.json();
         assert!(
             report["clients"]["logins"].as_u64() > Some(1000),
             "{report:#}"
@@ -402,16 +402,20 @@ fn check_describes_files_and_continues_after_a_bad_one() {
         .join("assets/maps/village.tmap")
         .display()
         .to_string();
-    let told = run_throng(&["check", "town", &bad, "siege", &map]);
-    assert_eq!(told.code, 2);
-    let lines: Vec<&str> = told.out.lines().collect();
-    assert_eq!(lines.len(), 3, "{}", told.out);
+    let output = run_throng(&["check", "town", &bad, "siege", &map]);
+    assert_eq!(output.code, 2);
+    let lines: Vec<&str> = output.out.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", output.out);
     assert!(
         lines[0].starts_with("town: ok, ")
             && lines[1].starts_with("siege: ok, ")
             && lines[2].contains("tiles")
     );
-    assert!(told.err.contains("did you mean `name`?"), "{}", told.err);
+    assert!(
+        output.err.contains("did you mean `name`?"),
+        "{}",
+        output.err
+    );
     assert_eq!(
         run_throng(&[
             "check",
@@ -439,20 +443,20 @@ fn check_describes_files_and_continues_after_a_bad_one() {
 fn map_without_a_free_tile_gives_a_warning() {
     let folder = TempFolder::new();
     let solid = folder.write("solid.map", "type octile\nheight 1\nwidth 2\nmap\n@T\n");
-    let told = run_throng(&["check", &solid]);
-    assert_eq!(told.code, 0);
-    assert!(told.out.contains("2 × 1 tiles"), "{}", told.out);
+    let output = run_throng(&["check", &solid]);
+    assert_eq!(output.code, 0);
+    assert!(output.out.contains("2 × 1 tiles"), "{}", output.out);
     assert!(
-        told.err.contains("warning") && told.err.contains("no free tile"),
+        output.err.contains("warning") && output.err.contains("no free tile"),
         "{}",
-        told.err
+        output.err
     );
     let scenario =
         "Scenario(name: \"solid\", scenes: [Scene(name: \"a\", map: File(\"solid.map\"))])";
     let scenario = folder.write("solid.ron", scenario);
-    let told = run_throng(&["check", &scenario]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.err.contains("no free tile"), "{}", told.err);
+    let output = run_throng(&["check", &scenario]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.err.contains("no free tile"), "{}", output.err);
 }
 
 #[test]
@@ -468,12 +472,12 @@ fn map_output_does_not_overwrite_its_input() {
         ["map", "render", &image, &dotted],
     ] {
         let before = fs::read(arguments[2]).unwrap();
-        let told = run_throng(&arguments);
-        assert_eq!(told.code, 2, "{arguments:?}");
+        let output = run_throng(&arguments);
+        assert_eq!(output.code, 2, "{arguments:?}");
         assert!(
-            told.err.contains("which is the input as well"),
+            output.err.contains("which is the input as well"),
             "{}",
-            told.err
+            output.err
         );
         assert_eq!(fs::read(arguments[2]).unwrap(), before);
     }
@@ -507,12 +511,16 @@ fn maps_are_shown_converted_and_drawn() {
             .out
             .contains("4 × 3 tiles")
     );
-    // Once through all formats, and nothing has changed.
+    // Converts the map through all formats back to the first one.
     let mut from = drawn.clone();
     for name in ["b.tmap", "c.png", "d.4x3.raw", "e.map"] {
         let to = folder.path(name);
-        let told = run_throng(&["map", "convert", &from, &to]);
-        assert_eq!((told.code, told.err.as_str()), (0, ""), "{from} to {to}");
+        let output = run_throng(&["map", "convert", &from, &to]);
+        assert_eq!(
+            (output.code, output.err.as_str()),
+            (0, ""),
+            "{from} to {to}"
+        );
         from = to;
     }
     assert_eq!(fs::read(&from).unwrap(), fs::read(&drawn).unwrap());
@@ -550,14 +558,14 @@ fn every_subcommand_has_help() {
         &["man"],
     ] {
         for flag in ["--help", "-h"] {
-            let told = run_throng(&[command, &[flag]].concat());
-            assert_eq!((told.code, told.err.as_str()), (0, ""), "{command:?}");
+            let output = run_throng(&[command, &[flag]].concat());
+            assert_eq!((output.code, output.err.as_str()), (0, ""), "{command:?}");
             assert!(
-                told.out.contains("Usage: throng") && told.out.contains("Example"),
+                output.out.contains("Usage: throng") && output.out.contains("Example"),
                 "{command:?}: {}",
-                told.out
+                output.out
             );
-            for line in told.out.lines() {
+            for line in output.out.lines() {
                 assert!(line.chars().count() <= 80, "{command:?}: {line}");
             }
         }
@@ -586,7 +594,7 @@ fn closed_pipes_are_no_errors() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // The pipe is closed before the first byte is written to it.
+        // Closes the pipe before the program writes to it.
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         let err = String::from_utf8_lossy(&output.stderr);
@@ -613,13 +621,13 @@ fn unwritable_output_is_an_error_with_a_reason() {
     let scenario = folder.write("small.ron", SMALL);
     for flag in ["--events", "--hashes"] {
         let nowhere = folder.path("no/such/file");
-        let told = run_throng(&["run", &scenario, "--ticks", "5", flag, &nowhere]);
-        assert_eq!(told.code, 2, "{flag}");
-        assert!(told.err.contains(&nowhere), "{flag}: {}", told.err);
+        let output = run_throng(&["run", &scenario, "--ticks", "5", flag, &nowhere]);
+        assert_eq!(output.code, 2, "{flag}");
+        assert!(output.err.contains(&nowhere), "{flag}: {}", output.err);
     }
     if cfg!(target_os = "linux") {
         for flag in ["--events", "--hashes", "--trace"] {
-            let told = run_throng(&[
+            let output = run_throng(&[
                 "run",
                 &scenario,
                 "--ticks",
@@ -628,18 +636,22 @@ fn unwritable_output_is_an_error_with_a_reason() {
                 flag,
                 "/dev/full",
             ]);
-            assert_eq!(told.code, 2, "{flag}");
-            assert!(told.err.contains("could not write"), "{flag}: {}", told.err);
+            assert_eq!(output.code, 2, "{flag}");
+            assert!(
+                output.err.contains("could not write"),
+                "{flag}: {}",
+                output.err
+            );
         }
         let full = fs::OpenOptions::new()
             .write(true)
             .open("/dev/full")
             .unwrap();
-        let told = program(&["check", "town"])
+        let output = program(&["check", "town"])
             .stdout(full)
             .stderr(Stdio::piped())
             .output()
             .unwrap();
-        assert_eq!(told.status.code(), Some(2));
+        assert_eq!(output.status.code(), Some(2));
     }
 }

@@ -1,4 +1,5 @@
-//! Any bytes are a PROXY header or an error, and a header names one address; used by the fuzzer, and by the test that replays its corpus.
+//! Any bytes are a PROXY header or an error, and a header has one source address; used by the fuzzer, and by the test that replays its
+//! corpus.
 
 use crate::net::http::{PROXY_HEADER_BYTES_MAX, ProxyHeaderError, decode_proxy_header};
 
@@ -8,9 +9,9 @@ pub fn check(input: &[u8]) {
             assert!((16..=PROXY_HEADER_BYTES_MAX).contains(&length) && length <= input.len());
             assert_eq!(input[12] >> 4, 2, "the version");
             assert!(source.is_none() || input[12] == 0x21);
-            // What follows the header changes nothing, and nothing less is a header.
+            // Bytes after the header change nothing, and a truncated header is not a header.
             let alone = decode_proxy_header(&input[..length]);
-            assert_eq!(alone.expect("it is whole"), (source, length));
+            assert_eq!(alone.expect("the header is complete"), (source, length));
             let cut = decode_proxy_header(&input[..length - 1]);
             assert!(matches!(cut, Err(ProxyHeaderError::Incomplete(_))));
             if let Some(source) = source {

@@ -1,4 +1,4 @@
-//! Promise: all input goes through the handle, so a recorded run that is fed again is the same run.
+//! Promise: all input goes through the transport handle, so replaying recorded input reproduces the run.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -14,10 +14,10 @@ use throng_scenario::{self as scenario, RunOptions, ScenarioRun};
 
 use crate::harness::{RunConfig, scenario_of, start};
 
-/// What came in, tick by tick.
+/// The received events of each tick.
 type Traffic = Vec<Vec<TransportEvent>>;
 
-/// The traffic of a scenario's synthetic players, who come and go all the time.
+/// The events of a scenario's synthetic players, who log in and out all the time.
 fn traffic(name: &str, ticks: u64) -> Traffic {
     let play = RunConfig {
         threads: 1,
@@ -28,14 +28,14 @@ fn traffic(name: &str, ticks: u64) -> Traffic {
     let handle = run.server().world().resource::<TransportHandle>().clone();
     handle.set_recording(true);
     let mut traffic = Vec::new();
-    while run.step().expect("nothing is written") {
+    while run.step().expect("the run writes no output") {
         traffic.push(handle.take_record());
     }
     assert_eq!(handle.unrecorded(), 0);
     traffic
 }
 
-/// Another game: every player that logs in stands on a meadow, and goes where its client says.
+/// A different game: every player that logs in stands on a meadow, and walks where its client says.
 fn meadow() -> TestServer {
     fn game(app: &mut App) {
         fn spawn_characters(
@@ -71,7 +71,7 @@ fn meadow() -> TestServer {
     server
 }
 
-/// Feeds traffic to a new server; gives its state after each tick, and what its own handle recorded.
+/// Replays recorded events on a new server; returns its state after each tick, and the events that its own handle recorded.
 fn replay(traffic: &Traffic) -> (Vec<u64>, Traffic) {
     let mut server = meadow();
     let handle = server.world().resource::<TransportHandle>().clone();
@@ -97,7 +97,7 @@ fn recorded_traffic_reproduces_the_run() {
     let (again, _) = replay(&recorded);
     assert_eq!(again, hashes);
 
-    // Without one message of all it is another run from then on, and not before.
+    // Without a single message, the run differs from that tick on, and not before.
     let mut other = recorded;
     let tick = 60;
     let is_message = |event: &TransportEvent| matches!(event, TransportEvent::Received(..));
@@ -108,11 +108,11 @@ fn recorded_traffic_reproduces_the_run() {
     assert_eq!(differs, Some(tick));
 }
 
-/// What all who have a clone of it wrote.
+/// The bytes written by all clones.
 #[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
+struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Written {
+impl Write for SharedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -123,9 +123,9 @@ impl Write for Written {
     }
 }
 
-/// Every packet of a run in which somebody is welcomed.
+/// Every packet of a run in which players log in.
 fn packets(outside: bool) -> Vec<u8> {
-    let written = Written::default();
+    let written = SharedBuffer::default();
     let text = "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], crowds: [Crowd(tag: \"t\", kind: \"player\", count: 3, client_share: 1)])";
     let options = RunOptions {
         ticks: Some(5),
@@ -144,5 +144,9 @@ fn packets(outside: bool) -> Vec<u8> {
 #[test]
 fn packets_are_reproducible_except_resume_tokens() {
     assert_eq!(packets(false), packets(false));
-    assert_ne!(packets(true), packets(true), "tokens follow from the seed");
+    assert_ne!(
+        packets(true),
+        packets(true),
+        "tokens do not depend on the seed"
+    );
 }

@@ -1,4 +1,4 @@
-//! Pages and tables of a run: errors before it, and their content after it.
+//! Pages and tables of a run: errors before the run, and their content after it.
 
 use std::fs;
 
@@ -24,11 +24,11 @@ fn unwritable_page_or_table_is_refused_before_the_run() {
         (vec!["--report", &page, "--csv", &page], "as well"),
         (vec!["--csv", &scenario], "which is the scenario as well"),
     ] {
-        let told = run_throng(&[&["run", &scenario][..], &arguments].concat());
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
-        assert!(told.err.contains(expected), "{}", told.err);
+        let output = run_throng(&[&["run", &scenario][..], &arguments].concat());
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(output.err.contains(expected), "{}", output.err);
     }
-    assert!(fs::metadata(&page).is_err(), "nothing is left behind");
+    assert!(fs::metadata(&page).is_err(), "no file is left behind");
     assert_eq!(fs::read_to_string(&scenario).unwrap(), SMALL);
 }
 
@@ -38,9 +38,9 @@ fn page_and_csv_do_not_change_the_run() {
     let scenario = folder.write("small.ron", SMALL);
     let (page, csv) = (folder.path("page.html"), folder.path("ticks.csv"));
     let plain = run_throng(&["run", &scenario, "--json"]).json();
-    let told = run_throng(&["run", &scenario, "--json", "--report", &page, "--csv", &csv]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    let report = told.json();
+    let output = run_throng(&["run", &scenario, "--json", "--report", &page, "--csv", &csv]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    let report = output.json();
     assert_eq!(report["state_hash"], plain["state_hash"]);
     assert!(plain.get("record").is_none() && report["record"]["ticks"] == 40);
     assert_eq!(plain["machine"]["throng"], env!("CARGO_PKG_VERSION"));
@@ -49,8 +49,11 @@ fn page_and_csv_do_not_change_the_run() {
     let written = fs::read_to_string(&page).unwrap();
     let hash = report["state_hash"].as_str().unwrap();
     assert!(written.starts_with("<!DOCTYPE html>") && written.contains(hash));
-    for lent in ["src=", "url(", "@import", "http:", "https:"] {
-        assert!(!written.contains(lent), "a page needs nothing else: {lent}");
+    for external in ["src=", "url(", "@import", "http:", "https:"] {
+        assert!(
+            !written.contains(external),
+            "a page is self-contained: {external}"
+        );
     }
 
     let ticks = fs::read_to_string(&csv).unwrap();
@@ -76,29 +79,31 @@ fn page_and_csv_do_not_change_the_run() {
 fn picture_and_animation_of_a_run_are_inside_its_page() {
     let folder = TempFolder::new();
     let scenario = folder.write("small.ron", SMALL);
-    let [page, picture, film] = ["page.html", "last.png", "film.png"].map(|name| folder.path(name));
+    let [page, picture, animation] =
+        ["page.html", "last.png", "film.png"].map(|name| folder.path(name));
     let files = [
         "--report",
         &page,
         "--picture",
         &picture,
         "--animation",
-        &film,
+        &animation,
     ];
-    let told = run_throng(&[&["run", &scenario][..], &files].concat());
-    assert_eq!(told.code, 0, "{}", told.err);
+    let output = run_throng(&[&["run", &scenario][..], &files].concat());
+    assert_eq!(output.code, 0, "{}", output.err);
     let written = fs::read_to_string(&page).unwrap();
     let images: Vec<&str> = written
         .split("src=\"data:image/png;base64,")
         .skip(1)
         .map(|rest| rest.split('"').next().unwrap())
         .collect();
-    // The film, then the picture; each as long as its file, and with the signature of PNG.
-    let expected = [&film, &picture].map(|file| fs::metadata(file).unwrap().len().div_ceil(3) * 4);
+    // The animation, then the picture; each as long as its file, and with the PNG signature.
+    let expected =
+        [&animation, &picture].map(|file| fs::metadata(file).unwrap().len().div_ceil(3) * 4);
     let found: Vec<u64> = images.iter().map(|image| image.len() as u64).collect();
     assert_eq!(found, expected);
     assert!(images.iter().all(|image| image.starts_with("iVBORw0KGgo")));
-    assert!(written.contains("<a href=\"#images\">What it looked like</a>"));
+    assert!(written.contains("<a href=\"#images\">Images</a>"));
 }
 
 #[test]
@@ -107,36 +112,41 @@ fn two_runs_are_compared_and_one_becomes_a_page() {
     let scenario = folder.write("small.ron", SMALL);
     let page = folder.path("page.html");
     let run = |more: &[&str]| {
-        let told = run_throng(&[&["run", &scenario, "--json"][..], more].concat());
-        assert_eq!(told.code, 0, "{}", told.err);
-        told.out
+        let output = run_throng(&[&["run", &scenario, "--json"][..], more].concat());
+        assert_eq!(output.code, 0, "{}", output.err);
+        output.out
     };
     let before = folder.write("before.json", run(&["--report", &page]));
     let after = folder.write("after.json", run(&["--seed", "9"]));
     let moved = folder.path("moved.html");
-    let told = run_throng(&["report", &before, &after, "--report", &moved]);
-    assert_eq!((told.code, told.err.as_str()), (0, ""));
-    // Which times moved most is another matter in each run.
+    let output = run_throng(&["report", &before, &after, "--report", &moved]);
+    assert_eq!((output.code, output.err.as_str()), (0, ""));
+    // Which times changed most varies from run to run.
     for expected in [
-        "Not the same seed: ",
+        "Different seed: ",
         "state hashes differ",
         "times and memory",
     ] {
-        assert!(told.out.contains(expected), "{}", told.out);
+        assert!(output.out.contains(expected), "{}", output.out);
     }
     let all = run_throng(&["report", &before, &after, "--all"]);
     assert!(all.out.contains("tick_ms.mean"), "{}", all.out);
-    for line in told.out.lines() {
+    for line in output.out.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     let shown = fs::read_to_string(&moved).unwrap();
-    assert!(shown.contains("What moved") && shown.contains("tick_ms.mean"));
+    assert!(shown.contains("Changes") && shown.contains("tick_ms.mean"));
     let again = folder.path("again.html");
-    let told = run_throng(&["report", &before, "--report", &again]);
-    assert_eq!((told.code, told.out.as_str()), (0, ""), "{}", told.err);
+    let output = run_throng(&["report", &before, "--report", &again]);
+    assert_eq!(
+        (output.code, output.out.as_str()),
+        (0, ""),
+        "{}",
+        output.err
+    );
     assert_eq!(fs::read(&again).unwrap(), fs::read(&page).unwrap());
     let same = run_throng(&["report", &before, &before]);
-    assert!(same.out.contains("counted: nothing moved"), "{}", same.out);
+    assert!(same.out.contains("counted: no change"), "{}", same.out);
     assert!(
         same.out.contains("The state hash is the same"),
         "{}",
@@ -171,27 +181,26 @@ fn incomparable_files_are_refused() {
         ),
         (vec![&run, "--all"], "--all"),
     ] {
-        let told = run_throng(&[&["report"], arguments.as_slice()].concat());
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
-        assert!(told.err.contains(expected), "{}", told.err);
+        let output = run_throng(&[&["report"], arguments.as_slice()].concat());
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(output.err.contains(expected), "{}", output.err);
     }
-    let told = run_throng(&["report", &run, &other]);
-    assert_eq!(told.code, 0, "{}", told.err);
+    let output = run_throng(&["report", &run, &other]);
+    assert_eq!(output.code, 0, "{}", output.err);
     assert!(
-        told.out
-            .contains("Not the same scenario: `town` → `siege`."),
+        output.out.contains("Different scenario: `town` → `siege`."),
         "{}",
-        told.out
+        output.out
     );
     assert!(
-        told.out.contains("does not say on which machine"),
+        output.out.contains("does not contain its machine"),
         "{}",
-        told.out
+        output.out
     );
 }
 
-/// What a run prints, at the least.
+/// The minimum output of a run.
 const RUN: &str = r#"{"scenario": "town", "seed": 1, "threads": 1, "ticks": 9, "state_hash": "0", "tick_ms": {"p99": 1.0}, "systems": {}}"#;
 
-/// What a bench prints, at the least.
+/// The minimum output of a bench.
 const BENCH: &str = r#"{"machine": {}, "is_quick": true, "interrupted": null, "rows": []}"#;

@@ -1,5 +1,4 @@
-//! Promise: a scenario may consist of files and parameters, and errors point at the place where the text is written, in any of
-//! the files.
+//! Promise: a scenario may consist of several files and parameters, and errors have the location of the wrong text in any of the files.
 
 use throng_scenario::{self as scenario, BUILT_IN, MapSource};
 
@@ -32,7 +31,7 @@ fn parameters_replace_values_and_can_be_set() {
         (20, "npc", 1.5)
     );
     assert_eq!(crowd.behaviour.text(), "Wander(radius_m: 1.5)");
-    assert_eq!(crowd.tag, "players", "a text is none");
+    assert_eq!(crowd.tag, "players", "a string is not a parameter");
     let set = [("players", "7"), ("kind_of_crowd", "pet")];
     let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let other = scenario::load_with(&base, &set).unwrap();
@@ -61,7 +60,7 @@ fn parameters_replace_values_and_can_be_set() {
 #[test]
 fn unknown_or_mistyped_parameter_is_reported() {
     let (_folder, base) = base();
-    for (set, told) in [
+    for (set, message) in [
         (
             "plyers=7",
             "unknown parameter `plyers`, did you mean `players`?",
@@ -89,10 +88,10 @@ fn unknown_or_mistyped_parameter_is_reported() {
         for command in ["run", "check"] {
             let found = run_throng(&[command, &base, "--set", set]);
             assert_eq!(found.code, 2, "{set}: {}", found.err);
-            assert!(found.err.contains(told), "{set}: {}", found.err);
+            assert!(found.err.contains(message), "{set}: {}", found.err);
         }
     }
-    // The place is that of the name in the file.
+    // The location is that of the parameter name in the file.
     let found = run_throng(&["check", &base, "--set", "players=9999999"]);
     assert!(
         found.err.contains(&format!("--> {base}:4:64\n")),
@@ -174,7 +173,7 @@ fn included_lists_come_first_and_own_fields_override() {
     );
     assert_eq!(whole_scenario.expect.len(), 2);
     let MapSource::File(map) = &whole_scenario.scenes[0].map else {
-        panic!("it is a file");
+        panic!("the map is a file");
     };
     assert!(
         map.ends_with("parts/field.map") && map.is_file(),
@@ -205,7 +204,7 @@ fn errors_in_an_included_file_point_into_that_file() {
     let first = "Scenario(crowds: [Crowd(tag: \"a\"), Crowd(tag: \"b\",\n kind: \"wlof\")])";
     let first = folder.write("parts/first.ron", first);
     let broken = folder.write("parts/broken.ron", "Scenario(\n crwods: [])");
-    for (includes, own, place, told) in [
+    for (includes, own, place, message) in [
         (
             "\"parts/base.ron\", \"parts/first.ron\"",
             "",
@@ -255,7 +254,7 @@ fn errors_in_an_included_file_point_into_that_file() {
             "{includes}, expected {place}: {}",
             found.err
         );
-        assert!(found.err.contains(told), "{includes}: {}", found.err);
+        assert!(found.err.contains(message), "{includes}: {}", found.err);
     }
 }
 
@@ -283,7 +282,7 @@ fn include_cycles_are_refused() {
     let found = run_throng(&["check", &folder.path("0.ron")]);
     assert!(found.err.contains("at most 16 files"), "{}", found.err);
     assert_eq!(run_throng(&["check", &folder.path("30.ron")]).code, 0);
-    // A value that would fill the memory where it stands a million times.
+    // A value that would exhaust the memory if it were repeated a million times.
     let long = "1".repeat(1 << 20);
     let text = format!(
         "Scenario(name: \"x\", parameters: {{\"a\": {long}}}, seed: [{}])",
@@ -311,20 +310,20 @@ fn built_in_scenario_can_be_varied_in_one_line() {
 
 #[test]
 fn scenario_is_read_from_standard_input() {
-    let told = run_throng_with_input(
+    let output = run_throng_with_input(
         &["run", "-", "--json"],
         "Scenario(name: \"piped\", duration_s: 0.1)",
     );
-    assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.out.contains("\"scenario\": \"piped\""));
-    let told = run_throng_with_input(
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.contains("\"scenario\": \"piped\""));
+    let output = run_throng_with_input(
         &["check", "-"],
         "Scenario(name: \"piped\", duration_s: 0.1)",
     );
     assert!(
-        told.out.starts_with("-: ok, scenario `piped`"),
+        output.out.starts_with("-: ok, scenario `piped`"),
         "{}",
-        told.out
+        output.out
     );
 }
 
@@ -359,7 +358,7 @@ fn built_in_scenarios_are_listed_and_the_template_runs() {
         std::fs::read_to_string(&file).unwrap()
     );
     let again = run_throng(&["scenario", "new", &file]);
-    assert_eq!(again.code, 2, "what is there is not overwritten");
+    assert_eq!(again.code, 2, "an existing file is not overwritten");
     assert!(again.err.contains(&file));
     let run = run_throng(&["run", &file, "--set", "people=40", "--threads", "1"]);
     assert_eq!(run.code, 0, "{}{}", run.out, run.err);

@@ -1,14 +1,14 @@
-//! Promise: bad input does no harm. Through the program: exit code 2, the place, the line, the fix, and no more memory than a
-//! good file takes.
+//! Promise: bad input does no harm. The program exits with code 2, reports the location, the line and a hint, and takes no more memory than
+//! for a valid file.
 
 use std::process::Stdio;
 
 use crate::harness::{TempFolder, program, run_throng};
 
-/// The error of a bad scenario.
+/// An invalid scenario, with its expected error.
 struct BadScenario {
     what: &'static str,
-    /// With a `^` in front of the character at which the error must point.
+    /// A `^` marks the character at which the error must point; it is removed before the test.
     text: &'static str,
     expected: &'static [&'static str],
 }
@@ -35,12 +35,12 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
         expected: &["expected"],
     },
     BadScenario {
-        what: "a list for one thing",
+        what: "a list for a single value",
         text: "Scenario(name: \"x\", duration_s: ^[1])",
         expected: &["expected"],
     },
     BadScenario {
-        what: "a map that is not there",
+        what: "a map that does not exist",
         text: "Scenario(name: \"x\", scenes: [\n\tScene(name: \"a\", map: File(^\"nowhere.map\"))])",
         expected: &["nowhere.map", "beside the scenario's file"],
     },
@@ -55,7 +55,7 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
         expected: &["-5"],
     },
     BadScenario {
-        what: "a count beyond all numbers",
+        what: "a count that no integer can hold",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], crowds: [Crowd(count: ^99999999999999999999)])",
         expected: &["out of range for `count`"],
     },
@@ -75,7 +75,7 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
         expected: &["within the 30 × 30 tiles of scene `a`"],
     },
     BadScenario {
-        what: "two scenes of one name",
+        what: "two scenes with one name",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\"), Scene(name: ^\"a\")])",
         expected: &["`a` twice"],
     },
@@ -85,27 +85,27 @@ const BAD_SCENARIOS: [BadScenario; 19] = [
         expected: &["at most 1 objects"],
     },
     BadScenario {
-        what: "a mode whose groups have nobody",
+        what: "a mode with empty groups",
         text: "Scenario(name: \"x\", settings: (matchmaking: (modes: [Groups(group_size: ^0)])))",
         expected: &["group_size"],
     },
     BadScenario {
-        what: "packets shorter than any line takes",
+        what: "packets below the minimum size",
         text: "Scenario(name: \"x\", settings: (outbox: (mtu_bytes: ^100)))",
         expected: &["mtu_bytes from 500 to 65507 bytes, found 100"],
     },
     BadScenario {
-        what: "threads, whose pace would decide",
+        what: "sender threads, which would make the run depend on their timing",
         text: "Scenario(name: \"x\", settings: (outbox: (^shards: 2)))",
         expected: &["unknown field `shards`"],
     },
     BadScenario {
-        what: "a bracket that is not closed",
+        what: "an unclosed bracket",
         text: "Scenario(name: \"x\", scenes: ^[Scene(name: \"a\")",
         expected: &["expected a closing bracket for `[`"],
     },
     BadScenario {
-        what: "something else altogether",
+        what: "a text that is not a scenario",
         text: "^{\"name\": \"x\"}",
         expected: &["expected the file to begin with `Scenario(`"],
     },
@@ -117,7 +117,7 @@ fn bad_scenario_is_reported_with_location_line_and_hint() {
     for BadScenario {
         what,
         text,
-        expected: told,
+        expected: messages,
     } in BAD_SCENARIOS
     {
         let at = text.find('^').unwrap();
@@ -138,10 +138,10 @@ fn bad_scenario_is_reported_with_location_line_and_hint() {
                 err.contains(&place),
                 "{command} {what}, expected {place}: {err}"
             );
-            for text in told {
+            for text in messages {
                 assert!(err.contains(text), "{command} {what}: {err}");
             }
-            // The line, or the part of a long one that is wrong, and a mark below it.
+            // The line, or the part of a long line around the error, with a mark below it.
             let shown = err
                 .lines()
                 .find(|shown| shown.trim_start().starts_with(&format!("{line} |")));
@@ -162,7 +162,7 @@ fn bad_scenario_is_reported_with_location_line_and_hint() {
     }
 }
 
-/// Bad maps: the file's name, its content, the place of the error (for text), and the message.
+/// Invalid maps: file name, content, location of the error (for text formats), and message.
 fn bad_maps() -> Vec<(&'static str, Vec<u8>, Option<&'static str>, &'static str)> {
     let octile = |rest: &str| format!("type octile\n{rest}").into_bytes();
     let mut image = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
@@ -227,7 +227,7 @@ fn bad_maps() -> Vec<(&'static str, Vec<u8>, Option<&'static str>, &'static str)
 #[test]
 fn bad_map_is_reported_at_every_place_that_names_it() {
     let folder = TempFolder::new();
-    for (name, content, place, told) in bad_maps() {
+    for (name, content, place, message) in bad_maps() {
         let file = folder.write(name, content);
         let scenario = folder.write(
             "scenario.ron",
@@ -248,7 +248,7 @@ fn bad_map_is_reported_at_every_place_that_names_it() {
                 "{arguments:?}: {}",
                 found.err
             );
-            assert!(found.err.contains(told), "{arguments:?}: {}", found.err);
+            assert!(found.err.contains(message), "{arguments:?}: {}", found.err);
             if let Some(place) = place {
                 assert!(
                     found.err.contains(&format!("{file}:{place}")),
@@ -267,7 +267,7 @@ fn bad_map_is_reported_at_every_place_that_names_it() {
     }
 }
 
-/// Files that ask for far more than they hold: the program must refuse them within a gibibyte of address space.
+/// Files whose header claims far more data than they contain must be refused within 1.5 GiB of address space.
 #[test]
 #[cfg(target_os = "linux")]
 fn files_with_giant_sizes_are_refused_in_little_memory() {
@@ -364,7 +364,7 @@ fn malformed_texts_are_refused() {
     }
 }
 
-/// What is refused when it runs is refused before, too.
+/// Scenarios that `run` refuses are refused by `check`, too.
 #[test]
 fn check_refuses_what_run_refuses() {
     let folder = TempFolder::new();
@@ -383,14 +383,18 @@ fn check_refuses_what_run_refuses() {
             format!("Scenario(name: \"x\", duration_s: 1, {fields})"),
         );
         for command in ["check", "run"] {
-            let told = run_throng(&[command, &file]);
-            assert_eq!(told.code, 2, "{command} {fields}: {}{}", told.out, told.err);
-            assert!(told.err.contains(expected), "{command}: {}", told.err);
+            let output = run_throng(&[command, &file]);
+            assert_eq!(
+                output.code, 2,
+                "{command} {fields}: {}{}",
+                output.out, output.err
+            );
+            assert!(output.err.contains(expected), "{command}: {}", output.err);
         }
     }
 }
 
-/// Errors of the text and of its values, all in one answer.
+/// All syntax and value errors are reported at once.
 #[test]
 fn check_reports_all_errors_of_a_file() {
     let folder = TempFolder::new();
@@ -401,8 +405,8 @@ scenes: [Scene(name: \"a\", colour: Red)],
 crowds: [Crowd(tag: \"t\", speed: 3), Crowd(tag: \"u\", speed_m_s: -4)],
 script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"nobody\"))])",
     );
-    let told = run_throng(&["check", &file]);
-    assert_eq!(told.code, 2);
+    let output = run_throng(&["check", &file]);
+    assert_eq!(output.code, 2);
     for part in [
         "expected a number in seconds for `duration_s`, found `\"long\"`",
         "unknown field `colour`",
@@ -411,26 +415,27 @@ script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"no
         "did you mean `Despawn`?",
         "unknown tag `nobody`",
     ] {
-        assert!(told.err.contains(part), "{part}: {}", told.err);
+        assert!(output.err.contains(part), "{part}: {}", output.err);
     }
     assert!(
-        !told.err.contains("is missing"),
+        !output.err.contains("is missing"),
         "a consequence: {}",
-        told.err
+        output.err
     );
-    assert_eq!(told.err.matches("error:").count(), 6, "{}", told.err);
-    // Where a bracket is missing, all that follows is a consequence.
+    assert_eq!(output.err.matches("error:").count(), 6, "{}", output.err);
+    // After a missing bracket, all further errors would be consequences.
     let file = folder.write(
         "y.ron",
         "Scenario(name: \"x\", crowds: [Crowd(tag: \"t\", Crowd(colour: 3)], script: [At(t_s: 1, run: Despwan)])",
     );
-    let told = run_throng(&["check", &file]);
-    assert_eq!(told.err.matches("error:").count(), 1, "{}", told.err);
+    let output = run_throng(&["check", &file]);
+    assert_eq!(output.err.matches("error:").count(), 1, "{}", output.err);
     assert!(
-        told.err
+        output
+            .err
             .contains("the bracket of `Crowd(` is not closed before `Crowd(`"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -438,12 +443,12 @@ script: [At(t_s: 1, run: Despwan(tag: \"t\")), At(t_s: 2, run: Despawn(tag: \"no
 fn improbable_duration_is_a_warning_of_check() {
     let folder = TempFolder::new();
     let file = folder.write("x.ron", "Scenario(name: \"x\", duration_s: 75000)");
-    let told = run_throng(&["check", &file]);
-    assert_eq!(told.code, 0);
+    let output = run_throng(&["check", &file]);
+    assert_eq!(output.code, 0);
     assert!(
-        told.err.contains("the run lasts 20 h 50 min"),
+        output.err.contains("the run lasts 20 h 50 min"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -452,14 +457,14 @@ fn value_in_a_wrong_unit_is_a_warning_of_check() {
     let folder = TempFolder::new();
     let text = "Scenario(name: \"x\", scenes: [Scene(name: \"a\",\n    tile_m: 50, map: Generate(Random(width_tiles: 30, height_tiles: 30)))],\n    crowds: [Crowd(count: 1, at: Ring(center_m: (9, 9), radius_m: 1), speed_m_s: 300)])";
     let file = folder.write("x.ron", text);
-    let told = run_throng(&["check", &file]);
-    assert_eq!(told.code, 0, "{}", told.err);
+    let output = run_throng(&["check", &file]);
+    assert_eq!(output.code, 0, "{}", output.err);
     for part in [
         "`tile_m` is usually 0.1 to 5 metres, found `50`",
         "x.ron:2:13",
         "`speed_m_s` is usually 0.05 to 60 metres a second, found `300`",
     ] {
-        assert!(told.err.contains(part), "{part}: {}", told.err);
+        assert!(output.err.contains(part), "{part}: {}", output.err);
     }
 }
 
@@ -468,27 +473,27 @@ fn missing_comma_is_one_error_and_hides_no_other() {
     let folder = TempFolder::new();
     let text = "Scenario(\n    name: \"x\"\n    duration_s: 9,\n    scenes: [Scene(name: \"a\")]\n    crowds: [Crowd(count: 1), Crowd(countt: 2)],\n)";
     let file = folder.write("x.ron", text);
-    let told = run_throng(&["check", &file]);
-    assert_eq!(told.code, 2);
+    let output = run_throng(&["check", &file]);
+    assert_eq!(output.code, 2);
     for part in [
         "expected `,` or a closing bracket, found `duration_s`",
         "add a comma after `\"x\"`",
         "expected `,` or a closing bracket, found `crowds`",
         "unknown field `countt`",
     ] {
-        assert!(told.err.contains(part), "{part}: {}", told.err);
+        assert!(output.err.contains(part), "{part}: {}", output.err);
     }
-    assert_eq!(told.err.matches("error: ").count(), 3, "{}", told.err);
+    assert_eq!(output.err.matches("error: ").count(), 3, "{}", output.err);
     // Where a comma alone does not help, nothing that follows is reported.
     let file = folder.write(
         "y.ron",
         "Scenario(name: \"y\" 5, seed: 1 7, crowds: [Crowd(countt: 2)])",
     );
-    let told = run_throng(&["check", &file]);
-    assert_eq!(told.err.matches("error: ").count(), 1, "{}", told.err);
+    let output = run_throng(&["check", &file]);
+    assert_eq!(output.err.matches("error: ").count(), 1, "{}", output.err);
 }
 
-/// A wall that shuts in more and more of the crowd: how many still find a way is counted, not timed.
+/// A wall encloses more and more of the crowd; the count of NPCs that still find a path does not depend on the machine.
 const SWEPT: &str = "Scenario(name: \"swept\", duration_s: 2, parameters: {\"npcs\": 10, \"walkers\": true},
 scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 80, height_tiles: 80, fill: 0)), max_objects: 9000)],
 crowds: [Crowd(tag: \"t\", count: npcs, behaviour: Wander(radius_m: 5))], expect: [ViewsWithinCap])";
@@ -498,7 +503,7 @@ fn sweep_finds_the_largest_value_that_meets_an_expectation() {
     let folder = TempFolder::new();
     let file = folder.write("x.ron", SWEPT);
     let until = "Counter(name: \"objects.npcs\", at_most: 777)";
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &file,
         "--sweep",
@@ -507,8 +512,8 @@ fn sweep_finds_the_largest_value_that_meets_an_expectation() {
         until,
         "--json",
     ]);
-    assert_eq!(told.code, 0, "{}", told.err);
-    let found = told.json();
+    assert_eq!(output.code, 0, "{}", output.err);
+    let found = output.json();
     let (held, failed) = (&found["largest_passed"], &found["smallest_failed"]);
     let (held, failed) = (held.as_u64().unwrap(), failed.as_u64().unwrap());
     assert!(
@@ -517,23 +522,25 @@ fn sweep_finds_the_largest_value_that_meets_an_expectation() {
     );
     assert!(
         found["tries"].as_array().unwrap().len() < 12,
-        "each value once: {found}"
+        "each value is tried once: {found}"
     );
-    let told = run_throng(&["run", &file, "--sweep", "npcs=700..900", "--until", until]);
-    assert_eq!(told.code, 0, "{}", told.err);
+    let output = run_throng(&["run", &file, "--sweep", "npcs=700..900", "--until", until]);
+    assert_eq!(output.code, 0, "{}", output.err);
     for part in [
         "held in every run up to     npcs = 775 (1 of 1 run)",
         "failed in every run from    npcs = 800 (0 of 1 run)",
         "the result is the same in every run, so each value was run once",
     ] {
-        assert!(told.out.contains(part), "{part}: {}", told.out);
+        assert!(output.out.contains(part), "{part}: {}", output.out);
     }
-    let told = run_throng(&["run", &file, "--sweep", "npcs=1000..5000", "--until", until]);
-    assert_eq!(told.code, 1);
+    let output = run_throng(&["run", &file, "--sweep", "npcs=1000..5000", "--until", until]);
+    assert_eq!(output.code, 1);
     assert!(
-        told.out.contains("not even with npcs = 1000 (0 of 1 run)"),
+        output
+            .out
+            .contains("not even with npcs = 1000 (0 of 1 run)"),
         "{}",
-        told.out
+        output.out
     );
     for (sweep, until, part) in [
         (
@@ -553,12 +560,12 @@ fn sweep_finds_the_largest_value_that_meets_an_expectation() {
             "has nothing to check with npcs = 1",
         ),
     ] {
-        let told = run_throng(&["run", &file, "--sweep", sweep, "--until", until]);
+        let output = run_throng(&["run", &file, "--sweep", sweep, "--until", until]);
         assert!(
-            told.code == 2 && told.err.contains(part),
+            output.code == 2 && output.err.contains(part),
             "{part}: {} {}",
-            told.code,
-            told.err
+            output.code,
+            output.err
         );
     }
 }
@@ -575,17 +582,22 @@ fn two_settings_are_shown_side_by_side() {
         "--set",
         "npcs=50",
     ];
-    let told = run_throng(&[&["run", &file, "--compare"], &set[..]].concat());
-    assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
-    for part in ["A npcs = 20: swept", "B npcs = 50: swept", "objects.npcs"] {
-        assert!(told.out.contains(part), "{part}: {}", told.out);
-    }
-    let told = run_throng(&["run", &file, "--compare", "--set", "npcs=20"]);
-    assert_eq!(told.code, 2);
-    assert!(
-        told.err.contains("expected a parameter with two values"),
+    let output = run_throng(&[&["run", &file, "--compare"], &set[..]].concat());
+    assert_eq!(
+        (output.code, output.err.as_str()),
+        (0, ""),
         "{}",
-        told.err
+        output.out
+    );
+    for part in ["A npcs = 20: swept", "B npcs = 50: swept", "objects.npcs"] {
+        assert!(output.out.contains(part), "{part}: {}", output.out);
+    }
+    let output = run_throng(&["run", &file, "--compare", "--set", "npcs=20"]);
+    assert_eq!(output.code, 2);
+    assert!(
+        output.err.contains("expected a parameter with two values"),
+        "{}",
+        output.err
     );
 }
 
@@ -598,11 +610,11 @@ fn moves_of_players_are_figures_of_the_report() {
 expect: [Counter(name: \"movement.moves_accepted\", at_least: 10), Counter(name: \"movement.moves_refused\", at_most: 0), Counter(name: \"movement.moves_corrected\", at_most: 0),
 Between(from_s: 9.9, until_s: 10, expect: Counter(name: \"movement.moves_accepted\", at_most: 9))])",
     );
-    let told = run_throng(&["run", &file]);
-    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    let output = run_throng(&["run", &file]);
+    assert_eq!(output.code, 0, "{}{}", output.out, output.err);
     assert!(
-        told.out.contains(" of players, 0 refused, 0 corrected"),
+        output.out.contains(" of players, 0 refused, 0 corrected"),
         "{}",
-        told.out
+        output.out
     );
 }

@@ -1,6 +1,6 @@
-//! Promise: a listening server, and players in another process who lose a tenth of their packets, change their ports and restart,
-//! have the same state at rest, and nothing reliable is lost or duplicated; the same holds behind a relay that loses packets; a
-//! client without a valid token is refused; a stopped server sends close messages.
+//! Promise: players in another process who lose a tenth of their packets, change their ports and restart have the same state as the server
+//! at rest, and no reliable message is lost or duplicated; the same holds behind a relay that loses packets; a client without a valid token
+//! is refused; a stopped server sends close messages.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Read};
@@ -13,7 +13,7 @@ use crate::harness::{ProgramOutput, TempFolder, program, run_throng, send_signal
 use crate::inspect_page::{PageClient, get};
 use crate::tls::{CertificateFiles, tls_get};
 
-/// Crowds among which players come.
+/// A yard with crowds, which external players join.
 const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
     scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 120, height_tiles: 120, fill: 0.02)), cell_m: 20, view_cap: 60)],
     crowds: [
@@ -21,7 +21,7 @@ const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
         Crowd(tag: "folk", kind: "npc", count: 20, attributes_per_s: 3, behaviour: Wander(radius_m: 10)),
     ])"#;
 
-/// A server process that listens until it is stopped.
+/// A server process that runs until it is stopped.
 struct ServerProcess {
     process: Child,
     out: BufReader<ChildStdout>,
@@ -29,7 +29,7 @@ struct ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It has ended, unless a test failed.
+        // The process has ended already, unless a test failed.
         let _ = self.process.kill();
     }
 }
@@ -47,19 +47,20 @@ impl ServerProcess {
         Self { process, out }
     }
 
-    /// The address at the end of its next line.
+    /// The address at the end of the next line of its output.
     fn address(&mut self) -> String {
         let mut line = String::new();
-        self.out.read_line(&mut line).expect("it is UTF-8");
+        self.out.read_line(&mut line).expect("the output is UTF-8");
         let last = line.split_whitespace().next_back();
-        last.unwrap_or_else(|| panic!("it ended early")).to_owned()
+        last.unwrap_or_else(|| panic!("the server ended early"))
+            .to_owned()
     }
 
-    /// Ctrl-C, and what it printed last.
+    /// Sends SIGINT, and returns the last line of the output as JSON.
     fn stop(mut self) -> Value {
         send_signal(&self.process, "-INT");
         let status = self.process.wait().expect("the program ends");
-        assert_eq!(status.code(), Some(0), "Ctrl-C is how it ends");
+        assert_eq!(status.code(), Some(0), "SIGINT ends the server normally");
         let last = self.out.by_ref().lines().map_while(Result::ok).last();
         serde_json::from_str(&last.expect("a report")).expect("an object")
     }
@@ -102,7 +103,7 @@ fn remote_players_on_bad_networks_mirror_the_server() {
     let found = walked.json();
     assert_eq!(found["in_world"], 12, "{found}");
     assert_eq!(found["mirrors"]["same"], 12, "{found}");
-    // Reliable packets and inputs are numbered: none was lost or came twice.
+    // Reliable packets and inputs are numbered, so a lost or duplicated one would be counted.
     assert_eq!(
         (&found["faults"], &found["unanswered"]),
         (&0.into(), &0.into())
@@ -112,7 +113,7 @@ fn remote_players_on_bad_networks_mirror_the_server() {
         (survived("rebinds"), survived("restarts")),
         (Some(30), Some(6))
     );
-    // Without the key no client is admitted, and few get a reply.
+    // Without the right key no client is admitted, and only few datagrams get a reply.
     let other = folder.path("other");
     assert_eq!(run_throng(&["token", "--new-key", &other]).code, 0);
     let stranger = ["client", "--json", "--connect", &address, "--key", &other];
@@ -125,7 +126,7 @@ fn remote_players_on_bad_networks_mirror_the_server() {
     let bytes = |name: &str| served[name].as_u64().expect("a number");
     let (asked, answered) = (bytes("stranger_bytes_in"), bytes("answer_bytes_out"));
     assert!((12 * 73..asked / 3).contains(&answered), "{served}");
-    // Twelve from outside and ten of the scenario's own are kept.
+    // Twelve external players and ten of the scenario are stored.
     let kept = run_throng(&["db", "check", &store, "--json"]).json();
     assert_eq!(kept["players"], 22, "{kept}");
 }
@@ -135,7 +136,7 @@ fn relay_simulates_a_bad_network() {
     let folder = TempFolder::new();
     let yard = folder.write("yard.ron", YARD);
     let any = "127.0.0.1:0";
-    // Tokens name the relay, so the server knows where it will be.
+    // Tokens contain the relay's address, so it must be known before the server starts.
     let free = UdpSocket::bind(any).and_then(|socket| socket.local_addr());
     let relayed = free.expect("a port").to_string();
     let listen = ["--listen", any, "--public", &relayed, "--mirror-check", any];
@@ -161,10 +162,10 @@ fn relay_simulates_a_bad_network() {
     assert_eq!(found["mirrors"]["same"], 8, "{found}");
     assert!(
         found["round_trip_ms"].as_f64() >= Some(40.0),
-        "both ways take 20 ms at least: {found}"
+        "a round trip takes at least 20 ms: {found}"
     );
     let passed = relay.stop();
-    // Each at its first port and at those that it changed to.
+    // Each client at its first port, and at the ports that it changed to.
     assert_eq!(
         (&passed["clients"], &passed["refused"]),
         (&16.into(), &0.into())
@@ -177,13 +178,17 @@ fn relay_simulates_a_bad_network() {
         assert!((0.05..0.5).contains(&lost(way)), "{way}: {passed}");
     }
     server.stop();
-    let told = run_throng(&["relay", "--loss", "2"]);
-    assert!(told.code == 2 && told.err.contains("10%"), "{}", told.err);
-    let told = run_throng(&["relay", "--listen", "203.0.113.5:7100"]);
+    let output = run_throng(&["relay", "--loss", "2"]);
     assert!(
-        told.code == 2 && told.err.contains("203.0.113.5"),
+        output.code == 2 && output.err.contains("10%"),
         "{}",
-        told.err
+        output.err
+    );
+    let output = run_throng(&["relay", "--listen", "203.0.113.5:7100"]);
+    assert!(
+        output.code == 2 && output.err.contains("203.0.113.5"),
+        "{}",
+        output.err
     );
 }
 
@@ -199,7 +204,7 @@ fn inspect_page_works_while_serving() {
         let (address, path) = url.strip_prefix("http://")?.split_once('/')?;
         Some((address.parse().ok()?, format!("/{path}")))
     };
-    let (address, path) = of(&metrics).expect("where metrics are");
+    let (address, path) = of(&metrics).expect("the address of the metrics");
     let (status, text) = get(address, &path);
     assert_eq!(status, 200, "{text}");
     for expected in ["throng_net_clients 0", "throng_objects{class=\"npc\"} 20"] {
@@ -207,7 +212,7 @@ fn inspect_page_works_while_serving() {
     }
     assert_eq!(get(address, "/readyz").0, 200);
     assert_eq!(
-        of(&page).expect("where the page is").0,
+        of(&page).expect("the address of the page").0,
         address,
         "one socket"
     );
@@ -220,17 +225,17 @@ fn inspect_page_works_while_serving() {
         "--listen",
         any,
     ];
-    let told = run_throng(&quietly);
+    let output = run_throng(&quietly);
     assert!(
-        told.code == 2 && told.err.contains("needs --inspect-token"),
+        output.code == 2 && output.err.contains("needs --inspect-token"),
         "{}",
-        told.err
+        output.err
     );
-    let told = run_throng(&["serve", "--inspect", "203.0.113.5:7777", "--listen", any]);
+    let output = run_throng(&["serve", "--inspect", "203.0.113.5:7777", "--listen", any]);
     assert!(
-        told.code == 2 && told.err.contains("203.0.113.5:7777"),
+        output.code == 2 && output.err.contains("203.0.113.5:7777"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -249,7 +254,9 @@ fn page_edits_need_permission_and_are_in_the_summary() {
     let more = proposals
         .iter()
         .find(|cue| cue["name"].to_string().contains("folk"));
-    let more = more.expect("more of a crowd")["text"].as_str().unwrap();
+    let more = more.expect("a preset that spawns a crowd")["text"]
+        .as_str()
+        .unwrap();
     let more = more
         .replace("{at}", "30.0, 30.0")
         .replace("{scene}", "\"yard\"");
@@ -258,23 +265,23 @@ fn page_edits_need_permission_and_are_in_the_summary() {
         ("Block(scene: \"yrad\", rect_tiles: (40, 40, 4, 4))", false),
         (more.as_str(), true),
     ] {
-        // On a busy machine an answer may find no room.
+        // On a busy machine a result may be dropped, so the request is repeated.
         let mut answers = (0..4).filter_map(|_| {
             page.send(&serde_json::json!({ "action": cue }).to_string());
             page.receive_unrequested("action")
         });
-        let told = answers.next().expect("an answer");
-        assert_eq!(told["text"], cue);
-        assert_eq!(told["error"].is_null(), is_done, "{told}");
+        let reply = answers.next().expect("an answer");
+        assert_eq!(reply["text"], cue);
+        assert_eq!(reply["error"].is_null(), is_done, "{reply}");
     }
     let state = page.receive_unrequested("state").expect("figures");
     assert!(state["objects"]["npcs"].as_u64() >= Some(70), "{state}");
     assert!(server.stop()["external_actions"].as_u64() >= Some(2));
-    let told = run_throng(&["serve", "--inspect-actions", "--listen", any]);
+    let reply = run_throng(&["serve", "--inspect-actions", "--listen", any]);
     assert!(
-        told.code == 2 && told.err.contains("--inspect "),
+        reply.code == 2 && reply.err.contains("--inspect "),
         "{}",
-        told.err
+        reply.err
     );
 }
 
@@ -287,18 +294,18 @@ fn browsers_get_a_page_to_play_in() {
     let address = page
         .strip_prefix("http://")
         .and_then(|url| url.strip_suffix('/'));
-    let address = address.expect("where the page is").parse().unwrap();
+    let address = address.expect("the address of the page").parse().unwrap();
     let (status, text) = get(address, "/");
     assert!(status == 200 && text.contains("page.js"), "{status} {text}");
     assert_eq!(get(address, "/map?scene=99").0, 404);
     assert_eq!(get(address, "/map?scene=0").0, 200);
     let served = server.stop();
     assert_eq!(served["web"]["answered"], 2, "{served}");
-    let told = run_throng(&["serve", "--web", "0.0.0.0:0"]);
+    let output = run_throng(&["serve", "--web", "0.0.0.0:0"]);
     assert!(
-        told.code == 2 && told.err.contains("pass --key FILE"),
+        output.code == 2 && output.err.contains("pass --key FILE"),
         "{}",
-        told.err
+        output.err
     );
 }
 
@@ -360,7 +367,7 @@ fn unusable_port_options_are_explained() {
         (tls(&key, &certificate), "are both files interchanged?"),
         (
             [tls(&certificate, &key), vec!["--tls-ports", "admin"]].concat(),
-            "give --admin, too",
+            "--admin is missing",
         ),
         (
             vec!["--tls-certificate", &certificate, "--tls-key", &key],
@@ -380,9 +387,9 @@ fn unusable_port_options_are_explained() {
             "--trusted-proxy",
         ),
     ] {
-        let told = run_throng(&[vec!["serve"], arguments].concat());
-        assert_eq!(told.code, 2, "{}", told.err);
-        assert!(told.err.contains(reason), "{reason}: {}", told.err);
+        let output = run_throng(&[vec!["serve"], arguments].concat());
+        assert_eq!(output.code, 2, "{}", output.err);
+        assert!(output.err.contains(reason), "{reason}: {}", output.err);
     }
 }
 
@@ -400,16 +407,20 @@ fn public_test_key_is_for_loopback_only() {
         &["client", "--connect", "203.0.113.5:7000"],
         &["token", "--player", "7", "--server", "203.0.113.5:7000"],
     ] {
-        let told = run_throng(arguments);
-        assert_eq!(told.code, 2, "{}", told.err);
-        assert!(told.err.contains("pass --key FILE"), "{}", told.err);
+        let output = run_throng(arguments);
+        assert_eq!(output.code, 2, "{}", output.err);
+        assert!(output.err.contains("pass --key FILE"), "{}", output.err);
     }
-    let told = run_throng(&["token", "--player", "7", "--server", "127.0.0.1:7000"]);
-    assert_eq!((told.code, told.out.trim().len()), (0, 4_096));
+    let output = run_throng(&["token", "--player", "7", "--server", "127.0.0.1:7000"]);
+    assert_eq!((output.code, output.out.trim().len()), (0, 4_096));
     let mut brief = ["token", "--player", "7", "--server", "127.0.0.1:7000"].to_vec();
     brief.extend(["--lifetime", "0.2s"]);
-    assert_eq!(run_throng(&brief).code, 0, "rounded up to a second");
-    let told = run_throng(&[
+    assert_eq!(
+        run_throng(&brief).code,
+        0,
+        "a timeout is rounded up to a second"
+    );
+    let output = run_throng(&[
         "serve",
         "--mirror-check",
         "0.0.0.0:0",
@@ -417,8 +428,8 @@ fn public_test_key_is_for_loopback_only() {
         "127.0.0.1:0",
     ]);
     assert!(
-        told.code == 2 && told.err.contains("loopback"),
+        output.code == 2 && output.err.contains("loopback"),
         "{}",
-        told.err
+        output.err
     );
 }

@@ -1,5 +1,5 @@
-//! Promise: a server that is asked to stop reports it at once, lets its players finish for the configured time, and notifies its
-//! service manager; secrets need not be on the command line; a failed store fails a run.
+//! Promise: a server that gets a stop signal reports it at once, lets its players finish for the configured time, and notifies its service
+//! manager; secrets can be passed without the command line; a run fails if its store fails.
 #![cfg(unix)]
 
 use std::fs::{self, Permissions};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::harness::{TempFolder, program, run_throng, send_signal};
 use crate::inspect_page::get;
 
-/// A yard to which players come.
+/// A yard for external players.
 const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
     scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
     crowds: [Crowd(tag: "people", kind: "player", count: 2)])"#;
@@ -38,7 +38,7 @@ impl TestServerProcess {
         let mut out = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut last_word = || {
             let mut line = String::new();
-            out.read_line(&mut line).expect("it is UTF-8");
+            out.read_line(&mut line).expect("the output is UTF-8");
             line.split_whitespace()
                 .next_back()
                 .unwrap_or_default()
@@ -51,13 +51,13 @@ impl TestServerProcess {
             .and_then(|url| url.split('/').next());
         let metrics = metrics.and_then(|address| address.parse().ok());
         let Some(metrics) = metrics else {
-            let mut told = String::new();
+            let mut rest = String::new();
             let err = process
                 .stderr
                 .take()
                 .expect("a pipe")
-                .read_to_string(&mut told);
-            panic!("no address: {url} {told} {err:?}");
+                .read_to_string(&mut rest);
+            panic!("no address: {url} {rest} {err:?}");
         };
         let served = Self {
             process,
@@ -81,13 +81,15 @@ impl TestServerProcess {
         }
     }
 
-    /// Its exit code and its log.
+    /// Waits for the end of the process; returns its exit code and its log.
     fn wait_for_exit(mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
-        self.out.read_to_string(&mut rest).expect("it is UTF-8");
+        self.out
+            .read_to_string(&mut rest)
+            .expect("the output is UTF-8");
         let mut log = String::new();
         let err = self.process.stderr.as_mut().expect("a pipe");
-        err.read_to_string(&mut log).expect("it is UTF-8");
+        err.read_to_string(&mut log).expect("the output is UTF-8");
         assert!(!log.contains("panicked"), "{log}");
         (self.process.wait().expect("it ends").code(), log)
     }
@@ -137,7 +139,7 @@ fn players_stay_until_the_drain_ends() {
     send_signal(&server.process, "-TERM");
     let word = server.wait_for_ready(503);
     assert!(word.starts_with("stopping"), "{word}");
-    // In the lead time everything goes on; after it new logins are refused, and open sessions stay.
+    // During the lead time everything continues; after it new logins are refused, and open sessions continue.
     let early = run_throng(&[&walk[..], &["1s", "--first", "101"]].concat());
     assert_eq!(early.json()["in_world"], 2, "{} {}", early.out, early.err);
     sleep(Duration::from_millis(1_500));
@@ -146,7 +148,7 @@ fn players_stay_until_the_drain_ends() {
     let inside = crate::harness::ProgramOutput::from(inside.wait_with_output().expect("it ends"));
     let found = inside.json();
     assert_eq!((inside.code, &found["in_world"]), (0, &2.into()), "{found}");
-    // They left, so it does not wait for the whole minute.
+    // The players left, so the server does not wait for the whole minute.
     let (code, log) = server.wait_for_exit();
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("server stops"), "{log}");
@@ -175,7 +177,7 @@ fn suspension_is_logged() {
     send_signal(&server.process, "-INT");
     let (code, log) = server.wait_for_exit();
     assert_eq!(code, Some(0), "{log}");
-    // A busy machine may let it stand still more than once.
+    // A busy machine may suspend the process more than once.
     assert!(log.contains("server stood still for "), "{log}");
 }
 
@@ -207,7 +209,7 @@ fn service_manager_is_notified_of_start_ticks_and_stop() {
     assert_eq!(server.wait_for_exit().0, Some(0));
 }
 
-/// A stand-in for the SDK server of Agones: it gives the game server this port, refuses the first two reports, and lists all requests.
+/// A fake Agones SDK server: it assigns this port to the game server, refuses the first two reports, and records all requests.
 fn agones_sdk(port: u16) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -270,7 +272,7 @@ fn agones_follows_a_server_from_start_to_end() {
     assert_eq!(
         [next(), next(), next()],
         ["POST /ready"; 3],
-        "two were refused"
+        "two reports were refused"
     );
     assert_eq!(next(), "POST /health");
     let metrics = loop {
@@ -282,7 +284,7 @@ fn agones_follows_a_server_from_start_to_end() {
     assert!(metrics.contains(r#"throng_agones_requests_total{result="done"}"#));
     assert!(
         requests.try_iter().all(|line| line == "POST /health"),
-        "nobody has come"
+        "no player has logged in"
     );
     let visit = ["client", "1", "--connect", &listen, "--duration", "1s"];
     let visited = run_throng(&visit);
@@ -319,37 +321,42 @@ fn secrets_come_from_files_and_the_environment() {
     ];
     fs::set_permissions(&token, Permissions::from_mode(0o644)).unwrap();
     let mut command = serve(&yard, &look);
-    let told = command.output().expect("the program starts");
-    let told = crate::harness::ProgramOutput::from(told);
+    let output = command.output().expect("the program starts");
+    let output = crate::harness::ProgramOutput::from(output);
     assert!(
-        told.code == 2 && told.err.contains("chmod 600"),
+        output.code == 2 && output.err.contains("chmod 600"),
         "{}",
-        told.err
+        output.err
     );
     fs::set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
     let mut command = serve(&yard, &look);
     command.env("THRONG_STORE", &store);
-    let told = crate::harness::ProgramOutput::from(command.output().expect("the program starts"));
-    assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.out.contains("#abcdefgh"), "{}", told.out);
+    let output = crate::harness::ProgramOutput::from(command.output().expect("the program starts"));
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.contains("#abcdefgh"), "{}", output.out);
     assert!(
         fs::metadata(&store).is_ok(),
-        "the store of the environment is used"
+        "the store from the environment is used"
     );
     let mut command = serve(&yard, &look[..2]);
     command
         .args(["--duration", "1s"])
         .env("THRONG_INSPECT_TOKEN", "ijklmnop");
-    let told = crate::harness::ProgramOutput::from(command.output().expect("the program starts"));
-    assert!(told.out.contains("#ijklmnop"), "{} {}", told.out, told.err);
-    // An endless file is no key.
-    let told = run_throng(&["serve", &yard, "--key", "/dev/zero"]);
+    let output = crate::harness::ProgramOutput::from(command.output().expect("the program starts"));
     assert!(
-        told.code == 2 && told.err.contains("/dev/zero"),
-        "{}",
-        told.err
+        output.out.contains("#ijklmnop"),
+        "{} {}",
+        output.out,
+        output.err
     );
-    // A run does not write to the store of a server by chance.
+    // An endless file is not a valid key.
+    let output = run_throng(&["serve", &yard, "--key", "/dev/zero"]);
+    assert!(
+        output.code == 2 && output.err.contains("/dev/zero"),
+        "{}",
+        output.err
+    );
+    // `run` does not take the store from the environment, so it cannot write to a server's store by accident.
     let help = run_throng(&["run", "--help"]);
     assert!(!help.out.contains("THRONG_STORE"), "{}", help.out);
 }
@@ -369,7 +376,7 @@ fn run_whose_store_fails_exits_with_1() {
         &store,
     ];
     assert_eq!(run_throng(&run).code, 0);
-    // Nothing can be claimed or saved any more.
+    // From now on no claim and no save succeeds.
     let database = rusqlite::Connection::open(&store).unwrap();
     for change in ["INSERT", "UPDATE"] {
         let trigger = format!(
@@ -378,9 +385,9 @@ fn run_whose_store_fails_exits_with_1() {
         database.execute_batch(&trigger).unwrap();
     }
     drop(database);
-    let told = run_throng(&run);
-    assert_eq!(told.code, 1, "{} {}", told.out, told.err);
-    assert!(told.out.contains("store errors"), "{}", told.out);
+    let output = run_throng(&run);
+    assert_eq!(output.code, 1, "{} {}", output.out, output.err);
+    assert!(output.out.contains("store errors"), "{}", output.out);
 }
 
 /// A yard where players trade all the time.

@@ -1,7 +1,7 @@
 //! Invariants of stores in files with rows of any content; used by the fuzzer, and by the test that replays its corpus.
 //!
-//! The first byte chooses the encoding of an attribute and the type of the row's value; the rest is the value. Even: the bytes are saved and
-//! read back. Odd: somebody writes the row by hand, and the record is read or reported as unreadable.
+//! The first byte chooses the encoding of an attribute and the type of the row's value; the other bytes are the value. Even: the bytes are
+//! saved and loaded again. Odd: the row is edited with SQL, and the record is loaded or reported as unreadable.
 
 use std::cell::RefCell;
 
@@ -26,14 +26,14 @@ const ENCODINGS: [Encoding; 7] = [
 
 const PLAYER: PlayerId = PlayerId(7);
 
-/// Long leases, so that no time passes.
+/// A long lease, so that no claim expires.
 const TERMS: ClaimTerms = ClaimTerms {
     at_ms: Some(1),
     lease_ms: 1 << 40,
     grace_ms: 0,
 };
 
-/// A store in memory, and a connection of somebody else to it.
+/// A store in memory, and a second connection that edits its rows.
 struct EditedStore {
     store: Box<dyn StoreBackend>,
     server: ServerId,
@@ -63,7 +63,8 @@ impl EditedStore {
         let [ClaimResult::Granted { epoch, .. }] = claimed[..] else {
             panic!("{claimed:?}");
         };
-        let editor = rusqlite::Connection::open(source.path()).expect("the same memory");
+        let editor = rusqlite::Connection::open(source.path())
+            .expect("a second connection to the same memory");
         Self {
             store,
             server,
@@ -80,12 +81,15 @@ impl EditedStore {
         let player = (PLAYER, self.epoch, self.batch);
         batch.add(player, std::iter::once((id, Some(bytes))));
         let saved = self.store.save(&self.server, &batch, Some(1));
-        saved.expect("the lease is valid");
+        saved.expect("the save is accepted");
     }
 
     fn lookup(&mut self) -> LookupResult {
-        let found = self.store.lookup(&[PLAYER]).expect("only the row is wrong");
-        found.into_iter().next().expect("one player, one result")
+        let found = self
+            .store
+            .lookup(&[PLAYER])
+            .expect("only the row may be unreadable");
+        found.into_iter().next().expect("one result per player")
     }
 }
 
@@ -125,7 +129,7 @@ pub fn check(input: &[u8]) {
         store.save(id, &[]);
         let update = "UPDATE value SET value = ?1 WHERE player = ?2 AND attribute = ?3";
         let edited = value(choice >> 4, bytes);
-        // NaN is NULL there, which a row may not have.
+        // SQLite stores NaN as NULL, which the column does not allow.
         let changed = store
             .editor
             .execute(update, (&edited, PLAYER.0 as i64, i64::from(id)));
@@ -137,7 +141,7 @@ pub fn check(input: &[u8]) {
                     "{error}"
                 );
             }
-            LookupResult::Missing => panic!("the player was saved"),
+            LookupResult::Missing => panic!("the saved player is missing"),
         }
         store.save(id, &[]);
     });

@@ -1,7 +1,7 @@
 //! Invariants of matchmaking with any tickets in any order; used by the fuzzer, and by the test that replays its corpus.
 //!
-//! The first two bytes choose the mode. Then a script of six bytes per step: what to do, with which party or player, and values of its
-//! ticket. Every party that is queued is in the queue, in a proposed match, in a match, or was handed back; none twice.
+//! The first two bytes choose the mode. The rest is a script with six bytes per step: the action, its party or player, and values of the
+//! ticket. Every queued party is waiting, in a proposed match, in a match, or was returned; and never in two of these.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use throng_matchmaking::{
     RoomModeSettings, Ticket, TicketPreferences,
 };
 
-/// Steps of a script; what follows is not looked at.
+/// Maximum number of steps of a script; the rest of the input is ignored.
 const STEPS_MAX: usize = 120;
 
 const PARTIES: u8 = 24;
@@ -49,7 +49,7 @@ fn mode([kind, size]: [u8; 2]) -> MatchModeSettings {
     }
 }
 
-/// A ticket of any values, valid or not.
+/// A ticket with arbitrary values, valid or not.
 fn ticket([what, party, size, first, low, high]: [u8; 6], now_tick: u64) -> Ticket {
     let players = (0..size % 7).map(|nth| PlayerId(u64::from(first % 40 + nth * (1 + high % 3))));
     let value = i32::from(i16::from_le_bytes([low, high]));
@@ -81,7 +81,7 @@ fn ticket([what, party, size, first, low, high]: [u8; 6], now_tick: u64) -> Tick
 
 struct TicketModel {
     core: MatchmakingCore,
-    /// Parties that wait or have a proposed match.
+    /// Parties that wait or are in a proposed match.
     waiting: BTreeSet<u32>,
     now_tick: u64,
 }
@@ -91,7 +91,7 @@ impl TicketModel {
         let numbers =
             (0..u32::from(PARTIES)).filter(|&party| ticket.party == PartyId(party).into());
         for party in numbers {
-            assert!(self.waiting.remove(&party), "{party} did not wait");
+            assert!(self.waiting.remove(&party), "party {party} was not waiting");
         }
     }
 
@@ -100,7 +100,10 @@ impl TicketModel {
         for ticket in found.groups.iter().flatten() {
             self.remove(ticket);
             for player in &ticket.members {
-                assert!(players.insert(*player), "{player} plays twice");
+                assert!(
+                    players.insert(*player),
+                    "player {player} is in the match twice"
+                );
             }
         }
         assert!(found.groups.iter().all(|group| !group.is_empty()));
@@ -134,7 +137,7 @@ impl TicketModel {
             }
             6 => {
                 if what & 8 == 0 {
-                    // Watching changes no ticket.
+                    // Spectating changes no ticket.
                     let _ = self
                         .core
                         .spectate(PartyId(u32::from(party % PARTIES)), player);

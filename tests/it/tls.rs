@@ -1,6 +1,6 @@
-//! Promise: TCP ports with a certificate serve browsers, pages and probes over TLS; a new certificate reaches new connections and leaves
-//! open ones alone; handshakes that stall hold neither the port nor the places of others; behind a trusted proxy that sends PROXY headers,
-//! limits and bans see the client's address, and nobody else may name one; the page connects to its public origin.
+//! Promise: TCP ports with a certificate serve browsers, pages and probes over TLS; a new certificate applies to new connections and keeps
+//! open ones; stalled handshakes block neither the port nor the slots of others; behind a trusted proxy that sends PROXY headers, limits
+//! and bans apply to the client's address, and no other peer can claim an address; the page connects to its public origin.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -28,7 +28,7 @@ use crate::web_test_server::{LOOPBACK, TIMEOUT, TestPlayer, WebEnd, WebTestServe
 
 type TlsSocket = StreamOwned<ClientConnection, TcpStream>;
 
-/// Certificate files of a server.
+/// The certificate files of a server.
 pub(crate) struct CertificateFiles {
     folder: TempFolder,
 }
@@ -91,7 +91,7 @@ fn connect(server: SocketAddr, trusted: &CertificateDer<'static>) -> std::io::Re
     encrypt(TcpStream::connect(server)?, trusted)
 }
 
-/// Status and text of a response.
+/// Status and body of a response.
 pub(crate) fn tls_get(
     server: SocketAddr,
     trusted: &CertificateDer<'static>,
@@ -152,7 +152,7 @@ impl WebEnd for TlsClient {
     }
 }
 
-/// A server for browsers with a certificate.
+/// A server for browsers that has a certificate.
 fn tls_server(
     configure: impl FnOnce(&mut ListenSettings),
 ) -> (
@@ -163,28 +163,28 @@ fn tls_server(
 ) {
     let (files, trusted) = CertificateFiles::new();
     let certificate = files.load();
-    let hall = WebTestServer::new(0, |settings| {
+    let rig = WebTestServer::new(0, |settings| {
         settings.web.port.tls = Some(certificate.clone());
         settings.web.serve_demo_page = true;
         configure(settings);
     });
-    (hall, files, certificate, trusted)
+    (rig, files, certificate, trusted)
 }
 
 #[test]
 fn browsers_play_over_tls() {
-    let (mut hall, _files, _, trusted) = tls_server(|_| ());
-    let (status, page) = tls_get(hall.address, &trusted, "/").unwrap();
+    let (mut rig, _files, _, trusted) = tls_server(|_| ());
+    let (status, page) = tls_get(rig.address, &trusted, "/").unwrap();
     assert!(status == 200 && page.contains("page.js"), "{page}");
     let mut clients: Vec<(TlsClient, BotClient)> = (1..=4)
         .map(|player| {
-            let request = request(&token(player, hall.address));
-            let client = TlsClient::connect(hall.address, &trusted, &request).unwrap();
+            let request = request(&token(player, rig.address));
+            let client = TlsClient::connect(rig.address, &trusted, &request).unwrap();
             (client, BotClient::new(player, 1))
         })
         .collect();
-    hall.walk_and_stop(&mut clients);
-    let stats = hall.stats();
+    rig.walk_and_stop(&mut clients);
+    let stats = rig.stats();
     assert_eq!(
         (stats.clients_accepted, stats.tls_failed, stats.lost),
         (4, 0, 0)
@@ -193,36 +193,41 @@ fn browsers_play_over_tls() {
 
 #[test]
 fn reload_reaches_new_connections_and_keeps_open_ones() {
-    let (mut hall, files, certificate, old) = tls_server(|_| ());
-    let address = hall.address;
+    let (mut rig, files, certificate, old) = tls_server(|_| ());
+    let address = rig.address;
     let join = |player, trusted: &CertificateDer<'static>| {
         let request = request(&token(player, address));
         TlsClient::connect(address, trusted, &request)
     };
     let open = join(1, &old).expect("the old certificate is trusted");
     let mut open = [(open, BotClient::new(1, 1))];
-    let walk = |hall: &mut WebTestServer, open: &mut [(TlsClient, BotClient)]| {
-        let (messages, mut packets) = (hall.stats().messages_in + 40, 0);
-        hall.step_until("a client walks", |hall| {
+    let walk = |rig: &mut WebTestServer, open: &mut [(TlsClient, BotClient)]| {
+        let (messages, mut packets) = (rig.stats().messages_in + 40, 0);
+        rig.step_until("a client walks", |rig| {
             let [(client, bot)] = open else { return true };
             client.exchange(&mut |packet| {
                 packets += 1;
                 bot.receive(packet);
             });
             bot.update(|message| client.send(message));
-            packets > 20 && hall.stats().messages_in > messages
+            packets > 20 && rig.stats().messages_in > messages
         });
     };
-    walk(&mut hall, &mut open);
+    walk(&mut rig, &mut open);
     let new = files.replace();
     certificate.reload().unwrap();
-    assert!(join(2, &old).is_none(), "the old certificate is gone");
+    assert!(
+        join(2, &old).is_none(),
+        "the old certificate is no longer used"
+    );
     let _other = join(2, &new).expect("the new certificate is trusted");
-    hall.step_until("it is let in", |hall| hall.stats().clients_accepted == 2);
-    // The open connection goes on in both directions.
-    walk(&mut hall, &mut open);
-    assert_eq!((hall.stats().clients, hall.stats().lost), (2, 0));
-    // Files that cannot be used change nothing.
+    rig.step_until("the client is accepted", |rig| {
+        rig.stats().clients_accepted == 2
+    });
+    // The open connection works in both directions.
+    walk(&mut rig, &mut open);
+    assert_eq!((rig.stats().clients, rig.stats().lost), (2, 0));
+    // Invalid files change nothing.
     let [path, _] = files.paths();
     fs::write(path, "junk").unwrap();
     let error = certificate.reload().unwrap_err();
@@ -234,45 +239,45 @@ fn reload_reaches_new_connections_and_keeps_open_ones() {
 fn stalled_handshakes_end_and_hold_no_place_of_others() {
     const STALLED: u64 = 4;
 
-    let (mut hall, _files, _, trusted) = tls_server(|settings| {
+    let (mut rig, _files, _, trusted) = tls_server(|settings| {
         settings.web.handshake_timeout_us = 1_000_000;
         settings.web.unauthenticated_per_address_max = STALLED as u32;
         settings.web.unauthenticated_max = 64;
     });
-    // The start of a handshake, and nothing at all.
+    // Some send the start of a handshake, some send nothing.
     let _stalled: Vec<TcpStream> = (0..STALLED)
         .map(|nth| {
-            let mut stream = TcpStream::connect(hall.address).unwrap();
+            let mut stream = TcpStream::connect(rig.address).unwrap();
             if nth > 0 {
                 stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1]).unwrap();
             }
             stream
         })
         .collect();
-    hall.step_until("all stall or have timed out", |hall| {
-        hall.stats().accepted == STALLED
+    rig.step_until("all handshakes stall or have timed out", |rig| {
+        rig.stats().accepted == STALLED
     });
-    hall.step_until("all have timed out", |hall| {
-        hall.stats().timed_out == STALLED
+    rig.step_until("all handshakes have timed out", |rig| {
+        rig.stats().timed_out == STALLED
     });
-    assert_eq!(tls_get(hall.address, &trusted, "/").unwrap().0, 200);
-    assert_eq!(hall.stats().tls_failed, 0);
+    assert_eq!(tls_get(rig.address, &trusted, "/").unwrap().0, 200);
+    assert_eq!(rig.stats().tls_failed, 0);
 }
 
 #[test]
 fn junk_on_a_tls_port_gets_a_reason_and_is_counted() {
-    let (mut hall, _files, _, trusted) = tls_server(|_| ());
-    let (status, reason) = http_get(hall.address, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let (mut rig, _files, _, trusted) = tls_server(|_| ());
+    let (status, reason) = http_get(rig.address, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(status == 400 && reason.contains("https:"), "{reason}");
-    let mut stream = TcpStream::connect(hall.address).unwrap();
+    let mut stream = TcpStream::connect(rig.address).unwrap();
     stream.write_all(&[22, 3, 1, 0, 4, 9, 9, 9, 9]).unwrap();
-    hall.step_until("both are counted", |hall| hall.stats().tls_failed == 2);
+    rig.step_until("both are counted", |rig| rig.stats().tls_failed == 2);
     let (_, stranger) = CertificateFiles::new();
-    assert!(connect(hall.address, &stranger).is_err());
-    assert_eq!(tls_get(hall.address, &trusted, "/").unwrap().0, 200);
+    assert!(connect(rig.address, &stranger).is_err());
+    assert_eq!(tls_get(rig.address, &trusted, "/").unwrap().0, 200);
 }
 
-/// A PROXY header, version 2, of TCP over IPv4.
+/// A PROXY header, version 2, for TCP over IPv4.
 fn proxy_header(client: &str) -> Vec<u8> {
     let client: SocketAddr = client.parse().unwrap();
     let SocketAddr::V4(client) = client else {
@@ -286,7 +291,7 @@ fn proxy_header(client: &str) -> Vec<u8> {
     header
 }
 
-/// The header of a connection of the proxy itself, such as a probe.
+/// The header of a connection of the proxy itself, for example a probe.
 const LOCAL_HEADER: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
 
 fn connect_as(server: SocketAddr, client: &str) -> TcpStream {
@@ -303,23 +308,26 @@ fn trust_local_proxy(port: &mut PortSettings) {
 
 #[test]
 fn limits_and_bans_see_the_address_of_the_proxy_header() {
-    let (mut hall, _files, _, trusted) = tls_server(|settings| {
+    let (mut rig, _files, _, trusted) = tls_server(|settings| {
         trust_local_proxy(&mut settings.web.port);
         settings.web.unauthenticated_per_address_max = 1;
     });
-    let address = hall.address;
+    let address = rig.address;
     let open = |client: &str| {
         let socket = encrypt(connect_as(address, client), &trusted).ok()?;
         let (socket, _) = tungstenite::client("wss://localhost/play", socket).ok()?;
         socket.get_ref().sock.set_nonblocking(true).unwrap();
         Some(TlsClient(socket))
     };
-    let mut first = open("198.51.100.1:4000").expect("there is room");
-    assert!(open("198.51.100.1:4001").is_none(), "the same client");
+    let mut first = open("198.51.100.1:4000").expect("the first connection is accepted");
+    assert!(
+        open("198.51.100.1:4001").is_none(),
+        "the same client address is over its limit"
+    );
     let _other = open("203.0.113.9:4000").expect("another client");
     first.send(&request(&token(1, address)));
-    let mut first = TestPlayer::log_in(&mut hall, first);
-    let world = hall.server.world_mut();
+    let mut first = TestPlayer::log_in(&mut rig, first);
+    let world = rig.server.world_mut();
     let sessions = world.resource::<Sessions>();
     let addresses: Vec<_> = sessions
         .iter()
@@ -335,27 +343,29 @@ fn limits_and_bans_see_the_address_of_the_proxy_header() {
     };
     assert_eq!(ban(world, order("127.0.0.1")).unwrap(), 0);
     assert_eq!(ban(world, order("198.51.100.0/24")).unwrap(), 1);
-    hall.step_until("the banned client is gone", |hall| {
-        // It replies to the close frame.
+    rig.step_until("the banned client is gone", |rig| {
+        // The client replies to the close frame.
         let _ = first.client.0.read();
-        hall.stats().clients == 0
+        rig.stats().clients == 0
     });
 }
 
 #[test]
 fn handshakes_over_the_rate_of_a_network_wait() {
-    let (mut hall, _files, _, trusted) = tls_server(|settings| {
+    let (mut rig, _files, _, trusted) = tls_server(|settings| {
         trust_local_proxy(&mut settings.web.port);
         settings.web.port.network_tls_handshakes_per_s = 0;
         settings.web.handshake_timeout_us = 300_000;
     });
-    let waits = encrypt(connect_as(hall.address, "198.51.100.1:4"), &trusted);
-    assert!(waits.is_err(), "its network has no handshakes left");
-    hall.step_until("it timed out", |hall| hall.stats().timed_out == 1);
-    assert_eq!(hall.stats().tls_failed, 0);
-    // A proxy stands for many networks. It may be late on a busy machine.
+    let waits = encrypt(connect_as(rig.address, "198.51.100.1:4"), &trusted);
+    assert!(waits.is_err(), "the network has used up its handshakes");
+    rig.step_until("the handshake has timed out", |rig| {
+        rig.stats().timed_out == 1
+    });
+    assert_eq!(rig.stats().tls_failed, 0);
+    // A proxy forwards many networks, so it is not limited. It may be slow on a busy machine.
     let served = (0..100).any(|_| {
-        let mut stream = TcpStream::connect(hall.address).unwrap();
+        let mut stream = TcpStream::connect(rig.address).unwrap();
         stream.write_all(LOCAL_HEADER).unwrap();
         let socket = encrypt(stream, &trusted);
         socket.is_ok_and(|mut socket| get(&mut socket, "/").0 == 200)
@@ -365,7 +375,7 @@ fn handshakes_over_the_rate_of_a_network_wait() {
 
 #[test]
 fn only_trusted_proxies_send_a_valid_header() {
-    let (mut hall, _files, _, _) = tls_server(|settings| {
+    let (mut rig, _files, _, _) = tls_server(|settings| {
         trust_local_proxy(&mut settings.web.port);
         settings.web.port.tls = None;
     });
@@ -376,10 +386,10 @@ fn only_trusted_proxies_send_a_valid_header() {
         get(&mut stream, "/")
     };
     assert_eq!(
-        get(&mut connect_as(hall.address, "198.51.100.1:4"), "/").0,
+        get(&mut connect_as(rig.address, "198.51.100.1:4"), "/").0,
         200
     );
-    assert_eq!(answer(hall.address, LOCAL_HEADER).0, 200);
+    assert_eq!(answer(rig.address, LOCAL_HEADER).0, 200);
     let too_long = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\xff\xff";
     let version_3 = b"\r\n\r\n\0\r\nQUIT\n\x31\x11\0\x0c";
     let refused: [(&[u8], &str); 4] = [
@@ -392,42 +402,42 @@ fn only_trusted_proxies_send_a_valid_header() {
         (version_3, "0x31"),
     ];
     for (header, reason) in refused {
-        let (status, text) = answer(hall.address, header);
+        let (status, text) = answer(rig.address, header);
         assert!(status == 400 && text.contains(reason), "{text}");
     }
-    hall.step_until("all are counted", |hall| {
-        hall.stats().proxy_header_refused == 4
+    rig.step_until("all refusals are counted", |rig| {
+        rig.stats().proxy_header_refused == 4
     });
-    // Of a peer that is not trusted, a header is a malformed request, also where others may send it.
+    // From a peer that is not trusted, the header is a malformed request, even if others may send it.
     for uses_proxy_protocol in [false, true] {
-        let mut hall = WebTestServer::new(0, |settings| {
+        let mut rig = WebTestServer::new(0, |settings| {
             settings.web.serve_demo_page = true;
             settings.web.port.uses_proxy_protocol = uses_proxy_protocol;
             settings.web.port.trusted_proxies = vec!["192.0.2.1".parse().unwrap()];
         });
-        let (status, text) = answer(hall.address, &proxy_header("198.51.100.1:4"));
+        let (status, text) = answer(rig.address, &proxy_header("198.51.100.1:4"));
         assert_eq!(status, 400, "{text}");
-        hall.step_until("it is counted", |hall| hall.stats().refused == 1);
-        assert_eq!(answer(hall.address, b"").0, 200);
+        rig.step_until("the request is counted", |rig| rig.stats().refused == 1);
+        assert_eq!(answer(rig.address, b"").0, 200);
     }
 }
 
 #[test]
 fn page_connects_to_its_public_origin() {
-    let (hall, _files, _, trusted) = tls_server(|settings| {
+    let (rig, _files, _, trusted) = tls_server(|settings| {
         settings.web.public_origin = Some("https://play.example.com".parse().unwrap());
     });
-    let (_, page) = tls_get(hall.address, &trusted, "/").unwrap();
+    let (_, page) = tls_get(rig.address, &trusted, "/").unwrap();
     let meta = "<meta name=\"public-origin\" content=\"https://play.example.com\">";
     assert!(page.contains(meta), "{page}");
     let policy = "connect-src 'self' https://play.example.com wss://play.example.com";
     assert!(page.contains(policy), "{page}");
-    let (_, script) = tls_get(hall.address, &trusted, "/demo/page.js").unwrap();
+    let (_, script) = tls_get(rig.address, &trusted, "/demo/page.js").unwrap();
     assert!(script.contains("meta[name=public-origin]"), "{script}");
 }
 
-/// A server that is looked at over TLS, with these proxies.
-fn inspected(
+/// A server with an inspector over TLS, and with these trusted proxies.
+fn inspected_tls_server(
     configure: impl FnOnce(&mut PortSettings),
 ) -> (
     Server,
@@ -457,7 +467,7 @@ fn inspected(
 
 #[test]
 fn live_page_and_probes_work_over_tls_beside_stalled_handshakes() {
-    let (mut server, address, _files, trusted) = inspected(|_| ());
+    let (mut server, address, _files, trusted) = inspected_tls_server(|_| ());
     let stalled: Vec<TcpStream> = (0..CONNECTIONS_PER_PEER_MAX)
         .map(|_| TcpStream::connect(address).unwrap())
         .collect();
@@ -485,7 +495,7 @@ fn live_page_and_probes_work_over_tls_beside_stalled_handshakes() {
 
 #[test]
 fn inspect_port_counts_the_clients_of_a_proxy() {
-    let (mut server, address, _files, trusted) = inspected(trust_local_proxy);
+    let (mut server, address, _files, trusted) = inspected_tls_server(trust_local_proxy);
     let stalled: Vec<TcpStream> = (0..2 * CONNECTIONS_PER_PEER_MAX)
         .map(|_| connect_as(address, "198.51.100.1:4000"))
         .collect();
@@ -493,7 +503,7 @@ fn inspect_port_counts_the_clients_of_a_proxy() {
     wait_for(&mut server, |stats| {
         stats.accepted + stats.refused == 2 * most
     });
-    // Another client behind the same proxy has its own places.
+    // Another client behind the same proxy has its own limit.
     let mut socket = encrypt(connect_as(address, "203.0.113.9:4000"), &trusted).unwrap();
     assert_eq!(get(&mut socket, "/page.js").0, 200);
     drop(stalled);

@@ -1,5 +1,5 @@
-//! Promise: the sealed user data of a connect token reaches the authenticator and the entity of the session, over every transport;
-//! keys are rotated while connections live on; the token service, and a program in another language, make valid tokens.
+//! Promise: the encrypted user data of a connect token reaches the authenticator and the session's entity, over every transport; keys are
+//! rotated while connections continue; the token service, and a program in another language, make valid tokens.
 #![cfg(unix)]
 
 use std::fs::{self, Permissions};
@@ -27,17 +27,17 @@ use crate::browsers::WebClient;
 use crate::harness::{TempFolder, program, root, run_throng, send_signal};
 use crate::web_test_server::{LOOPBACK, WebTestServer, request};
 
-/// A yard to which players come.
+/// A yard for external players.
 const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
     scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
     crowds: [Crowd(tag: "people", kind: "player", count: 2)])"#;
 
 #[test]
 fn user_data_of_a_token_reaches_hook_and_session() {
-    let mut hall = WebTestServer::new(0, |_| ());
+    let mut rig = WebTestServer::new(0, |_| ());
     let seen = Arc::<Mutex<Vec<(u64, Option<u8>)>>>::default();
     let of_hook = seen.clone();
-    let world = hall.server.world_mut();
+    let world = rig.server.world_mut();
     world.insert_resource(Authentication::from_fn(move |login| {
         let first = login.user_data.map(|data| data.as_bytes()[0]);
         of_hook.lock().unwrap().push((login.player.0, first));
@@ -59,9 +59,9 @@ fn user_data_of_a_token_reaches_hook_and_session() {
         let client = UdpClient::connect(issue(player, udp), EndpointSettings::default());
         (client.unwrap(), false)
     });
-    let mut by_web = WebClient::connect(hall.address, request(&issue(3, hall.address)));
+    let mut by_web = WebClient::connect(rig.address, request(&issue(3, rig.address)));
     by_web.send(&login);
-    hall.step_until("all are logged in", |hall| {
+    rig.step_until("all players are logged in", |rig| {
         for (client, has_sent) in &mut by_udp {
             let _ = client.update(|_| ());
             let _ = client.receive(|_| ());
@@ -71,7 +71,7 @@ fn user_data_of_a_token_reaches_hook_and_session() {
             }
         }
         by_web.receive(|_| ());
-        let sessions = hall.server.world().resource::<Sessions>();
+        let sessions = rig.server.world().resource::<Sessions>();
         let players = sessions
             .iter()
             .filter(|(_, session)| session.player.is_some());
@@ -80,7 +80,7 @@ fn user_data_of_a_token_reaches_hook_and_session() {
     let mut seen = seen.lock().unwrap().clone();
     seen.sort_unstable();
     assert_eq!(seen, [(1, None), (2, Some(2)), (3, Some(3))]);
-    let world = hall.server.world();
+    let world = rig.server.world();
     for (_, session) in world.resource::<Sessions>().iter() {
         let data = world.get::<SessionUserData>(session.client_entity);
         let player = session.player.unwrap().0;
@@ -89,7 +89,7 @@ fn user_data_of_a_token_reaches_hook_and_session() {
     }
 }
 
-/// Keys as lines of a file.
+/// Keys as the lines of a key file.
 fn key_lines(keys: &[TokenKey]) -> String {
     let line = |key: &TokenKey| {
         let digits = key.secret.0.iter().map(|byte| format!("{byte:02x}"));
@@ -106,7 +106,7 @@ fn key(id: u8) -> TokenKey {
     TokenKey::with_id(id.into(), SecretKey([id; KEY_BYTES]))
 }
 
-/// A process of the program with one address in its first line of output, and its log.
+/// A process with an address in the first line of its output, and its log.
 struct LoggedProcess {
     process: Child,
     address: SocketAddr,
@@ -128,12 +128,12 @@ impl LoggedProcess {
         let mut out = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut log = BufReader::new(process.stderr.take().expect("a pipe"));
         let mut line = String::new();
-        out.read_line(&mut line).expect("it is UTF-8");
+        out.read_line(&mut line).expect("the output is UTF-8");
         let last = line.split_whitespace().next_back().unwrap_or_default();
         let url = last.strip_prefix("http://").unwrap_or(last);
         let Ok(address) = url.split('/').next().unwrap_or_default().parse() else {
             let mut cause = String::new();
-            log.read_to_string(&mut cause).expect("it is UTF-8");
+            log.read_to_string(&mut cause).expect("the output is UTF-8");
             panic!("no address: {line} {cause}");
         };
         Self {
@@ -149,7 +149,7 @@ impl LoggedProcess {
         send_signal(&self.process, "-HUP");
         loop {
             let mut line = String::new();
-            let bytes = self.log.read_line(&mut line).expect("it is UTF-8");
+            let bytes = self.log.read_line(&mut line).expect("the output is UTF-8");
             assert!(bytes > 0, "the program ended");
             if line.contains("token keys") {
                 return line;
@@ -157,7 +157,7 @@ impl LoggedProcess {
         }
     }
 
-    /// Ctrl-C; the last line of the output.
+    /// Sends SIGINT; returns the last line of the output.
     fn stop(mut self) -> String {
         send_signal(&self.process, "-INT");
         let status = self.process.wait().expect("the program ends");
@@ -200,20 +200,20 @@ impl TokenHolder {
         Ok(())
     }
 
-    /// Connects, and logs in.
+    /// Connects and logs in.
     fn log_in(player: u64, token: ConnectToken) -> Self {
         let mut holder = Self::new(player, token);
         while holder.bot.position().is_none() {
-            holder.step().expect("its token is valid");
+            holder.step().expect("the token is valid");
         }
         holder
     }
 
-    /// Waits until the server has sent this number of further packets.
+    /// Waits until this many further packets have arrived.
     fn receive_more(&mut self, packets: usize) {
         let until = self.packets + packets;
         while self.packets < until {
-            self.step().expect("the connection lives on");
+            self.step().expect("the connection continues");
         }
     }
 }
@@ -244,7 +244,7 @@ fn keys_are_rotated_while_connections_live_on() {
         };
         ConnectToken::issue(&claims, key).unwrap()
     };
-    // Made with the old key, and used later.
+    // Tokens made with the old key that are used later.
     let [later, too_late] = [token(11, 60, old), token(12, 2, old)];
     let first = TokenHolder::log_in(10, token(10, 60, old));
     // Both keys are valid.
@@ -253,7 +253,7 @@ fn keys_are_rotated_while_connections_live_on() {
     assert!(message.contains("token keys replaced") && message.contains("1, 2"));
     let second = TokenHolder::log_in(11, later);
     let third = TokenHolder::log_in(13, token(13, 60, new));
-    // A file that others can read, and one that is damaged, change nothing.
+    // A file that others can read, or that is damaged, changes nothing.
     write(&[new], 0o640);
     let message = server.reload();
     assert!(message.contains("not replaced") && message.contains("chmod 600"));
@@ -261,7 +261,7 @@ fn keys_are_rotated_while_connections_live_on() {
     let message = server.reload();
     assert!(message.contains("not replaced") && message.contains("two keys have the id 2"));
     drop(TokenHolder::log_in(14, token(14, 60, old)));
-    // The old key is gone.
+    // The old key is removed.
     write(&[new], 0o600);
     let message = server.reload();
     assert!(message.contains("token keys replaced"), "{message}");
@@ -272,7 +272,7 @@ fn keys_are_rotated_while_connections_live_on() {
             break end;
         }
         for other in &mut others {
-            other.step().expect("the connection lives on");
+            other.step().expect("the connection continues");
         }
     };
     let timed_out = ClientHandshakeError::TimedOut { servers: 1 };
@@ -315,7 +315,7 @@ fn readable_key_file_is_refused_and_keys_are_appended() {
     assert_eq!(refused.code, 2);
 }
 
-/// Sends a request to the token service; the status and the body.
+/// Sends a request to the token service; returns the status and the body.
 fn request_of(service: SocketAddr, line: &str, secret: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(service).unwrap();
     let length = body.len();
@@ -339,8 +339,8 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
     for path in [&file, &secrets] {
         fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
     }
-    let mut hall = WebTestServer::new(0, |_| ());
-    let world = hall.server.world_mut();
+    let mut rig = WebTestServer::new(0, |_| ());
+    let world = rig.server.world_mut();
     let sink = Box::new(world.resource::<WebListener>().sink());
     let keys = TokenKeys::new(vec![key(3), key(4)]).unwrap();
     let udp = listen(world, LOOPBACK, keys, ListenSettings::default(), Some(sink)).unwrap();
@@ -360,7 +360,7 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
         token
     };
     let first = issue(21);
-    // After a signal it uses the first key of the new file.
+    // After SIGHUP the service uses the first key of the new file.
     fs::write(&file, key_lines(&[key(4), key(3)])).unwrap();
     assert!(service.reload().contains("4, 3"));
     let second = issue(22);
@@ -371,7 +371,7 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
     for (player, token) in [(21, first), (22, second)] {
         let mut client = UdpClient::connect(token, EndpointSettings::default()).unwrap();
         let mut has_sent = false;
-        hall.step_until("it is logged in", |hall| {
+        rig.step_until("the player is logged in", |rig| {
             let _ = client.update(|_| ());
             let _ = client.receive(|_| ());
             if !has_sent && matches!(client.connection().is_open(), Ok(true)) {
@@ -379,13 +379,13 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
                     .send(&ClientMessage::login_by_token().to_bytes())
                     .is_ok();
             }
-            let sessions = hall.server.world().resource::<Sessions>();
+            let sessions = rig.server.world().resource::<Sessions>();
             sessions.client_of(PlayerId(player)).is_some()
         });
-        let sessions = hall.server.world().resource::<Sessions>();
+        let sessions = rig.server.world().resource::<Sessions>();
         let session = sessions.client_of(PlayerId(player));
         let entity = session.and_then(|client| sessions.client_entity(client));
-        let data = hall.server.world().get::<SessionUserData>(entity.unwrap());
+        let data = rig.server.world().get::<SessionUserData>(entity.unwrap());
         assert_eq!(data.unwrap().as_bytes()[..3], [9, 8, 0]);
     }
     assert_requests_are_refused(address, secret);
@@ -393,7 +393,7 @@ fn token_service_issues_tokens_to_holders_of_its_secret() {
     assert!(last.contains("2 issued; refused: 3 without"), "{last}");
 }
 
-/// Requests that are invalid or have no valid secret get no token, and are counted.
+/// Requests that are invalid, or have no valid secret, are refused and counted.
 fn assert_requests_are_refused(address: SocketAddr, secret: &str) {
     for (line, secret, body, status) in [
         ("POST /tokens", "0123456789abcdeg", r#"{"player": 7}"#, 401),
@@ -419,7 +419,7 @@ fn assert_requests_are_refused(address: SocketAddr, secret: &str) {
     }
 }
 
-/// The recipe for login services in other languages. Needs Node.
+/// Runs the documented recipe for login services in other languages. Needs Node.
 #[test]
 fn recipe_in_another_language_makes_valid_tokens() {
     let recipe = root().join("deploy/connect_token.mjs");
@@ -427,7 +427,7 @@ fn recipe_in_another_language_makes_valid_tokens() {
     let version = format!("({PROTOCOL_VERSION}n << 56n)");
     assert!(text.contains(&version), "expected {version} in the recipe");
     if Command::new("node").arg("--version").output().is_err() {
-        // Skipped: node is not installed.
+        // Skipped, because node is not installed.
         return;
     }
     let folder = TempFolder::new();

@@ -1,5 +1,5 @@
-//! Promise: views are exact. The event log of a restless scenario is replayed against a brute-force model that knows cells but no
-//! grids, links or queues.
+//! Promise: views are exact. The event log of a busy scenario is replayed against a brute-force model that knows cells, but no grids, links
+//! or queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,8 +10,8 @@ use crate::harness::{
     RunConfig, TempFolder, assert_expectations, run_throng, run_to_end, scenario_of,
 };
 
-/// Scenes that open and close, logins and logouts, teleports, deaths and changes of scene, among few enough that no
-/// viewer ever waits in the queue for longer than its tick.
+/// Scenes that open and close, logins and logouts, teleports, deaths and scene changes, with so few objects that no viewer waits in the
+/// queue beyond its tick.
 const RESTLESS: &str = r#"Scenario(
     name: "restless", seed: 11, duration_s: 20,
     scenes: [
@@ -43,7 +43,7 @@ const RESTLESS: &str = r#"Scenario(
     expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, NoObjectOnBlockedTile],
 )"#;
 
-/// What is known of an object in a scene.
+/// An object of a scene in the model.
 #[derive(Debug)]
 struct SeenObject {
     generation: u64,
@@ -53,7 +53,7 @@ struct SeenObject {
     cell: Option<(i64, i64)>,
 }
 
-/// A scene as the log tells of it.
+/// A scene in the model.
 #[derive(Debug, Default)]
 struct LoggedScene {
     cell_m: f64,
@@ -61,7 +61,7 @@ struct LoggedScene {
     size_m: (f64, f64),
     caps: Vec<usize>,
     objects: BTreeMap<u64, SeenObject>,
-    /// Viewer and target.
+    /// View links, as viewer and target.
     links: BTreeSet<(u64, u64)>,
     /// The last generation of each id, and the tick of its last despawn.
     last: BTreeMap<u64, (u64, u64)>,
@@ -76,18 +76,18 @@ impl LoggedScene {
         b.everywhere || ((a.0 - at.0).abs() <= 1 && (a.1 - at.1).abs() <= 1)
     }
 
-    /// Links, lists and caps at the end of a tick.
+    /// Checks the links, lists and caps at the end of a tick.
     fn check(&self, tick: u64) {
         let mut listed: BTreeMap<(u64, usize), usize> = BTreeMap::new();
         for &(viewer, target) in &self.links {
             assert!(viewer != target, "tick {tick}: {viewer} sees itself");
             assert!(
                 self.objects[&viewer].viewer,
-                "tick {tick}: {viewer} has no view"
+                "tick {tick}: {viewer} is not a viewer"
             );
             assert!(
                 self.in_range(viewer, target),
-                "tick {tick}: {viewer} sees {target} from afar"
+                "tick {tick}: {viewer} sees {target} out of range"
             );
             let target = &self.objects[&target];
             if !target.everywhere {
@@ -111,13 +111,13 @@ impl LoggedScene {
                 let full = listed.get(&(viewer, object.class)) == Some(&self.caps[object.class]);
                 assert!(
                     !object.everywhere && full,
-                    "tick {tick}: {viewer} does not see {target} and has a place"
+                    "tick {tick}: {viewer} does not see {target}, but has a free slot"
                 );
             }
         }
     }
 
-    /// A position lies in its object's cell, give or take the margin; beyond the border the border cell counts.
+    /// Checks that a position is in its object's cell, extended by the margin.
     fn check_position(&self, tick: u64, id: u64, (x, y): (f64, f64)) {
         let cell = self.objects[&id]
             .cell
@@ -127,7 +127,7 @@ impl LoggedScene {
             let high = (cell + 1) as f64 * self.cell_m + self.margin_m;
             assert!(
                 (0.0..=size_m).contains(&at),
-                "tick {tick}: {id} at {at} has left the scene"
+                "tick {tick}: {id} at {at} is outside of the scene"
             );
             assert!(
                 (low - 1e-4..=high + 1e-4).contains(&at),
@@ -143,7 +143,7 @@ impl SeenObject {
             "player" => 0,
             "npc" | "boss" => 1,
             "door" => 2,
-            other => panic!("what is a {other}?"),
+            other => panic!("unexpected kind {other}"),
         };
         Self {
             generation: event["gen"].as_u64().unwrap(),
@@ -171,25 +171,25 @@ impl LoggedScene {
 }
 
 impl LoggedScene {
-    /// Whether the id was somebody else's before.
+    /// Adds an object. Returns whether its id was used before.
     fn spawn(&mut self, event: &Value) -> bool {
         let (id, seen) = (event["id"].as_u64().unwrap(), SeenObject::from_event(event));
         let before = self.last.insert(id, (seen.generation, 0));
         if let Some((generation, _)) = before {
             assert!(
                 seen.generation > generation,
-                "a generation comes twice: {event}"
+                "the generation is not new: {event}"
             );
         }
         assert!(
             self.objects.insert(id, seen).is_none(),
-            "an id has two bearers: {event}"
+            "the id is in use: {event}"
         );
         before.is_some()
     }
 }
 
-/// Replays a log; gives what happened how often.
+/// Replays a log, and checks it. Returns the number of events by type.
 fn replay(lines: &str) -> BTreeMap<String, u64> {
     let mut scenes: BTreeMap<u64, LoggedScene> = BTreeMap::new();
     let mut counts = BTreeMap::new();
@@ -212,14 +212,14 @@ fn replay(lines: &str) -> BTreeMap<String, u64> {
         if kind == "scene" {
             assert!(
                 scenes.insert(id, LoggedScene::from_event(&event)).is_none(),
-                "a scene's number is used twice: {line}"
+                "the scene id is in use: {line}"
             );
             continue;
         }
         if kind == "tick_end" {
             for scene in scenes.values_mut() {
                 if scene.objects.is_empty() {
-                    // A closed scene's links end without a word.
+                    // The links of a closed scene end without events.
                     scene.links.clear();
                 }
                 scene.check(tick);
@@ -227,7 +227,7 @@ fn replay(lines: &str) -> BTreeMap<String, u64> {
             continue;
         }
         let Some(scene) = scenes.get_mut(&id) else {
-            assert!(event["scene"].is_null(), "no such scene: {line}");
+            assert!(event["scene"].is_null(), "unknown scene: {line}");
             continue;
         };
         match kind {
@@ -236,28 +236,32 @@ fn replay(lines: &str) -> BTreeMap<String, u64> {
                 is_reused.then(|| count("id reused".to_owned()));
             }
             "despawn" => {
-                let gone = scene
+                let object = scene
                     .objects
                     .remove(&number("id"))
-                    .unwrap_or_else(|| panic!("nobody to go: {line}"));
-                assert_eq!(gone.generation, number("gen"), "{line}");
+                    .unwrap_or_else(|| panic!("unknown object: {line}"));
+                assert_eq!(object.generation, number("gen"), "{line}");
             }
             "cell" => {
                 let cell = (number("cx") as i64, number("cy") as i64);
                 let seen = scene.objects.get_mut(&number("id")).unwrap();
-                assert_ne!(seen.cell.replace(cell), Some(cell), "no news: {line}");
+                assert_ne!(
+                    seen.cell.replace(cell),
+                    Some(cell),
+                    "the cell did not change: {line}"
+                );
             }
             "enter" => {
                 assert!(
                     scene.links.insert((number("viewer"), number("target"))),
-                    "enters twice: {line}"
+                    "the link exists: {line}"
                 );
             }
             "leave" => {
                 count(format!("leave by {}", event["reason"].as_str().unwrap()));
                 assert!(
                     scene.links.remove(&(number("viewer"), number("target"))),
-                    "never entered: {line}"
+                    "the link does not exist: {line}"
                 );
             }
             "pos" => scene.check_position(tick, number("id"), (metres("x"), metres("y"))),
@@ -274,7 +278,7 @@ fn event_log_of_a_restless_scenario_has_exact_views() {
         folder.write("restless.ron", RESTLESS),
         folder.path("events.jsonl"),
     );
-    let told = run_throng(&[
+    let output = run_throng(&[
         "run",
         &scenario,
         "--no-timing",
@@ -283,8 +287,8 @@ fn event_log_of_a_restless_scenario_has_exact_views() {
         &events,
         "--positions",
     ]);
-    let report = told.json();
-    assert_eq!(told.code, 0, "{report:#}");
+    let report = output.json();
+    assert_eq!(output.code, 0, "{report:#}");
     let counts = replay(&fs::read_to_string(&events).unwrap());
     for what in [
         "leave by range",
@@ -314,7 +318,7 @@ fn event_log_of_a_restless_scenario_has_exact_views() {
     assert_eq!(report["script_errors"], serde_json::json!([]));
 }
 
-/// Crowds that see less far than the cells, farther, and the whole scene.
+/// Crowds with view ranges below and above the cell size, and one that sees the whole scene.
 const RANGES: &str = r#"Scenario(name: "ranges", seed: 5, duration_s: 10,
     scenes: [Scene(name: "field", map: Generate(Random(width_tiles: 600, height_tiles: 400, fill: 0.1)), cell_m: 20, margin_m: 2, view_cap: 30)],
     crowds: [

@@ -1,4 +1,4 @@
-//! A server for browser clients over any transport, and their test actions.
+//! A server for browser clients over any transport, and common actions of test clients.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
@@ -17,7 +17,7 @@ use throng::sync::SyncSettings;
 use throng::sync::{Mirror, compare_mirror};
 use throng::wire::{ClientMessage, PROTOCOL_VERSION, ResumeToken, SessionNotice};
 
-/// How long a test waits for other threads: much longer than any needs, since machines have other work, too.
+/// How long a test waits for other threads: much longer than necessary on a machine without other load.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -26,7 +26,7 @@ pub const SPEED_M_S: f32 = 4.0;
 
 pub const START: Vec2 = Vec2::splat(100.0);
 
-/// What a client says first: of its token what is sealed, and what that is bound to.
+/// A client's first message: the encrypted part of its token, and the data that authenticates it.
 pub fn request(token: &ConnectToken) -> Vec<u8> {
     let token = token.to_bytes();
     let version = u16::try_from(PROTOCOL_VERSION).unwrap().to_le_bytes();
@@ -34,7 +34,7 @@ pub fn request(token: &ConnectToken) -> Vec<u8> {
     [prefix, &version[..], &token[13..21], &token[29..1_085]].concat()
 }
 
-/// Requests to a server: one that lets in, once, and some that do not.
+/// Requests to a server: a valid one, which admits one client, and some invalid ones.
 pub fn requests(server: SocketAddr) -> (Vec<u8>, Vec<Vec<u8>>) {
     let issue = |claims: &TokenClaims, key: &SecretKey| {
         let token = ConnectToken::issue(claims, key).unwrap();
@@ -61,15 +61,15 @@ pub fn requests(server: SocketAddr) -> (Vec<u8>, Vec<Vec<u8>>) {
     (issue(&good, &SecretKey::INSECURE), refused)
 }
 
-/// The client's end of one way to a hall.
+/// A client's end of a connection, over any transport.
 pub trait WebEnd {
-    /// Takes the packets that are there, and sends what is due.
+    /// Receives pending packets, and sends what is due.
     fn exchange(&mut self, take: &mut dyn FnMut(&[u8]));
 
     fn send(&mut self, message: &[u8]);
 }
 
-/// A hall to which browsers come, and in which everybody who logs in gets a body.
+/// A server for browsers. Every player that logs in gets an object.
 pub struct WebTestServer {
     pub server: Server,
     scene: Entity,
@@ -84,7 +84,7 @@ impl WebTestServer {
                     sender_threads: shards,
                     ..OutboxSettings::default()
                 });
-                // No client is lost because of other load of the machine.
+                // Other load of the machine must not end connections.
                 app.insert_resource(SyncSettings {
                     in_flight_s_max: 300.0,
                     ..SyncSettings::default()
@@ -126,7 +126,7 @@ impl WebTestServer {
         thread::sleep(Duration::from_millis(2));
     }
 
-    /// Does ticks until something is so.
+    /// Runs ticks until a condition holds; `what` describes it in the error message.
     pub fn step_until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
         let started = Instant::now();
         while !is_so(self) {
@@ -139,13 +139,13 @@ impl WebTestServer {
         self.server.world().resource::<WebListener>().stats()
     }
 
-    /// Waits until an operator sees of every client how far away it is, and what it was sent. The clients go on meanwhile.
+    /// Runs ticks until the server has measured the round trip time and the sent bytes of every client. The clients continue to receive.
     pub fn await_connection_stats<C: WebEnd>(&mut self, clients: &mut [(C, BotClient)]) {
-        self.step_until("all connections are measured", |hall| {
-            for (client, rambler) in &mut *clients {
-                client.exchange(&mut |packet| rambler.receive(packet));
+        self.step_until("all connections are measured", |rig| {
+            for (client, bot) in &mut *clients {
+                client.exchange(&mut |packet| bot.receive(packet));
             }
-            let world = hall.server.world();
+            let world = rig.server.world();
             let web = world.resource::<WebListener>();
             let sessions = world.resource::<Sessions>().iter();
             let stats = sessions.filter_map(|(client, _)| web.connection_stats(client));
@@ -154,41 +154,41 @@ impl WebTestServer {
         });
     }
 
-    /// What is wrong with a mirror.
+    /// The difference between a mirror and the server.
     pub fn difference(&self, player: u64, mirror: &Mirror) -> Result<(), String> {
         let world = self.server.world();
         let client = world.resource::<Sessions>().client_of(PlayerId(player));
-        compare_mirror(world, client.ok_or("it has no session")?, mirror)
+        compare_mirror(world, client.ok_or("the player has no session")?, mirror)
     }
 
-    /// Everybody walks for a while, and rests until all mirrors are the same as the server.
+    /// All clients walk for a while, then stop until all mirrors equal the server.
     pub fn walk_and_stop<C: WebEnd>(&mut self, clients: &mut [(C, BotClient)]) {
         let players = clients.len() as u64;
-        self.step_until("they all walked", |hall| {
-            for (client, rambler) in &mut *clients {
-                client.exchange(&mut |packet| rambler.receive(packet));
-                rambler.update(|message| client.send(message));
+        self.step_until("all clients have walked", |rig| {
+            for (client, bot) in &mut *clients {
+                client.exchange(&mut |packet| bot.receive(packet));
+                bot.update(|message| client.send(message));
             }
-            hall.stats().messages_in > players * 40
+            rig.stats().messages_in > players * 40
         });
-        for (_, rambler) in &mut *clients {
-            assert_ne!(rambler.position().unwrap_or(START), START);
-            assert_eq!((rambler.corrections(), rambler.mirror_error()), (0, None));
-            rambler.stop();
+        for (_, bot) in &mut *clients {
+            assert_ne!(bot.position().unwrap_or(START), START);
+            assert_eq!((bot.corrections(), bot.mirror_error()), (0, None));
+            bot.stop();
         }
-        self.step_until("they hold the same", |hall| {
-            for (client, rambler) in &mut *clients {
-                client.exchange(&mut |packet| rambler.receive(packet));
+        self.step_until("all mirrors equal the server", |rig| {
+            for (client, bot) in &mut *clients {
+                client.exchange(&mut |packet| bot.receive(packet));
             }
-            clients.iter().all(|(_, rambler)| {
-                let same = hall.difference(rambler.player(), rambler.mirror());
-                same.is_ok() && rambler.unhandled_inputs() == 0
+            clients.iter().all(|(_, bot)| {
+                let same = rig.difference(bot.player(), bot.mirror());
+                same.is_ok() && bot.unhandled_inputs() == 0
             })
         });
     }
 }
 
-/// A client that does nothing but listen, and says when it is ready.
+/// A client that only receives, and reports when it has loaded a scene.
 pub struct TestPlayer<C> {
     pub client: C,
     mirror: Mirror,
@@ -196,23 +196,22 @@ pub struct TestPlayer<C> {
 }
 
 impl<C: WebEnd> TestPlayer<C> {
-    /// Logs in as player 1, and waits until it sees what there is.
-    pub fn log_in(hall: &mut WebTestServer, client: C) -> Self {
-        let mut listener = Self {
+    /// Logs in as player 1, and waits until its mirror equals the server.
+    pub fn log_in(rig: &mut WebTestServer, client: C) -> Self {
+        let mut player = Self {
             client,
             mirror: Mirror::default(),
             notices: Vec::new(),
         };
-        listener.client.send(&ClientMessage::login(1).to_bytes());
-        hall.step_until("it is in", |hall| {
-            listener.receive();
-            listener.mirror.controlled_object().is_some()
-                && hall.difference(1, &listener.mirror).is_ok()
+        player.client.send(&ClientMessage::login(1).to_bytes());
+        rig.step_until("the player has its object", |rig| {
+            player.receive();
+            player.mirror.controlled_object().is_some() && rig.difference(1, &player.mirror).is_ok()
         });
-        listener
+        player
     }
 
-    /// The token that it received last.
+    /// The last resume token that it received.
     fn token(&self) -> Option<ResumeToken> {
         let notices = self.notices.iter().rev();
         { notices }.find_map(|notice| match notice {
@@ -221,8 +220,8 @@ impl<C: WebEnd> TestPlayer<C> {
         })
     }
 
-    /// Goes on over the client that it was given meanwhile, and has the body that it had.
-    pub fn resume(&mut self, hall: &mut WebTestServer) {
+    /// Resumes the session over the current `client`; the player keeps its object.
+    pub fn resume(&mut self, rig: &mut WebTestServer) {
         self.mirror.reconnect();
         let resume = ClientMessage::Resume {
             player: 1,
@@ -232,10 +231,10 @@ impl<C: WebEnd> TestPlayer<C> {
         self.client.send(&resume.to_bytes());
         self.notices.clear();
         let own = self.mirror.controlled_object();
-        hall.step_until("it goes on", |hall| {
+        rig.step_until("the session is resumed", |rig| {
             self.receive();
             let is_on = |notice: &SessionNotice| matches!(notice, SessionNotice::Resumed { .. });
-            self.notices.iter().any(is_on) && hall.difference(1, &self.mirror).is_ok()
+            self.notices.iter().any(is_on) && rig.difference(1, &self.mirror).is_ok()
         });
         assert_eq!(self.mirror.controlled_object(), own);
     }

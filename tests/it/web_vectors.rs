@@ -1,5 +1,5 @@
-//! Promise: the browser client is checked against bytes of this library: the test vectors next to it equal the results of the
-//! mirror, the predictor and the encoders here.
+//! Promise: the browser client agrees with this library: the test vectors in its package equal the results of this library's mirror,
+//! predictor and encoders.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A server that sends given messages, in packets of at most 500 bytes.
+/// A server that sends given messages in packets of at most 500 bytes, and records what the mirror knows after each.
 #[derive(Default)]
 struct VectorWriter {
     header: PacketHeader,
@@ -38,7 +38,7 @@ struct VectorWriter {
 }
 
 impl VectorWriter {
-    /// Packets of one message, or of several that stay together.
+    /// The packets of one message, or of several that stay together.
     fn packets(&mut self, channel: Channel, write: impl FnOnce(&mut Vec<u8>)) -> Vec<Vec<u8>> {
         let (mut messages, mut packets) = (Vec::new(), Vec::new());
         write(&mut messages);
@@ -70,7 +70,7 @@ impl VectorWriter {
         self.write(|bytes| notice.write(bytes));
     }
 
-    /// The mirror takes a packet, and a step says what it knows then.
+    /// The mirror receives a packet; a step records its state after that.
     fn receive(&mut self, packet: &[u8]) {
         let fault = self.mirror.receive(packet).err();
         assert!(fault.is_none(), "{fault:?}");
@@ -106,14 +106,16 @@ fn values(attributes: &AttributeValues) -> Value {
     values.collect()
 }
 
-/// All that a mirror knows.
+/// The whole state of a mirror.
 fn mirror_state(mirror: &Mirror) -> Value {
     let object = |id: u32| {
-        let object = mirror.object(id).expect("its number was told");
+        let object = mirror.object(id).expect("the id is of a known object");
         let Motion {
             position, velocity, ..
         } = object.motion;
-        let at = mirror.position_after(id, 0.25).expect("it is known");
+        let at = mirror
+            .position_after(id, 0.25)
+            .expect("the object is known");
         json!({
             "id": id, "generation": object.generation, "kind": object.kind, "tick": object.motion_tick,
             "units": [position.x, position.y], "velocity": velocity, "heading": object.motion.heading,
@@ -144,26 +146,26 @@ fn moving(at: u8, x: f32, velocity: Vec2) -> Motion {
     Motion::of(at, Vec2::new(x, 30.25), velocity, 77, 0)
 }
 
-/// A client comes into a scene and sees others there.
-fn write_login(speaker: &mut VectorWriter) {
+/// A client enters a scene, and sees other objects there.
+fn write_login(writer: &mut VectorWriter) {
     let tick = u64::from(u16::MAX) * 3 + 1;
-    speaker.header.tick = tick as u16;
+    writer.header.tick = tick as u16;
     let hello = Hello {
         client: 300,
         tick_millihertz: 20_000,
         tick,
         mtu_bytes: 500,
     };
-    speaker.write(|bytes| hello.write(bytes));
-    speaker.notify(SessionNotice::Queued { position: 128 });
+    writer.write(|bytes| hello.write(bytes));
+    writer.notify(SessionNotice::Queued { position: 128 });
     let token = ResumeToken(std::array::from_fn(|nth| nth as u8 * 16));
     let player = u64::MAX - 5;
-    speaker.notify(SessionNotice::Welcome { player, token });
+    writer.notify(SessionNotice::Welcome { player, token });
     let size = QuantizedPosition { x: 6_400, y: 3_201 };
-    speaker.notify(SessionNotice::Loading { scene: 7, size });
-    speaker.header.epoch = 1;
-    let tick = speaker.header.tick as u8;
-    speaker.write(|bytes| {
+    writer.notify(SessionNotice::Loading { scene: 7, size });
+    writer.header.epoch = 1;
+    let tick = writer.header.tick as u8;
+    writer.write(|bytes| {
         write_scene(bytes, 7, size.metres());
         write_controlled_object(bytes, 200, 3);
         write_snapshot_header(bytes, 200, 3, 2, moving(tick, 10.0, Vec2::ZERO), 2);
@@ -179,26 +181,26 @@ fn write_login(speaker: &mut VectorWriter) {
     });
 }
 
-/// What happens while a client is in a scene, over the end of the tick's sixteen bits.
-fn write_world(speaker: &mut VectorWriter) {
+/// Events while a client is in a scene, beyond the overflow of the 16-bit tick.
+fn write_world(writer: &mut VectorWriter) {
     for nth in 0..6_u16 {
-        speaker.header.tick = speaker.header.tick.wrapping_add(nth * 7);
-        speaker.header.input = nth;
-        let tick = speaker.header.tick as u8;
-        speaker.write_on(Channel::Unreliable, |bytes| {
+        writer.header.tick = writer.header.tick.wrapping_add(nth * 7);
+        writer.header.input = nth;
+        let tick = writer.header.tick as u8;
+        writer.write_on(Channel::Unreliable, |bytes| {
             let walks = Motion {
                 discontinuity: nth == 3,
                 ..moving(tick, 60.0 - f32::from(nth), Vec2::new(-100.0, 0.004))
             };
             write_motion(bytes, 1, 0, walks);
-            // One that came late, and one of an object that is not known.
+            // A late motion, and one of an unknown object.
             let late = tick.wrapping_sub(200);
             write_motion(bytes, 200, 3, moving(late, 1.0, Vec2::X));
             write_motion(bytes, 99, 0, moving(tick, 1.0, Vec2::X));
             write_own_position(bytes, Vec2::new(10.1 + f32::from(nth), 30.3));
         });
     }
-    speaker.write(|bytes| {
+    writer.write(|bytes| {
         write_own_speed(bytes, 4.25);
         write_delta_header(bytes, 200, 3, 3);
         write_attribute(bytes, 5, &[1; 255]);
@@ -211,7 +213,7 @@ fn write_world(speaker: &mut VectorWriter) {
         id: 4,
         generation: 1,
     };
-    speaker.write(|bytes| {
+    writer.write(|bytes| {
         write_unseen_header(bytes, of, 3, 1);
         write_attribute(bytes, 1, b"far");
         let scene = UnseenObjectId {
@@ -225,62 +227,62 @@ fn write_world(speaker: &mut VectorWriter) {
         write_attribute(bytes, 2, b"new");
         write_removed_attribute(bytes, 1);
     });
-    // Cut into parts, and a packet of another channel between them.
-    let mut parts = speaker.packets(Channel::Reliable, |bytes| {
+    // A message in fragments, with a packet of another channel in between.
+    let mut parts = writer.packets(Channel::Reliable, |bytes| {
         write_announce(bytes, None, &[b'x'; 1_200]);
     });
     assert!(parts.len() > 2);
-    let between = speaker.packets(Channel::Unreliable, |bytes| {
+    let between = writer.packets(Channel::Unreliable, |bytes| {
         write_announce(bytes, None, b"meanwhile");
     });
     parts.splice(1..1, between);
     for packet in parts {
-        speaker.receive(&packet);
+        writer.receive(&packet);
     }
-    speaker.notify(SessionNotice::TimeRate { percent: 50 });
-    speaker.notify(SessionNotice::Pong {
+    writer.notify(SessionNotice::TimeRate { percent: 50 });
+    writer.notify(SessionNotice::Pong {
         number: 70_000,
         tick: 1 << 40,
     });
-    speaker.write(|bytes| {
+    writer.write(|bytes| {
         write_forget_unseen(bytes, of);
         write_despawn(bytes, 1, 0);
     });
 }
 
-/// A client comes back, goes elsewhere, loses its object and is done with.
-fn write_logout(speaker: &mut VectorWriter) {
-    speaker.header.epoch = 2;
-    speaker.notify(SessionNotice::ResumeRefused);
-    speaker.notify(SessionNotice::Resumed { keeps_state: true });
-    speaker.write(|bytes| write_despawn(bytes, 200, 3));
-    let of_old = speaker.packets(Channel::Unreliable, |bytes| {
+/// A client reconnects, changes its scene, loses its object, and is closed.
+fn write_logout(writer: &mut VectorWriter) {
+    writer.header.epoch = 2;
+    writer.notify(SessionNotice::ResumeRefused);
+    writer.notify(SessionNotice::Resumed { keeps_state: true });
+    writer.write(|bytes| write_despawn(bytes, 200, 3));
+    let of_old = writer.packets(Channel::Unreliable, |bytes| {
         write_motion(bytes, 5, 0, Motion::default());
     });
-    speaker.header.epoch = 3;
-    let tick = speaker.header.tick as u8;
-    speaker.write(|bytes| {
+    writer.header.epoch = 3;
+    let tick = writer.header.tick as u8;
+    writer.write(|bytes| {
         write_scene(bytes, 8, Vec2::splat(20.0));
         write_controlled_object(bytes, 5, 0);
         write_snapshot_header(bytes, 5, 0, 2, moving(tick, 3.0, Vec2::ZERO), 0);
     });
-    speaker.receive(&of_old[0]);
-    speaker.notify(SessionNotice::Resumed { keeps_state: false });
+    writer.receive(&of_old[0]);
+    writer.notify(SessionNotice::Resumed { keeps_state: false });
     for refusal in [
         LoginRefusal::ByGame,
         LoginRefusal::Unverified,
         LoginRefusal::WrongPlayer { token: 8, login: 7 },
     ] {
         let refusal = Some(refusal);
-        speaker.notify(SessionNotice::Closed { reason: 9, refusal });
+        writer.notify(SessionNotice::Closed { reason: 9, refusal });
     }
-    speaker.notify(SessionNotice::Closed {
+    writer.notify(SessionNotice::Closed {
         reason: 4,
         refusal: None,
     });
 }
 
-/// Packets with bytes that were changed: whether they fit, and if so what is known then.
+/// Packets with changed bytes: whether the mirror accepts them, and its state if it does.
 fn changed_packets(before: &[Value]) -> Vec<Value> {
     let mut random = Pcg64Mcg::seed_from_u64(16);
     let mut below = |most: usize| random.next_u32() as usize % most;
@@ -299,7 +301,9 @@ fn changed_packets(before: &[Value]) -> Vec<Value> {
         let nth = below(packets.len());
         let mut mirror = Mirror::default();
         for packet in &packets[..nth] {
-            mirror.receive(packet).expect("it fitted before");
+            mirror
+                .receive(packet)
+                .expect("the original packet is valid");
         }
         let mut packet = packets[nth].clone();
         for _ in 0..=below(2) {
@@ -327,56 +331,57 @@ fn changed_packets(before: &[Value]) -> Vec<Value> {
     steps
 }
 
-/// Notes a message of a client: a name, what it is given, its bytes.
-fn add_message(said: &mut Vec<Value>, name: &str, given: Value, message: ClientMessage) {
-    said.push(json!([name, given, hex(&message.to_bytes())]));
+/// Adds a client message: its name, its parameters, and its bytes.
+fn add_message(messages: &mut Vec<Value>, name: &str, parameters: Value, message: ClientMessage) {
+    messages.push(json!([name, parameters, hex(&message.to_bytes())]));
 }
 
 fn bytes(bytes: &[u8]) -> Value {
     json!({ "hex": hex(bytes) })
 }
 
-/// Messages about the session, and those of games.
-fn session_messages(said: &mut Vec<Value>) {
+/// Messages about the session, and custom messages of games.
+fn session_messages(messages: &mut Vec<Value>) {
     let token = ResumeToken([9; 16]);
     let big = |number: u64| json!({ "big": number.to_string() });
-    let mut say =
-        |name: &str, given, message: ClientMessage| add_message(said, name, given, message);
+    let mut add = |name: &str, parameters, message: ClientMessage| {
+        add_message(messages, name, parameters, message)
+    };
     let credential = b"open";
     let player = u64::MAX;
-    say(
+    add(
         "login",
         json!([big(player), bytes(credential)]),
         ClientMessage::Login { player, credential },
     );
-    say("login", json!([big(1)]), ClientMessage::login(1));
-    say("logout", json!([]), ClientMessage::Logout);
+    add("login", json!([big(1)]), ClientMessage::login(1));
+    add("logout", json!([]), ClientMessage::Logout);
     for received in [None, Some(u32::MAX)] {
         let resume = ClientMessage::Resume {
             player: 300,
             token,
             received,
         };
-        say(
+        add(
             "resume",
             json!([big(300), bytes(&token.0), received]),
             resume,
         );
     }
-    say("ready", json!([128]), ClientMessage::Ready { scene: 128 });
-    say(
+    add("ready", json!([128]), ClientMessage::Ready { scene: 128 });
+    add(
         "ping",
         json!([4_000_000_000_u32]),
         ClientMessage::Ping {
             number: 4_000_000_000,
         },
     );
-    say(
+    add(
         "viewCap",
         json!([60_000]),
         ClientMessage::ViewCap { players: 60_000 },
     );
-    say(
+    add(
         "interact",
         json!([5, 6, 700]),
         ClientMessage::Interact {
@@ -385,16 +390,16 @@ fn session_messages(said: &mut Vec<Value>) {
             verb: 700,
         },
     );
-    say("queueFor", json!([2]), ClientMessage::QueueFor { mode: 2 });
-    say("cancelQueue", json!([]), ClientMessage::CancelQueue);
-    say(
+    add("queueFor", json!([2]), ClientMessage::QueueFor { mode: 2 });
+    add("cancelQueue", json!([]), ClientMessage::CancelQueue);
+    add(
         "answerMatch",
         json!([true]),
         ClientMessage::AnswerMatch { accept: true },
     );
     let (scope, text) = (ChatScope::Party, "grüß dich ✓");
-    say("say", json!([2, text]), ClientMessage::Chat { scope, text });
-    say(
+    add("say", json!([2, text]), ClientMessage::Chat { scope, text });
+    add(
         "user",
         json!([500, bytes(b"own")]),
         ClientMessage::Custom {
@@ -404,13 +409,14 @@ fn session_messages(said: &mut Vec<Value>) {
     );
 }
 
-/// Messages by which a player moves.
-fn motion_messages(said: &mut Vec<Value>) {
+/// Messages that move a player.
+fn motion_messages(messages: &mut Vec<Value>) {
     let at = QuantizedPosition { x: 6_401, y: 3 };
     let place = json!({ "x": 100.012, "y": 0.054 });
-    let mut say =
-        |name: &str, given, message: ClientMessage| add_message(said, name, given, message);
-    say(
+    let mut add = |name: &str, parameters, message: ClientMessage| {
+        add_message(messages, name, parameters, message)
+    };
+    add(
         "move",
         json!([place, 200]),
         ClientMessage::Move {
@@ -418,8 +424,8 @@ fn motion_messages(said: &mut Vec<Value>) {
             heading: 200,
         },
     );
-    say("face", json!([255]), ClientMessage::Face { heading: 255 });
-    for (motion, told) in [
+    add("face", json!([255]), ClientMessage::Face { heading: 255 });
+    for (motion, motion_json) in [
         (InputMotion::Stand, json!({ "kind": "stand" })),
         (InputMotion::To(at), json!({ "kind": "to", "to": place })),
         (
@@ -434,22 +440,22 @@ fn motion_messages(said: &mut Vec<Value>) {
             heading: 7,
             buttons: 1 << 31,
         };
-        let given = json!([{ "seq": 0xfffe, "clientTick": 258, "motion": told, "heading": 7, "buttons": 1_u32 << 31 }]);
-        say("input", given, ClientMessage::Input(input));
+        let parameters = json!([{ "seq": 0xfffe, "clientTick": 258, "motion": motion_json, "heading": 7, "buttons": 1_u32 << 31 }]);
+        add("input", parameters, ClientMessage::Input(input));
     }
-    say("moveTo", json!([place]), ClientMessage::MoveTo { to: at });
-    say(
+    add("moveTo", json!([place]), ClientMessage::MoveTo { to: at });
+    add(
         "moveTo",
         json!([{ "x": -3.0, "y": 1e12 }]),
         ClientMessage::MoveTo {
             to: QuantizedPosition { x: 0, y: u32::MAX },
         },
     );
-    say("stop", json!([]), ClientMessage::Stop);
+    add("stop", json!([]), ClientMessage::Stop);
 }
 
-/// A connect token of bytes that are easy to tell apart, and the first frame that it makes.
-fn shown() -> Value {
+/// A connect token with recognizable bytes, and the connect request made from it.
+fn token_and_request() -> Value {
     let mut token: Vec<u8> = b"NETCODE 1.02\0".to_vec();
     for number in [3_u64, 100, 200] {
         token.extend(number.to_le_bytes());
@@ -464,29 +470,29 @@ fn shown() -> Value {
     json!({ "token": hex(&token), "request": hex(&request) })
 }
 
-/// Why a server ends a session.
+/// The close reasons of a server.
 fn close_reasons() -> Vec<Value> {
     let all = CloseReason::ALL.iter();
     all.map(|reason| json!({ "number": reason.number(), "text": reason.to_string() }))
         .collect()
 }
 
-/// A client walks ahead of a server that agrees, until it does not.
+/// A client predicts its position; the server agrees, except for one correction.
 fn predicted() -> Vec<Value> {
-    let mut speaker = VectorWriter::default();
-    write_login(&mut speaker);
+    let mut writer = VectorWriter::default();
+    write_login(&mut writer);
     let mut predictor = Predictor::default();
     let step = PlayerStep {
         ground: None,
-        size_m: speaker.mirror.size_m(),
-        step_m: speaker.mirror.own_step_m(),
+        size_m: writer.mirror.size_m(),
+        step_m: writer.mirror.own_step_m(),
     };
-    let mut steps: Vec<Value> = speaker
+    let mut steps: Vec<Value> = writer
         .steps
         .drain(..)
         .map(|step| json!({ "packet": step["packet"] }))
         .collect();
-    predictor.reconcile(&step, &speaker.mirror);
+    predictor.reconcile(&step, &writer.mirror);
     let mut places = vec![Vec2::ZERO];
     for nth in 0..90_u16 {
         let direction = (nth * 5 % 256) as u8;
@@ -498,7 +504,7 @@ fn predicted() -> Vec<Value> {
             }),
             _ => InputMotion::Towards(direction),
         };
-        let told = match motion {
+        let motion_json = match motion {
             InputMotion::Stand => json!({ "kind": "stand" }),
             InputMotion::To(to) => {
                 json!({ "kind": "to", "to": { "x": to.metres().x, "y": to.metres().y } })
@@ -511,31 +517,31 @@ fn predicted() -> Vec<Value> {
         };
         let input = predictor
             .apply_input(&step, input)
-            .expect("few are unanswered");
-        let at = predictor.position().expect("it has an object");
+            .expect("few inputs are unacknowledged");
+        let at = predictor.position().expect("the client has an object");
         places.push(at);
-        steps.push(json!({ "act": told, "seq": input.seq, "at": at.to_array() }));
-        speaker.header.tick = speaker.header.tick.wrapping_add(1);
+        steps.push(json!({ "act": motion_json, "seq": input.seq, "at": at.to_array() }));
+        writer.header.tick = writer.header.tick.wrapping_add(1);
         if nth % 3 == 2 && nth > 4 {
-            // The server is some inputs behind, and once disagrees.
+            // The server is some inputs behind, and disagrees once.
             let handled = nth - 3;
-            speaker.header.input = handled;
+            writer.header.input = handled;
             let apart = if nth == 44 {
                 Vec2::new(0.5, -0.25)
             } else {
                 Vec2::ZERO
             };
-            let told = places[usize::from(handled)] + apart;
-            for packet in
-                speaker.packets(Channel::Unreliable, |bytes| write_own_position(bytes, told))
-            {
-                speaker.mirror.receive(&packet).expect("it fits");
-                let corrected = predictor.reconcile(&step, &speaker.mirror);
-                let at = predictor.position().expect("it has an object");
+            let confirmed = places[usize::from(handled)] + apart;
+            for packet in writer.packets(Channel::Unreliable, |bytes| {
+                write_own_position(bytes, confirmed)
+            }) {
+                writer.mirror.receive(&packet).expect("it fits");
+                let corrected = predictor.reconcile(&step, &writer.mirror);
+                let at = predictor.position().expect("the client has an object");
                 if corrected.is_some() {
                     let later = usize::from(handled)..places.len();
                     let moved = predictor.unhandled().map(|(_, to)| to);
-                    places.splice(later, std::iter::once(told).chain(moved));
+                    places.splice(later, std::iter::once(confirmed).chain(moved));
                 }
                 let off = corrected.map(|corrected| corrected.error_m);
                 steps.push(json!({ "packet": hex(&packet), "off": off, "at": at.to_array() }));
@@ -545,7 +551,7 @@ fn predicted() -> Vec<Value> {
     steps
 }
 
-/// Walls, as the page is given them, and steps between them.
+/// Walls in the format of the page, and steps between them.
 fn walked() -> Vec<Value> {
     let mut random = Pcg64Mcg::seed_from_u64(23);
     let tiles = TileMap::from_fn(43, 30, |_, _| random.next_u32() % 5 == 0).expect("a map");
@@ -564,7 +570,7 @@ fn walked() -> Vec<Value> {
     ];
     let mut below = |most: u32| random.next_u32() % most;
     while steps.len() < 400 {
-        // Some begin at corners and borders of tiles, and in walls.
+        // Some steps begin at corners and borders of tiles, and in walls.
         let grain = [64.0, 2.0][below(2) as usize];
         let [x, y] = [22 * 64, 16 * 64].map(|most| below(most) as f32 / 64.0);
         let from = (Vec2::new(x, y) * grain).floor() / grain;
@@ -576,7 +582,7 @@ fn walked() -> Vec<Value> {
     steps
 }
 
-/// A value a line, so that a change is seen where it is.
+/// One value per line, so that a diff shows the changed value.
 fn listed(values: &[Value]) -> String {
     let lines: Vec<String> = values.iter().map(Value::to_string).collect();
     format!("[\n{}\n]\n", lines.join(",\n"))
@@ -586,27 +592,27 @@ fn listed(values: &[Value]) -> String {
 fn web_client_vectors_match_this_library() {
     let folder = root().join("clients/web/tests/vectors");
     if !folder.is_dir() {
-        // The package that is published comes without the client.
+        // The published package does not contain the web client.
         return;
     }
-    let mut speaker = VectorWriter::default();
-    write_login(&mut speaker);
-    write_world(&mut speaker);
-    write_logout(&mut speaker);
+    let mut writer = VectorWriter::default();
+    write_login(&mut writer);
+    write_world(&mut writer);
+    write_logout(&mut writer);
     let directions: Vec<Value> = (0..=255)
         .map(|nth| json!(direction_of(nth).to_array()))
         .collect();
-    let mut said = Vec::new();
-    session_messages(&mut said);
-    motion_messages(&mut said);
+    let mut messages = Vec::new();
+    session_messages(&mut messages);
+    motion_messages(&mut messages);
     let made = [
-        ("packets.json", listed(&speaker.steps)),
-        ("changed.json", listed(&changed_packets(&speaker.steps))),
-        ("said.json", listed(&said)),
+        ("packets.json", listed(&writer.steps)),
+        ("changed.json", listed(&changed_packets(&writer.steps))),
+        ("said.json", listed(&messages)),
         ("predicted.json", listed(&predicted())),
         ("directions.json", listed(&directions)),
         ("walked.json", listed(&walked())),
-        ("token.json", listed(&[shown()])),
+        ("token.json", listed(&[token_and_request()])),
         ("reasons.json", listed(&close_reasons())),
         ("datagrams.json", listed(&datagrams())),
         ("changed_datagrams.json", listed(&changed_datagrams())),
@@ -623,7 +629,7 @@ fn web_client_vectors_match_this_library() {
     }
     assert!(
         stale.is_empty(),
-        "{stale:?} of {} are stale; if that is meant, the new ones are in {}",
+        "{stale:?} of {} differ; if that is intended, copy the new ones from {}",
         folder.display(),
         fresh.display()
     );

@@ -1,5 +1,6 @@
-//! Promise: the wire page, the formats' pages and the server agree. A decoder that was written from the pages alone reads the capture, the
-//! event log and the figures of a run in which connections are lost and resumed, scenes change and simulated connections are narrow.
+//! Promise: the page of the wire format, the pages of the file formats and the server agree. A decoder that was written from the pages
+//! alone reads the capture, the event log and the figures of a run in which connections are lost and resumed, objects change scenes, and
+//! simulated connections have low bandwidth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -46,11 +47,11 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// What the checks need of a message.
+/// The part of a message that the checks need.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Kind(u8),
-    /// A *Snapshot* or a *Delta*: its object.
+    /// A *Snapshot* or a *Delta*, with its object.
     Values(u8, u64),
 }
 
@@ -64,7 +65,7 @@ fn read_values<'a>(bytes: &mut Bytes<'a>) -> Values<'a> {
         let value = (length < 256).then(|| bytes.take(length as usize));
         assert!(
             values.insert(id, value).is_none(),
-            "an attribute is there once"
+            "an attribute occurs once in a message"
         );
     }
     values
@@ -77,12 +78,16 @@ fn read_motion(bytes: &mut Bytes) {
     bytes.varint();
     bytes.byte();
     if flags & 2 != 0 {
-        assert_ne!(bytes.take(4), [0; 4], "what moves has a velocity");
+        assert_ne!(
+            bytes.take(4),
+            [0; 4],
+            "a motion with velocity flag has a velocity"
+        );
     }
     bytes.take(usize::from(flags >> 2));
 }
 
-/// Reads a message; returns what it is and its attributes.
+/// Reads a message; returns its kind and its attributes.
 fn read_message<'a>(bytes: &mut Bytes<'a>) -> (Seen, Values<'a>) {
     let kind = bytes.byte();
     let varints = |bytes: &mut Bytes, count: u8| {
@@ -162,19 +167,19 @@ fn read_message<'a>(bytes: &mut Bytes<'a>) -> (Seen, Values<'a>) {
     (seen, values)
 }
 
-/// What the decoder knows of a client.
+/// The decoder's state of a client.
 #[derive(Default)]
 struct Client {
     epoch: Option<u8>,
-    /// The split message that is not complete: its length and its bytes so far.
+    /// The fragmented message that is not complete: its length and its bytes so far.
     split: Option<(u64, Vec<u8>)>,
     sequences: [u16; 2],
-    /// The values of this tick's snapshots.
+    /// The values of the snapshots of the current tick.
     snapshots: (u64, BTreeMap<(u64, u64), Vec<u8>>),
     is_closed: bool,
 }
 
-/// How often the checked cases occurred.
+/// Counts of the checked cases.
 #[derive(Debug, Default)]
 struct Counts {
     packets: u64,
@@ -188,13 +193,16 @@ struct Counts {
 impl Client {
     fn packet(&mut self, channel: u8, packet: &[u8], counts: &mut Counts) {
         counts.packets += 1;
-        assert!(!self.is_closed, "nothing follows the end of a client");
+        assert!(!self.is_closed, "no packet follows the end of a client");
         let mut bytes = Bytes(packet);
         assert_eq!(bytes.byte(), channel, "the flags");
         let epoch = bytes.byte();
         let (sequence, tick, input) = (bytes.le(2) as u16, bytes.le(2), bytes.le(2));
         let expected = &mut self.sequences[usize::from(channel)];
-        assert_eq!(sequence, *expected, "each channel counts from 0 on");
+        assert_eq!(
+            sequence, *expected,
+            "sequence numbers of each channel count from 0"
+        );
         *expected = expected.wrapping_add(1);
         if bytes.0.first() == Some(&8) {
             let whole = self.fragment(bytes);
@@ -260,8 +268,11 @@ impl Client {
                 .filter(|kind| [HELLO, RESUMED, WELCOME].contains(kind))
                 .collect();
             assert_eq!(expected, [HELLO, RESUMED, WELCOME], "the reply to Resume");
-            assert_eq!(self.epoch, None, "it is the first packet of its connection");
-            // The session had a scene, whose epoch is 1 or more, or none yet.
+            assert_eq!(
+                self.epoch, None,
+                "Hello is in the first packet of a connection"
+            );
+            // The session had a scene, whose epoch is 1 or more, or no scene yet.
             assert!(epoch >= 1, "a resume counts as an epoch");
         }
         if kinds.contains(&CLOSED) {
@@ -288,7 +299,7 @@ fn decode_capture(capture: &[u8]) -> Counts {
             assert!(content.len() == 1 && (1..=13).contains(&content[0]));
             assert!(
                 !std::mem::replace(&mut client.is_closed, true),
-                "it ends once"
+                "a client ends once"
             );
         } else {
             client.packet(kind, content, &mut counts);
@@ -297,7 +308,7 @@ fn decode_capture(capture: &[u8]) -> Counts {
     counts
 }
 
-/// The fields of each type of line, from the page.
+/// The fields of each event type, from the page.
 fn documented_events() -> BTreeMap<String, BTreeSet<String>> {
     let page = fs::read_to_string(root().join("docs/event_log.md")).unwrap();
     let names = |cell: &str| -> Vec<String> {
@@ -318,8 +329,8 @@ fn documented_events() -> BTreeMap<String, BTreeSet<String>> {
     events
 }
 
-/// Checks every line of an event log: its fields are those of the page, and no object is named before its `spawn`. Returns the types
-/// that occurred, and how many objects changed their scene in the tick in which they left another.
+/// Checks every line of an event log: its fields are those on the page, and no object occurs before its `spawn`. Returns the event types
+/// that occurred, and the number of objects that changed scenes within one tick.
 fn check_events(log: &str) -> (BTreeSet<String>, u64) {
     let documented = documented_events();
     let (mut types, mut standing) = (BTreeSet::new(), BTreeSet::new());
@@ -385,13 +396,16 @@ fn capture_log_and_figures_agree_with_their_pages() {
     ]);
     assert!(run.code < 2, "{}", run.err);
     let counts = decode_capture(&fs::read(&capture).unwrap());
-    let told = format!("{counts:?}");
+    let counts_text = format!("{counts:?}");
     assert!(
         counts.resumes > 0 && counts.closed_packets > 0 && counts.close_records > 0,
-        "{told}"
+        "{counts_text}"
     );
-    assert!(counts.snapshots > 1_000 && counts.deltas > 1_000, "{told}");
-    // Every tick counts the packets that left in it, and there are no others.
+    assert!(
+        counts.snapshots > 1_000 && counts.deltas > 1_000,
+        "{counts_text}"
+    );
+    // Every tick counts the packets sent in it, and the sum is complete.
     let figures = fs::read_to_string(&csv).unwrap();
     let mut lines = figures.lines();
     let column = lines
@@ -415,5 +429,5 @@ fn capture_log_and_figures_agree_with_their_pages() {
     ] {
         assert!(types.contains(needed), "{needed} did not occur: {types:?}");
     }
-    assert!(moves > 0, "nobody changed its scene");
+    assert!(moves > 0, "no object changed its scene");
 }

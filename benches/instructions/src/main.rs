@@ -1,9 +1,9 @@
-//! The hot kernels of throng, one at a time, each always with the same work: `.ci/instructions` runs them under callgrind, which
-//! counts instructions on one thread. Times vary by a third from minute to minute; instruction counts vary by less than a
-//! hundredth, so that a kernel that got a twentieth worse is detected.
+//! The hot kernels of throng, one at a time, each with a fixed amount of work. `.ci/instructions` runs them under callgrind, which counts
+//! the instructions of one thread. Times vary by a third from minute to minute, instruction counts by less than 1 %, so a kernel that gets
+//! 5 % worse is detected.
 //!
-//! `throng-instructions` lists the kernels, `throng-instructions KERNEL` sets one up and does its work once, inside [`run_counted`].
-//! Input is that of `throng bench` and `cargo bench`, smaller.
+//! `throng-instructions` lists the kernels; `throng-instructions KERNEL` sets one up and runs its work once, inside [`run_counted`]. The
+//! input is that of `throng bench` and `cargo bench`, at smaller sizes.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use throng_scenario::crowd::{LOAD_WARM_UP_TICKS, add_load};
 use throng_scenario::testing::TestServer;
 use throng_scenario::walking_server::WalkingServer;
 
-/// A prepared kernel. It returns a figure that proves that it did its work.
+/// A prepared kernel. It returns a figure that proves that the work was done.
 type Work = Box<dyn FnMut() -> u64>;
 
 /// The kernels: name and set-up.
@@ -40,7 +40,7 @@ const KERNELS: [(&str, fn() -> Work); 11] = [
     ("matchmaking_heartbeat", heartbeat),
 ];
 
-/// What is the whole of it.
+/// The whole tick.
 const TICK: (&str, fn() -> Work) = ("tick", tick);
 
 fn main() -> ExitCode {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     };
     let Some((_, set_up)) = kernels.find(|(kernel, _)| *kernel == name) else {
         print_line(&format!(
-            "`{name}` is no kernel; without an argument they are listed"
+            "unknown kernel `{name}`; run without an argument for a list"
         ));
         return ExitCode::FAILURE;
     };
@@ -64,15 +64,12 @@ fn main() -> ExitCode {
     }
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "it is for a person or a script that runs it"
-)]
+#[expect(clippy::print_stdout, reason = "the output of the program")]
 fn print_line(line: &str) {
     println!("{line}");
 }
 
-/// Only this function is counted by callgrind.
+/// Callgrind counts the instructions of this function only.
 #[inline(never)]
 fn run_counted(work: &mut Work) -> u64 {
     black_box(work())
@@ -149,7 +146,7 @@ fn masks() -> Work {
 
 fn replicate() -> Work {
     let mut server = WalkingServer::new(2_000, 200, 447.0, SyncSettings::default())
-        .expect("the scene holds them");
+        .expect("the scene has room for all objects");
     (0..20).for_each(|_| _ = server.step());
     Box::new(move || {
         (0..10).for_each(|_| _ = server.step());
@@ -162,10 +159,10 @@ fn packets() -> Work {
     fill_batch(&mut batch, 1, 2_000, 200, 97);
     let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
     Box::new(move || {
-        let lines = batch.parts.iter().flat_map(|part| part.updates());
-        let made = lines.map(|line| {
-            let told = assembler.write_update(batch.tick, line, &batch.shared, &mut sink);
-            told.messages
+        let updates = batch.parts.iter().flat_map(|part| part.updates());
+        let made = updates.map(|update| {
+            let written = assembler.write_update(batch.tick, update, &batch.shared, &mut sink);
+            written.messages
         });
         made.sum()
     })

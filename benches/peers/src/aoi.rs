@@ -1,12 +1,11 @@
-//! Views compared with a k-d tree and a difference of lists, the usual interest management on top of a spatial index.
+//! View lists compared with a k-d tree whose results are diffed each tick: the usual interest management on top of a spatial index.
 //!
-//! All objects walk in 1 km² and see the objects in the nine cells of 50 m around them, without caps, since a tree has none. The
-//! peer is `kiddo` 6, whose Chebyshev distance makes those nine cells one query. Each tick the tree is rebuilt, since all have
-//! moved, and queried; each result is sorted, and compared with the viewer's of the tick before: an object in only one of them
-//! has entered or left. There are two variants: one query per viewer, the obvious one, and one per cell, for all viewers in it.
-//!
-//! The lists of all sides are equal after every fourth tick, and so is the number of enters and leaves of all ticks. The peer has
-//! no classes, caps, teams or layers to check; throng has them and checks.
+//! All objects walk in 1 km² and see the objects in the nine cells of 50 m around them, without caps, because a tree has none. The peer is
+//! `kiddo` 6, whose Chebyshev distance turns the nine cells into one query. Each tick all objects have moved, so the tree is rebuilt and
+//! queried; each result is sorted and compared with the viewer's previous one: an object in only one of them has entered or left. There are
+//! two variants: one query per viewer, which is the obvious one, and one per cell, shared by all viewers in it.
+//! After every fourth tick the lists of all sides must be equal, and so must the number of enters and leaves over all ticks. The peer has
+//! no classes, caps, teams or layers to check; throng has them and checks them.
 
 use std::time::Instant;
 
@@ -19,19 +18,19 @@ use crate::Row;
 
 const SIDE_M: f32 = 1_000.0;
 
-/// No list is ever full.
+/// A cap that no list reaches.
 const CAP: u16 = 4_000;
 
-/// Ticks before the measured ones, and measured ticks.
+/// Warm-up ticks, and measured ticks.
 const WARM_UP_TICKS: usize = 20;
 const TICKS: usize = 40;
 
-/// Measured ticks between two comparisons of lists.
+/// Measured ticks between two comparisons of the lists.
 const COMPARE_EVERY: usize = 4;
 
-/// One way to maintain all lists.
+/// A design that maintains the list of every viewer.
 trait Interest {
-    /// A tick with new positions. Returns the number of enters and leaves.
+    /// Runs a tick with new positions. Returns the number of enters and leaves.
     fn update(&mut self, walkers: &Walkers) -> usize;
     /// The objects that a viewer sees, sorted.
     fn list(&self, viewer: u32) -> Vec<u32>;
@@ -57,23 +56,23 @@ impl Interest for Ours {
     }
 }
 
-/// Lists rebuilt every tick by a tree.
+/// Lists made from a tree that is rebuilt every tick.
 #[derive(Default)]
 struct Tree {
-    /// Whether it is queried once per cell instead of once per viewer.
+    /// Whether the tree is queried once per cell instead of once per viewer.
     is_by_cell: bool,
-    /// Including the viewer.
+    /// The list of each viewer, which contains the viewer itself.
     lists: Vec<Vec<u32>>,
     cells: Vec<IVec2>,
     near: Vec<u32>,
 }
 
 impl Tree {
-    /// The objects in the nine cells around a position, sorted.
+    /// Sets `near` to the objects in the nine cells around this cell, sorted.
     fn gather(&mut self, tree: &ImmutableKdTree<f32, 2>, around: IVec2) {
         let middle = ((around.as_vec2() + 0.5) * CELL_M).to_array();
         let found = tree.query(&middle).within::<Chebyshev<f32>>(1.5 * CELL_M);
-        // An object on the far border belongs to the next cell.
+        // The query includes its border, so it finds objects of the next cells too.
         let is_near = |id: &u32| (self.cells[*id as usize] - around).abs().max_element() <= 1;
         self.near.clear();
         let found = found.unsorted().execute();
@@ -82,8 +81,8 @@ impl Tree {
         self.near.sort_unstable();
     }
 
-    /// A viewer's new list. Returns the number of differences.
-    fn tell(&mut self, viewer: usize) -> usize {
+    /// Replaces a viewer's list with `near`. Returns the number of differences.
+    fn replace_list(&mut self, viewer: usize) -> usize {
         let list = &mut self.lists[viewer];
         let changes = differences(list, &self.near);
         list.clone_from(&self.near);
@@ -98,7 +97,7 @@ impl Interest for Tree {
         let tree = ImmutableKdTree::new_from_slice(&points).expect("the points fit in a tree");
         self.cells.clear();
         self.cells.extend(walkers.positions.iter().map(cell));
-        // Before the first tick every viewer sees all others.
+        // Before the first tick every viewer sees only itself.
         (self.lists.len()..points.len()).for_each(|id| self.lists.push(vec![id as u32]));
         let mut changes = 0;
         if self.is_by_cell {
@@ -107,12 +106,15 @@ impl Interest for Tree {
             let cells = self.cells.clone();
             for viewers in viewers.chunk_by(|&a, &b| cells[a] == cells[b]) {
                 self.gather(&tree, cells[viewers[0]]);
-                changes += viewers.iter().map(|&id| self.tell(id)).sum::<usize>();
+                changes += viewers
+                    .iter()
+                    .map(|&id| self.replace_list(id))
+                    .sum::<usize>();
             }
         } else {
             for viewer in 0..points.len() {
                 self.gather(&tree, self.cells[viewer]);
-                changes += self.tell(viewer);
+                changes += self.replace_list(viewer);
             }
         }
         changes
@@ -137,7 +139,7 @@ fn differences(before: &[u32], now: &[u32]) -> usize {
     before.len() + now.len() - 2 * both
 }
 
-/// The time of a variant, and its result.
+/// The time of a run, and its result.
 struct Pass {
     median_ms: f64,
     events: usize,
@@ -168,7 +170,7 @@ fn pass(mut walkers: Walkers, mut way: impl Interest) -> Pass {
     }
 }
 
-/// The peer in both ways, at two sizes and two paces.
+/// Both variants of the peer, at two sizes and two paces.
 pub fn measure() -> Vec<Row> {
     let mut rows = Vec::new();
     for players in [2_000, 10_000] {
@@ -190,7 +192,7 @@ pub fn measure() -> Vec<Row> {
                 };
                 let theirs = pass(walkers.clone(), tree);
                 assert_eq!(ours.events, theirs.events, "{reference}: enters and leaves");
-                assert!(ours.lists == theirs.lists, "{reference}: everybody's list");
+                assert!(ours.lists == theirs.lists, "{reference}: lists differ");
                 let case = format!("{players} walk {step_m} m a tick");
                 let both_ms = [ours.median_ms, theirs.median_ms];
                 rows.push(Row::beside("aoi", case, both_ms, "ms/tick", reference));

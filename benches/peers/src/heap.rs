@@ -1,5 +1,5 @@
-//! Heap memory in use, by throng's own count. Counting costs a little per allocation, so `nav` is better measured without the
-//! feature.
+//! Heap memory in use, counted by throng's allocator. Counting makes each allocation a little slower, so `nav` should be measured without
+//! the feature.
 
 use std::alloc::System;
 
@@ -8,7 +8,7 @@ use throng::memory::{CountingAllocator, allocated};
 #[global_allocator]
 static HEAP: CountingAllocator<System> = CountingAllocator::new(System);
 
-/// Bytes in use now.
-pub fn lent_bytes() -> usize {
+/// Allocated bytes in use.
+pub fn allocated_bytes() -> usize {
     allocated().bytes
 }

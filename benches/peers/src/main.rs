@@ -6,22 +6,22 @@
 //! cargo run --release --ignore-rust-version --features replicon --manifest-path benches/peers/Cargo.toml -- sync
 //! cargo run --release --features net --manifest-path benches/peers/Cargo.toml -- net
 //! ```
-//! Names of systems after `--` select them; without any, all are measured.
+//! Names of systems after `--` select them; without names, all are measured.
 //!
-//! `nav`: the same queries on the same maps, alternating, and the same lengths to the last step. Throng's preparation of a map is
-//! not timed: it is done once. With the folder of the MovingAI files four of its maps are measured, on queries taken by stride
-//! from their `.scen` files; without it a generated town. Peers:
-//! - `pathfinding` 4: its A* as its documentation shows it, a node a tile, with the octile distance as the estimate. Its
-//!   costs are integers in the ratio 2378 : 3363, a convergent of √2 that keeps the order of paths exact on these maps,
-//!   and it reads the same bitmap as throng does.
-//! - `grid_pathfinding` is left out: it cuts corners, and no setting makes its rule that of throng, so it would answer
-//!   other questions.
+//! `nav`: the same queries on the same maps, in turn, with equal path lengths to the last step. Throng's preparation of a map is not timed,
+//! because it happens once. If the folder of the MovingAI files is given, four of its maps are measured, with every nth query of their
+//! `.scen` files; otherwise a generated town. Peers:
+//! - `pathfinding` 4: its A* as its documentation shows it, one node per tile, with the octile distance as the estimate. Its
+//!   costs are integers in the ratio 2378 : 3363, a convergent of 1 : √2 that keeps the order of path lengths exact on these maps,
+//!   and it reads the same bitmap as throng.
+//! - `grid_pathfinding` is left out: it cuts corners, and no setting gives it throng's movement rule, so its paths would not
+//!   be comparable.
 //!
-//! `aoi`: views compared with a k-d tree and a difference of lists, `kiddo` 6; its module documents what is comparable.
+//! `aoi`: view lists compared with a k-d tree whose results are diffed, `kiddo` 6; its module documents what is comparable.
 //!
 //! `directory`: the cache of players on other nodes compared with `moka` 0.12; its module documents what is comparable.
 //!
-//! `pool`: throng's arrays of numbered items compared with a pool of the reference's kind, `slotmap` and `slab`.
+//! `pool`: throng's slot arrays compared with a pool like the reference's, `slotmap` and `slab`.
 //!
 //! `sync`: replication of a walking crowd compared with `bevy_replicon` 0.45; its module documents what is comparable. It needs
 //! the feature `replicon`, which is off by default: that crate depends on an umbrella crate which declares rustc 1.97.1.
@@ -52,10 +52,10 @@ use serde::Serialize;
 use throng::map::{self, MapRecipe, TileMap, TownRecipe};
 use throng::nav::{Algorithm, NavMap, PathQuery, PathSearch, SearchOutcome, Steps, parse_scen};
 
-/// Throng's algorithms: the one for maps that are edited, and the fastest.
+/// Throng's algorithms: the one for maps that are edited, and the fastest one.
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::JpsBitPrune, Algorithm::JpsGraph];
 
-/// The maps, and the target speed-up over the peer of each of the two algorithms.
+/// The maps, and the minimum speed-up over the peer for each of the two algorithms.
 const MAPS: [(&str, [f64; 2]); 4] = [
     ("orz900d", [185.0, 300.0]),
     ("TheFrozenSea", [320.0, 390.0]),
@@ -63,10 +63,10 @@ const MAPS: [(&str, [f64; 2]); 4] = [
     ("Berlin_0_1024", [1_500.0, 2_280.0]),
 ];
 
-/// Queries per map, by stride.
+/// Number of queries per map, taken at equal distances from the list.
 const QUERIES: usize = 40;
 
-/// Repetitions of each query; the minimum time counts, for throng and for the peer.
+/// Repetitions of each query; the fastest one counts, for throng and for the peer.
 const ROUNDS: usize = 3;
 
 /// One piece of work, compared with a peer's.
@@ -76,14 +76,14 @@ struct Row {
     case: String,
     /// The meaning of the figure, if the case does not make it clear.
     about: String,
-    /// Throng's mean.
+    /// Throng's value.
     value: f64,
     unit: &'static str,
     reference: &'static str,
-    /// The peer's mean.
+    /// The peer's value.
     reference_value: f64,
     more_is_better: bool,
-    /// The peer's by throng's, or the other way round if more is better: above 1, throng is better. None if one is 0.
+    /// The peer's value divided by throng's, or the inverse if more is better: above 1, throng is better. `None` if the divisor is 0.
     ratio: Option<f64>,
     target: Option<String>,
     meets: Option<bool>,
@@ -113,7 +113,7 @@ impl Row {
         }
     }
 
-    /// A value that is better when it is larger.
+    /// Marks the row as one in which a larger value is better.
     fn more_is_better(self) -> Self {
         let ratio = (self.reference_value > 0.0).then_some(self.value / self.reference_value);
         Self {
@@ -126,7 +126,7 @@ impl Row {
 
 #[cfg(feature = "net")]
 impl Row {
-    /// With a sentence that explains the figure.
+    /// Adds a sentence that explains the figure.
     fn about(self, about: impl Into<String>) -> Self {
         Self {
             about: about.into(),
@@ -134,7 +134,7 @@ impl Row {
         }
     }
 
-    /// With a target of at most this value for throng.
+    /// Adds a target: throng's value is at most this.
     fn aiming_below(self, most: f64) -> Self {
         Self {
             target: Some(format!("<= {most} {}", self.unit)),
@@ -143,7 +143,7 @@ impl Row {
         }
     }
 
-    /// With a target of at least this value for throng.
+    /// Adds a target: throng's value is at least this.
     fn aiming_above(self, least: f64) -> Self {
         Self {
             target: Some(format!(">= {least} {}", self.unit)),
@@ -218,7 +218,7 @@ fn nav() -> Result<Vec<Row>, Box<dyn Error>> {
     Ok(rows)
 }
 
-/// Queries of a `.scen` file by stride: they are sorted by length.
+/// Every nth query of a `.scen` file, which is sorted by path length.
 fn scen_queries(file: &Path) -> Result<Vec<(IVec2, IVec2)>, Box<dyn Error>> {
     let scen = parse_scen(&file.display().to_string(), &std::fs::read_to_string(file)?)?;
     let stride = (scen.queries().count() / QUERIES).max(1);
@@ -229,7 +229,7 @@ fn scen_queries(file: &Path) -> Result<Vec<(IVec2, IVec2)>, Box<dyn Error>> {
         .collect())
 }
 
-/// Pairs of tiles that are connected.
+/// Random pairs of tiles that are connected.
 fn random_queries(map: &TileMap) -> Vec<(IVec2, IVec2)> {
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let mut tile = || {
@@ -263,8 +263,8 @@ fn compare(
     let mut times = vec![[Duration::MAX; 2]; queries.len()];
     let (mut found, mut expected) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        // Each runs all queries before the other: alternating per query, the peer's tables of many megabytes would empty the
-        // caches for throng.
+        // Each side runs all queries before the other does: if they took turns per query, the peer's tables of many megabytes would evict
+        // throng's data from the caches.
         let with_times = queries.iter().zip(&mut times);
         found = with_times
             .map(|(query, [least, _])| timed(least, || throng(*query)))
@@ -276,8 +276,8 @@ fn compare(
     }
     assert!(found.iter().all(Option::is_some), "{name}: {found:?}");
     assert_eq!(found, expected, "{name}: both find shortest paths");
-    let mean_us = |who: usize| {
-        let sum: Duration = times.iter().map(|time| time[who]).sum();
+    let mean_us = |side: usize| {
+        let sum: Duration = times.iter().map(|time| time[side]).sum();
         sum.as_secs_f64() * 1e6 / queries.len() as f64
     };
     let (value, reference_value) = (mean_us(0), mean_us(1));
@@ -296,7 +296,7 @@ fn compare(
     }
 }
 
-/// The result of a query. `least` becomes its time, if that is less.
+/// The result of a query. Lowers `least` to its time, if that is less.
 fn timed(least: &mut Duration, find: impl FnOnce() -> Option<Steps>) -> Option<Steps> {
     let start = Instant::now();
     let answer = find();

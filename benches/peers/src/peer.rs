@@ -4,11 +4,11 @@ use glam::IVec2;
 use throng::map::TileMap;
 use throng::nav::Steps;
 
-/// The costs of a straight and of a diagonal step: neighbouring Pell numbers, whose quotient approaches √2.
+/// The costs of a straight and of a diagonal step: their ratio is a convergent of √2.
 const STRAIGHT: u32 = 2_378;
 const DIAGONAL: u32 = 3_363;
 
-/// The steps of a shortest path.
+/// The steps of a shortest path; `None` if there is no path.
 pub fn find(map: &TileMap, from: IVec2, to: IVec2) -> Option<Steps> {
     let successors = |&(x, y): &(i32, i32)| {
         // Three tiles of each row, as words of the bitmap.

@@ -1,13 +1,13 @@
-//! Pools of the reference's kind compared with `slotmap`, `slab` and plain arrays, on throng's numbered items: pending messages
-//! (inbox), and objects of a scene.
+//! Pools like the reference's compared with `slotmap`, `slab` and plain slot arrays, as throng uses them for pending messages (inbox) and
+//! for the objects of a scene.
 //!
-//! - *chunks* is the reference's pool: chunks of 60, O(1) take and return, a list of used items in which the last fills the place
-//!   of a returned one, generations, and a walk over all during which objects may be returned.
+//! - *chunks* is the reference's pool: chunks of 60, O(1) take and return, a list of used items in which the last item fills the gap
+//!   of a returned one, generations, and a walk over all items during which items may be returned.
 //! - *arrays* is throng's: a vector of slots with generations and a free list.
-//! - `slab` has no generations, so that a stale key finds the next value in the slot.
+//! - `slab` has no generations, so a stale key finds the next value in the slot.
 //!
-//! All hold 4,096 values of 48 bytes. *leave* returns values drawn at random and takes the same number anew; *look* reads values
-//! by keys drawn at random; *walk* reads all and returns every eighth on the way, then takes the same number anew.
+//! All hold 4,096 values of 48 bytes. *leave* returns random values and takes as many new ones; *look* reads values by random keys; *walk*
+//! reads all values, returns every eighth on the way, and then takes as many new ones.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -26,7 +26,7 @@ const ROUNDS: usize = 301;
 #[derive(Clone, Copy)]
 struct Value([u64; 6]);
 
-/// The measured operations: values by keys that are taken and returned.
+/// The measured operations on values with keys.
 trait Pool: Default {
     type Key: Copy;
     fn take(&mut self, value: Value) -> Self::Key;
@@ -107,7 +107,7 @@ impl Pool for Chunks {
 
     fn walk(&mut self) -> u64 {
         let mut sum = 0u64;
-        // Backwards: the value that fills a returned one's place was visited before.
+        // Backwards: the value that fills the gap of a returned one was visited before.
         for place in (0..self.used.len()).rev() {
             let number = self.used[place];
             let first = self.slot(number).value.0[0];
@@ -219,7 +219,7 @@ impl Pool for Slab<Value> {
     }
 }
 
-/// The time of each piece of work, nanoseconds per value, the minimum of all rounds; and its result, which is the same for all.
+/// The time of each operation, in nanoseconds per value, the minimum over all rounds; and its result, which must be equal for all pools.
 struct Measured {
     ns: [f64; 3],
     found: u64,
@@ -234,7 +234,7 @@ fn measure_one<P: Pool>() -> Measured {
         Value([next; 6])
     };
     keys.extend((0..VALUES).map(|_| pool.take(value())));
-    let (mut ns, mut found, mut gone) = ([f64::MAX; 3], 0u64, Vec::new());
+    let (mut ns, mut found, mut free_slots) = ([f64::MAX; 3], 0u64, Vec::new());
     for _ in 0..ROUNDS {
         let drawn: Vec<usize> = (0..VALUES)
             .map(|_| random.random_range(0..VALUES))
@@ -250,14 +250,14 @@ fn measure_one<P: Pool>() -> Measured {
         }
         least(0, start);
         let start = Instant::now();
-        let looked = drawn.iter().filter_map(|&nth| pool.get(keys[nth]));
-        let sum = looked.fold(0u64, |sum, value| sum.wrapping_add(value.0[3]));
+        let values_read = drawn.iter().filter_map(|&nth| pool.get(keys[nth]));
+        let sum = values_read.fold(0u64, |sum, value| sum.wrapping_add(value.0[3]));
         least(1, start);
         let start = Instant::now();
         let walked = pool.walk();
-        // All reads first: without generations a stale key finds a newer value.
-        gone.extend((0..VALUES).filter(|&nth| pool.get(keys[nth]).is_none()));
-        for nth in gone.drain(..) {
+        // All reads first: without generations a stale key would find a newer value.
+        free_slots.extend((0..VALUES).filter(|&nth| pool.get(keys[nth]).is_none()));
+        for nth in free_slots.drain(..) {
             keys[nth] = pool.take(value());
         }
         least(2, start);

@@ -31,7 +31,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Checks all files: a line for each that is good, and all that is wrong or doubtful with the others.
+    /// Checks all files. Prints one line per valid file, and all errors and warnings of the others.
     pub(super) fn run(&self, printer: &Printer, quiet: bool) -> Result<CliStatus, CliError> {
         let mut outcome = CliStatus::Done;
         for file in &self.files {
@@ -62,21 +62,21 @@ impl Check {
 /// The report on a file.
 #[derive(Debug, Default)]
 struct CheckedFile {
-    /// What a good one holds.
+    /// A summary of the content; empty if the file cannot be read.
     summary: String,
     errors: Vec<CliError>,
-    /// What is allowed and probably not meant.
+    /// What is allowed but probably a mistake.
     warnings: Vec<CliError>,
-    /// A line each.
+    /// One line per parameter.
     parameters: Vec<String>,
 }
 
-/// Checks one file, and says what is in it.
+/// Checks one file.
 fn check(file: &str, set: &Set) -> CheckedFile {
     let extension = Path::new(file).extension();
     let checked = if MapFormat::of(Path::new(file)).is_ok() {
         check_map(file)
-    } else if extension.is_some_and(|it| it.eq_ignore_ascii_case("scen")) {
+    } else if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("scen")) {
         check_scen(Path::new(file))
     } else {
         check_scenario(file, set)
@@ -106,7 +106,7 @@ fn check_map(file: &str) -> Result<CheckedFile, CliError> {
     })
 }
 
-/// Checks a file of queries with known path lengths, its patches, and its map, if a file of the same name without `.scen` exists.
+/// Checks a file of queries with known path lengths, its patches, and its map if a file with the same name without `.scen` exists.
 fn check_scen(file: &Path) -> Result<CheckedFile, CliError> {
     let name = file.display().to_string();
     let scen = parse_scen(&name, &read_scen(file)?)?;
@@ -139,7 +139,7 @@ fn check_scen(file: &Path) -> Result<CheckedFile, CliError> {
             query.length_tiles.is_some() && ends.iter().any(|end| !map.is_free(*end))
         };
         let shut = scen.queries().filter(is_shut).count();
-        // Edits may open a tile before the query.
+        // With edits, a blocked end may be free by the time of the query.
         if shut > 0 && edits == 0 {
             warnings.push(CliError::new(format!(
                 "{name}: {shut} of {queries} queries begin or end on a blocked tile of {}",
@@ -154,7 +154,7 @@ fn check_scen(file: &Path) -> Result<CheckedFile, CliError> {
     })
 }
 
-/// What can be read as a scenario, with all that is wrong with it and its maps.
+/// Checks a scenario with its maps, and collects all errors and warnings.
 fn check_scenario(file: &str, set: &Set) -> Result<CheckedFile, CliError> {
     let (loaded, mut errors) = match scenario::load_with_errors(file, &set.values) {
         Ok(loaded) => loaded,
@@ -168,7 +168,7 @@ fn check_scenario(file: &str, set: &Set) -> Result<CheckedFile, CliError> {
     let behaviours = Behaviours::default();
     let mut review = loaded.review(ATTRIBUTE_NAMES, &behaviours);
     errors.append(&mut review.errors);
-    // A map of a scenario that is within no limits is not worth its memory.
+    // Maps are only loaded if the scenario is within its limits.
     if errors.is_empty() {
         let of_maps = loaded.review_maps(&behaviours);
         errors.extend(of_maps.errors);
@@ -198,7 +198,7 @@ fn summary(scenario: &Scenario) -> String {
     )
 }
 
-/// In hours and minutes from an hour on, which shows a slip in a long number.
+/// From an hour on, hours and minutes are added, so that a typing error in a long number is visible.
 fn duration(seconds: f64) -> String {
     let minutes = (seconds / 60.0) as u64;
     match minutes {
@@ -219,8 +219,8 @@ mod tests {
     fn built_in_scenarios_have_no_errors_or_warnings() {
         for built_in in scenario::BUILT_IN {
             let found = check(built_in.name, &Set::default());
-            let said = [found.errors, found.warnings].concat();
-            assert_eq!(said, [], "{}", built_in.name);
+            let messages = [found.errors, found.warnings].concat();
+            assert_eq!(messages, [], "{}", built_in.name);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `throng client`: synthetic players, who come to a server from another process.
+//! `throng client`: synthetic players that connect to a server from another process.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -71,11 +71,11 @@ const EXAMPLES: &str = "Examples:
 
 Each client connects with its own token, logs in, walks and keeps a mirror.
 Lateness is measured against the fastest packet of the last two seconds: it
-shows delays by loss and repeats, not the network's own delay. The clients walk
-as fast as the server lets them, and do not know the map, so their corrections
-are walls. Reliable packets and
-inputs are numbered: a lost or repeated packet is reported as a protocol error,
-a lost input as one without a reply.
+shows delays by loss and retransmission, not the network's own delay. The
+clients walk at the speed that the server allows, and do not know the map, so
+walls cause corrections. Reliable packets and inputs are numbered: a lost or
+duplicated packet is reported as a protocol error, a lost input as one without a
+reply.
 
 Exit codes: 0 all clients were admitted, stayed connected and recovered, and
 equal the server as far as they were compared; 1 otherwise.";
@@ -83,10 +83,10 @@ equal the server as far as they were compared; 1 otherwise.";
 /// Time between two polls of the sockets.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Maximum wait for clients in the middle of a fault when the time is up.
+/// Maximum time to wait for pending recoveries after the duration.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum time of repeated comparisons after all clients stopped, until they have the server's state.
+/// Maximum time in which comparisons are repeated after all clients have stopped, until their mirrors equal the server's state.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Validity of a token, in seconds.
@@ -98,7 +98,7 @@ const COMPARE_BATCH: usize = 32;
 /// Maximum number of differences shown.
 const SHOWN_MAX: usize = 5;
 
-/// Histogram of packet delays, in tenths of a millisecond; longer ones count in the last bin.
+/// Bins of the histogram of packet delays, each a tenth of a millisecond; longer delays count in the last bin.
 const LATENESS_MAX: usize = 20_000;
 
 fn number_within(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
@@ -120,21 +120,21 @@ fn per_second(text: &str) -> Result<f64, String> {
     number_within(text, 0.1..=10_000.0)
 }
 
-/// A client.
+/// A client and its player.
 struct BotPlayer {
     client: UdpClient,
     bot: BotClient,
     next_input_at: Duration,
-    /// Why it is disconnected.
+    /// Why the connection ended.
     end: Option<String>,
     was_open: bool,
-    /// The fault from which it recovers.
+    /// The fault that it is recovering from.
     fault: Option<ClientFault>,
     /// Counters of its former connections.
     previous_totals: ConnectionTotals,
 }
 
-/// Counters of a connection, kept after its end.
+/// Counters of a connection, which survive a reconnect.
 #[derive(Clone, Copy, Debug, Default)]
 struct ConnectionTotals {
     bytes_in: u64,
@@ -145,12 +145,12 @@ struct ConnectionTotals {
 /// Delays of reliable packets.
 struct Lateness {
     counts: Vec<u64>,
-    /// The earliest possible start of tick 0, in microseconds of this process, by packets of this second and of the one before:
-    /// the server's ticks may slip.
+    /// The earliest possible start of tick 0, in microseconds of this process, from the packets of the current second and of the one
+    /// before. Older packets do not count, because the server's ticks may slip.
     zero_us: [f64; 2],
     second: u64,
     tick: u64,
-    /// Delays of packets before the earliest arrival was known.
+    /// Whether delays are counted: not before the earliest arrival is known.
     is_counting: bool,
 }
 
@@ -188,7 +188,7 @@ impl Lateness {
         }
     }
 
-    /// The delay in milliseconds within which this share of them arrived; none before the first.
+    /// The delay in milliseconds within which this share of packets arrived; `None` without packets.
     fn ms(&self, share: f64) -> Option<f64> {
         let all: u64 = self.counts.iter().sum();
         if all == 0 {
@@ -203,7 +203,7 @@ impl Lateness {
     }
 }
 
-/// The result of the mirrors.
+/// The result of the mirror comparison.
 #[derive(Default)]
 struct MirrorCheckResult {
     same: u64,
@@ -226,7 +226,7 @@ impl ClientCommand {
         let key = self.key.read(&[self.connect])?.first();
         listen_for_interrupt();
         let walk = Duration::from_secs_f64(self.duration);
-        let mut company = BotClients {
+        let mut clients = BotClients {
             bots: Vec::new(),
             lateness: Lateness::new(),
             fault_plan: ClientFaultPlan::new([self.rebinds, self.restarts], walk, self.link.seed),
@@ -236,23 +236,23 @@ impl ClientCommand {
         let mut pacer = Pacer::new(POLL_INTERVAL);
         let mut all_here = None;
         while !is_interrupted() {
-            let now = company.started_at.elapsed();
+            let now = clients.started_at.elapsed();
             let due = (now.as_secs_f64() * self.arrivals) as u64 + 1;
-            while (company.bots.len() as u64) < due.min(u64::from(self.count)) {
-                let visitor = self.connect_bot(company.bots.len() as u64, key)?;
-                company.bots.push(visitor);
+            while (clients.bots.len() as u64) < due.min(u64::from(self.count)) {
+                let player = self.connect_bot(clients.bots.len() as u64, key)?;
+                clients.bots.push(player);
             }
-            company.poll(step);
-            let is_all = company.bots.len() == self.count as usize;
-            if all_here.is_none() && is_all && company.bots.iter().all(BotPlayer::has_login_ended) {
+            clients.poll(step);
+            let is_all = clients.bots.len() == self.count as usize;
+            if all_here.is_none() && is_all && clients.bots.iter().all(BotPlayer::has_login_ended) {
                 all_here = Some(now);
-                company.lateness.is_counting = true;
+                clients.lateness.is_counting = true;
             }
             if let Some(since) = all_here {
-                self.inject_faults(&mut company, now - since, key)?;
+                self.inject_faults(&mut clients, now - since, key)?;
             }
-            let is_nobody = is_all && company.bots.iter().all(|it| it.end.is_some());
-            let grace = if company.fault_plan.is_finished() {
+            let is_nobody = is_all && clients.bots.iter().all(|it| it.end.is_some());
+            let grace = if clients.fault_plan.is_finished() {
                 Duration::ZERO
             } else {
                 RECOVERY_TIMEOUT
@@ -262,10 +262,10 @@ impl ClientCommand {
             }
             pacer.wait();
         }
-        let mut figures = company.to_json();
+        let mut figures = clients.to_json();
         let compared = self
             .mirror_check
-            .map(|truth| company.compare_mirrors(truth, step));
+            .map(|truth| clients.compare_mirrors(truth, step));
         let compared = compared.transpose();
         let compared =
             compared.map_err(|error| CliError::new(format!("--mirror-check: {error}")))?;
@@ -275,10 +275,10 @@ impl ClientCommand {
                 "differing": found.differing,
                 "away": found.offline,
             });
-            figures["unanswered"] = company.unacknowledged_inputs().into();
+            figures["unanswered"] = clients.unacknowledged_inputs().into();
         }
-        for visitor in &mut company.bots {
-            visitor.client.leave();
+        for player in &mut clients.bots {
+            player.client.leave();
         }
         if self.json {
             print(&figures.to_string())?;
@@ -289,10 +289,10 @@ impl ClientCommand {
         if is_interrupted() {
             return Ok(super::interrupted_status());
         }
-        let is_answered = compared.is_none() || company.unacknowledged_inputs() == 0;
+        let is_answered = compared.is_none() || clients.unacknowledged_inputs() == 0;
         let is_true = compared.is_none_or(|found| found.differing + found.offline == 0);
         let is_whole =
-            company.bots.iter().all(BotPlayer::is_healthy) && company.fault_plan.is_finished();
+            clients.bots.iter().all(BotPlayer::is_healthy) && clients.fault_plan.is_finished();
         Ok(if is_true && is_answered && is_whole {
             CliStatus::Done
         } else {
@@ -300,36 +300,36 @@ impl ClientCommand {
         })
     }
 
-    /// Starts the faults that are scheduled up to this time after all clients connected.
+    /// Starts the faults that are scheduled up to `now`, the time since all clients connected.
     fn inject_faults(
         &self,
-        company: &mut BotClients,
+        clients: &mut BotClients,
         now: Duration,
         key: TokenKey,
     ) -> Result<(), CliError> {
-        while company.fault_plan.is_due(now) {
-            let idle: Vec<usize> = company.fault_candidates().collect();
-            let Some((nth, mishap)) = company.fault_plan.next(now, &idle) else {
+        while clients.fault_plan.is_due(now) {
+            let idle: Vec<usize> = clients.fault_candidates().collect();
+            let Some((nth, fault)) = clients.fault_plan.next(now, &idle) else {
                 break;
             };
-            let visitor = &mut company.bots[nth];
-            match mishap {
-                ClientFault::Rebind => visitor.client.rebind().map_err(|error| {
+            let player = &mut clients.bots[nth];
+            match fault {
+                ClientFault::Rebind => player.client.rebind().map_err(|error| {
                     CliError::new(format!(
                         "could not open another socket for client {}: {error}",
                         nth + 1
                     ))
                 })?,
                 ClientFault::Restart => {
-                    let before = visitor.totals();
+                    let before = player.totals();
                     let anew = self.connect_bot(nth as u64, key)?;
-                    *visitor = BotPlayer {
+                    *player = BotPlayer {
                         previous_totals: before,
                         ..anew
                     };
                 }
             }
-            visitor.fault = Some(mishap);
+            player.fault = Some(fault);
         }
         Ok(())
     }
@@ -362,7 +362,7 @@ impl ClientCommand {
 }
 
 impl BotPlayer {
-    /// All its counters so far.
+    /// The counters of all its connections.
     fn totals(&self) -> ConnectionTotals {
         let totals = self.client.totals();
         ConnectionTotals {
@@ -372,7 +372,7 @@ impl BotPlayer {
         }
     }
 
-    /// The fault from which it has just recovered.
+    /// Takes the fault if the client has recovered from it.
     fn take_recovered_fault(&mut self) -> Option<ClientFault> {
         let is_over = match self.fault? {
             ClientFault::Rebind => !self.client.connection().is_migrating(),
@@ -381,7 +381,7 @@ impl BotPlayer {
         self.fault.take_if(|_| is_over)
     }
 
-    /// Whether it is in the world, or never will be.
+    /// Whether the client is in the world, or its connection ended.
     fn has_login_ended(&self) -> bool {
         self.end.is_some() || self.bot.mirror().controlled_object().is_some()
     }
@@ -392,7 +392,7 @@ impl BotPlayer {
 }
 
 impl BotClients {
-    /// Connected clients without a pending fault.
+    /// Indices of connected clients without a pending fault.
     fn fault_candidates(&self) -> impl Iterator<Item = usize> {
         let is_idle = |it: &BotPlayer| {
             it.fault.is_none() && it.is_healthy() && it.bot.mirror().controlled_object().is_some()
@@ -401,69 +401,69 @@ impl BotClients {
         all.filter_map(move |(nth, it)| is_idle(it).then_some(nth))
     }
 
-    /// Inputs without an acknowledgement of the server.
+    /// Number of inputs without an acknowledgement from the server.
     fn unacknowledged_inputs(&self) -> usize {
         let all = self.bots.iter();
         all.map(|it| it.bot.unhandled_inputs()).sum()
     }
 
-    /// Receives packets, and runs the scheduled clients.
+    /// Receives packets, and runs the clients whose next input is due.
     fn poll(&mut self, step: Duration) {
         let Self {
-            bots: visitors,
+            bots: players,
             lateness,
-            fault_plan: mishaps,
+            fault_plan,
             started_at: began,
         } = self;
         let now = began.elapsed();
-        for visitor in visitors.iter_mut().filter(|visitor| visitor.end.is_none()) {
-            if let Some(survived) = visitor.take_recovered_fault() {
-                mishaps.record_recovery(survived);
+        for player in players.iter_mut().filter(|player| player.end.is_none()) {
+            if let Some(recovered) = player.take_recovered_fault() {
+                fault_plan.record_recovery(recovered);
             }
             let BotPlayer {
                 client,
-                bot: rambler,
+                bot,
                 next_input_at: acts_at,
                 end,
                 was_open,
                 ..
-            } = visitor;
+            } = player;
             let mut take = |packet: &[u8]| {
-                rambler.receive(packet);
+                bot.receive(packet);
                 let now_us = began.elapsed().as_secs_f64() * 1e6;
-                lateness.record(packet, rambler.mirror().tick_s(), now_us);
+                lateness.record(packet, bot.mirror().tick_s(), now_us);
             };
             let mut over = client.receive(&mut take).err();
             if now >= *acts_at {
                 *acts_at = (*acts_at + step).max(now);
                 if matches!(client.connection().is_open(), Ok(true)) {
                     *was_open = true;
-                    // If too much is pending, the connection will end.
-                    rambler.update(|message| {
+                    // If too much is pending, the connection ends by itself.
+                    bot.update(|message| {
                         let _ = client.send(message);
                     });
                 }
-                let mut take = |packet: &[u8]| rambler.receive(packet);
+                let mut take = |packet: &[u8]| bot.receive(packet);
                 over = over.or(client.update(&mut take).err());
             }
-            *end = over.map(|over| match rambler.refusal() {
+            *end = over.map(|over| match bot.refusal() {
                 Some(refusal) => format!("login refused: {refusal}"),
                 None => over.to_string(),
             });
         }
     }
 
-    /// Stops all clients, and compares the mirror of each with the server.
+    /// Stops all clients, and compares each mirror with the server.
     fn compare_mirrors(
         &mut self,
         truth: SocketAddr,
         step: Duration,
     ) -> std::io::Result<MirrorCheckResult> {
-        let mut seeker = MirrorCheckClient::connect(truth)?;
-        seeker.request_halt()?;
+        let mut mirror_check = MirrorCheckClient::connect(truth)?;
+        mirror_check.request_halt()?;
         let until = Instant::now() + COMPARE_TIMEOUT;
-        for visitor in &mut self.bots {
-            visitor.bot.stop();
+        for player in &mut self.bots {
+            player.bot.stop();
         }
         let mut pacer = Pacer::new(POLL_INTERVAL);
         let mut left: Vec<usize> = (0..self.bots.len()).collect();
@@ -476,18 +476,18 @@ impl BotClients {
             }
             let is_last = Instant::now() >= until || is_interrupted();
             let mut differing = Vec::new();
-            let asked = std::mem::take(&mut left);
-            for some in asked.chunks(COMPARE_BATCH) {
+            let pending = std::mem::take(&mut left);
+            for some in pending.chunks(COMPARE_BATCH) {
                 let held = some.iter().map(|&nth| &self.bots[nth].bot);
                 let held: Vec<_> = held.map(|it| (it.player(), it.mirror())).collect();
-                let told = seeker.compare(&held)?;
-                for (&nth, told) in some.iter().zip(told) {
-                    match &*told {
+                let replies = mirror_check.compare(&held)?;
+                for (&nth, reply) in some.iter().zip(replies) {
+                    match &*reply {
                         "same" => found.same += 1,
                         "away" => found.offline += 1,
                         _ => {
                             let player = self.bots[nth].bot.player();
-                            differing.push(format!("player {player} {told}"));
+                            differing.push(format!("player {player} {reply}"));
                             left.push(nth);
                         }
                     }
@@ -506,9 +506,9 @@ impl BotClients {
     fn to_json(&self) -> Value {
         let all = &self.bots;
         let count = |is: fn(&BotPlayer) -> bool| all.iter().filter(|it| is(it)).count();
-        // The state of the others is unknown.
-        let heard = all.iter().filter(|it| it.was_open);
-        let endpoints = heard.map(|it| it.client.connection().endpoint());
+        // Clients that never connected have no statistics.
+        let connected = all.iter().filter(|it| it.was_open);
+        let endpoints = connected.map(|it| it.client.connection().endpoint());
         let mean = |of: &dyn Fn(&throng::net::ReliableEndpoint) -> f64| {
             let count = endpoints.clone().count();
             (count > 0).then(|| endpoints.clone().map(of).sum::<f64>() / count as f64)
@@ -611,8 +611,8 @@ mod tests {
         for none in ["", "nan", "inf", "-1", "1e9"] {
             assert!(per_second(none).is_err(), "{none}");
         }
-        let told = "expected a number from 0.1 to 10000";
-        assert_eq!(per_second("0").err().as_deref(), Some(told));
+        let expected = "expected a number from 0.1 to 10000";
+        assert_eq!(per_second("0").err().as_deref(), Some(expected));
     }
 
     #[test]
@@ -635,6 +635,6 @@ mod tests {
             [0.5, 0.75, 1.0].map(|share| round(lateness.ms(share))),
             [0, 1, 30].map(Some)
         );
-        assert_eq!(Lateness::new().ms(0.5), None, "nothing came");
+        assert_eq!(Lateness::new().ms(0.5), None, "no packet was recorded");
     }
 }

@@ -1,5 +1,5 @@
-//! Faults of the players of `throng client`: another port, as for a phone that changes its network, and a crash, after which the
-//! player reconnects with a new token before the server could have timed it out.
+//! Faults of the players of `throng client`: a change of port, as when a phone changes its network, and a crash, after which the player
+//! reconnects with a new token before the server times out the old connection.
 
 use std::time::Duration;
 
@@ -7,39 +7,39 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde_json::{Value, json};
 
-/// The share of the run in which faults start, so that all are over at the end.
+/// The share of the run in which faults start, so that all recoveries end within the run.
 const FAULT_TIME_SHARE: f64 = 0.9;
 
 /// A fault of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientFault {
-    /// It continues from another port.
+    /// The client continues from another port.
     Rebind,
-    /// It crashes and restarts.
+    /// The client crashes and restarts.
     Restart,
 }
 
 /// The scheduled faults and their results.
 pub(super) struct ClientFaultPlan {
-    /// The next at the end.
+    /// The next fault is at the end.
     schedule: Vec<(Duration, ClientFault)>,
     random: Pcg64Mcg,
-    /// Number of requested, started and recovered faults; by [`ClientFault`].
+    /// Number of requested, started and recovered faults, by [`ClientFault`].
     counts: [[u64; 3]; 2],
 }
 
 impl ClientFaultPlan {
-    /// This many faults in this time, at times that depend on the seed only.
+    /// Schedules this many faults within this time; their times depend on the seed only.
     pub fn new([rebinds, restarts]: [u32; 2], within: Duration, seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut due = Vec::new();
-        for (mishap, count) in [
+        for (fault, count) in [
             (ClientFault::Rebind, rebinds),
             (ClientFault::Restart, restarts),
         ] {
             due.extend((0..count).map(|_| {
                 let at = within.mul_f64(random.random_range(0.0..FAULT_TIME_SHARE));
-                (at, mishap)
+                (at, fault)
             }));
         }
         due.sort_by_key(|&(at, _)| std::cmp::Reverse(at));
@@ -50,38 +50,38 @@ impl ClientFaultPlan {
         }
     }
 
-    /// The next scheduled fault up to this time after the start, and its client: one without another fault. `None` if nothing is
-    /// scheduled or no client is available; then it stays scheduled.
+    /// The next fault that is scheduled up to `now`, and a client from `idle` for it. `None` if no fault is due or `idle` is empty; the
+    /// fault then stays scheduled.
     pub fn next(&mut self, now: Duration, idle: &[usize]) -> Option<(usize, ClientFault)> {
-        let &(at, mishap) = self.schedule.last()?;
+        let &(at, fault) = self.schedule.last()?;
         if at > now || idle.is_empty() {
             return None;
         }
         self.schedule.pop();
-        self.counts[mishap as usize][1] += 1;
-        Some((idle[self.random.random_range(0..idle.len())], mishap))
+        self.counts[fault as usize][1] += 1;
+        Some((idle[self.random.random_range(0..idle.len())], fault))
     }
 
-    /// Whether a fault is scheduled.
+    /// Whether a fault is due.
     pub fn is_due(&self, now: Duration) -> bool {
         self.schedule.last().is_some_and(|&(at, _)| at <= now)
     }
 
     /// Records a recovery.
-    pub const fn record_recovery(&mut self, mishap: ClientFault) {
-        self.counts[mishap as usize][2] += 1;
+    pub const fn record_recovery(&mut self, fault: ClientFault) {
+        self.counts[fault as usize][2] += 1;
     }
 
     /// Whether all faults started and all clients recovered.
     pub fn is_finished(&self) -> bool {
         let mut counts = self.counts.iter();
-        counts.all(|[asked, _, survived]| asked == survived)
+        counts.all(|[requested, _, recovered]| requested == recovered)
     }
 
-    /// The result of one kind.
-    pub fn to_json(&self, mishap: ClientFault) -> Value {
-        let [asked, begun, survived] = self.counts[mishap as usize];
-        json!({ "asked": asked, "begun": begun, "survived": survived })
+    /// The counts of one kind of fault.
+    pub fn to_json(&self, fault: ClientFault) -> Value {
+        let [requested, started, recovered] = self.counts[fault as usize];
+        json!({ "asked": requested, "begun": started, "survived": recovered })
     }
 }
 
@@ -92,25 +92,25 @@ mod tests {
     #[test]
     fn faults_hit_idle_clients_in_time_and_follow_the_seed() {
         let play = |seed| {
-            let mut mishaps = ClientFaultPlan::new([20, 5], Duration::from_secs(10), seed);
+            let mut plan = ClientFaultPlan::new([20, 5], Duration::from_secs(10), seed);
             let mut found = Vec::new();
             for ms in 0..9_000 {
                 let now = Duration::from_millis(ms);
-                assert_eq!(mishaps.next(now, &[]), None, "there is nobody");
-                while let Some((who, mishap)) = mishaps.next(now, &[3, 8]) {
-                    assert!(!mishaps.is_finished());
-                    mishaps.record_recovery(mishap);
-                    found.push((ms, who, mishap));
+                assert_eq!(plan.next(now, &[]), None, "no client is idle");
+                while let Some((client, fault)) = plan.next(now, &[3, 8]) {
+                    assert!(!plan.is_finished());
+                    plan.record_recovery(fault);
+                    found.push((ms, client, fault));
                 }
-                assert!(!mishaps.is_due(now));
+                assert!(!plan.is_due(now));
             }
-            assert!(mishaps.is_finished());
-            assert_eq!(mishaps.to_json(ClientFault::Restart)["survived"], 5);
+            assert!(plan.is_finished());
+            assert_eq!(plan.to_json(ClientFault::Restart)["survived"], 5);
             found
         };
         let found = play(1);
         assert_eq!(found.len(), 25);
-        assert!(found.iter().all(|(_, who, _)| [3, 8].contains(who)));
+        assert!(found.iter().all(|(_, client, _)| [3, 8].contains(client)));
         assert_eq!(found, play(1));
         assert_ne!(found, play(2));
     }

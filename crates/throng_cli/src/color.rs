@@ -14,7 +14,7 @@ pub(super) fn failure_text(line: &str) -> String {
     painted(AnsiColor::Red.on_default().bold(), line, *is_colored)
 }
 
-/// Whether a stream, a terminal or not, gets colours.
+/// Whether output to a stream is coloured.
 fn wants_color(is_terminal: bool) -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     is_terminal && !no_color() && !is_dumb

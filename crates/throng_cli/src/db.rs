@@ -122,7 +122,7 @@ fn address(store: &Path) -> Result<StoreAddress, CliError> {
 }
 
 impl StoreAddress {
-    /// The name of the store, and the versions of its tables before and after.
+    /// Updates the tables. Returns the name of the store, and the versions before and after.
     fn migrate(&self) -> Result<(String, i64, i64), StoreError> {
         match self {
             Self::File(path) => {
@@ -163,7 +163,7 @@ fn text_lines(findings: &StoreInspection, now_ms: u64) -> Vec<String> {
     ];
     for (server, &(count, last_ms)) in &findings.leases {
         let until = match last_ms.checked_sub(now_ms) {
-            Some(left_ms) => format!("the last for {} s more", left_ms / 1_000),
+            Some(left_ms) => format!("the last expires in {} s", left_ms / 1_000),
             None => "all expired".to_owned(),
         };
         lines.push(format!(
@@ -171,10 +171,11 @@ fn text_lines(findings: &StoreInspection, now_ms: u64) -> Vec<String> {
             super::escape::escaped(server)
         ));
     }
-    let wrong = findings.problems.iter();
-    lines.extend(wrong.map(|wrong| format!("WRONG       {}", super::escape::escaped(wrong))));
+    let problems = findings.problems.iter();
+    lines
+        .extend(problems.map(|problem| format!("ERROR       {}", super::escape::escaped(problem))));
     if findings.problems.is_empty() {
-        lines.push("nothing is wrong".to_owned());
+        lines.push("no errors".to_owned());
     }
     lines
 }
@@ -236,8 +237,8 @@ mod tests {
             .filter_map(|line| line.strip_prefix("leases      3 of server "))
             .collect();
         let expected = [
-            "`a`, the last for 11 s more",
-            "`b`, the last for 0 s more",
+            "`a`, the last expires in 11 s",
+            "`b`, the last expires in 0 s",
             "`c`, all expired",
         ];
         assert_eq!(leases, expected, "{lines:?}");

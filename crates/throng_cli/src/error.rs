@@ -8,8 +8,8 @@
 //!    |                                   ^^^^^^^^^
 //!    = help: …
 //! ```
-//! Only the part of a long line around the wrong words is shown. Its control characters are shown as spaces, so that the carets
-//! stay below the wrong words; those of names and messages are shown as escapes, so that no file can control the terminal.
+//! Of a long line only the part around the error is shown. Control characters of the line are shown as spaces, so that the carets stay
+//! below the error; those of names and messages are shown as escapes, so that no file can control the terminal.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
@@ -30,29 +30,29 @@ pub struct CliError {
     help: Option<String>,
 }
 
-/// The wrong words in their line.
+/// The line with the error, and the part of it that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Excerpt {
     file: String,
-    /// From 1.
+    /// Counted from 1.
     line: usize,
-    /// In characters, from 1.
+    /// In characters, counted from 1.
     column: usize,
-    /// The whole line; empty when it is not known.
+    /// The whole line; empty if it is not known.
     text: String,
-    /// Characters from the column on that are wrong, within the line.
+    /// Number of wrong characters from the column on.
     length: usize,
 }
 
 impl std::fmt::Display for CliError {
-    /// The message alone, for the log.
+    /// Only the message, for the log.
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.write_str(&escaped(&self.message))
     }
 }
 
 impl CliError {
-    /// An error without a place.
+    /// An error without a location.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self {
@@ -70,18 +70,20 @@ impl CliError {
         }
     }
 
-    /// A new file could not be written.
+    /// An error for a new file that could not be written.
     pub(super) fn not_written(file: &Path, error: &io::Error) -> Self {
         let why = match error.kind() {
-            io::ErrorKind::AlreadyExists => "there is one already, which stays as it is".to_owned(),
+            io::ErrorKind::AlreadyExists => {
+                "the file already exists and was not changed".to_owned()
+            }
             _ => error.to_string(),
         };
         Self::new(format!("could not write {}: {why}", file.display()))
     }
 
-    /// An error at a line and column of a file. The line is read from the file again, up to a limit.
+    /// An error at a line and column of a file. The line is read from the file again, up to a size limit.
     fn in_file(message: &str, file: &str, (line, column): (u32, u32)) -> Self {
-        // The message begins with the place, which is shown below it.
+        // The message begins with the location, which is shown below it.
         let place = format!("{file}:{line}:{column}: ");
         Self {
             message: message_with_file(message.strip_prefix(&place).unwrap_or(message), file),
@@ -98,30 +100,30 @@ impl CliError {
 }
 
 impl From<&SourceError> for CliError {
-    fn from(mistake: &SourceError) -> Self {
-        let text = mistake.text.inner();
-        let line = text.split('\n').nth(mistake.line - 1).unwrap_or_default();
+    fn from(error: &SourceError) -> Self {
+        let text = error.text.inner();
+        let line = text.split('\n').nth(error.line - 1).unwrap_or_default();
         let wrong = text
-            .get(mistake.span.offset()..mistake.span.offset() + mistake.span.len())
+            .get(error.span.offset()..error.span.offset() + error.span.len())
             .unwrap_or_default();
         Self {
-            message: mistake.message.clone(),
+            message: error.message.clone(),
             excerpt: Some(Excerpt {
-                file: mistake.file().to_owned(),
-                line: mistake.line,
-                column: mistake.column,
+                file: error.file().to_owned(),
+                line: error.line,
+                column: error.column,
                 text: line.to_owned(),
                 length: wrong.lines().next().unwrap_or_default().chars().count(),
             }),
-            help: mistake.help.clone(),
+            help: error.help.clone(),
         }
     }
 }
 
 impl From<ScenarioError> for CliError {
     fn from(error: ScenarioError) -> Self {
-        if let Some(mistake) = error.source_error() {
-            return Self::from(mistake);
+        if let Some(error) = error.source_error() {
+            return Self::from(error);
         }
         let help = miette::Diagnostic::help(&error).map(|help| help.to_string());
         Self {
@@ -150,7 +152,7 @@ impl From<ScenError> for CliError {
     }
 }
 
-/// A message with a file name, which is always on one line.
+/// A message that contains a file name, with line breaks escaped.
 fn message_with_file(message: &str, file: &str) -> String {
     if file.is_empty() {
         return message.to_owned();
@@ -158,7 +160,7 @@ fn message_with_file(message: &str, file: &str) -> String {
     message.replace(file, &escaped(file))
 }
 
-/// A line of a text file, if it is within the first mebibytes.
+/// A line of a text file, if it is within the first 64 MiB.
 fn line_of_file(file: &str, line: usize) -> Option<String> {
     use std::io::{BufRead, BufReader, Read};
     const READ_MAX: u64 = 64 << 20;
@@ -181,7 +183,7 @@ pub struct Printer {
 const WIDTH_MAX: usize = 72;
 
 impl Printer {
-    /// In colour on a terminal, unless `NO_COLOR` is set.
+    /// For stderr: in colour on a terminal, unless `NO_COLOR` is set.
     #[must_use]
     pub fn for_stderr() -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -198,7 +200,7 @@ impl Printer {
 
     /// Prints an error.
     pub fn error(&self, failure: &CliError) {
-        // A closed stderr leaves no way to report.
+        // Errors are ignored: if stderr is closed, there is no way to report.
         let _ = std::io::stderr()
             .lock()
             .write_all(self.render(failure).as_bytes());
@@ -211,7 +213,7 @@ impl Printer {
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 
-    /// The text of an error, with its colours.
+    /// The text of an error, in colour if colours are used.
     #[must_use]
     pub fn render(&self, failure: &CliError) -> String {
         self.render_as("error:", AnsiColor::Red.on_default().bold(), failure)
@@ -271,7 +273,7 @@ pub(super) fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
-/// The part of a line round the wrong words, and the carets below it.
+/// The part of a line around the error, and the line of carets below it.
 fn window(excerpt: &Excerpt) -> (String, String) {
     let letters: Vec<char> = excerpt
         .text

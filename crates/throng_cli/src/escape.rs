@@ -1,6 +1,6 @@
-//! Escapes names and texts from outside, so that no file can control the terminal.
+//! Escapes for names and texts from outside, so that they cannot control the terminal.
 
-/// The text in one line, with its control characters, and those that change the writing direction, as escapes such as `\u{1b}`.
+/// The text on one line. Control characters, and characters that change the writing direction, are escaped, as in `\u{1b}`.
 pub(super) fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -13,7 +13,7 @@ pub(super) fn escaped(text: &str) -> String {
     shown
 }
 
-/// Whether a character acts on its surroundings instead of being printed.
+/// Whether a character changes its surroundings instead of being printed.
 pub(super) fn is_control(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

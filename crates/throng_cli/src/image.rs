@@ -1,4 +1,4 @@
-//! Writes images: PNG, row by row, so that memory does not grow with the image.
+//! Writes PNG images row by row, so that memory does not grow with the image.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,7 +17,7 @@ pub(super) const FREE: Color = [245, 245, 240];
 
 /// Writes an image. `fill(y, row)` appends the colours of the pixels of row y to an empty list.
 ///
-/// Errors: a name that does not end in .png; a file that cannot be written.
+/// Fails if the name does not end in .png, or the file cannot be written.
 pub(super) fn write(
     output: &Path,
     width: u32,
@@ -45,7 +45,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Fails unless a file name has the extension of an image.
+/// Fails unless a file name ends in .png.
 pub(super) fn check_name(output: &Path) -> Result<(), CliError> {
     let is_png = output
         .extension()

@@ -1,7 +1,7 @@
-//! Files with the secret keys of connect tokens.
+//! Files with the secret keys that seal connect tokens.
 //!
 //! A file has one key per line: its id, a space and 64 hexadecimal digits. Empty lines and lines that begin with `#` are ignored. One key
-//! may have no id: its line has only the digits. At most [`TOKEN_KEYS_MAX`](throng::net::TOKEN_KEYS_MAX) keys are used.
+//! may have no id; its line has only the digits. At most [`TOKEN_KEYS_MAX`](throng::net::TOKEN_KEYS_MAX) keys are used.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -25,14 +25,14 @@ pub(super) struct KeyFile {
 }
 
 impl KeyFile {
-    /// One file.
+    /// Arguments with a single file.
     pub fn single(path: &Path) -> Self {
         Self {
             key: vec![path.to_owned()],
         }
     }
 
-    /// The keys for these servers; the first one seals new tokens.
+    /// The keys for these servers; the first key seals new tokens. Without files it is the public test key, for loopback addresses only.
     pub fn read(&self, servers: &[SocketAddr]) -> Result<TokenKeys, CliError> {
         if self.key.is_empty() {
             let elsewhere = servers.iter().find(|server| !server.ip().is_loopback());
@@ -46,13 +46,13 @@ impl KeyFile {
         TokenKeys::new(self.read_files()?).map_err(invalid)
     }
 
-    /// Whether there are files.
+    /// Whether key files are given.
     pub fn has_files(&self) -> bool {
         !self.key.is_empty()
     }
 
-    /// Reads the files again, and replaces the keys. With an error the keys stay as they were.
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there is no SIGHUP"))]
+    /// Reads the files again, and replaces the keys. On an error the keys do not change.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "SIGHUP is a Unix signal"))]
     pub fn reload(&self, keys: &TokenKeys) -> Result<(), CliError> {
         keys.replace(self.read_files()?).map_err(invalid)
     }
@@ -80,7 +80,7 @@ fn read_keys(path: &Path) -> Result<Vec<TokenKey>, CliError> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        // The error does not repeat the line, which may contain a key.
+        // The error does not repeat the line, because it may contain a key.
         let key = parse_key(line).ok_or_else(|| {
             named(format!(
                 "line {}: expected the id of a key, such as 1, a space and 64 hexadecimal digits",
@@ -116,7 +116,7 @@ fn parse_key(line: &str) -> Option<TokenKey> {
     Some(TokenKey { id, secret })
 }
 
-/// Writes a new random key to a new file only, so that none is overwritten; on Unix only its owner can read it.
+/// Writes a new random key to a new file, and never overwrites a file. On Unix only its owner can read it.
 pub(super) fn write_new_key(path: &Path, id: Option<u32>) -> Result<(), CliError> {
     let line = new_line(id.unwrap_or(1))?;
     let mut options = OpenOptions::new();
@@ -126,7 +126,7 @@ pub(super) fn write_new_key(path: &Path, id: Option<u32>) -> Result<(), CliError
     append(options.open(path), &line, path)
 }
 
-/// Appends a new random key to a file of keys, with the next free id if none is given. Returns the id.
+/// Appends a new random key to a file, with the next free id if none is given. Returns the id.
 pub(super) fn append_new_key(path: &Path, id: Option<u32>) -> Result<u32, CliError> {
     let mut keys = read_keys(path)?;
     let next = match keys.iter().filter_map(|key| key.id).max() {
@@ -135,7 +135,7 @@ pub(super) fn append_new_key(path: &Path, id: Option<u32>) -> Result<u32, CliErr
     };
     let id = id.or(next);
     let id = id.ok_or_else(|| CliError::new("pass --key-id: the greatest id is in use"))?;
-    // A file that a server would refuse is not written.
+    // Validates the keys together with the new one, so that no invalid file is written.
     keys.push(TokenKey::with_id(id, SecretKey([1; KEY_BYTES])));
     TokenKeys::new(keys).map_err(|error| CliError::new(format!("{}: {error}", path.display())))?;
     let has_end = std::fs::read(path).is_ok_and(|bytes| bytes.ends_with(b"\n"));
@@ -228,21 +228,24 @@ mod tests {
         let keys = file.read(&[]).unwrap();
         let first = keys.first();
         assert_eq!(keys.ids(), [Some(1)]);
-        assert!(write_new_key(&path, None).is_err(), "a key was overwritten");
+        assert!(
+            write_new_key(&path, None).is_err(),
+            "an existing key file is not overwritten"
+        );
         assert_eq!(append_new_key(&path, None).unwrap(), 2);
         assert_eq!(append_new_key(&path, Some(9)).unwrap(), 9);
         assert!(append_new_key(&path, Some(2)).is_err());
         file.reload(&keys).unwrap();
         assert_eq!(keys.ids(), [Some(1), Some(2), Some(9)]);
         assert_eq!(keys.first(), first);
-        // The last line of a file that was edited may have no end.
+        // The last line of an edited file may have no line break.
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().count(), 3);
         std::fs::write(&path, text.trim_end()).unwrap();
         assert_eq!(append_new_key(&path, None).unwrap(), 10);
         file.reload(&keys).unwrap();
         assert_eq!(keys.ids(), [Some(1), Some(2), Some(9), Some(10)]);
-        // A bad file changes nothing.
+        // An invalid file changes nothing.
         let write = |text: &str| std::fs::write(&path, text).unwrap();
         for bad in [
             "",

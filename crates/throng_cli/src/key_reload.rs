@@ -1,26 +1,26 @@
-//! SIGHUP: servers and the token service read their key files again.
+//! SIGHUP: servers and the token service reload their key files.
 //!
-//! A thread of its own waits for the signal and reads the files, so the tick does not wait for a disk.
+//! A separate thread waits for the signal and reads the files, so the tick does not wait for a disk.
 
 use throng::net::TokenKeys;
 
 use super::CliError;
 use super::key_file::KeyFile;
 
-/// Reads key files again. An invalid file is logged and changes nothing.
+/// Reloads key files. An invalid file is logged and changes nothing.
 #[cfg(unix)]
 fn reload(files: &KeyFile, keys: &TokenKeys) {
     match files.reload(keys) {
-        // A warning, as other changes of a running server, so that operators see it.
+        // Logged as a warning, like other changes of a running server, so that operators see it.
         Ok(()) => tracing::warn!(ids = %names(keys), "token keys replaced"),
         Err(error) => tracing::warn!(
             ids = %names(keys),
-            "token keys not replaced, the former ones stay valid: {error}"
+            "token keys not replaced, the old ones stay valid: {error}"
         ),
     }
 }
 
-/// The ids of keys, for the log.
+/// The ids of the keys, for the log.
 #[cfg(unix)]
 fn names(keys: &TokenKeys) -> String {
     let names = keys.ids().into_iter();
@@ -28,7 +28,7 @@ fn names(keys: &TokenKeys) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The thread that waits for the signal, until this is dropped.
+/// The thread that waits for the signal; it ends when this is dropped.
 #[cfg(unix)]
 pub(super) struct KeyReloader {
     signals: signal_hook::iterator::Handle,
@@ -37,7 +37,7 @@ pub(super) struct KeyReloader {
 
 #[cfg(unix)]
 impl KeyReloader {
-    /// Reads the files again at each SIGHUP; `None` without files.
+    /// Starts to reload the files at each SIGHUP; `None` without files.
     pub fn start(files: &KeyFile, keys: &TokenKeys) -> Result<Option<Self>, CliError> {
         if !files.has_files() {
             return Ok(None);
@@ -68,7 +68,7 @@ impl Drop for KeyReloader {
     }
 }
 
-/// No signal requests a reload on this system.
+/// This system has no signal for a reload.
 #[cfg(not(unix))]
 pub(super) struct KeyReloader;
 

@@ -11,7 +11,7 @@
 //! | `network_args.rs` | flags of simulated network conditions |
 //! | `bench/` | `throng bench`: systems and the whole tick under load |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
-//! | `client.rs` | `throng client`: synthetic players from another process |
+//! | `client.rs` | `throng client`: synthetic players in another process |
 //! | `color.rs` | failures in red on a terminal |
 //! | `db.rs` | `throng db`: maintenance of a player store |
 //! | `escape.rs` | escapes for names from outside |
@@ -20,7 +20,7 @@
 //! | `machine.rs` | the machine, build and time of a measurement |
 //! | `manual.rs` | `throng completions`, `throng man` |
 //! | `map/` | `throng map`: info, convert, prepare, render, generate |
-//! | `client_faults.rs` | faults of synthetic players of another process |
+//! | `client_faults.rs` | faults of synthetic players |
 //! | `outputs.rs` | checks of output files |
 //! | `page/` | HTML pages of runs and benches |
 //! | `path/` | `throng path`: the algorithms, timed and compared |
@@ -40,10 +40,10 @@
 //! | `mirror_check.rs` | comparison of a client's mirror with the server |
 //! | `terminal.rs` | common parts of subcommands: exit status, signals and terminal output |
 //!
-//! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold or was not exercised or a cue could not do its
-//! action, 2 bad usage or bad input, 130 and 143 interrupted by SIGINT and SIGTERM.
+//! Exit codes: 0 done and every expectation holds; 1 an expectation fails or has nothing to check, or a cue could not run its action; 2
+//! invalid usage or input; 130 and 143 interrupted by SIGINT and SIGTERM.
 //!
-//! Invariant: bad input is reported through a [`Printer`], with its place if it has one; it never panics.
+//! Invariant: invalid input is reported through a [`Printer`], with its location if it has one; it never causes a panic.
 
 mod address;
 mod attribute_code;
@@ -120,10 +120,10 @@ struct Arguments {
     command: Option<Command>,
 }
 
-/// Behind the flags of a subcommand.
+/// Places these options after those of a subcommand.
 const LAST_DISPLAY_ORDER: usize = 900;
 
-/// What is shown besides the data; the same for every subcommand.
+/// Output besides the data; the same for every subcommand.
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Output {
     /// Print errors and failures only
@@ -135,7 +135,7 @@ struct Output {
     verbose: u8,
 }
 
-/// The subcommands. A new one is a file, a line here and a line in [`main`].
+/// The subcommands. A new one needs a file, a variant here and an arm in [`main`].
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a scenario (default command)
@@ -241,7 +241,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs the built-in town, and says at the end how to see it.
+/// Runs the built-in town, and prints at the end how to see it live.
 fn run_without_arguments(output: Output) -> Result<CliStatus, CliError> {
     let status = run::Run::town().run(output)?;
     if !output.quiet && matches!(status, CliStatus::Done | CliStatus::Failed) {
@@ -250,7 +250,7 @@ fn run_without_arguments(output: Output) -> Result<CliStatus, CliError> {
     Ok(status)
 }
 
-/// The command line. Only `serve` takes its store from the environment: what is tried out beside it must not write to that.
+/// The command line. Only `serve` takes its store from the environment, so that experiments with other subcommands cannot write to it.
 fn command_line() -> clap::Command {
     Arguments::command().mut_subcommand("serve", |serve| {
         serve.mut_arg("store", |store| {
@@ -259,7 +259,7 @@ fn command_line() -> clap::Command {
     })
 }
 
-/// Accepts `-1` as a value of an option, so that the error is about the value instead of an unknown flag.
+/// Accepts `-1` as the value of an option, so that the error is about the value and not about an unknown flag.
 fn allow_negative_numbers(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| {
         let is_option = !arg.is_positional() && arg.get_action().takes_values();
@@ -272,7 +272,7 @@ fn allow_negative_numbers(command: clap::Command) -> clap::Command {
     command.mut_subcommands(allow_negative_numbers)
 }
 
-/// Former names of options and of values, which are still accepted.
+/// Former names of options and values, which are still accepted.
 const FORMER_NAMES: [(&str, &str); 6] = [
     ("--judge-time", "--check-timing"),
     ("--judge", "--check-targets"),
@@ -289,7 +289,7 @@ fn former_options(words: impl Iterator<Item = String>) -> Vec<String> {
     let warning = |word: &String| {
         let name = word.split('=').next().unwrap_or_default();
         let (former, current) = FORMER_NAMES.iter().find(|(former, _)| *former == name)?;
-        // The value is one of `bench` only.
+        // `directory` is a former value of `bench` only.
         let is_option = former.starts_with("--");
         (is_option || is_bench).then(|| format!("`{former}` is now `{current}`"))
     };
@@ -331,12 +331,12 @@ fn whole_number(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
-/// Sets up tracing: the log, and Tracy in a build that has it.
+/// Sets up tracing: the log, and Tracy in builds with that feature.
 fn install_log(output: Output) {
     let subscriber = tracing_subscriber::registry().with(log_layer(output));
     #[cfg(feature = "tracy")]
     let subscriber = subscriber.with(tracing_tracy::TracyLayer::default());
-    // An existing log, as in a test, stays.
+    // Fails if a log already exists, as in tests; that log stays.
     let _ = subscriber.try_init();
 }
 
@@ -489,7 +489,7 @@ mod tests {
     #[test]
     fn help_fits_eighty_columns() {
         fn check(command: &mut clap::Command) {
-            // Before it is wrapped, which would break an example in two.
+            // The text before wrapping, which could break an example into two lines.
             let written = command.get_after_help().map(ToString::to_string);
             for line in written.iter().flat_map(|text| text.lines()) {
                 assert!(line.chars().count() <= 80, "{line}");
@@ -501,7 +501,7 @@ mod tests {
             }
             command.get_subcommands_mut().for_each(check);
         }
-        // As it is shown: flags of all subcommands stand in the help of each.
+        // Built as when it is shown, so that each subcommand includes the global flags.
         let mut command = command_line();
         command.build();
         check(&mut command);

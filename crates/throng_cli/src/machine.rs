@@ -23,7 +23,7 @@ pub(crate) struct Machine {
     pub threads: usize,
     /// When the measurement began, in UTC: `2026-05-04T13:02:01Z`.
     pub date: String,
-    /// The load average of the minute before.
+    /// The load average of the minute before the measurement.
     pub load_average: Option<f64>,
 }
 
@@ -68,7 +68,7 @@ impl Machine {
         ]
     }
 
-    /// Differences to another measurement's machine and build, a sentence each.
+    /// Differences to another measurement's machine and build, one sentence each.
     pub(super) fn differences(&self, other: &Self) -> Vec<String> {
         let texts = [
             ("CPU", &self.cpu, &other.cpu),
@@ -111,11 +111,11 @@ fn cpu() -> Option<String> {
         return Some(name);
     }
     if cfg!(target_os = "macos") {
-        let asked = Command::new("sysctl")
+        let output = Command::new("sysctl")
             .args(["-n", "machdep.cpu.brand_string"])
             .output();
         return Some(
-            String::from_utf8(asked.ok()?.stdout)
+            String::from_utf8(output.ok()?.stdout)
                 .ok()?
                 .trim()
                 .to_owned(),
@@ -141,7 +141,7 @@ fn line_value(file: &str, name: &str) -> Option<String> {
     Some(value.trim().to_owned())
 }
 
-/// Seconds since 1970 as a date (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
+/// Seconds since 1970 as a date and time (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
 fn utc(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let shifted = days + 719_468;
@@ -186,8 +186,11 @@ mod tests {
             load_average: None,
             ..here.clone()
         };
-        let told = here.differences(&there);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("`abacus` in the baseline"), "{told:?}");
+        let differences = here.differences(&there);
+        assert_eq!(differences.len(), 2, "{differences:?}");
+        assert!(
+            differences[0].contains("`abacus` in the baseline"),
+            "{differences:?}"
+        );
     }
 }

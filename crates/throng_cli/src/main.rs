@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-/// A tick allocates little, but from many threads, and a long run must not fragment.
+/// A fast allocator for many threads that does not fragment in long runs.
 #[cfg(not(feature = "count-alloc"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The same, counted.
+/// The same, with counted allocations.
 #[cfg(feature = "count-alloc")]
 #[global_allocator]
 static ALLOCATOR: throng::memory::CountingAllocator<mimalloc::MiMalloc> =

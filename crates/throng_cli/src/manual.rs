@@ -74,7 +74,7 @@ impl Man {
         let mut text = Vec::new();
         Page::new(page.clone())
             .render(&mut text)
-            .map_err(|error| CliError::new(format!("could not make the page: {error}")))?;
+            .map_err(|error| CliError::new(format!("could not generate the page: {error}")))?;
         print(String::from_utf8_lossy(&text).trim_end())?;
         Ok(CliStatus::Done)
     }

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use throng_scenario::{LeakSummary, LeakedAllocations, MemorySummary};
 
-/// Modules by size, each also per object, player and link at the end of the run, whose numbers are in `per`; then the other
-/// growth of the process. 80 columns.
+/// Modules by size, with bytes per object, player and link, whose numbers at the end of the run are in `per`; then the remaining growth of
+/// the process. 80 columns.
 pub(super) fn memory_table(memory: &MemorySummary, per: [u64; 3]) -> String {
     let whole = memory.grown_bytes.or(memory.allocated_bytes);
     let mut text = format!(
@@ -53,7 +53,7 @@ pub(super) fn memory_table(memory: &MemorySummary, per: [u64; 3]) -> String {
     text
 }
 
-/// Largest first.
+/// Modules with their bytes, the largest first.
 fn by_size(memory: &MemorySummary) -> Vec<(&'static str, u64)> {
     let mut modules: Vec<_> = memory
         .by_module
@@ -64,7 +64,7 @@ fn by_size(memory: &MemorySummary) -> Vec<(&'static str, u64)> {
     modules
 }
 
-/// Memory that a run leaked, by function. 80 columns, except for names and callers.
+/// Memory leaks of a run, by function. 80 columns, except for names and callers.
 pub(super) fn leak_lines(leaks: &LeakSummary) -> String {
     let mut text = format!(
         "\nstill allocated after all players left: {:.0} kB; the largest:",

@@ -1,11 +1,11 @@
-//! Comparison of a client's mirror with the server: over a separate loopback connection, for tests.
+//! Compares a client's mirror with the server, over a separate loopback connection; for tests.
 //!
-//! A client sends its mirror as the packet that would create an equal one; the server creates it, and compares it with its world.
-//! A request is a line; the request about a mirror is followed by the given number of bytes. The reply is a line.
+//! A client sends its mirror as the packet that would create an equal one. The server creates that mirror and compares it with its world. A
+//! request is a line; a `mirror` request is followed by the given number of bytes. A reply is a line.
 //!
 //! | request | reply |
 //! |---|---|
-//! | `rest` | `resting`, once all crowds stand still, for good |
+//! | `rest` | `resting`; from then on all crowds stand still |
 //! | `mirror PLAYER BYTES` | `same`, `differs: ` and the difference, or `away` if the player has no session |
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -32,7 +32,7 @@ const REQUESTS_MAX: usize = 64;
 /// Timeout of each end.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request, and the channel of its reply.
+/// A request, and the channel for its reply.
 struct MirrorCheckRequest {
     query: MirrorCheckQuery,
     reply: SyncSender<String>,
@@ -50,7 +50,7 @@ pub(super) struct MirrorCheckServer {
 }
 
 impl MirrorCheckServer {
-    /// Answers requests at a loopback address from now on.
+    /// Listens at a loopback address, and answers requests from now on.
     pub fn listen(address: SocketAddr) -> Result<Self, CliError> {
         let named = |what: &dyn std::fmt::Display| {
             CliError::new(format!("--mirror-check {address}: {what}"))
@@ -62,22 +62,22 @@ impl MirrorCheckServer {
         }
         let listener = TcpListener::bind(address).map_err(|error| named(&error))?;
         let address = listener.local_addr().map_err(|error| named(&error))?;
-        let (ask, asked) = sync_channel(REQUESTS_MAX);
+        let (requests, received) = sync_channel(REQUESTS_MAX);
         thread::spawn(move || {
-            // One after the other: the only clients are tests.
+            // One connection after the other: the only clients are tests.
             for stream in listener.incoming().flatten() {
-                if let Err(error) = serve_connection(&stream, &ask) {
+                if let Err(error) = serve_connection(&stream, &requests) {
                     tracing::debug!(%error, "mirror check reply not sent");
                 }
             }
         });
         Ok(Self {
-            requests: asked,
+            requests: received,
             address,
         })
     }
 
-    /// Answers requests since the last tick. Returns whether a request asked the world to come to rest.
+    /// Answers the requests since the last tick. Returns whether one of them asked the world to come to rest.
     pub fn handle_requests(&self, world: &World) -> bool {
         let mut rests = false;
         for MirrorCheckRequest {
@@ -92,7 +92,7 @@ impl MirrorCheckServer {
                 }
                 MirrorCheckQuery::Mirror(player, packet) => compare_packet(world, player, &packet),
             };
-            // If the reply cannot be sent, the requester is gone.
+            // If the reply cannot be sent, the client has disconnected.
             let _ = answer.try_send(text);
         }
         rests
@@ -111,8 +111,11 @@ fn compare_packet(world: &World, player: PlayerId, packet: &[u8]) -> String {
     }
 }
 
-/// Reads requests until there are no more, and replies in their order.
-fn serve_connection(stream: &TcpStream, ask: &SyncSender<MirrorCheckRequest>) -> io::Result<()> {
+/// Reads requests until the connection ends, and sends the replies in order.
+fn serve_connection(
+    stream: &TcpStream,
+    requests: &SyncSender<MirrorCheckRequest>,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let mut reader = BufReader::new(stream);
@@ -120,13 +123,13 @@ fn serve_connection(stream: &TcpStream, ask: &SyncSender<MirrorCheckRequest>) ->
         let (answer, answered) = sync_channel(REQUESTS_MAX);
         scope.spawn(move || {
             for text in answered {
-                // The requester is gone, and the next request ends the loop.
+                // An error means that the client has disconnected; the next request ends the loop.
                 let _: io::Result<()> = writeln!(&*stream, "{text}");
             }
         });
         while let Some(what) = read_query(&mut reader)? {
             let answer = answer.clone();
-            if ask
+            if requests
                 .send(MirrorCheckRequest {
                     query: what,
                     reply: answer,
@@ -140,7 +143,7 @@ fn serve_connection(stream: &TcpStream, ask: &SyncSender<MirrorCheckRequest>) ->
     })
 }
 
-/// The next request; none at the end.
+/// The next request; `None` at the end of the stream.
 fn read_query(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<MirrorCheckQuery>> {
     let mut line = String::new();
     if reader.by_ref().take(100).read_line(&mut line)? == 0 {
@@ -178,16 +181,16 @@ impl MirrorCheckClient {
         })
     }
 
-    /// Requests that the world comes to rest.
+    /// Asks the server to bring the world to rest.
     pub fn request_halt(&mut self) -> io::Result<String> {
         self.stream.get_mut().write_all(b"rest\n")?;
         self.read_reply()
     }
 
-    /// The server's replies about the mirrors of players, in their order.
+    /// The server's replies for the mirrors of players, in order.
     pub fn compare(&mut self, held: &[(u64, &Mirror)]) -> io::Result<Vec<String>> {
         let mut answers = Vec::with_capacity(held.len());
-        // At most as many as the server accepts without a reply being read.
+        // Sends at most as many requests as the server accepts before a reply is read.
         for some in held.chunks(REQUESTS_MAX / 2) {
             let mut questions = Vec::new();
             for (player, mirror) in some {
@@ -279,8 +282,8 @@ mod tests {
             (again.ids(), again.controlled_object()),
             (mirror.ids(), mirror.controlled_object())
         );
-        let told = |mirror| compare_mirror_exactly(server.world(), client, mirror);
-        assert_eq!(told(&again), told(&mirror));
-        assert!(told(&Mirror::default()).is_err());
+        let comparison = |mirror| compare_mirror_exactly(server.world(), client, mirror);
+        assert_eq!(comparison(&again), comparison(&mirror));
+        assert!(comparison(&Mirror::default()).is_err());
     }
 }

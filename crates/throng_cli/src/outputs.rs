@@ -1,4 +1,4 @@
-//! Checks of output files: none may be an input, and no two may be the same.
+//! Checks of output files: an output is neither an input nor another output.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use super::CliError;
 
-/// Maximum number of symbolic links followed to a file that does not exist yet.
+/// Maximum number of symbolic links to follow towards a file that does not exist yet.
 const LINKS_MAX: usize = 40;
 
-/// A file that a command reads or writes, and its name on the command line: `--events`, `the scenario`.
+/// A file that a command reads or writes, with its name in messages: `--events`, `the scenario`.
 pub(super) struct RunFile<'a> {
     pub name: &'a str,
     pub path: &'a Path,
 }
 
-/// Checks that no output is an input or another output, under any path. Nothing is written.
+/// Checks that no output is an input or another output, even under another path. Nothing is written.
 ///
 /// # Errors
 /// With both names and the path.
@@ -36,7 +36,7 @@ pub(super) fn check_outputs(inputs: &[RunFile], outputs: &[RunFile]) -> Result<(
     Ok(())
 }
 
-/// The same for one output of a command with these inputs.
+/// The same for one output and these inputs.
 ///
 /// # Errors
 /// With both paths.
@@ -68,8 +68,8 @@ pub(super) fn check_page(path: &Path) -> Result<(), CliError> {
     )))
 }
 
-/// Opens an output, and returns its writer. Its content stays until it is [emptied](empty), before the first byte is written, so
-/// that nothing is lost if the run does not start.
+/// Opens an output, and returns its writer. The old content stays until [`truncate`] is called before the first write, so that nothing is
+/// lost if the run does not start.
 pub(super) fn open(path: &Path) -> Result<(File, BufWriter<File>), CliError> {
     let opened = File::options()
         .write(true)
@@ -80,8 +80,8 @@ pub(super) fn open(path: &Path) -> Result<(File, BufWriter<File>), CliError> {
     opened.map_err(|error| CliError::new(format!("could not create `{}`: {error}", path.display())))
 }
 
-/// Checks that a file can be written that is created only at the end, so that no work is wasted. Nothing is left behind; special
-/// files, such as a pipe, are not touched.
+/// Checks that a file can be written which is only created at the end, so that no run is wasted. No file is left behind; special files,
+/// such as pipes, are not touched.
 ///
 /// # Errors
 /// With the path.
@@ -93,13 +93,13 @@ pub(super) fn check_writable(path: &Path) -> Result<(), CliError> {
     let is_new = fs::symlink_metadata(path).is_err();
     open(path)?;
     if is_new {
-        // An empty file that cannot be removed does not prevent the run.
+        // If the empty file cannot be removed, the run continues.
         let _ = fs::remove_file(path);
     }
     Ok(())
 }
 
-/// Empties an [opened](open) file; special files, such as a pipe, have no content.
+/// Empties [opened](open) files; special files, such as pipes, have no content.
 pub(super) fn truncate(files: &[File]) -> Result<(), CliError> {
     let is_file = |file: &&File| file.metadata().is_ok_and(|found| found.is_file());
     files
@@ -109,15 +109,15 @@ pub(super) fn truncate(files: &[File]) -> Result<(), CliError> {
         .map_err(|error| CliError::new(format!("could not empty an output: {error}")))
 }
 
-/// Whether two paths lead to the same file, even if it does not exist yet. Special files, such as `/dev/null`, may be written
-/// more than once.
+/// Whether two paths lead to the same file, even if it does not exist yet. Special files, such as `/dev/null`, never count as the same, so
+/// they can be given more than once.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     let (a, b) = (real_path(a), real_path(b));
     let special = |path: &Path| fs::metadata(path).is_ok_and(|found| !found.is_file());
     (a == b && !special(&a)) || is_hard_link(&a, &b)
 }
 
-/// The target of a path, through links, even if the file does not exist yet.
+/// The file that a path leads to, through links, even if it does not exist yet.
 fn real_path(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {

@@ -5,10 +5,10 @@ use ron::extensions::Extensions;
 use throng_inspect::{ActionPreset, Inspector};
 use throng_scenario::{LoadedScenario, Scenario, ScenarioRun};
 
-/// Maximum number of presets of each sort.
+/// Maximum number of presets of each kind.
 const PRESETS_MAX: usize = 32;
 
-/// Size of a crowd spawned by a preset.
+/// Number of objects that a preset spawns.
 const SPAWN_COUNT: u32 = 50;
 
 /// Maximum length of a preset's label, in characters.
@@ -17,7 +17,7 @@ const NAME_MAX: usize = 60;
 /// The presets of a page: the cues of the script, and crowds like those of the scenario.
 pub(super) fn action_presets(loaded: &LoadedScenario) -> Vec<ActionPreset> {
     let Scenario { script, crowds, .. } = &loaded.scenario;
-    // In the format of scenarios, without optional brackets.
+    // In the format of scenarios, without optional parentheses.
     let options = ron::Options::default()
         .with_default_extension(Extensions::UNWRAP_NEWTYPES)
         .with_default_extension(Extensions::UNWRAP_VARIANT_NEWTYPES)
@@ -56,18 +56,18 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Passes the actions that pages requested to the scenario, and sends them the outcomes of earlier ones. Runs between two ticks.
+/// Passes the actions requested by pages to the scenario, and sends the outcomes of earlier ones to the pages. Runs between two ticks.
 pub(super) fn run_page_actions(playing: &mut ScenarioRun) {
     let outcomes = playing.take_action_results();
     let tick = playing.tick();
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     if let Some(mut inspector) = playing.server().world_mut().get_resource_mut::<Inspector>() {
         for outcome in outcomes {
             inspector.send_action_result(&outcome.text, outcome.tick, outcome.error.as_deref());
         }
-        asked.extend(std::iter::from_fn(|| inspector.next_action()));
+        requested.extend(std::iter::from_fn(|| inspector.next_action()));
     }
-    for text in asked {
+    for text in requested {
         let refused = playing.enqueue_action(&text).err();
         if refused.is_some()
             && let Some(mut inspector) =

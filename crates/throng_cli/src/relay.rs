@@ -4,8 +4,8 @@
 //! clients ──▶ front socket ──▶ up ──▶ a socket a client ──▶ server
 //!         ◀──              ◀── down ◀──                 ◀──
 //! ```
-//! To the server each client has its own address, and one that changes its port is a new one, as through a router. Datagrams are
-//! not parsed, so any kind of client works.
+//! For the server each client has its own address, and a client that changes its port is a new client, as behind a router. Datagrams are
+//! not parsed, so any protocol works.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -62,16 +62,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum number of clients; datagrams of further ones are dropped.
 const CLIENTS_MAX: usize = 16_384;
 
-/// Datagrams in flight, in each direction of a client; further ones are dropped.
+/// Maximum number of datagrams in flight per client and direction; further ones are dropped.
 const IN_FLIGHT_MAX: usize = 4_096;
 
 /// Idle time after which a client is removed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Longer than any datagram.
+/// More than the longest datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_536;
 
-/// Datagrams received at one end, and those delivered to the other.
+/// Datagrams received at one end and delivered to the other.
 #[derive(Clone, Copy, Debug, Default)]
 struct ForwardedCounts {
     datagrams: u64,
@@ -79,17 +79,17 @@ struct ForwardedCounts {
     arrived: u64,
 }
 
-/// A client, with its own socket towards the server.
+/// A client, with a socket of its own towards the server.
 struct RelayedClient {
     socket: UdpSocket,
-    /// Up and down.
+    /// To the server and to the client.
     paths: [ConditionedPath; 2],
     last_received: Duration,
-    /// Reads what the server sends.
+    /// The task that receives from the server.
     reader: JoinHandle<()>,
 }
 
-/// All relay state.
+/// The state of the relay.
 struct RelayState {
     front: UdpSocket,
     to: SocketAddr,
@@ -98,9 +98,9 @@ struct RelayState {
     clock: Stopwatch,
     clients_by_address: BTreeMap<SocketAddr, RelayedClient>,
     client_count: u64,
-    /// Up and down.
+    /// To the server and to the clients.
     forwarded: [ForwardedCounts; 2],
-    /// Datagrams of clients beyond the limit.
+    /// Datagrams dropped because there were too many clients.
     refused: u64,
 }
 
@@ -108,7 +108,7 @@ const UP: usize = 0;
 const DOWN: usize = 1;
 
 impl Relay {
-    /// Relays packets, and prints counters.
+    /// Relays datagrams, and prints the counters.
     pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let failed = |error: io::Error| {
             CliError::new(format!(
@@ -130,7 +130,7 @@ impl Relay {
             jitter_us: 0,
             ..NetworkConditioner::with_loss(LossModel::Independent(0.0))
         };
-        let lines = Rc::new(RefCell::new(RelayState {
+        let state = Rc::new(RefCell::new(RelayState {
             front,
             to: self.to,
             conditioner: self.link.conditioner().unwrap_or(perfect),
@@ -142,47 +142,47 @@ impl Relay {
             refused: 0,
         }));
         let until = self.duration.map(Duration::from_secs_f64);
-        let passing = forward(lines.clone(), until);
+        let passing = forward(state.clone(), until);
         LocalSet::new()
             .block_on(&runtime, passing)
             .map_err(failed)?;
-        let figures = lines.borrow().to_json();
+        let figures = state.borrow().to_json();
         if self.json {
             print(&figures.to_string())?;
         } else if !quiet {
-            print(&lines.borrow().summary())?;
+            print(&state.borrow().summary())?;
         }
         Ok(CliStatus::Done)
     }
 }
 
-/// Relays packets until the time is up.
-async fn forward(lines: Rc<RefCell<RelayState>>, until: Option<Duration>) -> io::Result<()> {
-    let front = lines.borrow().front.try_clone()?;
+/// Relays datagrams until the time is up.
+async fn forward(state: Rc<RefCell<RelayState>>, until: Option<Duration>) -> io::Result<()> {
+    let front = state.borrow().front.try_clone()?;
     let front = read(front, {
-        let lines = lines.clone();
-        move |from, datagram| RelayState::receive_from_client(&lines, from, datagram)
+        let state = state.clone();
+        move |from, datagram| RelayState::receive_from_client(&state, from, datagram)
     })?;
-    while !is_interrupted() && until.is_none_or(|until| lines.borrow().clock.elapsed() < until) {
-        lines.borrow_mut().deliver();
+    while !is_interrupted() && until.is_none_or(|until| state.borrow().clock.elapsed() < until) {
+        state.borrow_mut().deliver();
         tokio::time::sleep(POLL_INTERVAL).await;
     }
     front.abort();
     Ok(())
 }
 
-/// Starts to receive from a socket.
+/// Starts a task that receives from a socket.
 fn read(
     socket: UdpSocket,
-    mut take: impl FnMut(SocketAddr, &[u8]) + 'static,
+    mut on_datagram: impl FnMut(SocketAddr, &[u8]) + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let socket = tokio::net::UdpSocket::from_std(socket)?;
     Ok(spawn_local(async move {
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
         loop {
             match socket.recv_from(&mut buffer).await {
-                Ok((length, from)) => take(from, &buffer[..length]),
-                // The other end is unreachable for now.
+                Ok((length, from)) => on_datagram(from, &buffer[..length]),
+                // The other end is unreachable at the moment.
                 Err(error) => {
                     tracing::debug!(%error, "datagram receive failed");
                     tokio::time::sleep(POLL_INTERVAL).await;
@@ -199,15 +199,15 @@ fn socket_at(address: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 impl RelayedClient {
-    /// From a client to the server.
-    fn open(lines: &Rc<RefCell<RelayState>>, client: SocketAddr) -> io::Result<Self> {
+    /// Opens the socket to the server for a client.
+    fn open(state: &Rc<RefCell<RelayState>>, client: SocketAddr) -> io::Result<Self> {
         let RelayState {
             to,
             conditioner: model,
             seed,
             client_count: clients,
             ..
-        } = *lines.borrow();
+        } = *state.borrow();
         let any = match to {
             SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
             SocketAddr::V6(_) => SocketAddr::from(([0; 16], 0)),
@@ -215,8 +215,8 @@ impl RelayedClient {
         let socket = socket_at(any)?;
         socket.connect(to)?;
         let reader = read(socket.try_clone()?, {
-            let lines = lines.clone();
-            move |_, datagram| lines.borrow_mut().send(client, DOWN, datagram)
+            let state = state.clone();
+            move |_, datagram| state.borrow_mut().send(client, DOWN, datagram)
         })?;
         let link = |nth| {
             ConditionedPath::new(
@@ -234,48 +234,48 @@ impl RelayedClient {
 }
 
 impl RelayState {
-    /// Handles a datagram of a client; a new client gets a socket.
-    fn receive_from_client(lines: &Rc<RefCell<Self>>, from: SocketAddr, datagram: &[u8]) {
+    /// Handles a datagram from a client; a new client gets a socket.
+    fn receive_from_client(state: &Rc<RefCell<Self>>, from: SocketAddr, datagram: &[u8]) {
         let (is_known, count) = {
-            let lines = lines.borrow();
+            let state = state.borrow();
             (
-                lines.clients_by_address.contains_key(&from),
-                lines.clients_by_address.len(),
+                state.clients_by_address.contains_key(&from),
+                state.clients_by_address.len(),
             )
         };
         if !is_known {
-            let line = (count < CLIENTS_MAX).then(|| RelayedClient::open(lines, from));
-            let Some(Ok(line)) = line else {
-                lines.borrow_mut().refused += 1;
+            let client_state = (count < CLIENTS_MAX).then(|| RelayedClient::open(state, from));
+            let Some(Ok(client_state)) = client_state else {
+                state.borrow_mut().refused += 1;
                 return;
             };
-            let mut lines = lines.borrow_mut();
-            lines.client_count += 1;
-            lines.clients_by_address.insert(from, line);
+            let mut state = state.borrow_mut();
+            state.client_count += 1;
+            state.clients_by_address.insert(from, client_state);
         }
-        lines.borrow_mut().send(from, UP, datagram);
+        state.borrow_mut().send(from, UP, datagram);
     }
 
     fn now_us(&self) -> u64 {
         u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Queues a datagram from or to a client.
+    /// Queues a datagram to the server or to the client.
     fn send(&mut self, client: SocketAddr, way: usize, datagram: &[u8]) {
         let now_us = self.now_us();
-        let Some(line) = self.clients_by_address.get_mut(&client) else {
+        let Some(client_state) = self.clients_by_address.get_mut(&client) else {
             return;
         };
-        line.last_received = Duration::from_micros(now_us);
+        client_state.last_received = Duration::from_micros(now_us);
         self.forwarded[way].datagrams += 1;
         self.forwarded[way].bytes += datagram.len() as u64;
-        let link = &mut line.paths[way];
+        let link = &mut client_state.paths[way];
         if link.in_flight() < IN_FLIGHT_MAX {
             link.send(now_us, datagram);
         }
     }
 
-    /// Delivers scheduled datagrams, and removes idle clients.
+    /// Delivers datagrams that are due, and removes idle clients.
     fn deliver(&mut self) {
         let now_us = self.now_us();
         let now = Duration::from_micros(now_us);
@@ -284,22 +284,22 @@ impl RelayState {
             forwarded: passed,
             ..
         } = self;
-        self.clients_by_address.retain(|client, line| {
+        self.clients_by_address.retain(|client, client_state| {
             let RelayedClient {
                 socket,
                 paths: [up, down],
                 ..
-            } = line;
-            // Datagrams refused by the system are lost like others.
+            } = client_state;
+            // Datagrams that the system refuses are lost, like others.
             while up.receive(now_us, |_, datagram| {
                 passed[UP].arrived += u64::from(socket.send(datagram).is_ok());
             }) {}
             while down.receive(now_us, |_, datagram| {
                 passed[DOWN].arrived += u64::from(front.send_to(datagram, *client).is_ok());
             }) {}
-            let is_there = now.saturating_sub(line.last_received) < IDLE_TIMEOUT;
+            let is_there = now.saturating_sub(client_state.last_received) < IDLE_TIMEOUT;
             if !is_there {
-                line.reader.abort();
+                client_state.reader.abort();
             }
             is_there
         });
@@ -344,7 +344,7 @@ mod tests {
         let runtime = { runtime }.enable_io().enable_time().build().unwrap();
         LocalSet::new().block_on(&runtime, async {
             let front = socket_at(([127, 0, 0, 1], 0).into()).unwrap();
-            let lines = Rc::new(RefCell::new(RelayState {
+            let state = Rc::new(RefCell::new(RelayState {
                 to: front.local_addr().unwrap(),
                 front,
                 conditioner: NetworkConditioner {
@@ -361,18 +361,21 @@ mod tests {
             let client = SocketAddr::from(([127, 0, 0, 1], 9));
             let sent = IN_FLIGHT_MAX + 5;
             for _ in 0..sent {
-                RelayState::receive_from_client(&lines, client, b"up");
+                RelayState::receive_from_client(&state, client, b"up");
             }
-            let before = Duration::from_micros(lines.borrow().now_us());
-            lines.borrow_mut().send(client, DOWN, b"down");
-            lines.borrow_mut().deliver();
-            let state = lines.borrow();
-            let line = &state.clients_by_address[&client];
-            let in_flight = [UP, DOWN].map(|way| line.paths[way].in_flight());
+            let before = Duration::from_micros(state.borrow().now_us());
+            state.borrow_mut().send(client, DOWN, b"down");
+            state.borrow_mut().deliver();
+            let state = state.borrow();
+            let client_state = &state.clients_by_address[&client];
+            let in_flight = [UP, DOWN].map(|way| client_state.paths[way].in_flight());
             assert_eq!(in_flight, [IN_FLIGHT_MAX, 1]);
             let datagrams = state.forwarded.map(|counts| counts.datagrams);
             assert_eq!(datagrams, [sent as u64, 1]);
-            assert!(line.last_received >= before, "it is not idle");
+            assert!(
+                client_state.last_received >= before,
+                "the client is not idle"
+            );
         });
     }
 }

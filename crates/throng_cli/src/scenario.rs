@@ -1,4 +1,4 @@
-//! `throng scenario`: the built-in scenarios, listed and copied, a template, and a reference of the language.
+//! `throng scenario`: lists and prints the built-in scenarios, writes a template, and explains the scenario language.
 
 use std::fs::File;
 use std::io::Write;
@@ -58,7 +58,7 @@ enum ScenarioAction {
 }
 
 impl Scenarios {
-    /// Lists, prints or writes.
+    /// Runs the subcommand.
     pub(super) fn run(self) -> Result<CliStatus, CliError> {
         match self.action {
             ScenarioAction::List => list()?,
@@ -85,8 +85,8 @@ impl Scenarios {
 
 fn list() -> Result<(), CliError> {
     for built_in in BUILT_IN {
-        let said = first_sentence(built_in.text);
-        let mut lines = wrapped(&said, WIDTH).into_iter();
+        let description = first_sentence(built_in.text);
+        let mut lines = wrapped(&description, WIDTH).into_iter();
         let first = lines.next().unwrap_or_default();
         print(&format!("{:<14}{first}", built_in.name))?;
         lines.try_for_each(|line| print(&format!("{:<14}{line}", "")))?;
@@ -94,7 +94,7 @@ fn list() -> Result<(), CliError> {
     Ok(())
 }
 
-/// All names with the first sentence of each, or everything about one.
+/// All names with the first sentence of each, or the full help of one.
 fn help(name: Option<&str>) -> Result<String, CliError> {
     let entries = help_entries();
     let Some(name) = name else {
@@ -126,7 +126,7 @@ fn help(name: Option<&str>) -> Result<String, CliError> {
     Ok(texts.join("\n\n"))
 }
 
-/// Everything about an entry, in 80 columns.
+/// The full help of an entry, in 80 columns.
 fn explain(entry: &HelpEntry) -> String {
     let mut lines = vec![format!("{}: {}", entry.name, entry.group.names()[0])];
     lines.extend(
@@ -147,8 +147,12 @@ fn explain(entry: &HelpEntry) -> String {
             };
             let value = wrapped(&value, WIDTH + 8).into_iter();
             lines.extend(value.map(|line| format!("    {line}")));
-            let said = wrapped(&field.description, WIDTH + 6);
-            lines.extend(said.into_iter().map(|line| format!("        {line}")));
+            let description = wrapped(&field.description, WIDTH + 6);
+            lines.extend(
+                description
+                    .into_iter()
+                    .map(|line| format!("        {line}")),
+            );
         }
     }
     lines.extend([String::new(), "  Example:".to_owned()]);
@@ -156,7 +160,7 @@ fn explain(entry: &HelpEntry) -> String {
     lines.join("\n")
 }
 
-/// A name with a text beside it, in lines.
+/// A name with a text next to it, as lines.
 fn beside(name: &str, text: &str) -> Vec<String> {
     let (indent, width) = (24, WIDTH - 10);
     let name = format!("  {name}");
@@ -175,15 +179,15 @@ fn sentence(text: &str) -> String {
     text[..end].to_owned()
 }
 
-/// Characters of a line beside the name.
+/// Width of the text next to a name, in characters.
 const WIDTH: usize = 66;
 
-/// The text of a scenario that reads as one.
+/// The text of a scenario, which must be valid.
 fn text_of(source: &str) -> Result<String, ScenarioError> {
     scenario::load(source).map(|loaded| loaded.text)
 }
 
-/// The first sentence of the comment on top.
+/// The first sentence of the comment at the top.
 fn first_sentence(text: &str) -> String {
     let comment: Vec<&str> = text
         .lines()
@@ -193,7 +197,7 @@ fn first_sentence(text: &str) -> String {
     sentence(&comment.join(" "))
 }
 
-/// The words of a text in lines of at most this many characters; a longer word has a line of its own.
+/// Splits a text into lines of at most this many characters; a longer word gets a line of its own.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -217,10 +221,10 @@ mod tests {
     #[test]
     fn every_built_in_scenario_starts_with_a_sentence() {
         for built_in in BUILT_IN {
-            let said = first_sentence(built_in.text);
+            let description = first_sentence(built_in.text);
             assert!(
-                said.ends_with('.') && said.len() > 20,
-                "{}: {said}",
+                description.ends_with('.') && description.len() > 20,
+                "{}: {description}",
                 built_in.name
             );
         }

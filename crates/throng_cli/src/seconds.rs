@@ -1,6 +1,6 @@
 //! Times in options: seconds, minutes or hours.
 
-/// Seconds from a text such as `90s`, `1.5m` or `2h`; without a unit it is in seconds.
+/// Parses a time such as `90s`, `1.5m` or `2h`; a number without a unit is in seconds.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     let (number, factor) = match text.chars().last() {
         Some('s') => (&text[..text.len() - 1], 1.0),

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::CliError;
 
-/// The longest file that is read, in bytes.
+/// Maximum size of a file, in bytes.
 const BYTES_MAX: u64 = 4 << 10;
 
-/// Reads a secret, without white space around it. On Unix the file must be readable by its owner only.
+/// Reads a secret without surrounding white space. On Unix only the owner may have access to the file.
 pub(super) fn read_secret(path: &Path) -> Result<String, CliError> {
     let named = |what: &str| CliError::new(format!("{}: {what}", path.display()));
     let failed = |error: std::io::Error| named(&error.to_string());
@@ -81,7 +81,7 @@ mod tests {
         let error = read(0o600, &[b'a'; 5_000]).unwrap_err();
         assert!(error.contains("4 kB"), "{error}");
         assert!(read(0o600, &[0xff; 10]).is_err());
-        // Endless, and readable by all.
+        // An endless file that all users can read.
         assert!(read_secret(Path::new("/dev/zero")).is_err());
     }
 }

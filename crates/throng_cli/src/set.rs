@@ -1,6 +1,6 @@
 //! `--set NAME=VALUE`: values for parameters of scenarios.
 
-/// What `run` and `check` take.
+/// Arguments shared by `run` and `check`.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Set {
     /// Set a parameter of the scenario; may be repeated

@@ -21,13 +21,13 @@ use throng::store::{
 use throng_scenario::RunOptions;
 use throng_scenario::crowd::TradePlugin;
 
-/// How long the end of a run waits for the store.
+/// Maximum time to wait for the store at the end of a run.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Arguments of `throng run` about players that persist.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct RunStore {
-    /// Save players, who trade with each other, in this file or database
+    /// Save players, which trade with each other, in this file or database
     ///
     /// An SQLite file, created if it is missing; or, in a build with the feature `postgres`, postgres://USER@HOST/DATABASE (schema
     /// `throng`). Every player starts with 100 coins and 2 wares. Players are loaded at login; both sides of a trade are saved in one
@@ -36,8 +36,8 @@ pub(super) struct RunStore {
     store: Option<String>,
     /// With --store: name of this server, under which it leases players
     ///
-    /// While a server of this name is alive, a second one refuses logins, unless it is started with --take-over. The name is free
-    /// at once after an orderly stop, and 60 s after a crash.
+    /// While a server with this name is running, a second one refuses logins unless it is started with --take-over. The name is free at
+    /// once after an orderly stop, and 60 s after a crash.
     #[arg(
         long,
         value_name = "NAME",
@@ -45,15 +45,15 @@ pub(super) struct RunStore {
         default_value_if("store", clap::builder::ArgPredicate::IsPresent, "throng")
     )]
     server: Option<String>,
-    /// With --store: take the server's name and its players from a server that is alive
+    /// With --store: take over the server's name and its players from a running server
     #[arg(long, requires = "store")]
     take_over: bool,
-    /// With --store: how long players play on while the store is away, after the end of their leases
+    /// With --store: how long players play on without the store, after the end of their leases
     ///
-    /// A lease lasts 60 s. Then players are logged out; they are saved when the store is back. With this option they play on for
-    /// this time first. If the store is back by then they go on, and are saved, except players that another server has taken
-    /// meanwhile: these are logged out, and what they did since their last save is lost. A server that alone has lost the store
-    /// may have players that log in elsewhere, too.
+    /// A lease lasts 60 s. After that, players are logged out; they are saved when the store is back. With this option they first play on
+    /// for this time. If the store is back by then, they continue and are saved, except players that another server has taken over: these
+    /// are logged out, and lose everything since their last save. If only this server has lost the store, its players may also log in
+    /// elsewhere.
     #[arg(long, value_name = "TIME", requires = "store", value_parser = seconds, default_value = "0s")]
     unsaved_play: f64,
     /// With --store: log each transaction once it is durable, one line each
@@ -64,7 +64,7 @@ pub(super) struct RunStore {
 }
 
 impl RunStore {
-    /// The name that is taken from a server that is alive, if that was requested.
+    /// The server name to take over, if that was requested.
     pub(super) fn taken_over(&self) -> Option<&str> {
         self.server.as_deref().filter(|_| self.take_over)
     }
@@ -77,8 +77,8 @@ impl RunStore {
         path.map_or_else(Vec::new, |path| of(path).to_vec())
     }
 
-    /// Adds a player store to a run. Opens the store once, so that its errors are reported before the run begins, and adds its
-    /// output to the `files` that are emptied then. The result reports, after the run, whether players could not be saved.
+    /// Adds a player store to a run. Opens the store once, so that errors are reported before the run begins, and adds its output to the
+    /// `files`, which are truncated then. After the run, the returned flag tells whether players could not be saved.
     pub(super) fn add_to(
         &self,
         options: &mut RunOptions,
@@ -118,14 +118,14 @@ impl RunStore {
                     tracing::error!(%error, "store not opened: players will not be saved");
                 });
             if let Some(log) = log {
-                // It writes to its file alone.
+                // The system only writes to its own file, so its order does not matter.
                 let write = move |saved: MessageReader<PlayersSaved>| log_acknowledged(&log, saved);
                 app.add_systems(FixedUpdate, write.in_set(AfterTick).ambiguous_with_all());
             }
         }));
-        let told = Arc::clone(&is_unsaved);
+        let is_unsaved_flag = Arc::clone(&is_unsaved);
         options.at_end.push(Box::new(move |world| {
-            told.store(!close_player_store(world, CLOSE_TIMEOUT), Ordering::Relaxed);
+            is_unsaved_flag.store(!close_player_store(world, CLOSE_TIMEOUT), Ordering::Relaxed);
         }));
         Ok(is_unsaved)
     }
@@ -135,18 +135,18 @@ fn is_postgres(address: &str) -> bool {
     address.starts_with("postgres:") || address.starts_with("postgresql:")
 }
 
-/// The location of a store.
+/// Where a store is.
 #[derive(Debug)]
 pub(super) enum StoreAddress {
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// On a server.
+    /// A database server.
     #[cfg(feature = "postgres")]
     Server(throng::store::PostgresSource),
 }
 
 impl StoreAddress {
-    /// The store address of this command line value.
+    /// Parses the value of a command line option; `name` is the option.
     pub(super) fn parse(address: &str, name: &str) -> Result<Self, CliError> {
         if is_postgres(address) {
             server(address, name)
@@ -170,7 +170,7 @@ fn server(_address: &str, name: &str) -> Result<StoreAddress, CliError> {
     )))
 }
 
-/// The store of an address.
+/// Opens the store at an address.
 fn source_of(url: &str) -> Result<Box<dyn StoreFactory>, CliError> {
     match StoreAddress::parse(url, "--store")? {
         StoreAddress::File(path) if path == Path::new(":memory:") => Err(CliError::new(
@@ -186,7 +186,7 @@ fn path_of(url: &str) -> &str {
     url.strip_prefix("sqlite:").unwrap_or(url)
 }
 
-/// A line per transaction, in one write: the file has whole lines whenever the process ends, except for the last one.
+/// Writes one line per transaction, each with a single write, so that only the last line can be incomplete after a crash.
 fn log_acknowledged(log: &Mutex<BufWriter<File>>, mut saved: MessageReader<PlayersSaved>) {
     let Ok(mut log) = log.lock() else {
         return;
@@ -213,13 +213,13 @@ mod tests {
             assert!(format!("{:?}", source_of(url).unwrap()).contains("\"a.db\""));
         }
         let url = "postgres://a:hidden@localhost/a";
-        let told = source_of(url);
-        assert_eq!(told.is_ok(), cfg!(feature = "postgres"));
-        assert!(!format!("{told:?}").contains("hidden"));
-        let told = format!("{:?}", StoreAddress::parse(url, "throng db"));
-        assert!(!told.contains("hidden"));
+        let source = source_of(url);
+        assert_eq!(source.is_ok(), cfg!(feature = "postgres"));
+        assert!(!format!("{source:?}").contains("hidden"));
+        let text = format!("{:?}", StoreAddress::parse(url, "throng db"));
+        assert!(!text.contains("hidden"));
         assert_eq!(
-            told.contains("--features postgres"),
+            text.contains("--features postgres"),
             cfg!(not(feature = "postgres"))
         );
         assert!(source_of(":memory:").is_err());

@@ -16,11 +16,11 @@ use super::error::CliError;
 pub enum CliStatus {
     /// Done, and every expectation holds.
     Done,
-    /// An expectation does not hold or was not exercised, or a cue could not do what it says.
+    /// An expectation failed or had nothing to check, or a cue could not run its action.
     Failed,
-    /// Stopped by a signal, with what there was so far; the exit code is 128 and the signal's number.
+    /// Stopped by a signal, with the results so far; the exit code is 128 plus the signal number.
     Interrupted(u8),
-    /// Bad usage or bad input, which has been reported.
+    /// Invalid usage or input, which has been reported.
     InvalidInput,
 }
 
@@ -35,7 +35,7 @@ impl From<CliStatus> for ExitCode {
     }
 }
 
-/// Writes a line of data to stdout. A closed stdout, as with `| head`, is no error.
+/// Writes a line of data to stdout. A closed stdout, as with `| head`, is not an error.
 pub(super) fn print(line: &str) -> Result<(), CliError> {
     match writeln!(std::io::stdout().lock(), "{line}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CliError::new(format!(
@@ -47,14 +47,14 @@ pub(super) fn print(line: &str) -> Result<(), CliError> {
 
 /// Writes an error line to stderr.
 pub(super) fn print_failure(line: &str) {
-    // A closed stderr leaves no way to report.
+    // Errors are ignored: if stderr is closed, there is no way to report.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// Set by Ctrl-C and by a request to terminate: the command ends after its tick or its query, with its results so far.
+/// Set by SIGINT and SIGTERM: the command ends after its tick or query, and prints its results so far.
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// The exit code of the signal that came last; 0 before the first.
+/// The exit code of the last signal; 0 before the first one.
 static INTERRUPT_CODE: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
 /// The exit code of a shell after Ctrl-C.
@@ -63,10 +63,10 @@ const SIGINT_CODE: u8 = 130;
 /// The signals that request the end, with their exit codes.
 const SIGNALS: [(i32, u8); 2] = [(SIGINT, SIGINT_CODE), (SIGTERM, 143)];
 
-/// From now on Ctrl-C and a request to terminate only request the end; the second of them ends the program at once.
+/// From now on, the first SIGINT or SIGTERM only requests the end; the second one ends the program at once.
 pub(super) fn listen_for_interrupt() {
     for (signal, code) in SIGNALS {
-        // Without signal handlers, signals end the program as usual. The order matters: the first signal must find the flag
+        // If the handlers cannot be installed, signals end the program as usual. The order matters: the first signal must find the flag
         // unset.
         let _ = flag::register_conditional_shutdown(signal, code.into(), INTERRUPTED.clone())
             .and_then(|_| flag::register_usize(signal, INTERRUPT_CODE.clone(), code.into()))
@@ -92,11 +92,10 @@ pub(super) fn threads(count: usize) -> String {
     format!("{count} thread{}", if count == 1 { "" } else { "s" })
 }
 
-/// The widest line that is printed.
+/// Maximum width of a printed line.
 pub(super) const WIDTH: usize = 80;
 
-/// Wraps a line at 80 columns, with an indent from the second line on; a line that fits stays as it is. A word that is longer
-/// than a line stays whole.
+/// Wraps a line at 80 columns, and indents continuation lines. A shorter line is unchanged. A word that is longer than a line is not split.
 pub(super) fn wrapped(line: &str, indent: usize) -> String {
     if line.chars().count() <= WIDTH {
         return line.to_owned();
@@ -117,7 +116,7 @@ pub(super) fn wrapped(line: &str, indent: usize) -> String {
     text
 }
 
-/// A bar on a terminal; nothing elsewhere.
+/// A progress bar on a terminal; hidden elsewhere.
 pub(super) fn progress(count: u64, what: &str, quiet: bool) -> ProgressBar {
     let target = if quiet || !std::io::stderr().is_terminal() {
         ProgressDrawTarget::hidden()
@@ -125,7 +124,7 @@ pub(super) fn progress(count: u64, what: &str, quiet: bool) -> ProgressBar {
         ProgressDrawTarget::stderr()
     };
     let bar = ProgressBar::with_draw_target(Some(count), target);
-    // With a million ticks it is 50 columns wide, which is what a narrow window has.
+    // With a million ticks the bar has 50 columns, so that it fits a narrow window.
     if let Ok(style) = ProgressStyle::with_template(&bar_template(what)) {
         bar.set_style(style);
     }
@@ -145,13 +144,13 @@ mod tests {
 
     use indicatif::TermLike;
 
-    /// A terminal that keeps what is written to it.
+    /// A terminal that records its output.
     #[derive(Debug, Default)]
-    struct KeepingTerminal(Mutex<String>);
+    struct RecordingTerminal(Mutex<String>);
 
-    impl TermLike for &'static KeepingTerminal {
+    impl TermLike for &'static RecordingTerminal {
         fn width(&self) -> u16 {
-            // Wider than a bar may get, so that nothing is cut.
+            // Wider than any bar, so that nothing is cut.
             200
         }
 
@@ -215,7 +214,7 @@ mod tests {
 
     #[test]
     fn progress_bar_of_a_million_ticks_fits_fifty_columns() {
-        let terminal: &'static KeepingTerminal = Box::leak(Box::default());
+        let terminal: &'static RecordingTerminal = Box::leak(Box::default());
         let target = ProgressDrawTarget::term_like(Box::new(terminal));
         let bar = ProgressBar::with_draw_target(Some(1_000_000), target);
         bar.set_style(ProgressStyle::with_template(&bar_template("tick")).unwrap());

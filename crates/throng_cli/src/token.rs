@@ -1,4 +1,4 @@
-//! `throng token`: keys of servers, and connect tokens, printed or served by HTTP.
+//! `throng token`: creates keys of servers and connect tokens, or serves tokens by HTTP.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -53,13 +53,13 @@ const EXAMPLES: &str = "Examples:
 
 A token has 2,048 bytes, as defined by the netcode 1.02 standard, and is printed
 as hexadecimal digits. It admits its holder once, as that player: send it over a
-secure channel. It names its key by the key's id, so that a server can accept
+secure channel. It contains the id of its key, so that a server can accept
 several keys.
 With --listen, programs request tokens by POST /tokens, with a secret. GET
 /openapi.json describes it. SIGHUP reads the key files again. The secret can be
 in the environment, too: THRONG_TOKENS_SECRET.";
 
-/// A token for one player, valid from now on.
+/// Issues a token for one player, valid from now on.
 pub(super) fn issue(
     player: u64,
     servers: Vec<SocketAddr>,

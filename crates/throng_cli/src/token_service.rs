@@ -15,7 +15,7 @@ use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print};
 /// The environment variable with the secret.
 const SECRET: &str = "THRONG_TOKENS_SECRET";
 
-/// How often signals are checked.
+/// Time between two checks for signals.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Options of the token service.
@@ -23,8 +23,8 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) struct ServiceArguments {
     /// Serve tokens by HTTP at this address instead of printing one: POST /tokens
     ///
-    /// There is no TLS: keep it on a private address, or put a proxy with TLS before it. --server, --lifetime and --timeout are
-    /// the defaults of requests.
+    /// There is no TLS: keep it on a private address, or put a proxy with TLS in front of it. --server, --lifetime and --timeout are the
+    /// defaults of requests.
     #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["player", "new_key", "add_key"])]
     pub listen: Option<SocketAddr>,
     /// File with the secrets of login services, one `NAME SECRET` per line; only its owner may be able to read it
@@ -36,7 +36,7 @@ pub(super) struct ServiceArguments {
 }
 
 impl ServiceArguments {
-    /// Serves until a signal.
+    /// Serves requests until a signal.
     pub fn run(
         &self,
         address: SocketAddr,

@@ -19,13 +19,13 @@ use tracing_subscriber::registry::LookupSpan;
 use super::outputs::{open, truncate};
 use super::{CliError, Output, log_layer};
 
-/// Number of traced ticks: their data is bounded, and small enough for a viewer.
+/// Number of traced ticks, so that the file stays small enough for a viewer.
 pub(super) const TRACE_TICKS_MAX: u64 = 1_000;
 
-/// A trace and its file. It outlives the traced app: spans are closed with the app that has them, while the subscriber that
-/// created them must still be this thread's.
+/// A trace and its file. It must outlive the traced app: dropping the app closes its spans, which needs the subscriber that created them to
+/// be still installed on this thread.
 pub(super) struct RunTrace {
-    /// Until the file ends.
+    /// `None` after the file was completed.
     file: Option<FlushGuard>,
     error: Arc<OnceLock<io::Error>>,
     path: String,
@@ -33,7 +33,7 @@ pub(super) struct RunTrace {
 }
 
 impl RunTrace {
-    /// Starts a trace of this thread: before the app is built, whose systems get their spans then.
+    /// Starts a trace on this thread. Must be called before the app is built, because systems create their spans then.
     pub fn start(path: &Path, output: Output) -> Result<Self, CliError> {
         let (file, _) = open(path)?;
         truncate(std::slice::from_ref(&file))?;
@@ -69,14 +69,14 @@ impl RunTrace {
         })
     }
 
-    /// Ends the file with the last traced tick.
+    /// Completes the file after the last traced tick.
     pub fn after_tick(&mut self, tick: u64) {
         if tick >= TRACE_TICKS_MAX {
             self.file = None;
         }
     }
 
-    /// Ends the file, and reports write errors.
+    /// Completes the file, and reports write errors.
     pub fn finish(&mut self) -> Result<(), CliError> {
         self.file = None;
         let error = self.error.get();
@@ -87,12 +87,12 @@ impl RunTrace {
     }
 }
 
-/// The filter of a trace: sets, systems and schedules, and the log; not the run conditions.
+/// What a trace contains: sets, systems, schedules and the log, but not run conditions.
 fn is_traced(of: &Metadata) -> bool {
     *of.level() <= LevelFilter::INFO && of.name() != "check_conditions"
 }
 
-/// A file that keeps its first error, and accepts no writes after it.
+/// A file that stores its first error, and discards all writes after it.
 struct FirstErrorFile {
     file: File,
     error: Arc<OnceLock<io::Error>>,
@@ -103,7 +103,7 @@ impl Write for FirstErrorFile {
         if self.error.get().is_none()
             && let Err(error) = self.file.write_all(bytes)
         {
-            // The writer would panic on an error.
+            // The error is not returned, because the trace writer would panic on it.
             let _ = self.error.set(error);
         }
         Ok(bytes.len())
@@ -117,7 +117,7 @@ impl Write for FirstErrorFile {
 /// The field `name` of a span, which identifies a system or set.
 struct SpanName(String);
 
-/// Keeps the names of spans.
+/// Stores the names of spans, to be shown in the trace.
 struct SpanNames;
 
 impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for SpanNames {

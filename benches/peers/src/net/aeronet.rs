@@ -1,4 +1,4 @@
-//! `aeronet_transport`: its component alone, flushed and fed by the functions that its systems call.
+//! `aeronet_transport`: the transport component without an app, driven by the functions that its systems call.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const LANES: [LaneKind; 2] = [LaneKind::UnreliableUnordered, LaneKind::ReliableO
 const UNRELIABLE: LaneIndex = LaneIndex::new(0);
 const ORDERED: LaneIndex = LaneIndex::new(1);
 
-/// Default settings; none of them controls retransmission.
+/// The transport with its default settings, none of which controls retransmission.
 pub struct Aeronet;
 
 impl Transport for Aeronet {
@@ -58,7 +58,7 @@ impl AeronetEnd {
     fn push(&mut self, now_us: u64, lane: LaneIndex, message: &[u8]) {
         let now = self.at(now_us);
         let message = Bytes::copy_from_slice(message);
-        // Refused messages show in the received ones.
+        // A refused message shows up in the count of received ones.
         let _ = self.transport.send.push(lane, message, now);
     }
 }
@@ -87,7 +87,8 @@ impl End for AeronetEnd {
         mut deliver: impl FnMut(bool, &[u8]),
     ) {
         let now = self.at(now_us);
-        recv_on(&mut self.transport, &self.config, now, datagram).expect("a packet of the peer");
+        recv_on(&mut self.transport, &self.config, now, datagram)
+            .expect("a valid packet from the other end");
         for message in self.transport.recv.msgs.drain() {
             deliver(message.lane == ORDERED, &message.payload);
         }

@@ -1,4 +1,4 @@
-//! Many connections of one server, without a network: the server's cost per client and tick, and its memory.
+//! Many connections of one server, without a network: the server's cost per client and tick, and its memory per client.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,29 +8,29 @@ use throng::memory::allocation_count;
 use throng_net::workload::{CROWD_MESSAGES, TICK_US};
 
 use super::end::{End, Transport};
-use crate::heap::lent_bytes;
+use crate::heap::allocated_bytes;
 
-/// Warm-up ticks of buffers and estimates, and the same number of measured ticks.
+/// Warm-up ticks, in which buffers and estimates settle, and the same number of measured ticks.
 const ROUNDS: usize = 100;
 
-/// Ticks until a reply.
+/// Ticks after which the server receives a client's packets.
 const ROUND_TRIP_TICKS: usize = 3;
 
-/// The cost of a client per tick: medians over the ticks, except for allocations, which are the mean.
+/// The cost per client and tick: medians over the ticks for times, means for the rest.
 pub struct Cost {
-    /// Processor time of sending, from message to packet.
+    /// CPU time of sending, from messages to packets.
     pub send_ns: f64,
-    /// Processor time of receiving.
+    /// CPU time of receiving.
     pub receive_ns: f64,
     /// Allocations of both.
     pub allocations: f64,
-    /// Bytes of memory of the server's end.
+    /// Heap bytes of the server's end of a connection.
     pub bytes: f64,
-    /// Datagrams down.
+    /// Datagrams from the server.
     pub packets: f64,
 }
 
-/// Packets of one end and tick.
+/// The packets that one end sends in one tick.
 #[derive(Default)]
 struct Bundle {
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ impl Bundle {
         self.ends.push(self.bytes.len());
     }
 
-    /// Those that arrive, of a number that no other tick, client and direction has.
+    /// The packets that are not lost. `number` is unique per tick, client and direction.
     fn packets(&self, loss: CrowdLoss, number: usize) -> impl Iterator<Item = &[u8]> {
         let begins = std::iter::once(0).chain(self.ends.iter().copied());
         let packets = begins.zip(&self.ends).enumerate();
@@ -58,25 +58,25 @@ impl Bundle {
     }
 }
 
-/// At most this many packets with numbers of their own, for one end and tick.
+/// Upper bound of packets per end and tick, so that each packet has its own number.
 const PACKETS_MAX: usize = 16;
 
-/// About one packet in this many is lost, both ways.
+/// About one packet in this many is lost, in both directions; `None`: no loss.
 #[derive(Clone, Copy)]
 pub struct CrowdLoss(pub Option<u64>);
 
 impl CrowdLoss {
-    /// Without a pattern that a timer could match.
+    /// Whether this packet is lost: a hash of its number, so that losses do not fall into step with a timer.
     fn takes(self, number: usize) -> bool {
         let mixed = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         self.0.is_some_and(|one_in| mixed.is_multiple_of(one_in))
     }
 }
 
-/// Sends the messages of a tick to each client and from each client, and measures the time.
+/// Sends the messages of a tick to each client and from each client, and measures the cost.
 ///
 /// # Panics
-/// Where less comes than was said, but for what the loss takes.
+/// If fewer messages arrive than the loss explains.
 pub fn crowd<T: Transport>(transport: &T, clients: usize, loss: CrowdLoss) -> Cost {
     let (mut servers, mut others) = transport.connect(clients);
     let bundles = || (0..clients).map(|_| Bundle::default()).collect::<Vec<_>>();
@@ -84,15 +84,15 @@ pub fn crowd<T: Transport>(transport: &T, clients: usize, loss: CrowdLoss) -> Co
     let mut up: VecDeque<Vec<Bundle>> = VecDeque::new();
     let mut scratch = Vec::with_capacity(4_096);
     let (mut sent_ns, mut received_ns) = (Vec::new(), Vec::new());
-    let (mut allocated, mut packets, mut came, mut heard) = (0, 0, [0; 2], 0);
+    let (mut allocated, mut packets, mut delivered, mut replies) = (0, 0, [0; 2], 0);
     for round in 0..2 * ROUNDS {
         if round == ROUNDS {
-            (allocated, packets, came, heard) = (0, 0, [0; 2], 0);
+            (allocated, packets, delivered, replies) = (0, 0, [0; 2], 0);
         }
         let now_us = round as u64 * TICK_US;
         down.iter_mut().for_each(Bundle::clear);
         let before = allocation_count();
-        let took = timed(|| say(&mut servers, now_us, &mut down, &mut scratch));
+        let took = timed(|| push_and_flush(&mut servers, now_us, &mut down, &mut scratch));
         allocated += allocation_count() - before;
         packets += down.iter().map(|bundle| bundle.ends.len()).sum::<usize>();
         let middle_us = now_us + TICK_US / 2;
@@ -103,7 +103,7 @@ pub fn crowd<T: Transport>(transport: &T, clients: usize, loss: CrowdLoss) -> Co
         for (nth, (client, answer)) in others.iter_mut().zip(&mut answers).enumerate() {
             for packet in down[nth].packets(loss, number(nth)) {
                 client.receive(middle_us, packet, &mut scratch, |ordered, _| {
-                    came[usize::from(ordered)] += 1;
+                    delivered[usize::from(ordered)] += 1;
                 });
             }
             client.push_unreliable(middle_us, &[5; 12]);
@@ -119,7 +119,7 @@ pub fn crowd<T: Transport>(transport: &T, clients: usize, loss: CrowdLoss) -> Co
         let received = timed(|| {
             for (nth, (server, answer)) in servers.iter_mut().zip(&up[0]).enumerate() {
                 for packet in answer.packets(loss, number(nth) + 1) {
-                    server.receive(next_us, packet, &mut scratch, |_, _| heard += 1);
+                    server.receive(next_us, packet, &mut scratch, |_, _| replies += 1);
                 }
             }
         });
@@ -130,28 +130,33 @@ pub fn crowd<T: Transport>(transport: &T, clients: usize, loss: CrowdLoss) -> Co
         }
     }
     let of_all = (clients * ROUNDS) as f64;
-    let [unreliable, ordered] = came.map(|came| came as f64 / of_all);
+    let [unreliable, ordered] = delivered.map(|delivered| delivered as f64 / of_all);
     let least = if loss.0.is_some() { 0.85 } else { 0.99 };
     assert!(
         unreliable >= least * CROWD_MESSAGES.0 as f64
             && ordered >= 0.9 * CROWD_MESSAGES.1 as f64
-            && f64::from(heard) >= least * of_all,
-        "{}: came {unreliable} and {ordered} a client and tick, {heard} back",
+            && f64::from(replies) >= least * of_all,
+        "{}: received {unreliable} unreliable and {ordered} ordered messages per client and tick, {replies} replies",
         transport.name()
     );
-    let with_servers = lent_bytes();
+    let with_servers = allocated_bytes();
     drop(servers);
     Cost {
         send_ns: median(&mut sent_ns) / clients as f64,
         receive_ns: median(&mut received_ns) / clients as f64,
         allocations: allocated as f64 / of_all,
-        bytes: (with_servers - lent_bytes()) as f64 / clients as f64,
+        bytes: (with_servers - allocated_bytes()) as f64 / clients as f64,
         packets: packets as f64 / of_all,
     }
 }
 
-/// The server says what there is to say to each, and makes its packets.
-fn say<E: End>(servers: &mut [E], now_us: u64, down: &mut [Bundle], scratch: &mut Vec<u8>) {
+/// Pushes the messages of a tick to each client, and makes the packets.
+fn push_and_flush<E: End>(
+    servers: &mut [E],
+    now_us: u64,
+    down: &mut [Bundle],
+    scratch: &mut Vec<u8>,
+) {
     let (unreliable, ordered) = CROWD_MESSAGES;
     for (server, down) in servers.iter_mut().zip(down) {
         for _ in 0..ordered {
@@ -164,7 +169,7 @@ fn say<E: End>(servers: &mut [E], now_us: u64, down: &mut [Bundle], scratch: &mu
     }
 }
 
-/// The processor time of this thread.
+/// The CPU time of `work` on this thread.
 fn timed(work: impl FnOnce()) -> Duration {
     let start = ThreadTime::now();
     work();

@@ -5,24 +5,23 @@
 //! town, crowd ───┤                                                                                              ├─▶ rows
 //!                └─▶ ends of many clients, packets straight to the other ends ─▶ counted, processor time ───────┘
 //! ```
-//! *Town* is that of `throng bench net`: ticks of 33 ms, in each 150 bytes of unreliable messages down and 12 up, in about every
-//! second an ordered message of 32 bytes down. Time is simulated: a clock returns only zero, and a run is always the same (except
-//! for `quinn-proto`, whose handshake is random). Two transports get identical packet loss: in bursts by the time of sending,
-//! otherwise by that time and the number of earlier datagrams of the same moment. Asserted for every transport: each ordered
-//! message arrives once and in order, an unreliable one once or never; for throng, that its figures are those of the workload of
-//! its own bench.
+//! *Town* is that of `throng bench net`: ticks of 33 ms, in each of which 150 bytes of unreliable messages go down and 12 up, and in about
+//! every second tick an ordered message of 32 bytes goes down. Time is simulated: the clock always reads zero, and a run is reproducible
+//! (except for `quinn-proto`, whose handshake is random). All transports meet the same packet loss: burst losses depend on the send time,
+//! other losses on the send time and the number of earlier datagrams at that time. Asserted for every transport: each ordered message
+//! arrives once and in order, an unreliable one at most once; for throng also that its figures are those of its own bench.
 //!
-//! *Crowd* is that of `throng bench net`, too: 20 unreliable and 2 ordered messages of 12 bytes down per client and tick, one
-//! unreliable up, without a network. Timed in processor time of the thread is the server's work: from all messages to all clients
-//! to packets, and receiving the client packets of three ticks ago. Checked before: everything that is not lost arrives.
+//! *Crowd* is that of `throng bench net`, too: 20 unreliable and 2 ordered messages of 12 bytes down per client and tick, one unreliable
+//! message up, without a network. Timed, in CPU time of the thread, is the server's work: turning all messages to all clients into packets,
+//! and receiving the client packets of three ticks ago. Checked: everything that is not lost arrives.
 //!
-//! Equal: the messages, their send times, the networks, the delivery time of a message (when its packet is handed over; without
-//! waiting for a frame), the heads of IP and UDP (28 bytes per datagram), and encryption tags of 16 bytes.
+//! The same for all: the messages, their send times, the networks, the definition of delivery time (when the packet is handed over, without
+//! waiting for a frame), the IP and UDP headers (28 bytes per datagram), and encryption tags of 16 bytes.
 //!
 //! Different:
 //! - Encryption. `quinn-proto` always encrypts: its bytes and times include TLS, so it is also compared with throng with
 //!   encryption. The bytes of throng, `renet` and `aeronet_transport` include 20 per datagram for it, as in netcode; their times
-//!   include none. (`renet` is encrypted like that; the carrier of `aeronet_transport` encrypts, and may need more.)
+//!   include none. (`renet` is encrypted like that; `aeronet_transport` leaves encryption to the layer below, which may need more.)
 //! - When ends send. Throng, `renet` and `aeronet_transport` send once per tick, the client in the middle of the server's.
 //!   `quinn-proto` acknowledges and retransmits by timers, as its driver does, and then sends separate acknowledgement datagrams.
 //! - Each has its default settings. `renet` retransmits after 300 ms, on any network; it is also measured at 150 ms, at which
@@ -31,11 +30,11 @@
 //!   of a p99, for 6 % more bytes.
 //! - `quinn-proto` holds back data beyond its congestion window, throng and `renet` beyond a byte budget, which is never used up
 //!   here; throng and `quinn-proto` probe for a larger MTU. The connections of `renet` and `aeronet_transport` are used without
-//!   their lookup: the table of `renet`'s server, the entities and systems of `aeronet`. The connection lookup of `quinn-proto` by
-//!   its number is in its times.
-//! - Messages of `quinn-proto` have our length byte on a stream; it has only streams of bytes.
-//! - Memory is what the allocator holds for the servers' ends after the crowd has sent for 200 ticks: with unacknowledged data,
-//!   and with the tables of `quinn-proto`'s endpoint. Counting takes 3 ns per allocation.
+//!   the lookup by client: the table of `renet`'s server, the entities and systems of `aeronet`. The times of `quinn-proto` include
+//!   the lookup of a connection by its number.
+//! - `quinn-proto` has only byte streams, so its ordered messages carry a length byte of ours.
+//! - Memory is what the servers' ends hold on the heap after the crowd has sent for 200 ticks, which includes unacknowledged data
+//!   and the tables of `quinn-proto`'s endpoint. Counting takes 3 ns per allocation.
 
 mod aeronet;
 mod crowd;
@@ -72,7 +71,7 @@ const CLIENTS: usize = 500;
 
 const TICK_MS: f64 = TICK_US as f64 / 1e3;
 
-/// One-way delay, its jitter, and a tick and a half, in milliseconds.
+/// One-way delay, its jitter, and 1.5 ticks, in milliseconds.
 const SOON_MS: f64 = 55.0 + 4.0 + 1.5 * TICK_MS;
 
 /// The loss models, by name.
@@ -114,7 +113,10 @@ pub fn measure() -> Result<Vec<Row>, Box<dyn Error>> {
         let model = NetworkConditioner::with_loss(link);
         let ours = town(&Ours, model, TICKS, SEED);
         let own_bench = workload::simulate_town(EndpointSettings::default(), model, TICKS, SEED);
-        assert_eq!(ours.figures, own_bench, "{loss}: as throng's own bench");
+        assert_eq!(
+            ours.figures, own_bench,
+            "{loss}: differs from throng's own bench"
+        );
         let mut peers = Vec::new();
         let mut beside = |name: &'static str, theirs: &Town| {
             peers.push(town_rows(loss, &ours, name, theirs, once_bytes).into_iter());
@@ -149,7 +151,7 @@ pub fn measure() -> Result<Vec<Row>, Box<dyn Error>> {
     Ok(rows)
 }
 
-/// The first row of each peer, then the second of each, and so on.
+/// Reorders rows: the first row of each peer, then the second of each, and so on.
 fn figure_by_figure(mut peers: Vec<std::vec::IntoIter<Row>>) -> Vec<Row> {
     let rounds = peers.first().map_or(0, ExactSizeIterator::len);
     let round = |_| {
@@ -175,7 +177,7 @@ fn town_rows(
     };
     let quantile = |case, share| {
         row(case, &|town| town.figures.quantile_ms(share), "ms")
-            .about("From the push of an ordered message to its delivery.")
+            .about("Time from the push of an ordered message to its delivery.")
     };
     let soon = row(
         "soon",
@@ -184,15 +186,15 @@ fn town_rows(
     )
     .more_is_better()
     .about(format!(
-        "Ordered messages that come within one way, its jitter and a tick and a half, {SOON_MS} ms."
+        "Share of ordered messages delivered within the one-way delay, its jitter and 1.5 ticks ({SOON_MS} ms)."
     ));
     let bytes = row("bytes", &|town| town.figures.down_bytes, "B").about(format!(
-        "Down a tick, with IP, UDP and sealing, in {:.2} datagrams beside {:.2}; up it is {:.0} beside {:.0}. Each byte once is {once_bytes:.0}.",
+        "Bytes per tick from the server, with IP, UDP and encryption, in {:.2} and {:.2} datagrams; from the client {:.0} and {:.0}. Each byte sent once: {once_bytes:.0}.",
         ours.down_packets, theirs.down_packets, ours.figures.up_bytes, theirs.figures.up_bytes
     ));
-    let unreliable = row("unreliable", &|town| town.unreliable_came * 100.0, "%")
+    let unreliable = row("unreliable", &|town| town.unreliable_arrived * 100.0, "%")
         .more_is_better()
-        .about("Unreliable messages that come.");
+        .about("Share of unreliable messages that arrive.");
     let (p50, p99, p999) = (
         quantile("p50", 0.5),
         quantile("p99", 0.99),
@@ -218,28 +220,26 @@ fn crowd_rows(loss: &str, ours: &Cost, name: &'static str, theirs: &Cost, what: 
         let case = format!("{loss}: {case}, {name}");
         Row::beside(SYSTEM, case, values, unit, name)
     };
-    let packets = format!(
-        "in {:.2} datagrams beside {:.2}",
-        ours.packets, theirs.packets
-    );
+    let packets = format!("{:.2} and {:.2} datagrams", ours.packets, theirs.packets);
     vec![
         row("send", [ours.send_ns, theirs.send_ns], "ns").about(format!(
-            "To say 22 messages to a client and make its packets, {packets}; {what}."
+            "CPU time to push 22 messages to a client and make its packets ({packets}); {what}."
         )),
-        row("receive", [ours.receive_ns, theirs.receive_ns], "ns")
-            .about(format!("To take a client's packets of a tick; {what}.")),
+        row("receive", [ours.receive_ns, theirs.receive_ns], "ns").about(format!(
+            "CPU time to receive a client's packets of a tick; {what}."
+        )),
         row(
             "allocations",
             [ours.allocations, theirs.allocations],
             "calls",
         )
-        .about("Of both, a client and tick."),
+        .about("Allocations of sending and receiving, per client and tick."),
         row("memory", [ours.bytes, theirs.bytes], "B")
-            .about("What the allocator has lent for the server's end of a client."),
+            .about("Heap memory of the server's end of a connection."),
     ]
 }
 
-/// With the targets of throng's core.
+/// Adds the targets of throng's core.
 fn aiming(row: Row) -> Row {
     match row.unit {
         "ns" => row.aiming_below(1_000.0),

@@ -10,7 +10,7 @@ use throng::net::{
 
 use super::end::{End, NETCODE_DATAGRAM_BYTES, Transport};
 
-/// The core as it is set by default.
+/// The core with its default settings.
 pub struct Ours;
 
 impl Transport for Ours {
@@ -38,7 +38,7 @@ pub struct OurEnd(ReliableEndpoint);
 
 impl End for OurEnd {
     fn push_unreliable(&mut self, _: u64, message: &[u8]) {
-        // Refused messages show in the received ones.
+        // A refused message shows up in the count of received ones.
         let _ = self.0.push_unreliable(message);
     }
 
@@ -88,10 +88,10 @@ impl Transport for OursSealed {
         let shared = Rc::new(RefCell::new(Vec::new()));
         let (mut sealed_servers, mut sealed_clients) = (Vec::new(), Vec::new());
         for (nth, (server, client)) in servers.into_iter().zip(clients).enumerate() {
-            let (at_server, at_client) = lines(&mut gate, nth as u64);
-            let end = |end, line| SealedEnd {
+            let (at_server, at_client) = ciphers(&mut gate, nth as u64);
+            let end = |end, cipher| SealedEnd {
                 end,
-                line,
+                cipher,
                 sealed: Rc::clone(&shared),
             };
             sealed_servers.push(end(server, at_server));
@@ -101,14 +101,14 @@ impl Transport for OursSealed {
     }
 }
 
-/// The encryption of a connection at both ends, by token and handshake.
-fn lines(gate: &mut ServerHandshake, client: u64) -> (ConnectionCipher, ConnectionCipher) {
+/// Both ends' ciphers of a connection, from a token and a handshake.
+fn ciphers(gate: &mut ServerHandshake, client: u64) -> (ConnectionCipher, ConnectionCipher) {
     let token = gate.issue(client, 0).expect("a token");
     let mut handshake = ClientHandshake::new(token);
     let from = ([10, 0, 0, 1], 1_024 + client as u16).into();
     let (mut packet, mut answer) = (Vec::new(), Vec::new());
     for step in 0..20 {
-        // Clients connect one after the other: requests are limited per second.
+        // Clients connect one after the other, because requests are limited per second.
         let (client_us, now_us) = (step * 500_000, client * 10_000_000 + step * 500_000);
         handshake.update(client_us, &mut packet);
         if packet.is_empty() {
@@ -116,22 +116,22 @@ fn lines(gate: &mut ServerHandshake, client: u64) -> (ConnectionCipher, Connecti
         }
         let admitted = gate
             .receive((now_us, 1), from, &mut packet, false, &mut answer)
-            .expect("a client with a token");
+            .expect("a client with a valid token");
         handshake
             .receive(client_us, &mut answer)
             .expect("an answer");
         if let Some(admitted) = admitted {
-            let line = handshake.into_cipher().expect("a client that is in");
-            return (admitted.cipher, line);
+            let cipher = handshake.into_cipher().expect("an admitted client");
+            return (admitted.cipher, cipher);
         }
     }
-    panic!("a client with a token was not let in");
+    panic!("a client with a valid token was not admitted");
 }
 
 pub struct SealedEnd {
     end: OurEnd,
-    line: ConnectionCipher,
-    /// One buffer for all ends.
+    cipher: ConnectionCipher,
+    /// The buffer for encrypted packets, shared by all ends.
     sealed: Rc<RefCell<Vec<u8>>>,
 }
 
@@ -145,10 +145,14 @@ impl End for SealedEnd {
     }
 
     fn flush(&mut self, now_us: u64, scratch: &mut Vec<u8>, mut send: impl FnMut(&[u8])) {
-        let Self { end, line, sealed } = self;
+        let Self {
+            end,
+            cipher,
+            sealed,
+        } = self;
         let mut sealed = sealed.borrow_mut();
         end.flush(now_us, scratch, |packet| {
-            line.seal(SealedKind::Payload, packet, &mut sealed);
+            cipher.seal(SealedKind::Payload, packet, &mut sealed);
             send(&sealed);
         });
     }
@@ -163,7 +167,7 @@ impl End for SealedEnd {
         let mut sealed = self.sealed.borrow_mut();
         sealed.clear();
         sealed.extend_from_slice(datagram);
-        if let Ok((SealedKind::Payload, packet)) = self.line.open(&mut sealed) {
+        if let Ok((SealedKind::Payload, packet)) = self.cipher.open(&mut sealed) {
             self.end.receive(now_us, packet, scratch, deliver);
         }
     }

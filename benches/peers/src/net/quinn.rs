@@ -19,18 +19,18 @@ use super::end::{End, Transport};
 /// The delay of a packet during the handshake, without loss.
 const ONE_WAY: Duration = Duration::from_millis(55);
 
-/// The send interval of either end during the handshake, and the start time of the bench.
+/// Number of half round trips in the handshake; and when the bench starts, after the handshake.
 const HANDSHAKE_TURNS: u32 = 20;
 const HANDSHAKE: Duration = Duration::from_secs(2);
 
-/// As it is by default.
+/// The transport with its default settings.
 pub struct Quinn {
     server: Arc<ServerConfig>,
     client: ClientConfig,
 }
 
 impl Quinn {
-    /// With its own certificate.
+    /// Makes a certificate for itself.
     pub fn new() -> Result<Self, Box<dyn Error>> {
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
         let certificate = certified.cert.der().clone();
@@ -74,7 +74,7 @@ impl Transport for Quinn {
     }
 }
 
-/// An open connection, over a network without loss.
+/// Opens a connection over a network without loss.
 fn connection(
     began: Instant,
     [server, client]: [&Rc<RefCell<Endpoint>>; 2],
@@ -96,38 +96,42 @@ fn connection(
         handle,
         other,
         zero: began + HANDSHAKE,
-        said: None,
-        heard: None,
+        send_stream: None,
+        receive_stream: None,
         stream: Vec::new(),
     };
     let mut client_end = end(client, server_address, connected);
     let mut server_end: Option<QuinnEnd> = None;
     let mut scratch = Vec::new();
     for turn in (0..HANDSHAKE_TURNS).step_by(2) {
-        let (said_at, heard_at) = (began + ONE_WAY * turn, began + ONE_WAY * (turn + 1));
-        for packet in client_end.sent(said_at) {
+        let (sent_at, received_at) = (began + ONE_WAY * turn, began + ONE_WAY * (turn + 1));
+        for packet in client_end.sent(sent_at) {
             if let Some(server_end) = &mut server_end {
-                server_end.take(heard_at, &packet, &mut scratch);
+                server_end.receive_datagram(received_at, &packet, &mut scratch);
                 continue;
             }
             let mut endpoint = server.borrow_mut();
             let data = BytesMut::from(&packet[..]);
-            let came = endpoint.handle(heard_at, client_address, None, None, data, &mut scratch);
-            let Some(DatagramEvent::NewConnection(incoming)) = came else {
+            let received =
+                endpoint.handle(received_at, client_address, None, None, data, &mut scratch);
+            let Some(DatagramEvent::NewConnection(incoming)) = received else {
                 panic!("the server expected a new connection");
             };
             scratch.clear();
-            let accepted = endpoint.accept(incoming, heard_at, &mut scratch, None);
+            let accepted = endpoint.accept(incoming, received_at, &mut scratch, None);
             let accepted = accepted.expect("a client that is accepted");
             server_end = Some(end(server, client_address, accepted));
         }
-        for packet in server_end.iter_mut().flat_map(|end| end.sent(heard_at)) {
-            client_end.take(heard_at + ONE_WAY, &packet, &mut scratch);
+        for packet in server_end.iter_mut().flat_map(|end| end.sent(received_at)) {
+            client_end.receive_datagram(received_at + ONE_WAY, &packet, &mut scratch);
         }
     }
-    let server_end = server_end.expect("a server that heard of the client");
+    let server_end = server_end.expect("a server that received the connect request");
     for end in [&server_end, &client_end] {
-        assert!(!end.connection.is_handshaking(), "quinn: a connection");
+        assert!(
+            !end.connection.is_handshaking(),
+            "quinn: the handshake is incomplete"
+        );
     }
     (server_end, client_end)
 }
@@ -138,10 +142,10 @@ pub struct QuinnEnd {
     handle: ConnectionHandle,
     other: SocketAddr,
     zero: Instant,
-    /// The stream on which it sends, and the one on which it receives.
-    said: Option<StreamId>,
-    heard: Option<StreamId>,
-    /// Received bytes of the latter that are no whole message yet.
+    /// The stream that it sends on, and the one that it receives from.
+    send_stream: Option<StreamId>,
+    receive_stream: Option<StreamId>,
+    /// Received bytes that do not make a complete message yet.
     stream: Vec<u8>,
 }
 
@@ -153,11 +157,11 @@ impl QuinnEnd {
     /// Pending datagrams, each in its own buffer.
     fn sent(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let (mut packets, mut scratch) = (Vec::new(), Vec::new());
-        self.speak(now, &mut scratch, |packet| packets.push(packet.to_vec()));
+        self.transmit(now, &mut scratch, |packet| packets.push(packet.to_vec()));
         packets
     }
 
-    fn speak(&mut self, now: Instant, scratch: &mut Vec<u8>, mut send: impl FnMut(&[u8])) {
+    fn transmit(&mut self, now: Instant, scratch: &mut Vec<u8>, mut send: impl FnMut(&[u8])) {
         let connection = &mut self.connection;
         if connection.poll_timeout().is_some_and(|at| at <= now) {
             connection.handle_timeout(now);
@@ -169,23 +173,23 @@ impl QuinnEnd {
             };
             send(&scratch[..transmit.size]);
         }
-        self.tell_endpoint();
+        self.exchange_events();
     }
 
-    fn take(&mut self, now: Instant, datagram: &[u8], scratch: &mut Vec<u8>) {
+    fn receive_datagram(&mut self, now: Instant, datagram: &[u8], scratch: &mut Vec<u8>) {
         let data = BytesMut::from(datagram);
         scratch.clear();
         let mut endpoint = self.endpoint.borrow_mut();
-        let came = endpoint.handle(now, self.other, None, None, data, scratch);
+        let received = endpoint.handle(now, self.other, None, None, data, scratch);
         drop(endpoint);
-        if let Some(DatagramEvent::ConnectionEvent(handle, event)) = came {
+        if let Some(DatagramEvent::ConnectionEvent(handle, event)) = received {
             assert_eq!(handle, self.handle, "quinn: a packet of this connection");
             self.connection.handle_event(event);
         }
-        self.tell_endpoint();
+        self.exchange_events();
     }
 
-    fn tell_endpoint(&mut self) {
+    fn exchange_events(&mut self) {
         while let Some(event) = self.connection.poll_endpoint_events() {
             let answer = self.endpoint.borrow_mut().handle_event(self.handle, event);
             if let Some(event) = answer {
@@ -199,11 +203,13 @@ impl QuinnEnd {
         }
     }
 
-    /// Appends received bytes of the stream.
+    /// Appends the received bytes of the stream to `stream`.
     fn read(&mut self) {
         let connection = &mut self.connection;
-        self.heard = self.heard.or_else(|| connection.streams().accept(Dir::Uni));
-        let Some(id) = self.heard else {
+        self.receive_stream = self
+            .receive_stream
+            .or_else(|| connection.streams().accept(Dir::Uni));
+        let Some(id) = self.receive_stream else {
             return;
         };
         let mut stream = connection.recv_stream(id);
@@ -220,17 +226,17 @@ impl QuinnEnd {
 impl End for QuinnEnd {
     fn push_unreliable(&mut self, _: u64, message: &[u8]) {
         let message = Bytes::copy_from_slice(message);
-        // Refused messages show in the received ones.
+        // A refused message shows up in the count of received ones.
         let _ = self.connection.datagrams().send(message, true);
     }
 
     fn push_ordered(&mut self, _: u64, message: &[u8]) {
         let connection = &mut self.connection;
         let open = || connection.streams().open(Dir::Uni);
-        let Some(id) = self.said.or_else(open) else {
+        let Some(id) = self.send_stream.or_else(open) else {
             return;
         };
-        self.said = Some(id);
+        self.send_stream = Some(id);
         let mut stream = self.connection.send_stream(id);
         let length = u8::try_from(message.len()).expect("a short message");
         let mut framed = [0; 256];
@@ -241,12 +247,12 @@ impl End for QuinnEnd {
         assert_eq!(
             written.ok(),
             Some(framed.len()),
-            "quinn: room on the stream"
+            "quinn: the stream has room"
         );
     }
 
     fn flush(&mut self, now_us: u64, scratch: &mut Vec<u8>, send: impl FnMut(&[u8])) {
-        self.speak(self.at(now_us), scratch, send);
+        self.transmit(self.at(now_us), scratch, send);
     }
 
     fn receive(
@@ -256,7 +262,7 @@ impl End for QuinnEnd {
         scratch: &mut Vec<u8>,
         mut deliver: impl FnMut(bool, &[u8]),
     ) {
-        self.take(self.at(now_us), datagram, scratch);
+        self.receive_datagram(self.at(now_us), datagram, scratch);
         while let Some(message) = self.connection.datagrams().recv() {
             deliver(false, &message);
         }
@@ -273,7 +279,7 @@ impl End for QuinnEnd {
 
     fn wakes_us(&mut self) -> Option<u64> {
         let passed = self.connection.poll_timeout()? - self.zero;
-        // Never before the timer.
+        // Rounds up, so that it is never before the timer.
         Some(passed.as_nanos().div_ceil(1_000) as u64)
     }
 

@@ -7,7 +7,7 @@ use renet::{ChannelConfig, ConnectionConfig, DefaultChannel, RenetClient, SendTy
 
 use super::end::{End, NETCODE_DATAGRAM_BYTES, Transport};
 
-/// Its default channels; the ordered one retransmits unacknowledged messages after this time.
+/// The transport with its default channels; the ordered one retransmits unacknowledged messages after this time.
 pub struct Renet {
     pub name: &'static str,
     /// Its default is 300 ms.

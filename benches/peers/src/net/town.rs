@@ -1,4 +1,4 @@
-//! The messages of a town over a network that loses packets, on simulated time: delivery times and bytes.
+//! The messages of a town over a network that loses packets, in simulated time: delivery times and bytes.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -7,16 +7,16 @@ use throng_net::workload::{TICK_US, TownResult};
 
 use super::end::{End, Transport};
 
-/// Ticks for packets in flight at the end to arrive.
+/// Ticks after the last message, in which packets in flight arrive.
 const SETTLING_TICKS: u64 = 600;
 
 /// The result of a town.
 pub struct Town {
-    /// As throng's own bench has them.
+    /// The figures that throng's own bench reports.
     pub figures: TownResult,
-    /// The share of the unreliable messages that arrived.
-    pub unreliable_came: f64,
-    /// Datagrams down per tick.
+    /// The share of unreliable messages that arrived.
+    pub unreliable_arrived: f64,
+    /// Datagrams from the server per tick.
     pub down_packets: f64,
 }
 
@@ -32,8 +32,8 @@ impl<E: End> Side<E> {
         end.flush(now_us, scratch, |packet| link.send(now_us, packet));
     }
 
-    /// Receives the next packet of the other's path.
-    fn take(
+    /// Receives the next packet of the other end's path.
+    fn receive_next(
         &mut self,
         from: &mut ConditionedPath,
         scratch: &mut Vec<u8>,
@@ -60,17 +60,17 @@ impl<E: End> Side<E> {
 }
 
 /// The messages received by a client.
-struct Heard {
-    /// When each ordered message was pushed, and how long it took.
+struct ReceivedMessages {
+    /// When each ordered message was pushed, and how long its delivery took.
     pushed_us: Vec<u64>,
     latencies_us: Vec<u64>,
     is_in_order: bool,
-    /// Which of the unreliable ones arrived.
-    came: Vec<bool>,
+    /// Whether each unreliable message arrived.
+    arrived: Vec<bool>,
 }
 
-impl Heard {
-    fn hear(&mut self, at_us: u64, ordered: bool, message: &[u8]) {
+impl ReceivedMessages {
+    fn record(&mut self, at_us: u64, ordered: bool, message: &[u8]) {
         let nth = message
             .first_chunk()
             .map_or(u64::MAX, |nth| u64::from_le_bytes(*nth));
@@ -81,20 +81,23 @@ impl Heard {
             self.latencies_us
                 .push(at_us - pushed_us.unwrap_or_default());
         } else {
-            let came = self.came.get_mut(nth as usize);
-            let came = came.expect("an unreliable message that was said");
-            assert!(!*came && message.len() == 150, "a message comes once");
-            *came = true;
+            let arrived = self.arrived.get_mut(nth as usize);
+            let arrived = arrived.expect("an unreliable message that was sent");
+            assert!(
+                !*arrived && message.len() == 150,
+                "a message arrived twice, or with another length"
+            );
+            *arrived = true;
         }
     }
 }
 
-/// The town of [`throng_net::workload::town`], over any transport: in each tick 150 bytes of unreliable messages down and 12 up,
-/// in about every second a message of 32 bytes on the ordered stream. The server sends at the beginning of a tick and the client
-/// in its middle; packets are handed over when they arrive, and timers of a transport fire when they are due.
+/// Plays the town of [`throng_net::workload::town`] over any transport: per tick, 150 bytes of unreliable messages down and 12 up, and in
+/// about every second tick a message of 32 bytes on the ordered stream. The server sends at the beginning of a tick and the client in its
+/// middle. Packets are handed over when they arrive, and timers of a transport fire when they are due.
 ///
 /// # Panics
-/// When an ordered message is lost, duplicated or out of order.
+/// If an ordered message is lost, duplicated or out of order.
 pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, seed: u64) -> Town {
     let (mut servers, mut clients) = transport.connect(1);
     let side = |ends: &mut Vec<T::End>, seed| Side {
@@ -104,21 +107,27 @@ pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, 
     let mut server = side(&mut servers, seed);
     let mut client = side(&mut clients, seed ^ 0x5eed);
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let mut heard = Heard {
+    let mut received = ReceivedMessages {
         pushed_us: Vec::new(),
         latencies_us: Vec::new(),
         is_in_order: true,
-        came: Vec::new(),
+        arrived: Vec::new(),
     };
     let mut scratch = Vec::new();
-    let (mut spoken, mut down_packets) = ((0, 0), 0);
+    let (mut sent_bytes, mut down_packets) = ((0, 0), 0);
     for half in 0..2 * (ticks + SETTLING_TICKS) {
         let now_us = half * TICK_US / 2;
-        pass(now_us, &mut server, &mut client, &mut heard, &mut scratch);
+        pass(
+            now_us,
+            &mut server,
+            &mut client,
+            &mut received,
+            &mut scratch,
+        );
         let tick = half / 2;
         if half == 2 * ticks {
             let bytes = transport.datagram_bytes();
-            spoken = (server.bytes(bytes), client.bytes(bytes));
+            sent_bytes = (server.bytes(bytes), client.bytes(bytes));
             down_packets = server.link.packets;
         }
         if half % 2 == 1 {
@@ -131,45 +140,45 @@ pub fn town<T: Transport>(transport: &T, model: NetworkConditioner, ticks: u64, 
         if tick < ticks {
             if random.random_bool(0.5) {
                 let mut message = [7; 32];
-                let nth = heard.pushed_us.len() as u64;
+                let nth = received.pushed_us.len() as u64;
                 message[..8].copy_from_slice(&nth.to_le_bytes());
                 server.end.push_ordered(now_us, &message);
-                heard.pushed_us.push(now_us);
+                received.pushed_us.push(now_us);
             }
             let mut message = [9; 150];
             message[..8].copy_from_slice(&tick.to_le_bytes());
             server.end.push_unreliable(now_us, &message);
-            heard.came.push(false);
+            received.arrived.push(false);
         }
         server.flush(now_us, &mut scratch);
     }
-    let missing = heard.pushed_us.len() - heard.latencies_us.len();
+    let missing = received.pushed_us.len() - received.latencies_us.len();
     assert!(
-        heard.is_in_order && missing == 0,
-        "{}: expected each ordered message once and in its order, {missing} did not come",
+        received.is_in_order && missing == 0,
+        "{}: expected each ordered message once and in order, {missing} did not arrive",
         transport.name()
     );
-    let mut latencies_us = heard.latencies_us;
+    let mut latencies_us = received.latencies_us;
     latencies_us.sort_unstable();
-    let came = heard.came.iter().filter(|came| **came).count();
+    let arrived = received.arrived.iter().filter(|arrived| **arrived).count();
     Town {
         figures: TownResult {
             latencies_us,
             missing,
-            down_bytes: spoken.0 as f64 / ticks as f64,
-            up_bytes: spoken.1 as f64 / ticks as f64,
+            down_bytes: sent_bytes.0 as f64 / ticks as f64,
+            up_bytes: sent_bytes.1 as f64 / ticks as f64,
         },
-        unreliable_came: came as f64 / ticks as f64,
+        unreliable_arrived: arrived as f64 / ticks as f64,
         down_packets: down_packets as f64 / ticks as f64,
     }
 }
 
-/// All events up to now, in order: packets arrive, timers fire.
+/// Handles all events up to now, in order: arriving packets and due timers.
 fn pass<E: End>(
     now_us: u64,
     server: &mut Side<E>,
     client: &mut Side<E>,
-    heard: &mut Heard,
+    received: &mut ReceivedMessages,
     scratch: &mut Vec<u8>,
 ) {
     loop {
@@ -180,11 +189,11 @@ fn pass<E: End>(
             return;
         };
         if down == Some(at_us) {
-            client.take(&mut server.link, scratch, |at_us, ordered, message| {
-                heard.hear(at_us, ordered, message);
+            client.receive_next(&mut server.link, scratch, |at_us, ordered, message| {
+                received.record(at_us, ordered, message);
             });
         } else if up == Some(at_us) {
-            server.take(&mut client.link, scratch, |_, _, _| ());
+            server.receive_next(&mut client.link, scratch, |_, _, _| ());
         } else if at_server == Some(at_us) {
             server.flush(at_us, scratch);
         } else {

@@ -1,7 +1,7 @@
-//! The peer's side: a server of `bevy_replicon` that follows a script, without a network.
+//! The peer's side: a `bevy_replicon` server that follows a script, without a network.
 //!
-//! Clients are entities; their work is done here: their messages are read, positions compared with the script's, and each
-//! mutation message is acknowledged by its number before the next tick, as its client does on receipt.
+//! Clients are entities without an app. This file reads their messages, compares positions with the script's, and acknowledges each
+//! mutation message by its number before the next tick, as the real client does on receipt.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spent::{Spent, start, stop};
 use super::{Pair, Played, Script};
-use crate::heap::lent_bytes;
+use crate::heap::allocated_bytes;
 
 /// Longest message of positions, in bytes: throng's longest packet.
 const MESSAGE_BYTES_MAX: usize = 1_200;
@@ -48,13 +48,13 @@ impl From<Vec2> for Place {
 }
 
 pub fn play(script: &Script) -> Played {
-    let before = lent_bytes();
+    let before = allocated_bytes();
     let mut server = Server::new(script);
     let mut known: HashSet<Pair> = script.known.iter().copied().collect();
     let mut played = Played::default();
     server.step();
-    let told = server.receive(&script.positions, &mut Played::default());
-    assert!(told == known, "at first, clients receive what they see");
+    let received = server.receive(&script.positions, &mut Played::default());
+    assert!(received == known, "at first, clients receive what they see");
     for _ in 0..WARM_UP_TICKS {
         server.place(&script.positions);
         server.step();
@@ -71,12 +71,12 @@ pub fn play(script: &Script) -> Played {
             known.insert((client, object));
         }
         played.took.push(server.step());
-        let told = server.receive(&tick.positions, &mut played);
-        assert!(told == known, "every client receives all that it sees");
+        let received = server.receive(&tick.positions, &mut played);
+        assert!(received == known, "every client receives all that it sees");
         played.links += known.len() as u64;
     }
     drop(known);
-    played.heap_bytes = lent_bytes() - before;
+    played.heap_bytes = allocated_bytes() - before;
     server.step();
     let resting = server.app.world().resource::<ServerMessages>();
     assert_eq!(resting.iter_sent().len(), 0, "all is acknowledged");
@@ -179,7 +179,7 @@ impl Server {
     fn place(&mut self, positions: &[Vec2]) {
         let world = self.app.world_mut();
         for (&entity, &at) in self.objects.iter().zip(positions) {
-            *world.get_mut(entity).expect("nobody is despawned") = Place::from(at);
+            *world.get_mut(entity).expect("no object is despawned") = Place::from(at);
         }
     }
 
@@ -193,7 +193,7 @@ impl Server {
     fn receive(&mut self, positions: &[Vec2], played: &mut Played) -> HashSet<Pair> {
         let mut messages = self.app.world_mut().resource_mut::<ServerMessages>();
         let sent: Vec<_> = messages.drain_sent().collect();
-        let mut told = HashSet::new();
+        let mut received = HashSet::new();
         let mut acknowledged = vec![Vec::new(); self.clients.len()];
         for (client, channel, message) in sent {
             let nth = self.clients_nth[&client];
@@ -208,8 +208,11 @@ impl Server {
             *count += places.len() as u64;
             for (object, at) in places {
                 let object = self.nth[&object];
-                assert_eq!(at, positions[object as usize], "where it is now");
-                assert!(told.insert((nth, object)), "told of once a tick");
+                assert_eq!(at, positions[object as usize], "the current position");
+                assert!(
+                    received.insert((nth, object)),
+                    "a position is sent once a tick"
+                );
             }
         }
         for (&client, indices) in self.clients.iter().zip(acknowledged) {
@@ -217,7 +220,7 @@ impl Server {
                 messages.insert_received(client, ClientChannel::MutationAcks, indices);
             }
         }
-        told
+        received
     }
 }
 

@@ -1,15 +1,15 @@
-//! The time of the measured part of a tick, for both sides: two systems around it.
+//! Measures the timed part of a tick, for both sides, with a system before it and one after it.
 
 use std::time::Duration;
 
 use bevy_ecs::prelude::*;
 use cpu_time::ThreadTime;
 
-/// Processor time of the thread, which must be the same at both ends.
+/// CPU time of the thread that runs both systems, which must be the same thread.
 #[derive(Resource, Default)]
 pub struct Spent {
     started: Duration,
-    /// In the last tick.
+    /// The time in the last tick.
     pub took: Duration,
 }
 

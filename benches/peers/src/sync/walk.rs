@@ -1,5 +1,5 @@
-//! Throng's side: its views and replication in a separate app, as in `throng_scenario::walking_server`, but timed until the
-//! packets are in the sink, since the peer produces packets too.
+//! Throng's side: views and replication in an app of their own, as in `throng_scenario::walking_server`, but timed until the packets are in
+//! the sink, because the peer also produces packets.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ use throng_scenario::walking_server::{SPEED_M_S, TICK_HZ, WorkloadWalk, walk};
 use super::spent::{Spent, start, stop};
 use super::{Pair, Played, Script, Tick};
 
-/// Position errors of mirrors.
+/// Position errors of the mirrors.
 pub struct Off {
     pub max_m: f32,
-    /// Number of their objects without an update in the same tick, over all ticks.
-    pub untold: u64,
-    /// Without the worst hundredth, for near objects.
+    /// Number of known objects without an update in their tick, summed over all ticks.
+    pub missed: u64,
+    /// p99 error of objects within the full-rate distance.
     pub near_p99_m: f32,
 }
 
@@ -35,7 +35,7 @@ pub struct Server {
     app: App,
     sent: MemorySink,
     full_rate_distance_m: f32,
-    /// In the order of their objects.
+    /// Sorted; client `n` controls object `n`.
     clients: Vec<ClientId>,
 }
 
@@ -67,9 +67,7 @@ impl Server {
         one_tick_per_update(&mut app);
         let sent = MemorySink::default();
         let world = app.world_mut();
-        world
-            .resource_mut::<Outbox>()
-            .set_sink(sent.clone());
+        world.resource_mut::<Outbox>().set_sink(sent.clone());
         let spec = SceneSpec {
             size_m: Vec2::splat(side_m),
             max_objects: objects,
@@ -82,7 +80,7 @@ impl Server {
             let object = spawn_object(world, scene, KindId(0), at, sight)
                 .expect("the scene has room for all objects");
             let id = world.get::<Object>(object).map(|object| object.id().0);
-            assert_eq!(id, Some(nth + 1), "numbers follow the order of spawning");
+            assert_eq!(id, Some(nth + 1), "ids follow the order of spawning");
             if nth < clients {
                 let client = connect(world, ConnectionInfo::unknown().without_loading())
                     .expect("there is room for all clients");
@@ -104,17 +102,17 @@ impl Server {
         self.app.world().resource::<Spent>().took
     }
 
-    /// Clears what was sent.
+    /// Discards the packets sent so far.
     pub fn discard(&mut self) {
         self.sent.delivered().clear();
     }
 
-    /// What was sent so far.
+    /// The replication counters so far.
     fn stats(&self) -> SyncStats {
         *self.app.world().resource::<SyncStats>()
     }
 
-    /// Runs this many ticks after a warm-up, and records what another server needs to send the same.
+    /// Runs this many ticks after a warm-up. Returns the script that another server needs to send the same, and the result.
     pub fn play(&mut self, warm_up_ticks: u32, ticks: u32) -> (Script, Played, Off) {
         let mut mirrors = vec![Mirror::default(); self.clients.len()];
         for _ in 0..warm_up_ticks {
@@ -129,7 +127,7 @@ impl Server {
             ticks: Vec::new(),
         };
         let mut played = Played::default();
-        let (mut max_m, mut untold, mut near_off_m) = (0.0_f32, 0, Vec::new());
+        let (mut max_m, mut missed, mut near_off_m) = (0.0_f32, 0, Vec::new());
         let before = self.stats().sent;
         for _ in 0..ticks {
             played.took.push(self.step());
@@ -145,14 +143,14 @@ impl Server {
             assert_eq!(
                 self.stats().links,
                 known.len() as u64,
-                "clients know what the server says they do"
+                "the mirrors hold as many objects as the server counts"
             );
             let (tick, positions) = (self.app.world().resource::<SimTick>().0, self.positions());
             for &(client, object) in &known {
                 let at = positions[object as usize];
                 let mirror = &mirrors[client as usize];
-                let told = mirror.object(object + 1).map(|held| held.motion_tick);
-                untold += u64::from(told != Some(tick));
+                let update_tick = mirror.object(object + 1).map(|held| held.motion_tick);
+                missed += u64::from(update_tick != Some(tick));
                 let believed = mirror.position(object + 1, tick);
                 let off_m = believed.map_or(f32::MAX, |believed| at.distance(believed));
                 max_m = off_m.max(max_m);
@@ -167,7 +165,7 @@ impl Server {
         near_off_m.sort_unstable_by(f32::total_cmp);
         let off = Off {
             max_m,
-            untold,
+            missed,
             near_p99_m: near_off_m[near_off_m.len() * 99 / 100],
         };
         (script, played, off)
@@ -177,13 +175,15 @@ impl Server {
         &self.app.world().resource::<WorkloadWalk>().0.positions
     }
 
-    /// Delivers the packets to the clients; returns their bytes.
+    /// Delivers the packets to the mirrors; returns the number of bytes.
     fn receive(&self, mirrors: &mut [Mirror]) -> u64 {
         let mut delivered = self.sent.delivered();
         let mut bytes = 0;
         for (client, packet) in delivered.packets.iter() {
             let nth = self.clients.binary_search(&client).expect("a client");
-            mirrors[nth].receive(packet).expect("a packet that follows");
+            mirrors[nth]
+                .receive(packet)
+                .expect("a valid packet, in order");
             bytes += packet.len() as u64;
         }
         delivered.clear();
@@ -191,7 +191,7 @@ impl Server {
     }
 }
 
-/// Known pairs, ascending.
+/// All pairs of a client and an object that it knows, ascending.
 fn pairs(mirrors: &[Mirror]) -> impl Iterator<Item = Pair> {
     (0..).zip(mirrors).flat_map(|(client, mirror)| {
         let ids = mirror.ids().into_iter();

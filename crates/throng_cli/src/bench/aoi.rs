@@ -1,10 +1,9 @@
-//! `throng bench aoi`: interest management compared with pairs in a pool and with plain sets, in hot spots, large scenes and many
+//! `throng bench aoi`: interest management compared with a pool of pairs and with plain sets, in hot spots, in large scenes and in many
 //! scenes.
 //!
-//! Times are medians of whole ticks: setting every position, and the update with its queue empty; after a warm-up long enough
-//! that lists have mixed, except for the many scenes. Peers walk the same paths, each separately. If caps do not apply, the lists
-//! of all sides must be equal in every fourth tick; if they do, those of plain sets must have as many of each class as those of
-//! directed sight.
+//! Times are medians of whole ticks: setting every position, then an update that empties the queue. Except for the many scenes, a warm-up
+//! comes first that is long enough for all lists to mix. Peers walk the same paths, in passes of their own. If caps do not apply, the lists
+//! of all sides must be equal in every fourth tick; if they do, plain sets must have as many objects of each class as directed sight.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -31,7 +30,7 @@ const CROWDS: [(u32, [f64; 2], f64, usize); 3] = [
     (50_000, [30.0, 5.0], 30.0, 6),
 ];
 
-/// Ticks before the measured ones: every full list was re-ranked once.
+/// Ticks before the measured ones: long enough for every full list to be re-ranked once.
 const WARM_UP_TICKS: usize = 150;
 
 pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliError> {
@@ -56,7 +55,7 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliE
     Ok(rows)
 }
 
-/// One of our views under the workload, with its tick times.
+/// One of throng's designs under the workload, with its tick times.
 struct TimedViews {
     views: SceneViews,
     ms: Vec<f64>,
@@ -74,16 +73,16 @@ impl TimedViews {
         }
     }
 
-    fn tick(&mut self, locate: impl FnOnce(&mut SceneViews), looks: u32) {
+    fn tick(&mut self, locate: impl FnOnce(&mut SceneViews), scans_max: u32) {
         let watch = Stopwatch::start();
         locate(&mut self.views);
         self.events.clear();
-        self.views.update(looks, &mut self.events);
+        self.views.update(scans_max, &mut self.events);
         self.ms.push(watch.elapsed().as_secs_f64() * 1e3);
         self.event_count += self.events.len();
     }
 
-    /// After the warm-up, re-ranking every this many ticks.
+    /// A design after the warm-up, which re-ranks a list every this many ticks.
     fn warmed_up(walkers: &mut Walkers, sight: ViewLinkMode, rerank_ticks: u32) -> Self {
         let mut side = Self::new(walkers.views(sight, CAP));
         side.views.set_rerank_ticks(rerank_ticks);
@@ -111,17 +110,17 @@ fn median(mut ms: Vec<f64>) -> f64 {
     ms.get(ms.len() / 2).copied().unwrap_or_default()
 }
 
-/// The part of all lists that must be equal on two sides.
+/// Digests of all lists, which must be equal on two sides.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Digest {
-    /// View links.
+    /// Of all view links.
     lists: u64,
-    /// The number of each class in each list.
+    /// Of the number of objects per class in each list.
     classes: u64,
 }
 
 impl Digest {
-    /// The lists of this number of viewers; `list_of` appends ids and classes.
+    /// The digests of the lists of this many viewers; `list_of` appends ids and classes.
     fn of(viewers: u32, list_of: impl Fn(u32, &mut Vec<(u32, u8)>)) -> Self {
         let [mut lists, mut classes] = [(); 2].map(|()| FixedState::default().build_hasher());
         let mut list = Vec::new();
@@ -142,11 +141,10 @@ impl Digest {
     }
 }
 
-/// Measured ticks between two comparisons of lists. In between only the measured side runs, so that its data stays in the caches
-/// as far as they hold it.
+/// Measured ticks between two comparisons of lists. In between only the measured side runs, so that its data stays in the caches.
 const COMPARE_EVERY: usize = 4;
 
-/// Tick times of a side, and its lists after some ticks.
+/// Tick times of a side, and the digests of its lists after some ticks.
 #[derive(Default)]
 struct TimedPass {
     ms: Vec<f64>,
@@ -154,7 +152,7 @@ struct TimedPass {
 }
 
 impl TimedPass {
-    /// Runs the walk, with `tick` as the tick.
+    /// Runs the walk; `tick` is one tick of the side.
     fn run<S>(
         walkers: &mut Walkers,
         ticks: usize,
@@ -186,7 +184,7 @@ fn timed(work: impl FnOnce()) -> f64 {
     watch.elapsed().as_secs_f64() * 1e3
 }
 
-/// One of our views with its walkers, after the warm-up.
+/// Measures one of throng's designs with its walkers, after the warm-up.
 fn our_pass(mut walkers: Walkers, ticks: usize, sight: ViewLinkMode) -> (TimedViews, TimedPass) {
     let players = walkers.positions.len() as u32;
     let mut side = TimedViews::warmed_up(&mut walkers, sight, RERANK_TICKS);
@@ -203,10 +201,10 @@ fn our_pass(mut walkers: Walkers, ticks: usize, sight: ViewLinkMode) -> (TimedVi
     (side, pass)
 }
 
-/// The same paths for plain sets and for the reference design, each separately.
+/// Measures plain sets and the reference design on the same paths, one after the other.
 fn peer_passes(walkers: &Walkers, players: u32, ticks: usize) -> [TimedPass; 2] {
     let traits: Vec<_> = (0..players).map(traits).collect();
-    // Peers are slow with large crowds: they run a few of the ticks. They fill all lists at once at the end of the warm-up.
+    // Peers are slow with large crowds, so they run fewer ticks. They fill all lists at once at the end of the warm-up.
     let peer_ticks = if players > 20_000 { 1 } else { ticks / 2 };
     let mut warm = walkers.clone();
     (0..WARM_UP_TICKS).for_each(|_| warm.walk());
@@ -240,7 +238,7 @@ fn peer_passes(walkers: &Walkers, players: u32, ticks: usize) -> [TimedPass; 2] 
     [sets, pooled]
 }
 
-/// The reference workload in both kinds of sight, compared with both peers, and at walking pace.
+/// The reference workload with both kinds of sight, compared with both peers, and at walking pace.
 fn crowd(players: u32, aims_ms: [f64; 2], least: f64, ticks: usize) -> Vec<BenchRow> {
     let walkers = Walkers::new(players, SIDE_M, 2.5);
     let peers = peer_passes(&walkers, players, ticks);
@@ -255,7 +253,7 @@ fn crowd(players: u32, aims_ms: [f64; 2], least: f64, ticks: usize) -> Vec<Bench
         let event_ns = median(pass.ms.clone()) * 1e6 / events_a_tick;
         rows.push(
             BenchRow::repeated(SYSTEM, case(""), &pass.ms, "ms/tick")
-                .about("A tick of everybody's view lists; all walk 2.5 m a tick in 1 km².")
+                .about("One tick of all view lists; every player moves 2.5 m per tick in 1 km².")
                 .with_target_below(aims_ms[0], "ms"),
         );
         rows.extend(compare_with_peers(
@@ -263,27 +261,27 @@ fn crowd(players: u32, aims_ms: [f64; 2], least: f64, ticks: usize) -> Vec<Bench
         ));
         rows.push(
             BenchRow::new(SYSTEM, case(" event"), event_ns, "ns")
-                .about("The same tick by the number of its enters and leaves.")
+                .about("The time of the same tick per enter or leave.")
                 .with_target_below(30.0, "ns"),
         );
         rows.push(
             BenchRow::new(SYSTEM, case(" memory"), side.bytes_per_link(), "B/link")
-                .about("All that the scene's views allocate, by links.")
+                .about("Memory of the scene's views per view link.")
                 .with_target_below(if players < 10_000 { 14.0 } else { 6.0 }, "bytes"),
         );
         let slow = Walkers::new(players, SIDE_M, 0.25);
         let (_, pass) = our_pass(slow, ticks, sight);
         rows.push(
             BenchRow::repeated(SYSTEM, case(" 0.25 m"), &pass.ms, "ms/tick")
-                .about("The tick at the pace at which people walk: 0.25 m a tick.")
+                .about("One tick at walking pace: 0.25 m per tick.")
                 .with_target_below(aims_ms[1], "ms"),
         );
     }
     rows
 }
 
-/// A comparison with both peers. If the caps do not apply, all have the same lists; otherwise directed sight has as many of each
-/// class as sets, and the pairs of mutual sight and of the reference design differ.
+/// A comparison with both peers. If the caps do not apply, all sides have the same lists. Otherwise only directed sight and sets are
+/// compared, by the number of objects per class: mutual sight and the reference design may choose other pairs.
 fn compare_with_peers(
     case: impl Fn(&str) -> String,
     sight: ViewLinkMode,
@@ -296,12 +294,12 @@ fn compare_with_peers(
     let row = |what: &str| BenchRow::repeated(SYSTEM, case(what), &pass.ms, "ms/tick");
     let beside_sets = row(" v sets")
         .with_repeated_reference("sets", &sets.ms)
-        .about("The same ticks beside a hash set a player, made anew from nine cells every tick.")
+        .about("The same ticks, compared with one hash set per player that is rebuilt from nine cells every tick.")
         .with_target_ratio(least);
     let beside_pool = row(" v pool")
         .with_repeated_reference("pooled", &pooled.ms)
         .about(
-            "The same ticks beside the reference design: pairs in a pool, swept when a cell \
+            "The same ticks, compared with the reference design: pairs in a pool, swept when a cell \
              changes.",
         )
         .with_target_ratio(1.0);
@@ -309,19 +307,19 @@ fn compare_with_peers(
         let [with_sets, with_pool] =
             [sets, pooled].map(|peer| pass.agrees(peer, |digest| digest.lists));
         return [
-            beside_sets.with_comparison("everybody's list", with_sets),
-            beside_pool.with_comparison("everybody's list", with_pool),
+            beside_sets.with_comparison("all view lists", with_sets),
+            beside_pool.with_comparison("all view lists", with_pool),
         ];
     }
     if sight == ViewLinkMode::Mutual {
         return [beside_sets, beside_pool];
     }
     let same = pass.agrees(sets, |digest| digest.classes);
-    let what = "how many of each class everybody sees";
+    let what = "the number of objects per class in each list";
     [beside_sets.with_comparison(what, same), beside_pool]
 }
 
-/// Setting positions without a change of cell.
+/// Positions that change within their cell.
 fn within_cells() -> BenchRow {
     let walkers = Walkers::new(10_000, SIDE_M, 0.0);
     let mut views = walkers.views(ViewLinkMode::Directed, CAP);
@@ -334,12 +332,12 @@ fn within_cells() -> BenchRow {
         })
         .collect();
     BenchRow::repeated(SYSTEM, "within its cell/10000", &ns, "ns")
-        .about("Telling one object's position when it has not left its grid cell.")
+        .about("Updating the position of one object that stays in its grid cell.")
         .with_target_below(5.0, "ns")
 }
 
-/// The cost of re-ranking by distance: two scenes walk the same paths, one of them without it, alternating every ten ticks, so
-/// that other load of the machine affects both. Their view links differ, so this includes the cost of all consequences.
+/// The cost of re-ranking by distance. Two scenes walk the same paths, one of them without re-ranking, alternating every ten ticks, so that
+/// other load of the machine affects both. Their view links differ, so the result includes all consequences of re-ranking.
 fn rerank_share(step_m: f32) -> BenchRow {
     let mut sides = [RERANK_TICKS, 0].map(|rerank_ticks| {
         let mut walkers = Walkers::new(10_000, SIDE_M, step_m);
@@ -361,11 +359,11 @@ fn rerank_share(step_m: f32) -> BenchRow {
         _ => format!("re-ranking {step_m} m/10000"),
     };
     BenchRow::new(SYSTEM, case, share, "% of the set")
-        .about("What looking at distances anew adds to the tick, by turns of ten ticks with and without.")
+        .about("The share that re-ranking by distance adds to a tick; runs with and without it alternate every ten ticks.")
         .with_target_below(15.0, "%")
 }
 
-/// This many objects in nine cells, all moving, a hundredth of them over a border each tick.
+/// This many objects in nine cells, all moving; 1 % of them cross a border each tick.
 fn hot_spot(name: &str, sight: ViewLinkMode, players: u32, ticks: usize) -> [BenchRow; 3] {
     let crossing = players as usize / 100;
     let mut spot = HotSpot::new(players, crossing);
@@ -391,13 +389,13 @@ fn hot_spot(name: &str, sight: ViewLinkMode, players: u32, ticks: usize) -> [Ben
             tick
         },
         BenchRow::new(SYSTEM, case(" event"), event_ns, "ns")
-            .about("The same tick by the number of its enters and leaves."),
+            .about("The time of the same tick per enter or leave."),
         BenchRow::new(SYSTEM, case(" memory"), side.bytes_per_link(), "B/link")
-            .about("All that the scene's views allocate, by links."),
+            .about("Memory of the scene's views per view link."),
     ]
 }
 
-/// An object that disappears from a hot spot is searched in the rows of all viewers that may see it.
+/// Removes objects from a hot spot: each is searched in the rows of all viewers that may see it.
 fn removals() -> BenchRow {
     let mut views = HotSpot::new(5_000, 50).views(ViewLinkMode::Directed);
     views.update(u32::MAX, &mut Vec::new());
@@ -408,10 +406,10 @@ fn removals() -> BenchRow {
     });
     let us: Vec<f64> = removals.collect();
     BenchRow::repeated(SYSTEM, "removal at a hot spot/5000", &us, "us")
-        .about("One of 5,000 players in nine grid cells is removed, with all who see it.")
+        .about("Removing one of 5,000 players in nine grid cells from all view lists.")
 }
 
-/// 100,000 in 4 km × 4 km at 0.25 m and 2.5 m a tick.
+/// 100,000 players in 4 km × 4 km, at 0.25 m and 2.5 m per tick.
 fn large_scene() -> Vec<BenchRow> {
     let mut rows = Vec::new();
     for step_m in [0.25, 2.5] {
@@ -426,20 +424,20 @@ fn large_scene() -> Vec<BenchRow> {
         rows.push(
             BenchRow::repeated(SYSTEM, case, &side.ms, "ms/tick")
                 .about(format!(
-                    "A tick of 100,000 players in 4 km × 4 km who walk {step_m} m a tick."
+                    "One tick of 100,000 players in 4 km × 4 km who move {step_m} m per tick."
                 ))
                 .with_target_below(40.0, "ms"),
         );
         let case = format!("4 km {step_m} m memory/100000");
         rows.push(
             BenchRow::new(SYSTEM, case, bytes, "B/object")
-                .about("All that this scene's views allocate, by objects."),
+                .about("Memory of this scene's views per object."),
         );
     }
     rows
 }
 
-/// The cells of one scene in parallel; the same links with one thread and with all.
+/// The cells of one scene in parallel; links must be the same with one thread and with all threads.
 fn large_scene_side_by_side(threads: usize) -> BenchRow {
     let run = |threads: usize| {
         let mut walkers = Walkers::new(50_000, SIDE_M, 2.5);
@@ -460,12 +458,12 @@ fn large_scene_side_by_side(threads: usize) -> BenchRow {
     BenchRow::repeated(SYSTEM, "cells of a scene/50000", &all_ms, "ms/tick")
         .with_repeated_reference("one thread", &one_ms)
         .about(format!(
-            "A tick of one scene whose cells are spread over threads ({threads} here), beside one."
+            "One tick of a scene whose cells are spread over {threads} threads, compared with one thread."
         ))
         .with_comparison("all links", one == all)
 }
 
-/// Scenes of 2,000 in parallel; the same links with one thread and with all.
+/// Scenes of 2,000 players in parallel; links must be the same with one thread and with all threads.
 fn many_scenes(scenes: usize, threads: usize) -> BenchRow {
     let run = |threads: usize| {
         let mut all: Vec<(Walkers, TimedViews)> = (0..scenes)
@@ -494,7 +492,7 @@ fn many_scenes(scenes: usize, threads: usize) -> BenchRow {
     BenchRow::repeated(SYSTEM, format!("scenes of 2000/{scenes}"), &all_ms, "ms/tick")
         .with_repeated_reference("one thread", &one_ms)
         .about(format!(
-            "A tick of {scenes} scenes of 2,000 players, spread over threads ({threads} here), beside one."
+            "One tick of {scenes} scenes of 2,000 players, spread over {threads} threads, compared with one thread."
         ))
         .with_comparison("all links", one == all)
 }

@@ -1,4 +1,4 @@
-//! Results of an earlier run, for comparison.
+//! The results of an earlier run, for comparison.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::table::number;
 use crate::CliError;
 use crate::machine::Machine;
 
-/// Earlier `--json` output: for each row, the fields that identify it.
+/// Parsed `--json` output of an earlier run: for each row, its value and the fields that identify it.
 #[derive(Debug, Deserialize)]
 pub(super) struct BenchBaseline {
     machine: Machine,
@@ -32,7 +32,7 @@ impl BenchBaseline {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it does not exist, or is not the output of `--json`; with the line and the column.
+    /// If the file does not exist, or is not the output of `--json`; the error has line and column.
     pub(super) fn load(file: &Path) -> Result<Self, CliError> {
         let text = std::fs::read_to_string(file).map_err(|error| {
             CliError::new(format!(
@@ -60,7 +60,7 @@ impl BenchBaseline {
         self.matching_row(row).map(|old| old.value)
     }
 
-    /// A row with its value in the baseline, if it is there.
+    /// Adds the value of the same row in the baseline, if it has one.
     pub(super) fn with_baseline(&self, row: BenchRow) -> BenchRow {
         match self.matching_row(&row) {
             Some(old) => row.with_baseline(old.value, old.spread),
@@ -68,7 +68,7 @@ impl BenchBaseline {
         }
     }
 
-    /// Reasons why the figures are not comparable, given the current rows; empty if there are none.
+    /// Reasons why the current rows are not comparable with the baseline; empty if there are none.
     pub(super) fn warnings(
         &self,
         here: &Machine,
@@ -87,7 +87,7 @@ impl BenchBaseline {
         let kernels = rows.iter().filter(|row| row.system == calibration::SYSTEM);
         warnings.extend(kernels.filter_map(|row| {
             let ratio = row.value / self.value(row).filter(|old| *old > 0.0)?;
-            // A tenth is within the variation of the same machine between runs.
+            // A difference of 10 % is normal between two runs on the same machine.
             let differs = !(0.9..=1.1).contains(&ratio);
             differs.then(|| {
                 format!(
@@ -164,7 +164,7 @@ mod tests {
         };
         assert_eq!(baseline(2.0).warnings(&elsewhere, false, &rows()).len(), 1);
         let new = [BenchRow::new("nav", "city", 5.0, "us")];
-        let told = baseline(2.0).warnings(&Machine::current(2), false, &new);
-        assert_eq!(told, ["1 of 1 rows are not in the baseline"]);
+        let warnings = baseline(2.0).warnings(&Machine::current(2), false, &new);
+        assert_eq!(warnings, ["1 of 1 rows are not in the baseline"]);
     }
 }

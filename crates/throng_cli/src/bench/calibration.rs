@@ -1,5 +1,5 @@
-//! Two fixed kernels, timed before, between and after the systems: the speed of this machine's core and memory during the
-//! measurement. They make results of different machines comparable; if they vary within a run, the machine had other load.
+//! Two fixed kernels, timed before, between and after the systems. They measure the speed of this machine's core and memory, which makes
+//! results of different machines comparable; if they vary within a run, the machine had other load.
 
 use std::hint::black_box;
 
@@ -10,29 +10,29 @@ use throng::sim::clock::Stopwatch;
 /// The system name of its rows.
 pub(super) const SYSTEM: &str = "calibration";
 
-/// Steps of the core's kernel per sample.
+/// Steps of the core kernel per sample.
 const CORE_STEPS: u64 = 1 << 19;
 
-/// Entries that the memory's kernel walks through: 64 MiB, more than most caches hold.
+/// Entries that the memory kernel visits: 64 MiB, more than most caches hold.
 const MEMORY_SLOTS: u32 = 1 << 24;
 
-/// Steps of the memory's kernel per sample.
+/// Steps of the memory kernel per sample.
 const MEMORY_STEPS: u32 = 1 << 16;
 
 /// Samples per timing of the kernels.
 const SAMPLES: usize = 5;
 
-/// A sample that took this many times the minimum was disturbed.
+/// A sample that takes this many times the minimum counts as disturbed.
 const DISTURBED_RATIO: f64 = 1.25;
 
-/// A load per core above this before the first measurement is reported as well.
+/// Load per core before the first measurement above which the machine counts as busy.
 const LOAD_PER_CORE_MAX: f64 = 0.5;
 
 /// The samples of a run.
 pub(super) struct Calibration {
     core_ns: Vec<f64>,
     memory_ns: Vec<f64>,
-    /// The successor of each entry: one cycle through all.
+    /// The successor of each entry; together they form one cycle through all entries.
     next: Vec<u32>,
     at: u32,
 }
@@ -40,8 +40,8 @@ pub(super) struct Calibration {
 impl Calibration {
     /// No timings yet.
     pub(super) fn new() -> Self {
-        // A congruential generator of full period (Hull and Dobell, 1962) visits all entries in an order that no prefetcher
-        // predicts, and is quick to generate.
+        // A congruential generator of full period (Hull and Dobell, 1962) visits all entries in an order that no prefetcher predicts, and
+        // is cheap to compute.
         let next = (0..MEMORY_SLOTS)
             .map(|place| place.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) % MEMORY_SLOTS);
         Self {
@@ -73,17 +73,17 @@ impl Calibration {
     pub(super) fn rows(&self) -> [BenchRow; 2] {
         [
             BenchRow::repeated(SYSTEM, "core", &self.core_ns, "ns/step").about(
-                "A fixed loop of integer arithmetic and branches, in one thread: the pace of a \
+                "A fixed loop of integer arithmetic and branches, in one thread: the speed of a \
                  core while the rest was measured.",
             ),
             BenchRow::repeated(SYSTEM, "memory", &self.memory_ns, "ns/read").about(
-                "Reads all over 64 MiB, each of which tells the place of the next: how long \
-                 memory takes to answer.",
+                "Reads in 64 MiB, each of which yields the address of the next: the latency of \
+                 memory.",
             ),
         ]
     }
 
-    /// Why figures may be worse than the machine allows, given its load before; empty if nothing indicates it.
+    /// Signs that other load disturbed the figures, given the load average before the measurement; empty if there are none.
     pub(super) fn busy_reasons(&self, load_average: Option<f64>) -> Vec<String> {
         disturbances(load_average, cores(), &self.core_ns)
     }

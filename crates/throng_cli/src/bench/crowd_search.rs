@@ -1,21 +1,22 @@
-//! The search for the largest crowd that a machine carries: pure; the measurement is done elsewhere.
+//! The search for the largest crowd that a machine carries. Pure code: the caller measures the crowds.
 //!
-//! Doubles until a crowd misses the target, halves the gap until it is a twentieth, and then repeats both ends: one lucky or
-//! unlucky run is no result. The result is a range: the lower end held in every try, the upper end in none. Crowds that held once
+//! The search doubles the crowd until one misses the target, halves the gap until it is below 5 %, and then repeats both ends, because a
+//! single run can be lucky or unlucky. The result is a range: the lower end met the target in every try, the upper end in none. Crowds that
+//! did both lie in between.
 //! and missed once lie between them.
 
 use std::collections::BTreeMap;
 
-/// How often each end of the range is tried.
+/// Number of tries at each end of the range.
 pub(crate) const TRIES: u32 = 3;
 
-/// Maximum number of tries; then the range is final.
+/// Maximum number of tries; then the search ends with the range found so far.
 const TRIES_MAX: u32 = 40;
 
 /// The tries so far.
 pub(crate) struct CrowdSearch {
     first: u32,
-    /// Nothing below is tried.
+    /// The smallest crowd to try.
     least: u32,
     players_max: u32,
     tries_each: u32,
@@ -39,16 +40,16 @@ impl Tries {
 /// The range of crowds that a machine carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CrowdRange {
-    /// The largest crowd that held in every try, without a miss below it; 0 when there is none.
+    /// The largest crowd that passed every try, with no failed try of a smaller crowd; 0 if there is none.
     pub max_passed: u32,
     pub passed_tries: u32,
-    /// The smallest crowd that missed in every try, without one that held above it.
+    /// The smallest crowd that failed every try, with no passed try of a larger crowd.
     pub min_failed: Option<u32>,
     pub failed_tries: u32,
 }
 
 impl CrowdSearch {
-    /// Starts with this number of players and goes up to `players_max`; either end counts after `tries_each`.
+    /// Starts with this number of players and goes up to `players_max`; each end of the range needs `tries_each` tries.
     pub(crate) fn new(first: u32, players_max: u32, tries_each: u32) -> Self {
         Self {
             first,
@@ -85,7 +86,7 @@ impl CrowdSearch {
         self.tries() >= self.tries_max && self.next_within(u32::MAX).is_some()
     }
 
-    /// Tries nothing below this number, which must be that of the start.
+    /// Sets the smallest crowd to try, which must be the first one.
     pub(crate) fn not_below(self, least: u32) -> Self {
         debug_assert_eq!(least, self.first, "the first try is the smallest");
         Self { least, ..self }
@@ -114,7 +115,7 @@ impl CrowdSearch {
         }
     }
 
-    /// The largest crowd that held in some try, and the smallest that missed in some.
+    /// The largest crowd that passed some try, and the smallest that failed some.
     fn overlap(&self) -> (u32, u32) {
         let held = self.tried.iter().rfind(|(_, tries)| tries.passed > 0);
         let missed = self.tried.iter().find(|(_, tries)| tries.failed > 0);
@@ -124,7 +125,7 @@ impl CrowdSearch {
         )
     }
 
-    /// The next crowd to try; `None` when the range is as narrow as possible and both its ends are confirmed.
+    /// The next crowd to try; `None` if the range is narrow enough and both its ends are confirmed.
     pub(crate) fn next(&self) -> Option<u32> {
         self.next_within(self.tries_max)
     }
@@ -142,7 +143,7 @@ impl CrowdSearch {
         match missed {
             None if held_max == 0 && self.tried.is_empty() => return Some(self.first),
             None if held_max < self.players_max => {
-                // All held so far; or the largest both held and missed.
+                // No try failed so far, or the largest crowd both passed and failed.
                 let is_clear = missed_min == u32::MAX;
                 let more = if is_clear {
                     held_max
@@ -153,7 +154,8 @@ impl CrowdSearch {
             }
             _ => {}
         }
-        // Between the crowds that always held and the others, and between those that never held and the others.
+        // The gaps next to the overlap: between the crowds that always passed and the overlap, and between the overlap and those that
+        // always failed.
         let wide = |low: u32, high: u32| high - low > (low / 20).max(10);
         let low = held.max(self.least.min(missed_min));
         if missed_min < u32::MAX && wide(low, missed_min) {
@@ -178,7 +180,7 @@ mod tests {
 
     const MAX: u32 = 200_000;
 
-    /// The crowds tried when `holds(players, nth)` is the result of the nth try of a crowd, and the final range.
+    /// The crowds tried if `holds(players, nth)` is the result of the nth try of a crowd, and the final range.
     fn search(holds: impl Fn(u32, u32) -> bool) -> (Vec<u32>, CrowdRange) {
         let mut search = CrowdSearch::new(1_000, MAX, TRIES);
         let mut tried = Vec::new();
@@ -204,12 +206,12 @@ mod tests {
                 "{limit}: {range:?}"
             );
             assert!(tried.len() < 25, "{limit}: {tried:?}");
-            for (end, told) in [
+            for (end, counted_tries) in [
                 (range.max_passed, range.passed_tries),
                 (missed, range.failed_tries),
             ] {
                 let tries = tried.iter().filter(|&&players| players == end).count();
-                assert_eq!(told as usize, tries, "{limit}: {range:?}");
+                assert_eq!(counted_tries as usize, tries, "{limit}: {range:?}");
                 assert!(end == 0 || tries == TRIES as usize, "{limit}: {tried:?}");
             }
         }
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn lucky_run_moves_upper_end_and_unlucky_run_the_lower() {
-        // From 4,000 to 5,000 every second try holds.
+        // From 4,000 to 5,000 players every second try passes.
         let noisy = |players: u32, nth| players < 4_000 || (players < 5_000 && nth % 2 == 0);
         let (tried, range) = search(noisy);
         let missed = range.min_failed.unwrap();

@@ -1,19 +1,19 @@
-//! Alternative change tracking of attributes, compared with the masks of `throng::sync`. The server uses none of them.
+//! Alternative ways to track changed attributes, compared with the masks of `throng::sync`. The server uses none of them.
 
 use std::collections::HashSet;
 use std::hash::BuildHasher;
 
-/// Attributes per object in all of these.
+/// Attributes per object.
 pub const FLAGS: usize = 64;
 
-/// One flag per attribute, tested one by one.
+/// One flag per attribute; collecting tests all of them.
 #[derive(Clone, Debug)]
 pub struct Flags {
     flags: Vec<[bool; FLAGS]>,
 }
 
 impl Flags {
-    /// For this number of objects.
+    /// For this many objects.
     #[must_use]
     pub fn new(objects: usize) -> Self {
         Self {
@@ -26,7 +26,7 @@ impl Flags {
         self.flags[object as usize][bit as usize] = true;
     }
 
-    /// Returns and clears all marks.
+    /// Passes all marks to `show`, and clears them.
     pub fn collect(&mut self, mut show: impl FnMut(u32, u32)) {
         for (object, flags) in (0..).zip(&mut self.flags) {
             for (bit, flag) in (0..).zip(flags) {
@@ -38,14 +38,14 @@ impl Flags {
     }
 }
 
-/// The same with a flag per object, to skip clean ones.
+/// Like [`Flags`], with one more flag per object to skip clean objects.
 #[derive(Clone, Debug)]
 pub struct SkippingFlags {
     flags: Vec<(bool, [bool; FLAGS])>,
 }
 
 impl SkippingFlags {
-    /// For this number of objects.
+    /// For this many objects.
     #[must_use]
     pub fn new(objects: usize) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl SkippingFlags {
         (*dirty, flags[bit as usize]) = (true, true);
     }
 
-    /// Returns and clears all marks.
+    /// Passes all marks to `show`, and clears them.
     pub fn collect(&mut self, mut show: impl FnMut(u32, u32)) {
         for (object, (dirty, flags)) in (0..).zip(&mut self.flags) {
             if std::mem::take(dirty) {
@@ -73,7 +73,7 @@ impl SkippingFlags {
     }
 }
 
-/// A set of pairs.
+/// A hash set of pairs of object and attribute.
 #[derive(Clone, Debug, Default)]
 pub struct Pairs<S>(HashSet<(u32, u32), S>);
 
@@ -83,7 +83,7 @@ impl<S: BuildHasher> Pairs<S> {
         self.0.insert((object, bit));
     }
 
-    /// Returns all marks, in any order, and clears them.
+    /// Passes all marks to `show`, in any order, and clears them.
     pub fn collect(&mut self, mut show: impl FnMut(u32, u32)) {
         self.0.drain().for_each(|(object, bit)| show(object, bit));
     }

@@ -1,24 +1,24 @@
-//! Growth of figures with the input size: the slope of a straight line through the logarithms of both, so that quadratic cost is
-//! detected. An exponent of 1 is linear, 2 quadratic, 0 does not depend on the size.
+//! The growth of figures with the input size. The exponent is the slope of a straight line through the logarithms of both: 0 is constant, 1
+//! linear, 2 quadratic.
 
 use super::rows::BenchRow;
 
-/// Minimum number of sizes.
+/// Minimum number of sizes for an exponent.
 const SIZES_MIN: usize = 3;
 
 /// Figures of the same work at several sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SizeGrowth {
-    /// The common part of the cases: `navigate mean`.
+    /// The common part of the case names, such as `navigate mean`.
     pub case: String,
     pub unit: String,
-    /// Sizes and their figures, the smallest size first.
+    /// Pairs of a size and its figure, ascending by size.
     pub points: Vec<(f64, f64)>,
     pub exponent: f64,
 }
 
-/// The cases that have at least three sizes, with the largest at least twice the smallest, in the order of their rows. A size is the
-/// number after the slash of `case/number`.
+/// The cases with at least three sizes, the largest at least twice the smallest, in the order of their rows. The size is the number after
+/// the slash of `case/number`.
 pub(super) fn growths<'a>(rows: impl IntoIterator<Item = &'a BenchRow>) -> Vec<SizeGrowth> {
     let mut all: Vec<SizeGrowth> = Vec::new();
     for row in rows {
@@ -48,11 +48,11 @@ pub(super) fn growths<'a>(rows: impl IntoIterator<Item = &'a BenchRow>) -> Vec<S
     all
 }
 
-/// One row per exponent, for the figures that are times.
+/// One row per exponent, for figures that are times.
 pub(super) fn rows(rows: &[BenchRow]) -> Vec<BenchRow> {
     let is_time = |growth: &&SizeGrowth| {
         let unit = growth.unit.split(['/', ' ']).next();
-        // The maximum varies too much, and the mean shows the same as the median.
+        // The maximum varies too much, and the median shows the same as the mean.
         let is_one_of_many = [" p50", " max"]
             .iter()
             .any(|end| growth.case.ends_with(end));
@@ -66,7 +66,7 @@ pub(super) fn rows(rows: &[BenchRow]) -> Vec<BenchRow> {
             return BenchRow::default();
         };
         let about = format!(
-            "How it grows from {first} to {last}, by {} sizes: 1 is in proportion, 2 with the square.",
+            "Growth from {first} to {last}, over {} sizes: 1 is linear, 2 is quadratic.",
             growth.points.len()
         );
         BenchRow {
@@ -81,14 +81,14 @@ pub(super) fn rows(rows: &[BenchRow]) -> Vec<BenchRow> {
     growths(rows).iter().filter(is_time).map(row).collect()
 }
 
-/// The case without its size, and its size.
+/// The case name without the size, and the size.
 fn sized(row: &BenchRow) -> Option<(&str, f64)> {
     let (case, size) = row.case.rsplit_once('/')?;
     let size: f64 = size.parse().ok()?;
     (size > 0.0 && row.value > 0.0).then_some((case, size))
 }
 
-/// The slope by least squares through the logarithms; `None` when the sizes differ by less than a factor of two.
+/// The slope of the least-squares line through the logarithms; `None` if the sizes differ by less than a factor of two.
 fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     let (first, last) = (points.first()?, points.last()?);
     if last.0 < 2.0 * first.0 {
@@ -107,14 +107,14 @@ fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     Some(over / under)
 }
 
-/// An exponent in a word or two.
+/// An exponent with a description.
 pub(super) fn describe(exponent: f64) -> String {
     let word = match exponent {
         ..0.25 => "hardly grows",
-        ..0.75 => "less than in proportion",
-        ..1.25 => "in proportion",
-        ..1.75 => "more than in proportion",
-        _ => "with the square or faster",
+        ..0.75 => "sublinear",
+        ..1.25 => "linear",
+        ..1.75 => "superlinear",
+        _ => "quadratic or more",
     };
     format!("exponent {exponent:.2}: {word}")
 }
@@ -145,14 +145,14 @@ mod tests {
         assert_eq!(
             cases,
             ["growth of square", "growth of line"],
-            "of times alone"
+            "only times have an exponent"
         );
         assert!(
             rows[0]
                 .description
-                .contains("from 1000 to 8000, by 4 sizes")
+                .contains("from 1000 to 8000, over 4 sizes")
         );
-        assert!(describe(2.0).contains("square") && describe(1.04).contains("in proportion"));
+        assert!(describe(2.0).contains("quadratic") && describe(1.04).contains(": linear"));
     }
 
     #[test]

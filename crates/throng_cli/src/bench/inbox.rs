@@ -1,8 +1,7 @@
-//! `throng bench inbox`: the share of a tick spent on messages, and the delay of well-behaved clients, compared with simpler
-//! policies; and the cost of a message.
+//! `throng bench inbox`: the time that a tick spends on messages, and the delay of well-behaved clients, compared with simpler policies;
+//! and the cost of a message.
 //!
-//! Ticks and delays are simulated, at 5 µs per message, so that they are the same everywhere; the cost of a message is measured
-//! here.
+//! Ticks and delays are simulated with 5 µs per message, so they do not depend on the machine; the cost of a message is measured.
 
 use glam::Vec2;
 
@@ -36,7 +35,11 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
         burst: 30,
         ..POLITE
     };
-    let mut rows = policies("flood", flood, "while one more sends 100,000 a second");
+    let mut rows = policies(
+        "flood",
+        flood,
+        "while another client sends 100,000 a second",
+    );
     rows.extend(policies(
         "burst",
         burst,
@@ -48,7 +51,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// One load under all policies: the worst tick, and the worst delay of well-behaved clients.
+/// One load under all policies: the longest tick, and the longest delay of well-behaved clients.
 fn policies(case: &str, load: IntakeLoad, what: &str) -> Vec<BenchRow> {
     let ours = simulate(IntakePolicy::ClientQueues, load);
     let ms = |ns: u64| ns as f64 / 1e6;
@@ -66,10 +69,10 @@ fn policies(case: &str, load: IntakeLoad, what: &str) -> Vec<BenchRow> {
             "ms",
         );
         let about = format!(
-            "The most work in a tick with 1,000 polite clients at 10 messages a second, {what}, beside: {name}."
+            "The longest message work of a tick with 1,000 well-behaved clients at 10 messages a second, {what}; compared with {name}."
         );
         let all = ours.polite_refused == 0;
-        let whole = "nothing of the polite is refused";
+        let whole = "no message of a well-behaved client is refused";
         rows.push(
             row.with_reference(name, ms(other.worst_tick_ns))
                 .about(about)
@@ -79,7 +82,7 @@ fn policies(case: &str, load: IntakeLoad, what: &str) -> Vec<BenchRow> {
         let lag = ours.worst_polite_lag_ticks as f64;
         let row = BenchRow::new(SYSTEM, format!("{case} lag v {name}"), lag, "ticks");
         let about = format!(
-            "The longest that a message of theirs waited under the same load, beside: {name}."
+            "The longest delay of their messages under the same load, compared with {name}."
         );
         let row = row
             .with_reference(name, other.worst_polite_lag_ticks as f64)
@@ -93,7 +96,7 @@ fn policies(case: &str, load: IntakeLoad, what: &str) -> Vec<BenchRow> {
     rows
 }
 
-/// A message through its lane and the decoder.
+/// Queueing, taking and decoding messages.
 fn messages(rounds: usize) -> BenchRow {
     const CLIENTS: u32 = 1_000;
     const EACH: u32 = 20;
@@ -130,12 +133,12 @@ fn messages(rounds: usize) -> BenchRow {
     }
     let all = u64::from(CLIENTS * EACH) * (rounds as u64 + 3);
     BenchRow::repeated(SYSTEM, "take and decode", &times, "ns/msg")
-        .about("Taking a message of each of 1,000 clients in turn, and decoding it.")
+        .about("Taking a message from the queue of each of 1,000 clients in turn, and decoding it.")
         .with_comparison("every message is decoded", decoded == all)
         .with_target_below(100.0, "ns")
 }
 
-/// Players' moves on a map: to positions, validated, and in directions, walked.
+/// Player moves on a map: validated moves to positions, and steps in a direction.
 fn moves(rounds: usize) -> Result<Vec<BenchRow>, CliError> {
     const MOVES: usize = 20_000;
     let recipe = TownRecipe {
@@ -179,12 +182,12 @@ fn moves(rounds: usize) -> Result<Vec<BenchRow>, CliError> {
     for (case, about, motions) in [
         (
             "checked move",
-            "Checking a player's move of up to 0.3 m against speed and a town's walls.",
+            "Validating a player's move of up to 0.3 m against its speed limit and a town's walls.",
             &places as &dyn Fn(usize) -> PlayerMotion,
         ),
         (
             "direction step",
-            "Walking a player's step of 0.2 m in a direction, along a town's walls.",
+            "Moving a player by a step of 0.2 m in a direction, along a town's walls.",
             &directions,
         ),
     ] {

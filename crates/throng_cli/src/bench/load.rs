@@ -1,7 +1,7 @@
-//! `throng bench load`: map files of every format, loaded until they are ready for searches, and ways of reading a file.
+//! `throng bench load`: map files of every format, loaded and prepared for searches, and several ways to read a file.
 //!
-//! The files lie in the system's temporary folder, and are read from its cache: the time of a disk is not included. All formats
-//! contain the same map, and each result is compared with it.
+//! The files are in the system's temporary folder and in the page cache, so disk time is not included. All formats contain the same map,
+//! and each loaded map is compared with it.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
@@ -18,7 +18,7 @@ const SYSTEM: &str = "load";
 /// Tiles per side.
 const SIDE: u32 = 4_096;
 
-/// The files, removed after the measurement.
+/// The files, removed when dropped.
 struct BenchFiles {
     folder: PathBuf,
 }
@@ -28,7 +28,7 @@ impl BenchFiles {
         let folder = std::env::temp_dir().join(format!("throng-load-{}", std::process::id()));
         let made = fs::create_dir_all(&folder);
         made.map_err(|error| {
-            CliError::new(format!("could not make `{}`: {error}", folder.display()))
+            CliError::new(format!("could not create `{}`: {error}", folder.display()))
         })?;
         let files = Self { folder };
         for format in MapFormat::ALL {
@@ -44,7 +44,7 @@ impl BenchFiles {
 
 impl Drop for BenchFiles {
     fn drop(&mut self) {
-        // Files that cannot be removed are left to the system.
+        // A file that cannot be removed is left to the system.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -81,15 +81,15 @@ fn unreadable(error: std::io::Error) -> CliError {
     CliError::new(format!("could not read the file just written: {error}"))
 }
 
-/// The sum of the bytes, so that no read is optimized away.
+/// The sum of the bytes, so that the compiler cannot remove a read.
 fn sum(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.map(u64::from).sum()
 }
 
-/// A byte per tile: read at once, through a buffer, and byte by byte.
+/// A file with a byte per tile: read as a whole, through a buffer, and byte by byte.
 #[expect(
     clippy::unbuffered_bytes,
-    reason = "what a read a byte costs is what is asked"
+    reason = "measures the cost of one read per byte"
 )]
 fn reads(files: &BenchFiles, rounds: usize, bytes_max: u64) -> Result<Vec<BenchRow>, CliError> {
     let path = files.path(MapFormat::Raw);
@@ -104,7 +104,7 @@ fn reads(files: &BenchFiles, rounds: usize, bytes_max: u64) -> Result<Vec<BenchR
         times[1].push(watch.lap_ns() as f64 / 1e6);
     }
     let [at_once, by_buffer] = &times;
-    // One round: it takes longer than all of the above.
+    // Only one round: it takes longer than all of the above.
     let file = File::open(&path).map_err(unreadable)?;
     let bytes = file.metadata().map_err(unreadable)?.len();
     let read = bytes.min(bytes_max);
@@ -118,19 +118,19 @@ fn reads(files: &BenchFiles, rounds: usize, bytes_max: u64) -> Result<Vec<BenchR
         BenchRow::repeated(SYSTEM, "read, at once", at_once, "ms")
             .with_repeated_reference("BufReader", by_buffer)
             .about(format!(
-                "A file of {} MB, a byte a tile, as one read and byte by byte out of a buffer of 8 KiB.",
+                "Reading a file of {} MB with a byte per tile, in one read; compared with byte by byte through a buffer of 8 KiB.",
                 bytes / 1_000_000
             ))
             .with_comparison("the same sum", whole == buffered),
         BenchRow::repeated(SYSTEM, "read, a byte", &at_once_ns, "ns")
             .with_reference("a byte a read", single_ns)
-            .about("The same file in one read, and with a call of the system for each byte: for each byte.")
+            .about("Time per byte in one read of the same file, compared with a system call per byte.")
             .with_comparison("the same sum", is_same)
             .with_target_ratio(50.0),
     ])
 }
 
-/// From a file to a map with its regions; checks that it equals the written map.
+/// Loads a file into a map with regions; checks that it equals the written map.
 fn load(
     files: &BenchFiles,
     format: MapFormat,
@@ -154,7 +154,7 @@ fn load(
         "ms",
     )
     .about(format!(
-        "A file of {side} × {side} tiles to bit planes and regions."
+        "Loading a file of {side} × {side} tiles into bit planes and regions."
     ))
     .with_comparison("the map that was written", is_same);
     Ok(match format {
@@ -163,7 +163,7 @@ fn load(
     })
 }
 
-/// Preparing a loaded map for searches.
+/// Prepares a loaded map for searches.
 fn prepare(algorithm: Algorithm, map: &TileMap, rounds: usize) -> BenchRow {
     let mut times = Vec::new();
     for _ in 0..rounds {
@@ -178,11 +178,11 @@ fn prepare(algorithm: Algorithm, map: &TileMap, rounds: usize) -> BenchRow {
         &times,
         "ms",
     )
-    .about("What this algorithm searches on, made of a map that is loaded.")
+    .about("Building the search data of this algorithm for a loaded map.")
 }
 
-/// From a file with search data to a prepared map, compared with the tiles alone and with building it; and the time to read and
-/// copy the bytes of the file.
+/// Loads a map with its search data, compared with loading the tiles and building the data, and with reading and copying the bytes of the
+/// file.
 fn load_prepared(
     files: &BenchFiles,
     map: TileMap,
@@ -225,17 +225,17 @@ fn load_prepared(
     let megabytes = bytes / 1_000_000;
     Ok(vec![
         BenchRow::repeated(SYSTEM, "load prepared", &load, "ms").about(format!(
-            "A .tmap of {megabytes} MB that holds planes and graph: to bit planes and regions, all sums checked."
+            "Loading a .tmap of {megabytes} MB that contains planes and graph: into bit planes and regions, with all checksums."
         )),
         BenchRow::repeated(SYSTEM, "planes, graph", &ready, "ms")
-            .about("And what it holds, checked and ready to be searched on.")
-            .with_comparison("what building makes", is_same),
+            .about("Checking the search data of the same file until it is ready for searches.")
+            .with_comparison("the data equals a new build", is_same),
         BenchRow::repeated(SYSTEM, "prepared, in all", &all, "ms")
             .with_repeated_reference("built", &build)
-            .about("Both together, beside a file of the tiles alone and building of them what the other file holds."),
+            .about("Both together, compared with loading a file of tiles only and building the search data."),
         BenchRow::repeated(SYSTEM, "prepared / copy", &all, "ms")
             .with_repeated_reference("read, copied", &copy)
-            .about("The same beside the bytes of the file read in one go and copied once."),
+            .about("The same, compared with reading the bytes of the file at once and copying them."),
     ])
 }
 

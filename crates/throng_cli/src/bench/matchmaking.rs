@@ -1,4 +1,4 @@
-//! `throng bench matchmaking`: packing inside skill windows, compared with the reference's packing in the order of arrival.
+//! `throng bench matchmaking`: packing inside skill windows, compared with the reference's packing in arrival order.
 
 use super::CliError;
 use super::rows::{BenchRow, RepeatSpread};
@@ -15,7 +15,7 @@ const SYSTEM: &str = "matchmaking";
 /// Repetitions of a heartbeat from scratch.
 const REPEATS: usize = 5;
 
-/// The result of one heartbeat over a full queue.
+/// The result of a heartbeat over a full queue.
 #[derive(Default)]
 struct HeartbeatResult {
     ms: f64,
@@ -41,7 +41,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// One heartbeat over a full queue.
+/// A heartbeat over a full queue.
 fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, CliError> {
     let waiting = tickets(parties, PartyPowerSource::Skill);
     let players: u64 = waiting.iter().map(|ticket| u64::from(ticket.size)).sum();
@@ -67,39 +67,39 @@ fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, CliError> {
     Ok(vec![
         timed("heartbeat", 1.0, "ms")
             .about(
-                "One heartbeat over a full queue: packing by skill in windows, beside packing in \
-                 the order of arrival.",
+                "One heartbeat over a full queue: packing in skill windows, compared with packing in \
+                 arrival order.",
             )
             .with_comparison("every player is in a match or waits", is_whole == [true; 2]),
         row("spread p99", f64::from(windows_done.spread_p99), "skill")
             .with_reference("arrival", f64::from(arrival_done.spread_p99))
-            .about("How far skills in a match lie apart, which 99 of 100 matches stay within.")
+            .about("The p99 of the difference between the highest and the lowest skill in a match.")
             .with_target(
                 format!("at most 1.2 times the least, which is {least}"),
                 f64::from(windows_done.spread_p99) <= 1.2 * f64::from(least),
             ),
         row("gap mean", windows_done.gap_mean(), "power")
             .with_reference("arrival", arrival_done.gap_mean())
-            .about("How far the powers of the two groups of a match lie apart.")
+            .about("The difference in power between the two groups of a match.")
             .with_target(
-                "no worse than in the order of arrival",
+                "no worse than in arrival order",
                 windows_done.gap_mean() <= arrival_done.gap_mean(),
             ),
-        // If power is independent of skill, a tight match has few choices, and spread goes before gap: the order of arrival,
-        // which ignores skill, is far more even then. No target is set here.
+        // If power is independent of skill, a narrow skill window leaves few choices, and spread has priority over gap. Arrival order
+        // ignores skill and gets far smaller gaps in this case, so there is no target.
         row("gap mean apart", windows_apart.last.gap_mean(), "power")
             .with_reference("arrival", arrival_apart.last.gap_mean())
             .about(
-                "The same where power has nothing to do with skill: packing by skill leaves less \
-                 to choose from.",
+                "The same, with power independent of skill: packing by skill has fewer \
+                 candidates.",
             ),
         row("waiting", windows_done.waiting as f64, "players")
             .with_reference("arrival", arrival_done.waiting as f64)
-            .about("Who is in no match after the heartbeat."),
+            .about("Players without a match after the heartbeat."),
         timed("beat a party", 1e6 / f64::from(parties), "ns/party")
-            .about("The same heartbeat by the number of parties in the queue."),
+            .about("The time of the same heartbeat per party in the queue."),
         row("waiting, levels", levels.waiting as f64, "players")
-            .about("Who is in no match where levels from 1 to 60 play in bands of 10.")
+            .about("Players without a match when levels 1 to 60 play in bands of 10.")
             .with_target(
                 "at least three in four players are in a match",
                 levels.waiting * 3 <= levels.matched,
@@ -107,7 +107,7 @@ fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, CliError> {
     ])
 }
 
-/// Packing only, of parties that are sorted already: without terms, balance and matches.
+/// Packing only, of sorted parties: no acceptance terms, no balancing, no matches.
 fn pack_alone(parties: u32) -> BenchRow {
     let tickets = tickets(parties, PartyPowerSource::Skill);
     let mut seats: Vec<SweepSeat> = tickets
@@ -135,14 +135,12 @@ fn pack_alone(parties: u32) -> BenchRow {
     }
     BenchRow::repeated(SYSTEM, format!("sweep alone/{parties}"), &ns[0], "ns/party")
         .with_repeated_reference("arrival", &ns[1])
-        .about(
-            "Packing by itself, of parties that are in order already: no terms, no matches made.",
-        )
+        .about("Packing only, of sorted parties: no terms, and no matches are made.")
         .with_comparison("as many matches or more", matches[0] >= matches[1])
         .with_target_below(50.0, "ns, which is 20 million parties a second")
 }
 
-/// Pools of a dozen parties or so, which are solved exactly.
+/// Pools of about a dozen parties, which are solved exactly.
 fn small_pools() -> Result<Vec<BenchRow>, CliError> {
     let mut source = PartySource::new(3, PartyPowerSource::Independent);
     let (mut exact, mut arrival, mut more) = (0, 0, true);
@@ -150,7 +148,7 @@ fn small_pools() -> Result<Vec<BenchRow>, CliError> {
     for nth in 0..200 {
         let parties = 8 + nth % (PARTIES_MAX - 7);
         let mut pool: Vec<Ticket> = (0..parties).map(|_| source.ticket(0)).collect();
-        // Skill separates no parties.
+        // With equal skills, no parties are kept apart.
         pool.iter_mut().for_each(|ticket| ticket.skill = 0);
         let windows = run_heartbeat(Packing::Windows, 10, &pool)?;
         let by_age = run_heartbeat(Packing::Arrival, 10, &pool)?;
@@ -168,13 +166,13 @@ fn small_pools() -> Result<Vec<BenchRow>, CliError> {
         BenchRow::new(SYSTEM, "gap sum/pools to 14", exact as f64, "power")
             .with_reference("arrival", arrival as f64)
             .about(
-                "All gaps of 200 small pools that are solved exactly, beside the order of arrival.",
+                "The sum of all gaps of 200 small pools that are solved exactly, compared with arrival order.",
             )
             .with_comparison("as many matches or more", more)
             .with_target("gaps no larger", exact <= arrival),
         BenchRow::new(SYSTEM, "gap sum/brute force to 14", found as f64, "power")
             .with_reference("brute force", optimum as f64)
-            .about("The same beside trying out everything, which is the best that can be.")
+            .about("The same, compared with brute force, which is optimal.")
             .with_comparison("as many matches", most)
             .with_target(
                 "at most 1.05 times the optimum",
@@ -183,7 +181,7 @@ fn small_pools() -> Result<Vec<BenchRow>, CliError> {
     ])
 }
 
-/// A queue kept at a constant number of parties during a hundred heartbeats of 500 matches.
+/// A queue that is kept at a constant number of parties, over a hundred heartbeats with 500 matches each.
 fn steady_queue(parties: usize) -> Result<BenchRow, CliError> {
     let failed =
         |error: &dyn std::fmt::Display| CliError::new(format!("the queue was not filled: {error}"));
@@ -212,8 +210,8 @@ fn steady_queue(parties: usize) -> Result<BenchRow, CliError> {
             .with_spread(RepeatSpread::from_samples(&ms))
             .with_reference("arrival", arrival_ms)
             .about(
-                "A heartbeat over a queue that is held at this many parties, 20,000 of which \
-                 arrive a second, beside packing all of it once in the order of arrival.",
+                "A heartbeat over a queue that is kept at this many parties, 20,000 of which \
+                 arrive a second, compared with packing all of it once in arrival order.",
             )
             .with_comparison(
                 "500 matches in every heartbeat",
@@ -223,14 +221,14 @@ fn steady_queue(parties: usize) -> Result<BenchRow, CliError> {
     )
 }
 
-/// Repetitions of a heartbeat: the time of each, and the result, which is always the same.
+/// Repetitions of a heartbeat: their times, and the result, which is the same each time.
 #[derive(Default)]
 struct HeartbeatTimes {
     ms: Vec<f64>,
     last: HeartbeatResult,
 }
 
-/// Heartbeats from scratch by skill and in the order of arrival, alternating.
+/// Heartbeats from scratch, alternating between packing by skill and in arrival order.
 fn alternate(tickets: &[Ticket]) -> Result<[HeartbeatTimes; 2], CliError> {
     let mut beats = <[HeartbeatTimes; 2]>::default();
     for _ in 0..REPEATS {

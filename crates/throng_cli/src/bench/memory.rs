@@ -1,7 +1,7 @@
-//! `throng bench memory`: memory per player, by module; the cost of measuring it; and the allocator's overhead for blocks of a
-//! few sizes.
+//! `throng bench memory`: memory per player and module; the cost of measuring it; and the cost of allocating and freeing blocks of a few
+//! sizes.
 //!
-//! `bench tick` reports the memory growth of a process with one crowd.
+//! `bench tick` reports the memory that a process needs for one crowd.
 
 use std::hint::black_box;
 
@@ -18,10 +18,10 @@ const SYSTEM: &str = "memory";
 
 const CROWDS: [u32; 3] = [2_000, 5_000, 10_000];
 
-/// Ticks after all players have set out.
+/// Ticks after all players started to move.
 const TICKS: u64 = 100;
 
-/// Rows that are no player's memory: the town's map, its search data, and synthetic clients, which would run elsewhere.
+/// Modules that are not memory of players: the town's map, its search data, and synthetic clients, which would run elsewhere.
 const NON_PLAYER_MODULES: [&str; 3] = ["map", "nav_maps", "crowd"];
 
 /// The modules must account for at least this share of the allocated memory.
@@ -40,7 +40,7 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliE
     Ok(rows)
 }
 
-/// The memory of a crowd once it is under way.
+/// The memory of a crowd in motion.
 fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let allocated_before = allocated().bytes;
     let mut server = TestServer::builder().workers(threads).build();
@@ -77,43 +77,43 @@ fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let of_players: usize = of_players.map(|(_, bytes)| bytes).sum();
     let whole = row("a player", of_players)
         .about(format!(
-            "All that modules hold but the map, what searches know of it and synthetic clients, by players; {} NPCs are in it.",
+            "Memory of all modules per player, without the map, its search data and synthetic clients; includes {} NPCs.",
             load_npcs(players)
         ))
         .with_target_below(8_000.0, "B");
     let mut rows = vec![whole];
     let mut by_size: Vec<(&str, usize)> = modules.into_iter().collect();
     by_size.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    // Less than a byte per player belongs to the server.
+    // A module with less than a byte per player belongs to the server.
     by_size.retain(|&(_, bytes)| a_player(bytes) >= 1.0);
     rows.extend(by_size.into_iter().map(|(module, bytes)| {
         row(&format!("of {module}"), bytes).about(format!(
-            "What the module `{module}` holds, from its structures' capacities, by players."
+            "Memory of the module `{module}` per player, from the capacities of its data structures."
         ))
     }));
-    let asked = BenchRow::repeated(SYSTEM, format!("asking/{players}"), &asking, "ms")
-        .about("Adding up what all modules hold.");
+    let row_of_total = BenchRow::repeated(SYSTEM, format!("asking/{players}"), &asking, "ms")
+        .about("Adding up the memory of all modules.");
     let counted = allocated().bytes.saturating_sub(allocated_before);
     rows.push(if counted > 0 {
         let share = all as f64 / counted as f64;
-        asked.with_comparison(
+        row_of_total.with_comparison(
             format!(
-                "modules tell of at least {:.0} % of what is allocated, and of no more than that",
+                "modules account for {:.0} % to 100 % of the allocated memory",
                 ATTRIBUTED_MIN * 100.0
             ),
             (ATTRIBUTED_MIN..=1.0).contains(&share),
         )
     } else {
-        asked
+        row_of_total
     });
     Ok(rows)
 }
 
-/// Blocks that are allocated and freed in a mixed order, like those of messages and parties.
+/// Blocks that are allocated and freed in a mixed order, as those of messages and parties are.
 fn blocks(bytes: usize, rounds: usize) -> BenchRow {
     /// Number of live blocks.
     const LIVE: usize = 1_024;
-    /// Coprime to that number: each block is freed once per round, far from the one before.
+    /// Coprime to `LIVE`: each block is freed once per round, far away from the block freed before.
     const STRIDE: usize = 389;
     let mut live: Vec<Vec<u8>> = (0..LIVE).map(|_| Vec::with_capacity(bytes)).collect();
     let times: Vec<f64> = (0..rounds)
@@ -126,7 +126,7 @@ fn blocks(bytes: usize, rounds: usize) -> BenchRow {
         })
         .collect();
     BenchRow::repeated(SYSTEM, format!("block of {bytes} B"), &times, "ns").about(
-        "One block of this size is allocated and another one freed, with 1,024 in use. With the feature \
+        "Allocating one block of this size and freeing another, with 1,024 in use. With the feature \
          `count-alloc`, allocations are counted.",
     )
 }

@@ -14,9 +14,9 @@
 //! | `baseline` | results of an earlier run |
 //! | `readme` | the tables in benches/RESULTS.md |
 //!
-//! A row is one piece of work, done by throng and, if there is one, by a reference, alternating or each separately as the file
-//! states, in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times
-//! differ from run to run. Results that differ are always an error; targets belong to the machine on which they were set, and are
+//! A row is one piece of work, done by throng and, if there is one, by a reference. Both run in the same process on the same input,
+//! alternating or one after the other as the file states, and their results are compared. Input is generated from fixed seeds; only the
+//! times vary from run to run. Different results are always an error. Targets hold for the machine on which they were set, and are only
 //! checked on request.
 
 mod aoi;
@@ -100,7 +100,7 @@ pub(super) struct Bench {
     readme: Option<PathBuf>,
 }
 
-/// Rows that differ or miss their target; each is listed at the end.
+/// Maximum number of listed rows that differ or miss their target.
 const FAILURES_SHOWN_MAX: usize = 8;
 
 const EXAMPLES: &str = "Examples:
@@ -159,7 +159,7 @@ fn players() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=i64::from(throng_scenario::crowd::LOAD_PLAYERS_MAX))
 }
 
-/// What can be measured.
+/// The systems that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum BenchTarget {
     /// Path search: all algorithms, compared with A*; builds, edits, a full tick
@@ -191,15 +191,14 @@ enum BenchTarget {
     Hostile,
 }
 
-/// The output of `--json` and input of `--baseline`: one object, in which `rows` is the array of all rows. Missing fields of a
-/// row are `null`.
+/// The output of `--json` and input of `--baseline`: one object whose `rows` is the array of all rows. Missing fields of a row are `null`.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BenchReport {
     pub machine: Machine,
     pub is_quick: bool,
-    /// Where it was interrupted, if it was.
+    /// The system at which the bench was interrupted.
     pub interrupted: Option<Interruption>,
-    /// Why the figures may be worse than the machine allows.
+    /// Signs that other load of the machine disturbed the figures.
     #[serde(default, alias = "busy")]
     pub busy_reasons: Vec<String>,
     /// Reasons why the figures are not comparable with the baseline.
@@ -211,15 +210,15 @@ pub(super) struct BenchReport {
 /// An interrupted bench.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Interruption {
-    /// The interrupted bench, whose rows may be incomplete; none is checked.
+    /// The system that was interrupted; its rows may be incomplete, and its targets are not checked.
     system: String,
-    /// Number of benches finished before.
+    /// Number of systems finished before.
     systems_done: usize,
-    /// Number of requested benches.
+    /// Number of requested systems.
     systems: usize,
 }
 
-/// The measurements.
+/// The result of the measurements.
 struct Measured {
     rows: Vec<BenchRow>,
     calibration: Calibration,
@@ -242,14 +241,14 @@ impl BenchTarget {
             .map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Whether it uses `--threads`.
+    /// Whether the system uses `--threads`.
     const fn is_threaded(self) -> bool {
         matches!(self, Self::Nav | Self::Aoi | Self::Memory | Self::Tick)
     }
 }
 
 impl Bench {
-    /// Measures, prints, and returns whether all results agree and, with `--check-targets`, all targets are met.
+    /// Runs the bench, prints the rows, and returns whether all results agree and, with `--check-targets`, all targets are met.
     pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let systems = self.systems();
         self.check_flags(&systems)?;
@@ -266,7 +265,7 @@ impl Bench {
             .iter()
             .max()
             .map_or_else(cores, |most| usize::from(*most));
-        // Benches without an app use the same pools as those with one.
+        // Benches without an app use the same task pools as those with one.
         task_pools(threads).create_default_pools();
         let machine = Machine::current(threads);
         let shows_tables = !self.json && !quiet;
@@ -319,14 +318,14 @@ impl Bench {
         })
     }
 
-    /// The requested benches, each once.
+    /// The requested systems, each once.
     fn systems(&self) -> Vec<BenchTarget> {
         let named: &[BenchTarget] = if self.systems.is_empty() {
             BenchTarget::value_variants()
         } else {
             &self.systems
         };
-        // A trial of several processes, for which a machine should do nothing else.
+        // `hostile` runs several processes and needs a machine without other load, so it is only run by name.
         let named = named
             .iter()
             .filter(|system| !self.systems.is_empty() || **system != BenchTarget::Hostile);
@@ -339,7 +338,7 @@ impl Bench {
         systems
     }
 
-    /// Fails when a flag applies to none of the systems.
+    /// Fails if a flag applies to none of the systems.
     fn check_flags(&self, systems: &[BenchTarget]) -> Result<(), CliError> {
         let names: Vec<String> = systems
             .iter()
@@ -371,8 +370,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Checks that the --readme file has its marks, and --peers the rows that it shows; that the page ends in .html, does not
-    /// overwrite the baseline, and can be written.
+    /// Checks that the --readme file has its marks and --peers the rows for it, and that the page ends in .html, does not overwrite the
+    /// baseline, and can be written.
     fn check_files(&self, peers: &[BenchRow]) -> Result<(), CliError> {
         if let Some(file) = self.readme.as_deref() {
             readme::check(file, peers)?;
@@ -398,7 +397,8 @@ impl Bench {
         check_writable(path)
     }
 
-    /// All rows, those of the calibration last; if tables are printed, each system's are printed when they are ready.
+    /// Measures all systems. The rows of the calibration come last. If tables are printed, each system's table is printed as soon as it is
+    /// complete.
     fn measure(
         &self,
         systems: &[BenchTarget],
@@ -429,7 +429,7 @@ impl Bench {
         for (nth, system) in systems.iter().enumerate() {
             calibration.measure();
             tracing::info!(system = %system.name(), "benchmark started");
-            // Drawn once, so that nothing runs during a measurement. The tick has its own progress bars.
+            // The bar is drawn once, so that no progress thread disturbs a measurement. The tick has its own progress bars.
             let bar = progress(systems.len() as u64, &system.name(), quiet);
             if *system != BenchTarget::Tick {
                 bar.set_position(nth as u64);
@@ -437,7 +437,7 @@ impl Bench {
             let new = self.measure_system(*system, threads, quiet);
             bar.finish_and_clear();
             let mut new = new?;
-            // An interrupted bench has no sizes to compare.
+            // An interrupted system has too few sizes for growth rows.
             if !is_interrupted() {
                 new.extend(growth::rows(&new));
             }
@@ -450,7 +450,7 @@ impl Bench {
                     systems: systems.len(),
                 });
             }
-            // These have their own tables, too, except for the baseline.
+            // These systems print their own tables, which do not show the baseline.
             let has_tables = matches!(system, BenchTarget::Tick | BenchTarget::Hostile);
             if !has_tables || baseline.is_some() {
                 show(&new)?;
@@ -494,7 +494,7 @@ impl Bench {
         }
     }
 
-    /// The tick with each number of threads.
+    /// Measures the tick with each number of threads.
     fn measure_ticks(&self, threads: usize, quiet: bool) -> Result<Vec<BenchRow>, CliError> {
         let bench = |threads| tick::TickBench {
             threads,
@@ -517,7 +517,7 @@ impl Bench {
         let mut rows = thread_sweep::merge_rows(None, first, of_first.clone());
         for count in others.iter().copied() {
             let of_count = bench(count).measure(&self.players)?;
-            // An interrupted run has other figures.
+            // An interrupted run is not comparable.
             if is_interrupted() {
                 break;
             }
@@ -535,7 +535,7 @@ impl Bench {
     }
 }
 
-/// The rows printed by benches/peers: a JSON array.
+/// Reads the JSON array of rows that benches/peers prints.
 fn load_peers(file: &Path) -> Result<Vec<BenchRow>, CliError> {
     let wrong = |error: String| CliError::new(format!("--peers {}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
@@ -547,20 +547,21 @@ fn load_peers(file: &Path) -> Result<Vec<BenchRow>, CliError> {
 }
 
 impl BenchReport {
-    /// Notes on the figures, a sentence each.
+    /// Notes on the figures, one sentence each.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.machine.is_optimised {
             notes.push(
-                "This build is not optimised: its figures say nothing. Use --release.".to_owned(),
+                "This build is not optimised: its figures are meaningless. Use --release."
+                    .to_owned(),
             );
         }
         let busy = self.busy_reasons.iter();
         notes.extend(busy.map(|reason| {
-            format!("The machine is busy: {reason}; figures may be worse than it is.")
+            format!("The machine is busy: {reason}; figures may be worse than on an idle machine.")
         }));
         let warnings = self.baseline_warnings.iter();
-        notes.extend(warnings.map(|warning| format!("Beside the baseline: {warning}.")));
+        notes.extend(warnings.map(|warning| format!("Compared with the baseline: {warning}.")));
         let mut broken = self.rows.iter().filter(|row| row.has_failed());
         notes.extend(broken.by_ref().take(FAILURES_SHOWN_MAX).map(|row| {
             let (word, what) = if row.results_agree == Some(false) {
@@ -578,7 +579,7 @@ impl BenchReport {
         notes
     }
 
-    /// Prints failures and interruptions on stderr, and nothing else.
+    /// Prints failures and the interruption on stderr, and nothing else.
     fn print_failures(&self) {
         let broken: Vec<BenchRow> = self
             .rows
@@ -587,7 +588,7 @@ impl BenchReport {
             .cloned()
             .collect();
         if !broken.is_empty() {
-            // A closed stderr leaves no way to report.
+            // Errors are ignored: if stderr is closed, there is no way to report.
             let _ = writeln!(
                 std::io::stderr(),
                 "{}",

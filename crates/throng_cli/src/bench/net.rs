@@ -1,9 +1,9 @@
-//! `throng bench net`: a town's messages over a network that loses packets, on simulated time, compared with sending each byte
-//! once; and the cost of the core per client and tick, on a real clock.
+//! `throng bench net`: a town's messages over a network that loses packets, in simulated time, compared with sending each byte once; and
+//! the CPU cost of the core per client and tick, measured.
 //!
-//! The delay is 55 ms one way plus up to 4 ms; both ends send every 33 ms. In a town the server sends 150 bytes of unreliable
-//! messages per tick, and in about every second tick a message of 32 bytes on an ordered stream. A time is from the push of such
-//! a message to its delivery; bytes include the overhead of IP, UDP and encryption.
+//! The one-way delay is 55 ms plus up to 4 ms; both ends send every 33 ms. In a town the server sends 150 bytes of unreliable messages per
+//! tick, and in about every second tick a message of 32 bytes on an ordered stream. A latency is the time from the push of such a message
+//! to its delivery; bytes include the overhead of IP, UDP and encryption.
 
 use super::CliError;
 use super::rows::BenchRow;
@@ -17,7 +17,7 @@ const SYSTEM: &str = "net";
 /// The seed of all networks.
 const SEED: u64 = 12_345;
 
-/// A tick, and the delay of a packet without loss, in milliseconds.
+/// Length of a tick, delay of a packet without loss, and jitter, in milliseconds.
 const TICK_MS: f64 = TICK_US as f64 / 1e3;
 const ONE_WAY_MS: f64 = 55.0;
 const JITTER_MS: f64 = 4.0;
@@ -59,7 +59,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// The delivery times of a town's ordered messages, with the targets of each loss model.
+/// Delivery times of a town's ordered messages, with the targets for each loss model.
 fn latencies(name: &str, figures: &TownResult) -> Vec<BenchRow> {
     let row = |quantile: &str, share: f64| {
         BenchRow::new(
@@ -68,8 +68,8 @@ fn latencies(name: &str, figures: &TownResult) -> Vec<BenchRow> {
             figures.quantile_ms(share),
             "ms",
         )
-        .about("From the push of an ordered message to its delivery.")
-        .with_comparison("each comes once, in order", figures.missing == 0)
+        .about("Time from the push of an ordered message to its delivery.")
+        .with_comparison("each message arrives once, in order", figures.missing == 0)
     };
     let aim = |row: BenchRow, most_ms: f64| row.with_target_below(most_ms, "ms");
     let (p50, p99, p999) = (row("p50", 0.5), row("p99", 0.99), row("p99.9", 0.999));
@@ -82,7 +82,7 @@ fn latencies(name: &str, figures: &TownResult) -> Vec<BenchRow> {
     )
     .more_is_better()
     .about(format!(
-        "What comes within one way, its jitter and a tick and a half, {soon_ms} ms."
+        "Share of ordered messages delivered within the one-way delay, its jitter and 1.5 ticks ({soon_ms} ms)."
     ));
     match name {
         "5 % lost" => vec![p50, aim(p99, soon_ms), p999],
@@ -97,12 +97,12 @@ fn latencies(name: &str, figures: &TownResult) -> Vec<BenchRow> {
     }
 }
 
-/// The bytes of a tick downstream, compared with sending each byte once without acknowledgements.
+/// Bytes per tick from the server, compared with sending each byte once without acknowledgements.
 fn bytes(name: &str, figures: &TownResult, once: &TownResult) -> BenchRow {
     let row = BenchRow::new(SYSTEM, format!("{name}: bytes"), figures.down_bytes, "B")
         .with_reference("sent once", once.down_bytes)
         .about(format!(
-            "Bytes down a tick, with IP, UDP and sealing; up it is {:.0}.",
+            "Bytes per tick from the server, with IP, UDP and encryption; from the client {:.0}.",
             figures.up_bytes
         ));
     if name == "10 % lost" {
@@ -117,7 +117,7 @@ fn bytes(name: &str, figures: &TownResult, once: &TownResult) -> BenchRow {
 fn costs(name: &str, clients: usize, lost_one_in: Option<usize>, rounds: usize) -> Vec<BenchRow> {
     let mut crowd = ConnectedCrowd::new(clients, lost_one_in);
     let (mut sending, mut receiving) = (Vec::new(), Vec::new());
-    let (mut said, mut heard) = (0, 0);
+    let (mut sent, mut replies) = (0, 0);
     // The first half warms up buffers and estimates.
     for round in 0..2 * rounds {
         let mut watch = Stopwatch::start();
@@ -125,36 +125,36 @@ fn costs(name: &str, clients: usize, lost_one_in: Option<usize>, rounds: usize) 
         let sent_ns = watch.lap_ns();
         crowd.run_clients();
         watch.lap_ns();
-        let came = crowd.receive();
+        let received = crowd.receive();
         let received_ns = watch.lap_ns();
         if round >= rounds {
-            said += clients;
-            heard += came;
+            sent += clients;
+            replies += received;
             sending.push(sent_ns as f64 / clients as f64);
             receiving.push(received_ns as f64 / clients as f64);
         }
     }
     let messages = CROWD_MESSAGES.0 + CROWD_MESSAGES.1;
     let a_message: Vec<f64> = sending.iter().map(|ns| ns / messages as f64).collect();
-    // A lost packet loses at most all of its unreliable messages.
+    // A lost packet loses all of its unreliable messages.
     let least = if lost_one_in.is_some() { 0.85 } else { 0.95 };
-    let all = heard as f64 >= least * said as f64 && crowd.delivered > said as u64;
+    let all = replies as f64 >= least * sent as f64 && crowd.delivered > sent as u64;
     let (unreliable, reliable) = CROWD_MESSAGES;
     vec![
         BenchRow::repeated(SYSTEM, format!("{name}: send"), &sending, "ns/client")
             .about(format!(
-                "Pushing {unreliable} unreliable and {reliable} ordered messages of 12 bytes and making the packet, for each of {clients} clients."
+                "Pushing {unreliable} unreliable and {reliable} ordered messages of 12 bytes and building the packet, per client, of {clients} clients."
             ))
-            .with_comparison("what is not lost comes", all)
+            .with_comparison("all messages that are not lost arrive", all)
             .with_target_below(1_000.0, "ns"),
         BenchRow::repeated(SYSTEM, format!("{name}: message"), &a_message, "ns/msg")
-            .about("The same a message.")
+            .about("The same per message.")
             .with_target_below(40.0, "ns"),
         BenchRow::repeated(SYSTEM, format!("{name}: receive"), &receiving, "ns/client")
-            .about("Taking a client's packet: what it acknowledges, and a message of 12 bytes.")
+            .about("Receiving a client's packet with acknowledgements and a message of 12 bytes.")
             .with_target_below(1_000.0, "ns"),
         BenchRow::new(SYSTEM, format!("{name}: memory"), crowd.client_bytes() as f64, "B")
-            .about("What the core has of a client, buffers included.")
+            .about("Memory of the core per client, including buffers.")
             .with_target_below(12_000.0, "B"),
     ]
 }

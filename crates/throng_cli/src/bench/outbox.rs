@@ -1,9 +1,9 @@
-//! `throng bench outbox`: packets from a tick's updates, the way to a sender thread, and the ring compared with queues of objects.
+//! `throng bench outbox`: packets from a tick's updates, the hand-over to a sender thread, and its ring compared with queues of objects.
 //!
-//! Times are medians. Work with peers is done by all of them in turn, in one process, and gives the same sum over all messages in
-//! their order. A ring *in turn* has both ends on one thread, a batch in and a batch out: that is the cost of the ends. Between
-//! *threads*, which yield when they cannot continue, the figure includes the system's scheduler; on a busy machine that is most
-//! of it, so there is no target. A row has one target: the throughput per second has a row of its own.
+//! Times are medians. Peers do the same work in turn, in one process, and must get the same sum over all messages in order. A ring *in
+//! turn* has both ends on one thread, a batch in and a batch out, which shows the cost of the ends. Between *threads*, which yield when
+//! they cannot continue, the figure includes the system's scheduler, which dominates on a busy machine, so there is no target. Throughput
+//! per second has its own row, because a row has one target.
 
 use super::CliError;
 use super::rows::BenchRow;
@@ -34,7 +34,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// A tick's updates into packets, inline and through a shard.
+/// Turns a tick's updates into packets, in the tick and on a sender thread.
 fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<BenchRow> {
     let mut batch = OutgoingBatch::default();
     let messages = fill_batch(&mut batch, 1, objects, clients, seen);
@@ -42,7 +42,7 @@ fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<Benc
     let mut shard = WorkloadShard::new(16 << 20, Box::new(CountingSink::default()));
     let mut times = [const { Vec::new() }; 3];
     let (mut inline, mut sharded) = (0, 0);
-    // The first rounds warm up buffers.
+    // The first rounds warm up the buffers.
     for round in 0..rounds + 3 {
         let mut watch = Stopwatch::start();
         for line in batch.parts.iter().flat_map(|part| part.updates()) {
@@ -69,14 +69,14 @@ fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<Benc
     vec![
         row("inline", assembled)
             .about(format!(
-                "Putting a tick's news into packets in the tick: {seen} messages to each of \
+                "Building the packets of a tick's updates in the tick: {seen} messages to each of \
                  {clients} clients."
             ))
             .with_comparison("every message is in a packet", whole)
             .with_target_below(40.0, "ns"),
-        row("hand over", offered).about("Handing the same news to a sender thread instead."),
+        row("hand over", offered).about("Handing the same updates to a sender thread instead."),
         row("thread", taken)
-            .about("Putting the same news into packets in that thread.")
+            .about("Building the packets of the same updates on that thread.")
             .with_comparison("every message is in a packet", whole)
             .with_target_below(40.0, "ns"),
     ]
@@ -105,7 +105,7 @@ fn ring(
     let between = if case == "threads" {
         "between two threads"
     } else {
-        "in and out again in one thread"
+        "in and out on one thread"
     };
     let row = |name: &str| {
         let case = format!("{case}/{bytes} B v {name}");
@@ -113,7 +113,9 @@ fn ring(
             .with_comparison("the same messages in the same order", is_equal)
     };
     let about = |peer: &str| {
-        format!("A message of {bytes} bytes through the sender's ring, {between}, beside {peer}.")
+        format!(
+            "A message of {bytes} bytes through the sender's ring, {between}, compared with {peer}."
+        )
     };
     let beside_channel = row("channel")
         .with_repeated_reference("channel", channel)
@@ -129,7 +131,7 @@ fn ring(
     let rate = BenchRow::repeated(SYSTEM, format!("{case}/{bytes} B rate"), &gb_s, "GB/s")
         .more_is_better()
         .about(format!(
-            "What the ring carries a second of messages of {bytes} bytes, {between}."
+            "Throughput of the ring with messages of {bytes} bytes, {between}."
         ))
         .with_target_above(2.0, "GB/s");
     if bytes == 64 {
@@ -145,7 +147,7 @@ mod tests {
 
     #[test]
     fn outbox_rows_are_complete_and_agree() {
-        // Times vary; the results do not depend on them.
+        // Only results are checked, because times vary.
         let rows = packets(200, 20, 10, 2);
         assert!(rows[0].value > 0.0 && rows.len() == 3);
     }

@@ -1,4 +1,4 @@
-//! All results as a page: bars with references and peers, growth with sizes, and every row in a table.
+//! All results as an HTML page: bars with references and peers, growth with sizes, and every row in a table.
 
 use super::growth::{SizeGrowth, describe, growths};
 use super::rows::BenchRow;
@@ -8,10 +8,10 @@ use crate::page::chart::{Plot, cell_bar, digits};
 use crate::page::html::{document, section, table, text};
 use crate::page::numbers::figure;
 
-/// Maximum number of curves in a plot; more are hard to distinguish.
+/// Maximum number of curves in a plot, so that they can be told apart.
 const CURVES_MAX: usize = 12;
 
-/// Sets of the tick; their curves have the same colours.
+/// Sets of the tick and the classes of their colours, which are the same everywhere.
 const SET_CLASSES: [(&str, &str); 10] = [
     ("ingest", "s-ingest"),
     ("think", "s-think"),
@@ -25,7 +25,7 @@ const SET_CLASSES: [(&str, &str); 10] = [
     ("tick", "c1"),
 ];
 
-/// Colours of other curves, in turn.
+/// Classes of the colours of other curves, in turn.
 const CURVE_CLASSES: [&str; 6] = [
     "s-navigate",
     "s-replicate",
@@ -35,9 +35,9 @@ const CURVE_CLASSES: [&str; 6] = [
     "s-move",
 ];
 
-const LEGEND: &str = "A value is the median of repeats. The ratio is how many times as much the reference takes as throng: \
-                      above 1, throng is better. The baseline is an earlier run: what the figure was then, and how much more \
-                      or less it is now; within the spread: by no more than its repeats lie apart.";
+const LEGEND: &str = "A value is the median of repeats. The ratio is the reference's time divided by throng's: \
+                      above 1, throng is better. The baseline is an earlier run: its figure, and the change since \
+                      then; `within the spread`: the change is not larger than the range of the repeats.";
 
 /// The page; `peers` are rows of benches/peers.
 pub(crate) fn page(findings: &BenchReport, peers: &[BenchRow]) -> String {
@@ -64,19 +64,19 @@ pub(crate) fn page(findings: &BenchReport, peers: &[BenchRow]) -> String {
     }
     if let Some(row) = findings.rows.iter().find(|row| row.case == "largest crowd") {
         body += &format!(
-            "<ul class=\"tiles\"><li><span>holds on this machine</span><strong>{}<small> players</small></strong><em>{}</em></li></ul>\n",
+            "<ul class=\"tiles\"><li><span>largest crowd on this machine</span><strong>{}<small> players</small></strong><em>{}</em></li></ul>\n",
             figure(row.value),
             text(&row.description)
         );
     }
-    body += &comparison_bars("beside", "Beside references", &findings.rows);
-    body += &comparison_bars("peers", "Beside published crates", peers);
+    body += &comparison_bars("beside", "Compared with references", &findings.rows);
+    body += &comparison_bars("peers", "Compared with published crates", peers);
     body += &growth(&findings.rows);
     body += &all_rows(&findings.rows);
     document("throng bench", &body)
 }
 
-/// The systems, once each.
+/// The names of the systems, each once.
 fn title(findings: &BenchReport) -> String {
     let names = systems(&findings.rows);
     let measured: Vec<&str> = names
@@ -96,15 +96,15 @@ fn systems(rows: &[BenchRow]) -> Vec<&str> {
     names
 }
 
-/// A pair of bars for each row with a reference: throng's and the other's, on one scale.
+/// A pair of bars for each row with a reference: throng's value and the reference's, on one scale.
 fn comparison_bars(id: &str, heading: &str, rows: &[BenchRow]) -> String {
     let pair = |row: &BenchRow| {
         let (name, other) = (row.reference.as_ref()?, row.reference_value?);
         let most = row.value.max(other).max(f64::MIN_POSITIVE);
-        let bar = |class: &str, who: &str, value: f64| {
+        let bar = |class: &str, label: &str, value: f64| {
             format!(
                 "<div class=\"pair\"><span>{}</span>{}<span>{} {}</span></div>",
-                text(who),
+                text(label),
                 cell_bar(class, value / most, None),
                 number(value),
                 text(&row.unit)
@@ -133,8 +133,8 @@ fn comparison_bars(id: &str, heading: &str, rows: &[BenchRow]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let about = "The same work on the same input in the same process, results compared. The shorter bar took less, where less \
-                 is better; the ratio is how many times as good throng is: above 1, throng is ahead.";
+    let about = "The same work on the same input in the same process, results compared. The shorter bar is better if less \
+                 is better; above a ratio of 1, throng is better.";
     section(
         id,
         heading,
@@ -146,12 +146,12 @@ fn comparison_bars(id: &str, heading: &str, rows: &[BenchRow]) -> String {
     )
 }
 
-/// Curves over sizes, a plot per system and unit; for the tick, one for spread crowds and one for those in a square.
+/// Curves over sizes: one plot per system and unit; for the tick, one plot for spread crowds and one for crowds in a square.
 fn growth(rows: &[BenchRow]) -> String {
     let mut plots = String::new();
     for system in systems(rows) {
         let all = growths(rows.iter().filter(|row| row.system == system));
-        // For the tick the means: percentiles vary too much.
+        // For the tick only the means are shown, because percentiles vary too much.
         let is_shown = |growth: &&SizeGrowth| system != "tick" || growth.case.ends_with(" mean");
         let plot_of = |growth: &SizeGrowth| (growth.case.contains("square "), growth.unit.clone());
         let mut titles: Vec<(bool, String)> = all.iter().filter(is_shown).map(plot_of).collect();
@@ -176,8 +176,8 @@ fn growth(rows: &[BenchRow]) -> String {
         return String::new();
     }
     let about = "Figures of the same work at several sizes. Both axes are logarithmic, so that a straight line is a power of the \
-                 size, and its slope the exponent: 1 is in proportion, 2 with the square.";
-    section("growth", "How it grows", about, &plots)
+                 size, and its slope is the exponent: 1 is linear, 2 is quadratic.";
+    section("growth", "Growth", about, &plots)
 }
 
 /// A curve for each growth, on logarithmic axes.
@@ -248,14 +248,7 @@ fn all_rows(rows: &[BenchRow]) -> String {
     for system in systems(rows) {
         let of_system = rows.iter().filter(|row| row.system == system);
         let cells: Vec<Vec<String>> = of_system.map(row_cells).collect();
-        let heads = [
-            "",
-            "value",
-            "least to most",
-            "reference",
-            "ratio",
-            "baseline",
-        ];
+        let heads = ["", "value", "range", "reference", "ratio", "baseline"];
         body += &format!("<h3>{}</h3>{}", text(system), table(&heads, &cells));
     }
     section(
@@ -266,20 +259,23 @@ fn all_rows(rows: &[BenchRow]) -> String {
     )
 }
 
-/// The compared results and the target, and whether they hold.
+/// The comparison of results and the target, and whether each holds.
 fn verdicts(row: &BenchRow) -> String {
     let mut words = String::new();
-    for (told, holds) in [
+    for (condition, holds) in [
         (&row.compared, row.results_agree),
         (&row.target, row.meets_target),
     ] {
-        if let (Some(told), Some(holds)) = (told, holds) {
+        if let (Some(condition), Some(holds)) = (condition, holds) {
             let (class, word) = if holds {
                 ("good", "holds")
             } else {
                 ("bad", "does not hold")
             };
-            words += &format!("<small class=\"{class}\">{word}: {}</small>", text(told));
+            words += &format!(
+                "<small class=\"{class}\">{word}: {}</small>",
+                text(condition)
+            );
         }
     }
     words
@@ -340,7 +336,7 @@ mod tests {
             baseline_warnings: Vec::new(),
             rows,
         };
-        // In the form that is read back from JSON.
+        // As a page of stored JSON output is made.
         let json = serde_json::to_string(&findings).unwrap();
         let findings: BenchReport = serde_json::from_str(&json).unwrap();
         let peer = BenchRow::new("nav", "maze", 1.0, "us").with_reference("pathfinding", 3.0);
@@ -358,7 +354,7 @@ mod tests {
             "does not hold: the lengths",
             "does not hold: 4 times as fast",
             "<span>pathfinding</span>",
-            "exponent 1.00: in proportion",
+            "exponent 1.00: linear",
         ] {
             assert!(page.contains(expected), "{expected} in {page}");
         }

@@ -1,5 +1,5 @@
-//! The tables in benches/RESULTS.md: searches, from the rows of `bench nav`, with the machine, the commit and the date; and
-//! published crates compared with throng, from the rows of benches/peers. Each table lies between two marks.
+//! Writes the tables in benches/RESULTS.md: path searches, from the rows of `bench nav`, with machine, commit and date; and published
+//! crates compared with throng, from the rows of benches/peers. Each table is between two marks.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ const SEARCHES_BEGIN: &str = "<!-- figures: `throng bench nav --readme benches/R
 const PEERS_BEGIN: &str = "<!-- figures: `throng bench nav --peers FILE.json --readme benches/RESULTS.md` writes what is between these lines -->";
 const END: &str = "<!-- end of figures -->";
 
-/// The label of each search, by its row.
+/// The label of each search algorithm, by row name.
 const SEARCHES: [(&str, &str); 8] = [
     ("astar", "`astar`: textbook A*, the reference"),
     ("jps", "`jps`: jump point search, tile by tile"),
@@ -34,8 +34,7 @@ const SEARCHES: [(&str, &str); 8] = [
     ),
 ];
 
-/// The rows of benches/peers that the table shows: system, case, the crate, and a description. A row of `net` names the crate in
-/// its case, too.
+/// The rows of benches/peers in the table: system, case, reference, and description. Rows of `net` also have the crate in their case.
 const PEERS: [(&str, &str, &str, &str); 16] = [
     (
         "nav",
@@ -130,10 +129,10 @@ const PEERS: [(&str, &str, &str, &str); 16] = [
     ),
 ];
 
-/// Checks that a file has the marks, and that the rows of published crates, if there are any, are complete.
+/// Checks that a file has the marks, and that the rows of published crates, if given, are complete.
 ///
 /// # Errors
-/// With the file and the missing part.
+/// With the file and what is missing in it.
 pub(super) fn check(file: &Path, peers: &[BenchRow]) -> Result<(), CliError> {
     let text = read(file)?;
     let marks = [SEARCHES_BEGIN, PEERS_BEGIN].into_iter();
@@ -145,10 +144,10 @@ pub(super) fn check(file: &Path, peers: &[BenchRow]) -> Result<(), CliError> {
     checked.map_err(|error| file_error(file, &error))
 }
 
-/// Writes the tables between the marks of a file; the one of published crates only if there are rows of them.
+/// Writes the tables between the marks of a file; the one of published crates only if there are rows for it.
 ///
 /// # Errors
-/// When the file cannot be written, or a row is missing.
+/// If the file cannot be written, or a row is missing.
 pub(super) fn write(
     file: &Path,
     findings: &BenchReport,
@@ -180,16 +179,16 @@ fn commit(file: &Path) -> String {
     let folder = file
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
-    let told = Command::new("git")
+    let output = Command::new("git")
         .current_dir(folder.unwrap_or(Path::new(".")))
         .args(["describe", "--always", "--dirty=, changed", "--exclude=*"])
         .output();
-    let told = told.ok().filter(|told| told.status.success());
-    let commit = told.and_then(|told| String::from_utf8(told.stdout).ok());
+    let output = output.ok().filter(|output| output.status.success());
+    let commit = output.and_then(|output| String::from_utf8(output.stdout).ok());
     commit.map_or_else(|| "unknown".to_owned(), |commit| commit.trim().to_owned())
 }
 
-/// The text with the table in place of the lines between this mark and the next end.
+/// The text with the lines between this mark and the next end mark replaced by the table.
 fn with_table(text: &str, begin: &str, table: &str) -> Result<String, String> {
     let parts = text.split_once(begin).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(END)?;
@@ -268,7 +267,7 @@ fn peer_table(peers: &[BenchRow]) -> Result<String, String> {
     Ok(text)
 }
 
-/// A whole number with separated thousands.
+/// A whole number with thousands separators.
 fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut shown = String::new();
@@ -350,7 +349,7 @@ mod tests {
     #[test]
     fn results_file_has_the_tables_as_written() {
         let results = include_str!("../../../../benches/RESULTS.md");
-        // Only figures and their origin are new: the rest is the command's own output.
+        // Figures, machine and commit vary; everything else must be the command's own output.
         let words = |text: &str, begin: &str| -> Vec<String> {
             let (_, block) = text.split_once(begin).unwrap();
             let (block, _) = block.split_once(END).unwrap();

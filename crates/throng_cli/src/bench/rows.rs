@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// One piece of work, compared with the reference's if there is one.
+/// One piece of work, compared with a reference if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct BenchRow {
@@ -13,7 +13,7 @@ pub(crate) struct BenchRow {
     pub system: Cow<'static, str>,
     /// The work and its size; unique within a system.
     pub case: String,
-    /// The meaning of the figure and of its comparison, in a plain sentence.
+    /// A sentence that explains the figure and its comparison.
     #[serde(alias = "about")]
     pub description: String,
     /// The value, in `unit`: the median if the work was repeated.
@@ -21,37 +21,37 @@ pub(crate) struct BenchRow {
     pub unit: Cow<'static, str>,
     /// Whether a larger value is better, as for bytes per second.
     pub more_is_better: bool,
-    /// The spread of the repetitions; none if the value must always be the same.
+    /// The range of the repetitions; `None` for values that must always be the same.
     pub spread: Option<RepeatSpread>,
-    /// The reference.
+    /// The name of the reference.
     pub reference: Option<Cow<'static, str>>,
     /// The reference's value, in `unit`.
     pub reference_value: Option<f64>,
     pub reference_spread: Option<RepeatSpread>,
-    /// Ratio to the reference: above 1, throng is better.
+    /// The ratio to the reference: above 1, throng is better.
     pub ratio: Option<f64>,
-    /// The part of the results that was compared.
+    /// What was compared with the reference's results.
     pub compared: Option<String>,
     /// Whether the results agree; if not, the figures are meaningless.
     #[serde(alias = "agrees")]
     pub results_agree: Option<bool>,
-    /// The target; only if targets are checked.
+    /// The target; `None` if targets are not checked.
     pub target: Option<String>,
     #[serde(alias = "meets")]
     pub meets_target: Option<bool>,
     /// The value of the same row in the baseline.
     pub baseline_value: Option<f64>,
-    /// The spread of the baseline's repetitions.
+    /// The range of the baseline's repetitions.
     pub baseline_spread: Option<RepeatSpread>,
-    /// Ratio to the baseline, in the same direction as `ratio`: above 1, it is better now.
+    /// The ratio to the baseline, in the same direction as `ratio`: above 1, it is better now.
     pub baseline_ratio: Option<f64>,
-    /// The same for the best repetition of each, which other load of the machine disturbs the least.
+    /// The same for the best repetitions, which are least disturbed by other load.
     pub baseline_best_ratio: Option<f64>,
-    /// Whether the change since the baseline is within the spread of one of the two.
+    /// Whether the change since the baseline is within the range of either run.
     pub is_within_spread: Option<bool>,
 }
 
-/// Reads the name of a system, which may be a former one.
+/// Parses the name of a system, which may be a former one.
 fn current_system<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Cow<'static, str>, D::Error> {
@@ -62,7 +62,7 @@ fn current_system<'de, D: Deserializer<'de>>(
     })
 }
 
-/// The spread of repetitions of the same work.
+/// The range of repetitions of the same work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RepeatSpread {
     pub repeats: usize,
@@ -72,7 +72,7 @@ pub(crate) struct RepeatSpread {
 }
 
 impl RepeatSpread {
-    /// Of at least one finite figure.
+    /// From samples, of which at least one is finite.
     pub(super) fn from_samples(figures: &[f64]) -> Option<Self> {
         let mut sorted = figures.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -91,7 +91,7 @@ impl RepeatSpread {
 }
 
 impl BenchRow {
-    /// A figure that was measured once, or that must always be the same.
+    /// A value that was measured once, or that must always be the same.
     pub(super) fn new(
         system: &'static str,
         case: impl Into<String>,
@@ -107,7 +107,7 @@ impl BenchRow {
         }
     }
 
-    /// The median of repeats, with their spread; 0 without any.
+    /// The median of samples with their range; 0 without samples.
     pub(super) fn repeated(
         system: &'static str,
         case: impl Into<String>,
@@ -119,13 +119,13 @@ impl BenchRow {
         Self::new(system, case, value, unit).with_spread(spread)
     }
 
-    /// With the spread of the samples behind the value.
+    /// Adds the range of the samples behind the value.
     pub(super) fn with_spread(self, spread: Option<RepeatSpread>) -> Self {
         let spread = spread.filter(|spread| spread.repeats > 1);
         Self { spread, ..self }
     }
 
-    /// A value that is better when it is larger.
+    /// Marks the row as one in which a larger value is better.
     pub(super) fn more_is_better(self) -> Self {
         Self {
             more_is_better: true,
@@ -133,7 +133,7 @@ impl BenchRow {
         }
     }
 
-    /// With a sentence that explains the figure.
+    /// Adds a sentence that explains the figure.
     pub(super) fn about(self, about: impl Into<String>) -> Self {
         let about = about.into();
         Self {
@@ -142,7 +142,7 @@ impl BenchRow {
         }
     }
 
-    /// With a reference; for both, less is better.
+    /// Adds a reference; for both values, less is better.
     pub(super) fn with_reference(self, reference: &'static str, value: f64) -> Self {
         let ratio = (self.value > 0.0).then_some(value / self.value);
         Self {
@@ -153,7 +153,7 @@ impl BenchRow {
         }
     }
 
-    /// With the median of a reference's repetitions.
+    /// Adds a reference with the median of its samples.
     pub(super) fn with_repeated_reference(self, reference: &'static str, figures: &[f64]) -> Self {
         let spread = RepeatSpread::from_samples(figures);
         let row = self.with_reference(reference, spread.map_or(0.0, |spread| spread.median));
@@ -163,7 +163,7 @@ impl BenchRow {
         }
     }
 
-    /// With the compared part of the results, and whether they agree.
+    /// Adds what was compared, and whether the results agree.
     pub(super) fn with_comparison(self, compared: impl Into<String>, agrees: bool) -> Self {
         Self {
             compared: Some(compared.into()),
@@ -172,25 +172,25 @@ impl BenchRow {
         }
     }
 
-    /// With a target of at most this value.
+    /// Adds a target: the value is at most this.
     pub(super) fn with_target_below(self, most: f64, unit: &str) -> Self {
         let meets = self.value <= most;
         self.with_target(format!("<= {most} {unit}"), meets)
     }
 
-    /// With a target of a reference that takes at least this many times as much.
+    /// Adds a target: the reference takes at least this many times as long.
     pub(super) fn with_target_ratio(self, least: f64) -> Self {
         let meets = self.ratio.unwrap_or_default() >= least;
         self.with_target(format!("{least} times as good or better"), meets)
     }
 
-    /// With a target of at least this value.
+    /// Adds a target: the value is at least this.
     pub(super) fn with_target_above(self, least: f64, unit: &str) -> Self {
         let meets = self.value >= least;
         self.with_target(format!(">= {least} {unit}"), meets)
     }
 
-    /// With a target, and whether it was met.
+    /// Adds a target, and whether it is met.
     pub(super) fn with_target(self, target: impl Into<String>, meets: bool) -> Self {
         Self {
             target: Some(target.into()),
@@ -199,7 +199,7 @@ impl BenchRow {
         }
     }
 
-    /// Without its target, which belongs to the machine on which it was set.
+    /// Removes the target, which belongs to the machine on which it was set.
     pub(super) fn without_target(self) -> Self {
         Self {
             target: None,
@@ -208,7 +208,7 @@ impl BenchRow {
         }
     }
 
-    /// With the same row of an earlier run.
+    /// Adds the same row of an earlier run.
     pub(super) fn with_baseline(self, value: f64, spread: Option<RepeatSpread>) -> Self {
         let ratio = |now: f64, then: f64| {
             let (more, less) = if self.more_is_better {
@@ -237,7 +237,7 @@ impl BenchRow {
         }
     }
 
-    /// Whether results differ or a target is missed.
+    /// Whether the results differ or the target is missed.
     pub(super) fn has_failed(&self) -> bool {
         self.results_agree == Some(false) || self.meets_target == Some(false)
     }
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn change_is_compared_with_best_repeats_and_spread() {
-        // Eight times as long at the median, a fifth longer at the minimum: something else ran.
+        // Eight times as long at the median, but only a fifth longer at the minimum: other load disturbed the run.
         let then = RepeatSpread::from_samples(&[1.2, 1.3, 1.9]);
         let disturbed =
             BenchRow::repeated("a", "b", &[1.44, 10.4, 12.0], "ms").with_baseline(1.3, then);
@@ -280,7 +280,7 @@ mod tests {
         let slower = BenchRow::repeated("a", "b", &[2.4, 2.6, 2.7], "ms").with_baseline(1.3, then);
         assert_eq!(slower.baseline_ratio, Some(0.5));
         assert_eq!(slower.is_within_spread, Some(false));
-        // A ratio above 1 is better now, in either direction of the figure.
+        // A baseline ratio above 1 means better now, for both directions of a figure.
         let rate = BenchRow::repeated("a", "b", &[4.0, 6.0, 9.0], "GB/s").more_is_better();
         let rate = rate.with_baseline(2.0, RepeatSpread::from_samples(&[1.0, 2.0, 3.0]));
         assert_eq!(

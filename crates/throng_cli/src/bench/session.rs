@@ -1,5 +1,5 @@
-//! `throng bench session`: crowds that log in or reconnect at once, compared with admitting them all in one tick; the cost of a
-//! message on its way to its handler; and the memory of a session.
+//! `throng bench session`: crowds that log in or reconnect at once, compared with admitting them all in one tick; the cost of a message
+//! until its handler; and the memory of a session.
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
@@ -34,18 +34,18 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     ])
 }
 
-/// A session's own bytes, with its message lane and its replication state; without buffers.
+/// The size of a session with its message queue and its replication state, without buffers.
 fn size() -> BenchRow {
     let bytes = SESSION_BYTES + throng::inbox::CLIENT_QUEUE_BYTES + CLIENT_STATE_BYTES;
     BenchRow::new(SYSTEM, "size", bytes as f64, "B")
-        .about("A session, its lane in the inbox and what replication keeps of it, without their buffers.")
+        .about("A session with its inbox queue and its replication state, without their buffers.")
         .with_target_below(1_000.0, "B")
 }
 
 #[derive(Resource)]
 struct LoginScene(Entity);
 
-/// A server with one large scene, in which every player that logs in gets an object that sees at most fifty others.
+/// A server with one large scene. Every player that logs in gets an object that sees at most fifty others.
 struct LoginRig {
     app: App,
     transport: TransportHandle,
@@ -117,7 +117,7 @@ impl LoginRig {
         clients.collect()
     }
 
-    /// Ticks until nothing changes any more, and the longest of them, in milliseconds.
+    /// Runs this many ticks, and returns the time of the longest one, in milliseconds.
     fn worst_tick_ms(&mut self, ticks: usize) -> f64 {
         let mut worst = 0.0_f64;
         for _ in 0..ticks {
@@ -150,9 +150,9 @@ fn burst(players: u32, rounds: usize) -> BenchRow {
     BenchRow::repeated(SYSTEM, format!("{players} logins"), &ours, "ms")
         .with_repeated_reference("all in one tick", &at_once)
         .about(format!(
-            "The longest tick while {players} players log in at once, get an object each and receive what they see."
+            "The longest tick while {players} players log in at once, get an object each and receive the objects that they see."
         ))
-        .with_comparison("everybody is in after three seconds", all)
+        .with_comparison("all players are logged in after three seconds", all)
         .with_target_below(50.0, "ms")
 }
 
@@ -186,17 +186,17 @@ fn mass_resume(players: u32, rounds: usize) -> BenchRow {
     }
     BenchRow::repeated(SYSTEM, format!("{players} resumes"), &times, "ms")
         .about(format!(
-            "The longest tick while {players} players come back at once, each with its token, and receive again what they see."
+            "The longest tick while {players} players reconnect at once with their tokens and receive the objects that they see again."
         ))
-        .with_comparison("everybody is back", all)
+        .with_comparison("all players are reconnected", all)
         .with_target_below(50.0, "ms")
 }
 
-/// A tick's messages through the whole of `Ingest`, minus the same tick without them.
+/// The messages of a tick through the whole set `Ingest`, minus the same tick without messages.
 fn dispatch(rounds: usize) -> BenchRow {
     const CLIENTS: u32 = 1_000;
     const EACH: u32 = 8;
-    /// Inputs that arrived at their handler.
+    /// Number of inputs that reached the handler.
     #[derive(Resource, Default)]
     struct ReceivedInputs(u64);
     fn count(mut inputs: MessageReader<PlayerInput>, mut arrived: ResMut<ReceivedInputs>) {
@@ -238,12 +238,12 @@ fn dispatch(rounds: usize) -> BenchRow {
     }
     let all = u64::from(CLIENTS * EACH) * rounds as u64;
     BenchRow::repeated(SYSTEM, "decode and dispatch", &times, "ns/msg")
-        .about("Taking an input of each of 1,000 clients in turn, decoding it, checking its number and handing it on.")
+        .about("Taking an input of each of 1,000 clients in turn, decoding it, checking its number and dispatching it.")
         .with_comparison("every message arrives", app.world().resource::<ReceivedInputs>().0 == all)
         .with_target_below(100.0, "ns")
 }
 
-/// This many clients, each with an object.
+/// Logs in this many clients, each with an object.
 fn log_in_clients(app: &mut App, players: u32) -> Vec<ClientId> {
     let spec = SceneSpec {
         max_objects: 1 << 14,
@@ -273,20 +273,20 @@ fn log_in_clients(app: &mut App, players: u32) -> Vec<ClientId> {
 
 /// The reconnect token of each client.
 fn tokens(sink: &MemorySink, clients: &[ClientId]) -> Vec<(PlayerId, ResumeToken)> {
-    let kept = sink.take();
+    let sent = sink.take();
     let mut mirrors: Vec<Mirror> = clients.iter().map(|_| Mirror::default()).collect();
-    for (client, packet) in kept.packets.iter() {
+    for (client, packet) in sent.packets.iter() {
         if let Ok(nth) = clients.binary_search(&client) {
-            // Missing tokens show in the number of reconnected clients.
+            // A missing token shows up in the number of reconnected clients.
             let _ = mirrors[nth].receive(packet);
         }
     }
     let notices = mirrors.iter_mut().flat_map(Mirror::take_notices);
-    let told = notices.filter_map(|notice| match notice {
+    let welcomes = notices.filter_map(|notice| match notice {
         SessionNotice::Welcome { player, token } => Some((PlayerId(player), token)),
         _ => None,
     });
-    told.collect()
+    welcomes.collect()
 }
 
 #[cfg(test)]

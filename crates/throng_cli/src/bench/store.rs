@@ -1,7 +1,7 @@
-//! `throng bench directory`: players saved and loaded by a store in a file, and the tick's part of that cost; lookups of players
-//! on other nodes.
+//! `throng bench directory`: players saved to a store in a file and loaded from it, with the tick's share of the cost; and lookups of
+//! players on other nodes.
 //!
-//! The file lies in the system's temporary folder; a transaction ends when it is on disk, so its time includes that disk.
+//! The file is in the system's temporary folder; a transaction ends when it is on disk, so its time depends on that disk.
 
 use std::collections::HashMap;
 use std::fs;
@@ -25,7 +25,7 @@ use throng::world::PlayerId;
 
 const SYSTEM: &str = "store";
 
-/// Players saved by a tick.
+/// Players saved by one tick.
 const SAVES_PER_TICK: u64 = 2_000;
 
 /// Players that log in at once.
@@ -37,7 +37,7 @@ const TERMS: ClaimTerms = ClaimTerms {
     grace_ms: 0,
 };
 
-/// A file that is removed after the measurement.
+/// A store file, removed when dropped.
 struct BenchStore {
     folder: PathBuf,
     store: SqliteStore,
@@ -46,7 +46,7 @@ struct BenchStore {
 
 impl Drop for BenchStore {
     fn drop(&mut self) {
-        // Files that cannot be removed are left to the system.
+        // A file that cannot be removed is left to the system.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -64,7 +64,7 @@ fn attributes() -> [StoredAttribute; 3] {
     ]
 }
 
-/// The encoded record of a player at a tick.
+/// The encoded values of a player at a tick.
 fn values(player: u64, tick: u64) -> [(u16, Vec<u8>); 3] {
     let text = format!("seen {tick} ticks");
     let values = [
@@ -84,7 +84,7 @@ impl BenchStore {
         let folder = std::env::temp_dir().join(format!("throng-bench-{}", std::process::id()));
         let made = fs::create_dir_all(&folder);
         made.map_err(|error| {
-            CliError::new(format!("could not make `{}`: {error}", folder.display()))
+            CliError::new(format!("could not create `{}`: {error}", folder.display()))
         })?;
         let mut store = SqliteStore::open(&folder.join("players.db"))?;
         store.register_attributes(&attributes())?;
@@ -96,7 +96,7 @@ impl BenchStore {
         })
     }
 
-    /// Runs a store request, as the store's thread does.
+    /// Runs a store request as the store thread does.
     fn handle(&mut self, order: StoreRequest) -> Result<StoreReply, StoreError> {
         Ok(match order {
             StoreRequest::Claim { players, terms } => {
@@ -122,18 +122,18 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let mut bench = BenchStore::new()?;
     let mut rows = saves(&mut bench, SAVES_PER_TICK, rounds)?;
     rows.push(loads(&mut bench, SAVES_PER_TICK, BURST, rounds)?);
-    let looks = if quick { 200_000 } else { 2_000_000 };
-    rows.extend([0.8, 1.0, 1.2].map(|skew| hit_rate(skew, WARM_UP_LOOKUPS, looks)));
-    rows.push(ages(looks / 2));
+    let lookups = if quick { 200_000 } else { 2_000_000 };
+    rows.extend([0.8, 1.0, 1.2].map(|skew| hit_rate(skew, WARM_UP_LOOKUPS, lookups)));
+    rows.push(ages(lookups / 2));
     rows.push(hits(rounds));
     Ok(rows)
 }
 
-/// A tick in which all of these players changed: the tick's share, and the store's.
+/// A tick in which this many players changed: the cost for the tick, and for the store.
 fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow>, CliError> {
     let mut ledger = LeaseTable::new(LeaseTableSettings::default());
     for player in 1..=count {
-        // There is room for all of them.
+        // The ledger has room for all of them.
         let _ = ledger.claim(PlayerId(player), 0);
     }
     let mut orders = Vec::new();
@@ -144,7 +144,7 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
     }
     let mut times = [const { Vec::new() }; 2];
     let mut is_whole = true;
-    // The first rounds fill the file and warm up buffers.
+    // The first rounds fill the file and warm up the buffers.
     for tick in 1..=rounds + 3 {
         let changed: Vec<_> = (1..=count).map(|player| values(player, tick)).collect();
         let mut watch = Stopwatch::start();
@@ -167,32 +167,32 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
         }
     }
     let all: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
-    let kept = bench.store.lookup(&all)?.into_iter();
-    let kept: Vec<PlayerRecord> = kept.filter_map(LookupResult::into_record).collect();
+    let records = bench.store.lookup(&all)?.into_iter();
+    let records: Vec<PlayerRecord> = records.filter_map(LookupResult::into_record).collect();
     let is_kept = |record: &PlayerRecord| {
         let values = values(record.player.0, rounds + 3);
         let mut values = values.iter();
         values.all(|(id, value)| record.values.get(id) == Some(value))
     };
-    is_whole &= kept.len() as u64 == count && kept.iter().all(is_kept);
+    is_whole &= records.len() as u64 == count && records.iter().all(is_kept);
     let [tick, store] = &times;
     Ok(vec![
         BenchRow::repeated(SYSTEM, format!("save {count}, tick"), tick, "ms")
             .about(format!(
-                "Handing over what changed of {count} players, 3 attributes each: what the tick pays."
+                "The tick's cost of handing over the changes of {count} players, 3 attributes each."
             ))
-            .with_comparison("what is read back is what was saved", is_whole)
+            .with_comparison("the stored values equal the saved ones", is_whole)
             .with_target_below(0.2, "ms"),
         BenchRow::repeated(SYSTEM, format!("save {count}, store"), store, "ms")
             .about(format!(
-                "Saving these {count} players in one transaction, on disk, on the store's thread."
+                "Saving the same {count} players to disk in one transaction, on the store thread."
             ))
-            .with_comparison("what is read back is what was saved", is_whole)
+            .with_comparison("the stored values equal the saved ones", is_whole)
             .with_target_below(20.0, "ms"),
     ])
 }
 
-/// This many players of a store log in at once.
+/// Loads the records of this many players that log in at once.
 fn loads(
     bench: &mut BenchStore,
     stored: u64,
@@ -217,20 +217,20 @@ fn loads(
     }
     Ok(BenchRow::repeated(SYSTEM, format!("load {count}"), &times, "ms")
         .about(format!(
-            "Taking the leases of {count} players that log in at once, and reading what is kept of them."
+            "Taking the leases of {count} players that log in at once, and reading their records."
         ))
-        .with_comparison("all came with all their values", is_whole)
+        .with_comparison("all players are loaded with all values", is_whole)
         .with_target_below(50.0, "ms"))
 }
 
-/// Players that are looked up, and the number of cache entries.
+/// Number of players that are looked up, and of cache entries.
 const LOOKUP_PLAYERS: usize = 100_000;
 const CACHE_ENTRIES: u32 = 5_000;
 
-/// Lookups after which a cache contains the most frequent players.
+/// Lookups until a cache contains the most frequent players.
 const WARM_UP_LOOKUPS: u64 = 1_000_000;
 
-/// Lookups per tick, and milliseconds per tick, when ages are measured.
+/// Lookups per tick, and milliseconds per tick, for the ages of records.
 const LOOKUPS_PER_TICK: u64 = 100;
 const TICK_MS: u64 = 50;
 
@@ -244,7 +244,7 @@ fn cache() -> PlayerCache {
     })
 }
 
-/// Looks up a player, and lets the store answer at once on a miss; returns whether it was a hit.
+/// Looks up a player; on a miss, inserts the store's reply at once. Returns whether it was a hit.
 fn lookup(cache: &mut PlayerCache, player: PlayerId) -> bool {
     let is_hit = matches!(cache.lookup(player, 0, 0), Ok(Some(_)));
     if !is_hit {
@@ -254,7 +254,7 @@ fn lookup(cache: &mut PlayerCache, player: PlayerId) -> bool {
     is_hit
 }
 
-/// The store's data of players.
+/// The store's records of players.
 fn stored_records(players: &[PlayerId]) -> Vec<LookupResult> {
     let found = players.iter().map(|&player| {
         LookupResult::Found(PlayerRecord {
@@ -265,7 +265,7 @@ fn stored_records(players: &[PlayerId]) -> Vec<LookupResult> {
     found.collect()
 }
 
-/// Draws players by a Zipf distribution: the rank, and the id, since frequent players have arbitrary ids.
+/// Draws players from a Zipf distribution: the rank, and the id, which is unrelated to the rank.
 struct ZipfPlayers {
     cumulative: Vec<f64>,
     random: Pcg64Mcg,
@@ -292,11 +292,11 @@ impl ZipfPlayers {
     }
 }
 
-/// The hit rate of a cache for a Zipf distribution of players, compared with the best cache that never changes.
-fn hit_rate(skew: f64, to_warm: u64, looks: u64) -> BenchRow {
+/// The hit rate of a cache under a Zipf distribution, compared with the best cache that never changes.
+fn hit_rate(skew: f64, to_warm: u64, lookups: u64) -> BenchRow {
     let (mut players, mut cache) = (ZipfPlayers::new(skew), cache());
     let (mut hits, mut best) = (0, 0);
-    for nth in 0..to_warm + looks {
+    for nth in 0..to_warm + lookups {
         let (rank, player) = players.draw();
         let is_hit = lookup(&mut cache, player);
         if nth >= to_warm {
@@ -304,20 +304,20 @@ fn hit_rate(skew: f64, to_warm: u64, looks: u64) -> BenchRow {
             best += u64::from(rank < u64::from(CACHE_ENTRIES));
         }
     }
-    let share = |count: u64| 100.0 * count as f64 / looks as f64;
+    let share = |count: u64| 100.0 * count as f64 / lookups as f64;
     let of_best = hits as f64 / best as f64;
     BenchRow::new(SYSTEM, format!("hits, Zipf {skew:.1}"), share(hits), "%")
         .with_reference("best static", share(best))
         .about(format!(
-            "Looks at {LOOKUP_PLAYERS} players that a cache of {CACHE_ENTRIES} answers; the best static one remembers those \
-             looked at most, so here less is worse."
+            "Share of lookups among {LOOKUP_PLAYERS} players that a cache of {CACHE_ENTRIES} answers. The best static cache holds \
+             the most frequent players; a lower value is worse."
         ))
         .with_target("95 % of the best static", of_best >= 0.95)
 }
 
-/// The age of cached answers, with default settings and in simulated time: the store answers in the next tick, and no other
-/// server sends anything.
-fn ages(looks: u64) -> BenchRow {
+/// The age of cached records, with default settings and in simulated time. The store replies in the next tick, and no other server
+/// publishes saves.
+fn ages(lookups: u64) -> BenchRow {
     let settings = CacheSettings {
         entries_max: CACHE_ENTRIES,
         ..CacheSettings::default()
@@ -325,18 +325,18 @@ fn ages(looks: u64) -> BenchRow {
     let (ttl_ms, mut players) = (settings.ttl_ms, ZipfPlayers::new(1.0));
     let mut cache = PlayerCache::new(settings);
     let (mut served, mut oldest_ms, mut now_ms) = (0, 0, 0);
-    let mut asked = Vec::new();
-    for nth in 0..looks {
+    let mut pending = Vec::new();
+    for nth in 0..lookups {
         if nth % LOOKUPS_PER_TICK == 0 {
             now_ms += TICK_MS;
-            if !asked.is_empty() {
-                let found = Ok(stored_records(&asked));
-                cache.receive(&asked, found, now_ms, |_, _, answer| {
+            if !pending.is_empty() {
+                let found = Ok(stored_records(&pending));
+                cache.receive(&pending, found, now_ms, |_, _, answer| {
                     served += 1;
                     oldest_ms = oldest_ms.max(answer.map_or(u64::MAX, |known| known.age_ms));
                 });
             }
-            asked = cache.next_request(now_ms, |_| true, &[]);
+            pending = cache.next_request(now_ms, |_| true, &[]);
         }
         if let Ok(Some(known)) = cache.lookup(players.draw().1, nth, now_ms) {
             served += 1;
@@ -348,13 +348,13 @@ fn ages(looks: u64) -> BenchRow {
     BenchRow::new(SYSTEM, "age, Zipf 1.0", mean, "ms")
         .with_reference("fresh for", ttl_ms as f64)
         .about(format!(
-            "The mean age of what {looks} looks are answered with, {} a second, when no other server tells of saves; the oldest is \
-             {oldest_ms} ms. {:.1} % are hits, and {:.1} % ask anew for what was known.",
+            "The mean age of the records of {lookups} lookups, {} a second, if no other server publishes saves; the oldest is \
+             {oldest_ms} ms. {:.1} % are hits; {:.1} % find an expired record.",
             LOOKUPS_PER_TICK * 1_000 / TICK_MS,
-            100.0 * stats.hits as f64 / looks as f64,
-            100.0 * stats.expired as f64 / looks as f64,
+            100.0 * stats.hits as f64 / lookups as f64,
+            100.0 * stats.expired as f64 / lookups as f64,
         ))
-        .with_comparison("none is older than it may be", oldest_ms < ttl_ms)
+        .with_comparison("no record is older than the limit", oldest_ms < ttl_ms)
 }
 
 /// A lookup of a cached player, compared with a plain hash table.
@@ -393,9 +393,7 @@ fn hits(rounds: u64) -> BenchRow {
     let [cached, plain] = &times;
     BenchRow::repeated(SYSTEM, "hit", cached, "ns")
         .with_repeated_reference("HashMap", plain)
-        .about(
-            "A look at a player who is known, beside a plain hash table that never evicts anybody.",
-        )
+        .about("A lookup of a cached player, compared with a plain hash table without eviction.")
         .with_comparison("the same records", sums[0] == sums[1])
         .with_target_below(100.0, "ns")
 }

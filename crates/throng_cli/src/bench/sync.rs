@@ -1,9 +1,8 @@
-//! `throng bench sync`: dirty masks compared with flags and sets, and replication of a walking crowd.
+//! `throng bench sync`: dirty masks compared with flags and hash sets, and replication of a walking crowd.
 //!
-//! SlotMasks are marked directly and collected as in the tick, and compared with their peers on the same marks; the collected
-//! changes are summed and must be equal. Replication is timed from the collection of changes to every client's list of messages,
-//! on one thread; packets are built afterwards (see `throng bench outbox`). Some clients hold mirrors, whose positions are
-//! compared with the server's.
+//! Masks are marked directly and collected as in the tick; their peers get the same marks, and the sums of the collected changes must be
+//! equal. Replication is timed from the collection of changes to every client's list of messages, on one thread; packets are built
+//! afterwards (see `throng bench outbox`). Some clients hold mirrors, whose positions are compared with the server's.
 
 use std::collections::BTreeMap;
 use std::hash::RandomState;
@@ -27,10 +26,10 @@ use throng_scenario::walking_server::{TICK_HZ, WalkingServer};
 
 const SYSTEM: &str = "sync";
 
-/// Objects, and how many of them are dirty at a collection: 1 %.
+/// Objects, and the number of dirty ones per collection: 1 %.
 const OBJECTS: u32 = 10_000;
 const DIRTY: usize = 100;
-/// Marked attributes per object.
+/// Marked attributes per dirty object.
 const MARKS: usize = 4;
 /// Passes over all rounds; the median is reported.
 const REPEATS: usize = 5;
@@ -50,7 +49,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// Nanoseconds per mark in each pass, and the collected sum, which is the same every time.
+/// Nanoseconds per mark in each pass, and the sum of the collected changes, which is the same in each.
 #[derive(Default)]
 struct Collected {
     ns_per_mark: Vec<f64>,
@@ -64,7 +63,7 @@ impl Collected {
     }
 }
 
-/// Adds a pair to an order-independent sum, since each side has its own order.
+/// Adds a pair to a sum that does not depend on the order, because each side collects in its own order.
 const fn add_pair(sum: &mut u64, object: u32, bit: u32) {
     let pair = object as u64 * FLAGS as u64 + bit as u64 + 1;
     *sum = sum.wrapping_add(pair.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -88,7 +87,8 @@ fn masks(rounds: usize) -> Vec<BenchRow> {
     let mut pairs = Pairs::<RandomState>::default();
     let mut quick_pairs = Pairs::<FixedState>::default();
     let (mut found, mut all) = (Collected::default(), <[Collected; 4]>::default());
-    // Each variant does all rounds before the next: alternating per round, the peers' tables would empty the caches.
+    // Each variant runs all rounds before the next one does: if they alternated per round, the peers' tables would evict the masks from the
+    // caches.
     for _ in 0..REPEATS {
         found.add(timed(&marks, |marks, sum| {
             marks.iter().for_each(|&(o, bit)| masks.mark(o, bit));
@@ -123,13 +123,13 @@ const PEERS: [(&str, &str, Option<f64>, &str); 4] = [
         "beside flags",
         "flags",
         Some(70.0),
-        "a flag an attribute, all tested",
+        "one flag per attribute, all of them tested",
     ),
     (
         "beside skipping",
         "skipping",
         Some(10.0),
-        "the same with a flag an object",
+        "the same with a flag per object",
     ),
     (
         "beside HashSet",
@@ -141,7 +141,7 @@ const PEERS: [(&str, &str, Option<f64>, &str); 4] = [
         "beside foldhash",
         "HashSet, foldhash",
         None,
-        "the same with a quicker hash",
+        "the same with a faster hash function",
     ),
 ];
 
@@ -159,8 +159,8 @@ fn mask_rows(found: &Collected, all: &[Collected; 4]) -> Vec<BenchRow> {
         .map(|((case, name, least, what), other)| {
             let row = row(*case)
                 .with_repeated_reference(name, &other.ns_per_mark)
-                .about(format!("The same marks beside {what}."))
-                .with_comparison("what was collected", other.sum == found.sum);
+                .about(format!("The same marks, compared with {what}."))
+                .with_comparison("the collected marks", other.sum == found.sum);
             match least {
                 Some(least) => row.with_target_ratio(*least),
                 None => row,
@@ -169,7 +169,7 @@ fn mask_rows(found: &Collected, all: &[Collected; 4]) -> Vec<BenchRow> {
     std::iter::once(first).chain(rows).collect()
 }
 
-/// One pass over all rounds: nanoseconds per mark, and the collected sum.
+/// One pass over all rounds: nanoseconds per mark, and the sum of the collected changes.
 fn timed(marks: &[Vec<(u32, u32)>], mut work: impl FnMut(&[(u32, u32)], &mut u64)) -> (f64, u64) {
     let mut sum = 0;
     let watch = Stopwatch::start();
@@ -181,7 +181,7 @@ fn timed(marks: &[Vec<(u32, u32)>], mut work: impl FnMut(&[(u32, u32)], &mut u64
 #[derive(Component)]
 struct BenchHealth(u32);
 
-/// The cost of finding changes by a scan: a row is an object with the attribute.
+/// The cost of finding changes by a scan over all objects with the attribute.
 fn change_detection(rounds: usize) -> BenchRow {
     let mut world = World::new();
     let entities: Vec<Entity> = (0..OBJECTS)
@@ -204,8 +204,8 @@ fn change_detection(rounds: usize) -> BenchRow {
     }
     let is_found = found > 0 && found <= rounds * DIRTY;
     BenchRow::repeated(SYSTEM, "change detection", &ns_a_row, "ns/row")
-        .about("Finding changed components by looking, as Bevy does: a row is an object.")
-        .with_comparison("what was changed is found", is_found)
+        .about("Finding changed components by a scan, as Bevy's change detection does; one row per object.")
+        .with_comparison("all changes are found", is_found)
         .with_target_below(1.0, "ns")
 }
 
@@ -225,16 +225,16 @@ impl PacketSink for SampledMirrors {
 }
 
 impl SampledMirrors {
-    /// Packets that a mirror rejected.
+    /// Number of packets that a mirror rejected.
     fn error_count(&self) -> u64 {
         let mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
         mirrors.values().map(|&(_, faults)| faults).sum()
     }
 }
 
-/// With dead reckoning and tiers, and with everything sent every tick.
+/// Replication with dead reckoning and distance tiers, and with everything sent every tick.
 fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, CliError> {
-    // As dense as 10,000 in a square kilometre.
+    // The density of 10,000 objects in 1 km².
     let side_m = (objects as f32 / 10_000.0).sqrt() * 1_000.0;
     let everything = SyncSettings {
         motion_tolerance_m: 0.0,
@@ -259,7 +259,7 @@ fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, 
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = begun.collect();
         server.set_sink(Box::new(mirrors.clone()));
-        // Until all views are filled.
+        // Runs until all views are full.
         for _ in 0..60 {
             server.step();
         }
@@ -298,7 +298,7 @@ fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, 
     Ok(rows)
 }
 
-/// The rows of one case. `off_m` are the position errors of mirrors, sorted.
+/// The rows of one case. `off_m` are the position errors of the mirrors, sorted.
 fn replication_rows(
     name: &str,
     case: &str,
@@ -319,21 +319,22 @@ fn replication_rows(
     [
         BenchRow::repeated(SYSTEM, name, &times.ns_per_link, "ns/link")
             .about(
-                "From what changed to every client's list of messages, by the links of the tick; \
-                 everybody walks.",
+                "From the changes to every client's list of messages, per view link; \
+                 all objects walk.",
             )
             .with_comparison(
-                format!("mirrors take every packet ({faults} faults)"),
+                format!("mirrors accept every packet ({faults} rejected)"),
                 faults == 0,
             )
             .with_target_below(aim, "ns"),
         BenchRow::repeated(SYSTEM, format!("{case}, a tick"), &times.ms, "ms")
-            .about("The same as whole ticks."),
-        row("bytes", bytes_per_client_s / 1e3, "kB/s").about("What a client is sent a second."),
-        row("sent", 100.0 * sent as f64 / links as f64, "% links")
-            .about("Of how many of the links a tick sends the motion; clients reckon the rest."),
+            .about("The same, per tick."),
+        row("bytes", bytes_per_client_s / 1e3, "kB/s").about("Bytes sent to a client per second."),
+        row("sent", 100.0 * sent as f64 / links as f64, "% links").about(
+            "Share of view links for which a tick sends a motion; clients predict the others.",
+        ),
         row("off p99", f64::from(p99_m * 100.0), "cm")
-            .about("How far mirrors are off of objects within 20 m, which 99 of 100 stay within.")
+            .about("The p99 of position errors in mirrors, for objects within 20 m.")
             .with_target("at most 10 cm", p99_m <= 0.1),
     ]
 }

@@ -1,11 +1,11 @@
-//! Rows as text in 80 columns: a line of figures, their explanation, and their comparison.
+//! Rows as text in 80 columns: a line of figures, then the explanation and the comparison.
 
 use super::rows::{BenchRow, RepeatSpread};
 
-/// The widest line.
+/// Maximum width of a line.
 const WIDTH: usize = 80;
 
-/// The indent of a row's further lines.
+/// Indentation of a row's further lines.
 const INDENT: usize = 4;
 
 /// The column headers.
@@ -16,7 +16,7 @@ pub(super) fn heading() -> String {
     )
 }
 
-/// The rows of a system under its name; `mark` colours failures.
+/// The rows of a system under its name; `mark` colours the lines of failures.
 pub(super) fn table(rows: &[BenchRow], mark: impl Fn(&str) -> String) -> String {
     let mut lines = Vec::new();
     let mut system = "";
@@ -37,7 +37,7 @@ pub(super) fn table(rows: &[BenchRow], mark: impl Fn(&str) -> String) -> String 
     lines.join("\n")
 }
 
-/// The line of figures; a long name has a line of its own.
+/// The line of figures; a long name gets a line of its own.
 fn figures(row: &BenchRow) -> Vec<String> {
     let spread = |figure: fn(&super::rows::RepeatSpread) -> f64| {
         let spread = row.spread.as_ref();
@@ -56,7 +56,7 @@ fn figures(row: &BenchRow) -> Vec<String> {
     } else {
         name
     };
-    // A long unit uses the room of the spread, which such figures do not have.
+    // A long unit takes the place of the range, which rows with such units do not have.
     let rest = if unit.chars().count() > 11 {
         format!("{name:<28}{value:>10} {unit:<32}{ratio:>9}")
     } else {
@@ -79,7 +79,7 @@ fn comparison(row: &BenchRow) -> String {
     parts.join("; ")
 }
 
-/// The baseline's value and its change, worded the same whether more is better or worse.
+/// The baseline's value and the change since; the wording is the same whether more is better or worse.
 pub(super) fn since_baseline(row: &BenchRow) -> Option<String> {
     let then = row.baseline_value?;
     let mut text = format!("{} {}{}", figure(then), row.unit, change(row.value, then));
@@ -98,7 +98,7 @@ pub(super) fn since_baseline(row: &BenchRow) -> Option<String> {
     Some(text)
 }
 
-/// The difference between one figure and an earlier one; none if that was 0.
+/// The change from an earlier figure to the current one; empty if the earlier one was 0.
 fn change(now: f64, then: f64) -> String {
     let times = now / then;
     let percent = (times - 1.0).abs() * 100.0;
@@ -118,7 +118,7 @@ fn change(now: f64, then: f64) -> String {
     }
 }
 
-/// The comparison of results, and the target; with whether each failed.
+/// Lines with the comparison of results and the target, each with whether it failed.
 fn verdicts(row: &BenchRow) -> Vec<(String, bool)> {
     let line = |word: &str, what: &str| format!("    {word:<8}{what}");
     let mut lines = Vec::new();
@@ -154,7 +154,7 @@ pub(super) fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-/// A number; counts without a decimal point.
+/// A number; counts have no decimal point.
 fn figure(value: f64) -> String {
     if value.fract() == 0.0 {
         return format!("{value:.0}");
@@ -162,7 +162,7 @@ fn figure(value: f64) -> String {
     number(value)
 }
 
-/// Three significant digits, or all before the decimal point.
+/// A number with three significant digits, or with all digits before the decimal point.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),

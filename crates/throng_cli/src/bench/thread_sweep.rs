@@ -3,14 +3,14 @@
 use super::rows::BenchRow;
 use crate::threads;
 
-/// Cases of a crowd whose run is limited by time, so that no two runs have the same ticks.
+/// Prefix of crowds whose run is limited by time, so that two runs have different numbers of ticks.
 const TIMED_LAYOUT: &str = "square ";
 
-/// Figures of the process instead of the run: a repeated crowd reuses memory that the one before freed.
+/// Unit of figures of the process instead of the run: a repeated crowd reuses memory that the crowd before freed.
 const PROCESS_UNIT: &str = "bytes a player";
 
-/// The rows of one number of threads, named for it; compared with those of the first number, if there are any. Times get their
-/// speed-up as a ratio. All other rows must be equal on any number of threads, and are kept once, with the first.
+/// The rows of one number of threads, named after it, and compared with the rows of the first number if given. Times get their speed-up as
+/// a ratio. All other rows must be equal for any number of threads, and are kept once, with the first.
 pub(super) fn merge_rows(
     first: Option<(usize, &[BenchRow])>,
     count: usize,
@@ -43,7 +43,7 @@ pub(super) fn merge_rows(
             ..row
         };
         if is_whole_tick && !row.case.contains(TIMED_LAYOUT) {
-            row.with_comparison("what was said, seen and walked", agrees)
+            row.with_comparison("messages, view links and walkers", agrees)
         } else {
             row
         }

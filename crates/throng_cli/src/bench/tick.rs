@@ -1,4 +1,4 @@
-//! `throng bench tick`: the whole tick with a crowd, and the largest crowd that meets the target.
+//! `throng bench tick`: the whole tick with a crowd, and the search for the largest crowd that meets the target.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ use throng_scenario::crowd::{
 };
 use throng_scenario::testing::TestServer;
 
-/// The limit for 99 of 100 ticks: a tick at 20 Hz.
+/// The limit of the p99 tick time: a tick at 20 Hz.
 const BUDGET: Duration = Duration::from_millis(50);
 
 const TARGET: &str = "p99 < 50 ms";
@@ -33,14 +33,14 @@ const TICK_HZ: f64 = 20.0;
 /// Players at the start of the search.
 const SEARCH_FROM: u32 = 1_000;
 
-/// Maximum measurement time of a crowd in one square, seconds of wall time: its cost grows with the square of its number. The
-/// result covers the ticks done by then.
+/// Maximum time to measure a crowd in one square, in seconds of wall time: its cost grows quadratically with its size. The result covers
+/// the ticks done by then.
 const SQUARE_S_MAX: f64 = 90.0;
 
 /// The same with `--quick`.
 const SQUARE_QUICK_S_MAX: f64 = 20.0;
 
-/// Minimum number of measured ticks of such a crowd, regardless of time.
+/// Minimum number of measured ticks of such a crowd, even beyond the time limit.
 const SQUARE_TICKS_MIN: u64 = 5;
 
 /// Options of the measurement.
@@ -61,40 +61,40 @@ struct CrowdRun {
     players: u32,
     layout: LoadLayout,
     ticks: u64,
-    /// Whether the run ends as soon as its 99th percentile cannot be within the budget any more.
+    /// Whether to stop the run as soon as its p99 can no longer be within the budget.
     stops_over_budget: bool,
 }
 
-/// One crowd's figures.
+/// The figures of one crowd.
 #[derive(Clone, Debug)]
 struct MeasuredTicks {
     players: u32,
     layout: LoadLayout,
-    /// Ticks before the measurement, in which all players set out.
+    /// Warm-up ticks, in which all players start to move.
     warm_up_ticks: u64,
     census: LoadCensus,
     /// Ticks measured.
     ticks: u64,
     sets: Vec<(SimSystems, SetTiming)>,
     tick: SetTiming,
-    /// The 99th percentiles of the thirds of the measured ticks.
+    /// The p99 of each third of the measured ticks.
     p99_ms_of_thirds: Vec<f64>,
     /// Traffic in both directions during the measurement.
     received: u64,
     sent: Sent,
     bytes_per_player: Option<f64>,
-    /// Too many ticks are late already.
+    /// Whether too many ticks are late already.
     is_over_budget: bool,
 }
 
 impl TickBench {
-    /// Measures these crowds, the smallest first; without any, searches the largest one that meets the target.
+    /// Measures these crowds, the smallest first; without any, searches for the largest crowd that meets the target.
     pub(super) fn measure(&self, players: &[u32]) -> Result<Vec<BenchRow>, CliError> {
         let at_start = resident_bytes();
         if players.is_empty() {
             return self.search(at_start);
         }
-        // Ascending, so that memory that a smaller crowd freed is reused and not counted twice.
+        // Ascending: a later crowd reuses the memory that a smaller one freed, so it is not counted twice.
         let mut players = players.to_vec();
         players.sort_unstable();
         players.dedup();
@@ -118,11 +118,11 @@ impl TickBench {
         Ok(rows)
     }
 
-    /// Searches the largest crowd that meets the target, and repeats both ends.
+    /// Searches for the largest crowd that meets the target, and repeats both ends of the range.
     fn search(&self, at_start: Option<u64>) -> Result<Vec<BenchRow>, CliError> {
         let (ticks, tries) = if self.quick { (100, 2) } else { (200, TRIES) };
         let mut search = CrowdSearch::new(SEARCH_FROM, LOAD_PLAYERS_MAX, tries);
-        // For the crowds that held, the last run of each.
+        // The last run of each crowd that met the target.
         let mut held: BTreeMap<u32, MeasuredTicks> = BTreeMap::new();
         while let Some(players) = search.next() {
             let crowd = CrowdRun {
@@ -162,13 +162,13 @@ impl TickBench {
             print(&format!("\n{}", describe_range(range, self.threads)))?;
         }
         rows.push(largest_crowd(range));
-        // The crowds that held are enough sizes for the growth of each set.
+        // Enough sizes to show the growth of each set.
         let of_all: Vec<BenchRow> = held.values().flat_map(MeasuredTicks::rows).collect();
         rows.extend(growth::rows(&of_all));
         Ok(rows)
     }
 
-    /// Runs a crowd; `None` when it was interrupted too early for a result.
+    /// Runs a crowd; `None` if it was interrupted too early for a result.
     fn run(
         &self,
         crowd: CrowdRun,
@@ -206,7 +206,7 @@ impl TickBench {
         let end = warm_up_ticks + ticks;
         server.world_mut().resource_mut::<TickTimings>().reset();
         let (received, sent) = counters(&server);
-        // The 99th percentile is the sample of this rank, so that this many may lie above it.
+        // The p99 is the sample of this rank, so this many samples may be above the budget.
         let late_max = ticks - (ticks * 99).div_ceil(100);
         let mut is_late = false;
         let is_enough = |tick: u64| tick >= warm_up_ticks + SQUARE_TICKS_MIN && is_over(1.0);
@@ -249,7 +249,7 @@ impl TickBench {
 
     fn print(&self, measured: &MeasuredTicks) -> Result<(), CliError> {
         if self.tables {
-            // The targets of an incomplete run are not checked.
+            // The target of an incomplete run is not checked.
             print(&measured.table(self.threads, self.check_targets && !is_interrupted()))
         } else {
             Ok(())
@@ -258,7 +258,7 @@ impl TickBench {
 
     fn print_line(&self, line: &str) {
         if !self.quiet {
-            // A closed stdout is no error.
+            // Errors are ignored: if stderr is closed, there is no way to report.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
     }
@@ -325,7 +325,7 @@ fn largest_crowd(range: CrowdRange) -> BenchRow {
         .with_target(TARGET, range.max_passed > 0)
 }
 
-/// The 99th percentile of each third of a run.
+/// The p99 of each third of a run.
 fn p99_of_thirds(ticks_ms: &[f64]) -> Vec<f64> {
     let third = ticks_ms.len().div_ceil(3).max(1);
     let p99 = |some: &[f64]| {
@@ -374,12 +374,12 @@ const fn since(now: Sent, before: Sent) -> Sent {
     }
 }
 
-/// The readable name of a figure.
+/// A figure in words.
 fn describe(figure: &str) -> &'static str {
     match figure {
         "mean" => "the mean",
         "p50" => "the median",
-        "p99" => "what 99 of 100 stay within",
+        "p99" => "the 99th percentile",
         _ => "the longest",
     }
 }
@@ -393,11 +393,11 @@ impl MeasuredTicks {
         !self.is_over_budget && self.tick.p99_ms < BUDGET.as_secs_f64() * 1e3
     }
 
-    /// The prefix of the cases of a crowd that is not spread.
+    /// The prefix of the cases of a crowd that is not spread out.
     const fn layout_name(&self) -> &'static str {
         match self.layout {
             LoadLayout::Spread => "",
-            // Not all players had set out when the time was up: the size is not comparable with those that had.
+            // Some players had not started to move when the time was up, so the figure is not comparable with settled crowds.
             LoadLayout::Square if self.warm_up_ticks < LOAD_WARM_UP_TICKS => "unsettled square ",
             LoadLayout::Square => "square ",
         }
@@ -432,29 +432,34 @@ impl MeasuredTicks {
                 rows.push(if is_p99 {
                     let row = row.with_spread(RepeatSpread::from_samples(&self.p99_ms_of_thirds));
                     let row = row.about(
-                        "What 99 of 100 ticks stay within; least and most are those of the \
+                        "The 99th percentile of tick times; minimum and maximum are those of the \
                          thirds of the run.",
                     );
-                    // No target for a crowd in which each player could see all others.
+                    // A crowd in which each player could see all others has no target.
                     match self.layout {
                         LoadLayout::Spread => row.with_target(TARGET, self.meets_target()),
                         LoadLayout::Square => row,
                     }
                 } else if name == "tick" {
-                    row.about(format!("The whole tick: {} of all.", describe(figure)))
+                    row.about(format!(
+                        "The whole tick: {} over all ticks.",
+                        describe(figure)
+                    ))
                 } else {
                     row.about(format!(
-                        "The set {name} of the tick: {} of all.",
+                        "The set {name} of the tick: {} over all ticks.",
                         describe(figure)
                     ))
                 });
             }
         }
         let sent = self.per_second(self.sent.bytes) / f64::from(players);
-        rows.push(row("sent", sent, "bytes/s a player").about("What a player is sent a second."));
+        rows.push(
+            row("sent", sent, "bytes/s a player").about("Bytes sent to a player per second."),
+        );
         rows.extend(self.bytes_per_player.map(|bytes| {
             row("memory", bytes, "bytes a player")
-                .about("The process, less what it had at the start, by players.")
+                .about("Memory of the process per player, minus its memory at the start.")
         }));
         for (case, count) in [
             ("messages in", self.received),
@@ -465,12 +470,15 @@ impl MeasuredTicks {
             ("despawns", self.sent.despawns),
         ] {
             let row = row(case, self.per_second(count), "a second");
-            rows.push(row.about("All players together, in simulated time."));
+            rows.push(row.about("Sum over all players, per second of simulated time."));
         }
         let walking = f64::from(self.census.walking) / f64::from(players);
-        rows.push(row("walking", walking, "of players").about("Players on a path at the end."));
+        rows.push(
+            row("walking", walking, "of players")
+                .about("Share of players that follow a path at the end."),
+        );
         let links = self.census.links as f64 / f64::from(players);
-        rows.push(row("links", links, "a player").about("Whom a player sees at the end."));
+        rows.push(row("links", links, "a player").about("Objects that a player sees at the end."));
         rows
     }
 
@@ -507,7 +515,7 @@ impl MeasuredTicks {
         if self.layout == LoadLayout::Square {
             writeln!(
                 to,
-                "            all in one square of {LOAD_SQUARE_M} m, where everybody could see everybody"
+                "            all in one square of {LOAD_SQUARE_M} m, where every player could see every other"
             )?;
         }
         writeln!(
@@ -585,7 +593,7 @@ mod tests {
             },
             Some(0),
         ) else {
-            panic!("it is not interrupted")
+            panic!("the run is not interrupted")
         };
         assert_eq!((measured.ticks, measured.census.players), (10, 20));
         assert!(
@@ -638,7 +646,7 @@ mod tests {
             "{}",
             row.description
         );
-        // An upper end that was not found is not reported.
+        // An upper end that was not found is not shown.
         let open = largest_crowd(range(None));
         assert!(open.spread.is_none() && open.description.contains("no larger crowd missed it"));
         let nobody = largest_crowd(CrowdRange {

@@ -1,7 +1,7 @@
 //! `throng map generate`: a map from a recipe, a size and a seed.
 //!
-//! A flag is a field of the recipe, with dashes for underscores and without the unit; a recipe refuses flags that it does not
-//! have.
+//! Each flag is a field of the recipe, with dashes instead of underscores and without the unit. A recipe refuses flags for fields that it
+//! does not have.
 
 use std::path::PathBuf;
 
@@ -206,10 +206,10 @@ impl GenerateMap {
             fields.insert(field.to_owned(), value);
         }
         serde_json::from_value(json!({ self.recipe.variant(): fields }))
-            .map_err(|error| CliError::new(format!("no such map: {error}")))
+            .map_err(|error| CliError::new(format!("invalid recipe: {error}")))
     }
 
-    /// An error of the file name; if it names a recipe, the error explains the right position.
+    /// Explains an error of the file name; if the name is that of a recipe, the error shows the right option.
     fn explain_file_error(&self, error: map::MapError) -> CliError {
         let named = self.output.to_string_lossy();
         let mut recipes = RecipeName::value_variants().iter();
@@ -221,7 +221,7 @@ impl GenerateMap {
         CliError::from(error)
     }
 
-    /// An error of the recipe, with the flags of the command line.
+    /// Explains an error of the recipe, with the names of the command line.
     fn explain_recipe_error(&self, error: map::MapError) -> CliError {
         let map::MapError::Recipe {
             field,

@@ -1,4 +1,4 @@
-//! The tiles of a map's file by their letter, for summaries.
+//! The letters of a MovingAI map file, for summaries.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::CliError;
 use throng::map::{self, MapFormat, TileLetter};
 
-/// The tiles of a MovingAI map by letter; none for a map of another format, whose tiles have no letters.
+/// The number of tiles per letter of a MovingAI map; empty for other formats, which have no letters.
 pub(crate) fn letters_of(file: &Path) -> Result<Vec<TileLetter>, CliError> {
     if MapFormat::of(file)? != MapFormat::MovingAi {
         return Ok(Vec::new());
@@ -22,7 +22,7 @@ pub(crate) fn letters_of(file: &Path) -> Result<Vec<TileLetter>, CliError> {
     Ok(map::count_letters(&name, &bytes)?)
 }
 
-/// The letters of free and of blocked tiles, each in a line that begins with its name; none for a map without letters.
+/// The letters of free and of blocked tiles, each with a label; empty for a map without letters.
 pub(crate) fn letter_lines(letters: &[TileLetter]) -> Vec<(&'static str, String)> {
     let list = |is_free: bool| {
         let of_side = letters.iter().filter(|of| of.is_free == is_free);
@@ -36,7 +36,7 @@ pub(crate) fn letter_lines(letters: &[TileLetter]) -> Vec<(&'static str, String)
         .collect()
 }
 
-/// The same for scripts: an object per letter.
+/// The same as JSON: one object per letter.
 pub(crate) fn letters_json(letters: &[TileLetter]) -> Value {
     let one = |of: &TileLetter| {
         json!({

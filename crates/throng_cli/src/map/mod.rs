@@ -3,9 +3,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `generate` | maps from a recipe |
-//! | `letters` | the tiles of a map's file by their letter |
+//! | `letters` | the letters of a MovingAI map file |
 //! | `prepare` | maps with search data |
-//! | here | everything else |
+//! | this file | everything else |
 
 mod generate;
 mod letters;
@@ -103,7 +103,7 @@ impl Map {
     }
 }
 
-/// Reads a map, and logs it.
+/// Loads a map, and logs it.
 pub(super) fn open(file: &Path) -> Result<TileMap, CliError> {
     let start = Instant::now();
     let map = map::load(file)?;
@@ -211,7 +211,7 @@ fn info(file: &Path, json: bool) -> Result<(), CliError> {
     print(&format!("load time       {load_ms:.1} ms"))
 }
 
-/// The search data in a map's file: its bytes by movement rule, and the parts that are not usable.
+/// The search data in a map's file: its bytes per movement rule, and the parts that are not usable.
 fn prepared_in(map: &TileMap) -> (BTreeMap<&'static str, usize>, Vec<String>) {
     let mut prepared = BTreeMap::new();
     let mut refused = BTreeSet::new();
@@ -221,7 +221,7 @@ fn prepared_in(map: &TileMap) -> (BTreeMap<&'static str, usize>, Vec<String>) {
         if prepared_bytes > 0 {
             prepared.insert(rule.name(), prepared_bytes);
         }
-        // Data that belongs to neither rule is unusable for both.
+        // Data that belongs to neither rule is reported once, as unusable.
         refused.extend(unusable.iter().map(ToString::to_string));
     }
     (prepared, refused.into_iter().collect())
@@ -262,13 +262,13 @@ fn render(map: &TileMap, output: &Path, scale: Option<u32>) -> Result<(), CliErr
     )
 }
 
-/// Blocked dark, the largest region nearly white, every other region its own light tint.
+/// Blocked tiles are dark, the largest region is nearly white, and every other region has a light tint of its own.
 fn color(region: Option<RegionId>, largest: Option<RegionId>) -> [u8; 3] {
     match region {
         None => image::BLOCKED,
         Some(_) if region == largest => image::FREE,
         Some(RegionId(id)) => {
-            // A multiplicative hash sets the tints of neighbouring numbers apart.
+            // A multiplicative hash gives neighbouring ids different tints.
             let [a, b, c, _] = id.wrapping_mul(0x9e37_79b1).to_le_bytes();
             [110 + a / 2, 110 + b / 2, 110 + c / 2]
         }

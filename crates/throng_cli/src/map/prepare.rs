@@ -41,7 +41,7 @@ impl PrepareMap {
         check_output(&self.output, &[&self.input])?;
         let map = open(&self.input)?;
         let bytes_per_tile_max = NavSettings::default().graph_bytes_per_tile_max;
-        // Data that a server would drop is not kept.
+        // Data that a server would discard is not written.
         let graph_bytes_max = (bytes_per_tile_max * map.rect().tile_count() as f32) as usize;
         let mut parts = Vec::new();
         for rule in Diagonal::ALL {

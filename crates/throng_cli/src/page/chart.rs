@@ -1,6 +1,6 @@
-//! Plots: the drawing stretches with the page, and the labels of its axes are text next to it.
+//! Plots: the drawing stretches with the page, while the labels of its axes are text next to it.
 //!
-//! A drawing is always 1,000 wide and 100 high, and is stretched to its place; lines keep their width.
+//! A drawing is always 1,000 wide and 100 high in its own units; lines keep their width when it is stretched.
 
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ impl Plot {
         let mut grid = String::new();
         let mut words = String::new();
         for (place, word) in &self.y_marks {
-            // Writing into a string does not fail.
+            // Writing to a string does not fail.
             let _ = write!(grid, "M0 {}H{WIDTH}", digits((1.0 - place) * HEIGHT));
             let _ = write!(
                 words,
@@ -85,19 +85,19 @@ impl Plot {
     }
 }
 
-/// Marks of an axis with their words.
+/// The marks of an axis with their labels.
 pub(crate) fn marks(axis: &Axis, word: impl Fn(f64) -> String) -> Vec<(f64, String)> {
     let mark = |value: &f64| (axis.position(*value), word(*value));
     axis.marks.iter().map(mark).collect()
 }
 
-/// A number, as short as a drawing needs it.
+/// A number with at most two decimals, enough for a drawing.
 pub(crate) fn digits(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Where the middle of each of some buckets is, from 0 to 1; the last may be narrower than the others.
+/// Positions of buckets along an axis, from 0 to 1; the last bucket may be narrower than the others.
 pub(crate) struct BucketLayout {
     pub count: usize,
     /// The length of the axis, in buckets of full width.
@@ -114,12 +114,12 @@ impl BucketLayout {
         f64::midpoint(self.start(nth), self.start(nth + 1))
     }
 
-    /// A line through values, from left to right; values are shares of the height.
+    /// A path through values, from left to right; values are shares of the height.
     pub fn line(&self, values: &[f64]) -> String {
         let mut path = String::new();
         for (nth, (x, y)) in self.points(values).into_iter().enumerate() {
             let letter = if nth == 0 { 'M' } else { 'L' };
-            // Writing into a string does not fail.
+            // Writing to a string does not fail.
             let _ = write!(path, "{letter}{} {}", digits(x), digits(y));
         }
         path
@@ -135,7 +135,7 @@ impl BucketLayout {
         path
     }
 
-    /// The middles of buckets, and both ends of the axis at the height of the nearest bucket.
+    /// The middle of each bucket, and both ends of the axis at the height of the nearest bucket.
     fn points(&self, values: &[f64]) -> Vec<(f64, f64)> {
         let values = &values[..values.len().min(self.count)];
         let height = |value: f64| (1.0 - value.clamp(0.0, 1.0)) * HEIGHT;
@@ -151,7 +151,7 @@ impl BucketLayout {
     }
 }
 
-/// Stacked areas. Each has a class and its values as shares of the height.
+/// Stacked areas: each has a class, and its values as shares of the height.
 pub(crate) fn stacked(places: &BucketLayout, series: &[(String, Vec<f64>)]) -> String {
     let mut lower = vec![0.0; places.count];
     let mut svg = String::new();
@@ -181,7 +181,7 @@ pub(crate) fn line(places: &BucketLayout, class: &str, values: &[f64]) -> String
     )
 }
 
-/// Vertical lines at some positions.
+/// Vertical lines at these positions.
 pub(crate) fn vertical_lines(class: &str, places: impl IntoIterator<Item = f64>) -> String {
     let mut path = String::new();
     for place in places {
@@ -203,7 +203,7 @@ pub(crate) fn band(class: &str, from: f64, to: f64) -> String {
 pub(crate) fn bars(class: &str, all: impl IntoIterator<Item = (f64, f64, f64)>) -> String {
     let mut path = String::new();
     for (from, to, height) in all.into_iter().filter(|bar| bar.2 > 0.0) {
-        // A value above zero is visible, however small it is.
+        // A value above zero stays visible, however small it is.
         let top = HEIGHT - (height.clamp(0.0, 1.0) * HEIGHT).max(0.8);
         let (from, to) = (digits(from * WIDTH), digits(to * WIDTH));
         let _ = write!(path, "M{from} {HEIGHT}V{}H{to}V{HEIGHT}Z", digits(top));
@@ -211,7 +211,7 @@ pub(crate) fn bars(class: &str, all: impl IntoIterator<Item = (f64, f64, f64)>) 
     format!("<path class=\"{class}\" d=\"{path}\"/>")
 }
 
-/// A bar in a table: its share of the width from the left, and a mark at the limit, if there is one.
+/// A bar in a table: its share of the width, and a mark at the limit, if there is one.
 pub(crate) fn cell_bar(class: &str, share: f64, limit: Option<f64>) -> String {
     let mark = limit.map_or_else(String::new, |at| {
         format!(
@@ -253,7 +253,7 @@ mod tests {
             "{}",
             paths[1]
         );
-        // A bucket that is not full is as narrow as it is.
+        // The last bucket is partly filled, and narrower accordingly.
         let places = BucketLayout {
             count: 2,
             length: 1.5,

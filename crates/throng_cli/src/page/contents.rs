@@ -1,7 +1,6 @@
 //! The table of contents of a page: links to its sections, in their order.
 
-/// The links, or nothing for a page of a single section. `body` is markup in which
-/// [`section`](super::html::section) wrote the sections.
+/// The links; empty for a page with a single section. `body` is markup whose sections were written by [`section`](super::html::section).
 pub(crate) fn contents(body: &str) -> String {
     let links: Vec<String> = sections(body)
         .map(|(id, heading)| format!("<li><a href=\"#{id}\">{heading}</a></li>"))

@@ -1,4 +1,4 @@
-//! Images inside a page: a picture or an animation that the same command wrote, so that the page stays one file.
+//! Images inside a page: a picture or an animation that the same command wrote, so that the page stays a single file.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,7 +8,7 @@ use super::html::{section, text};
 use super::numbers::bytes;
 use crate::CliError;
 
-/// The largest image that is embedded, in bytes; of a larger one the page says the name of its file.
+/// The largest image that is embedded, in bytes; for a larger one the page shows the file name.
 const IMAGE_BYTES_MAX: u64 = 16 << 20;
 
 /// An image of a run.
@@ -28,7 +28,7 @@ impl PageImage {
     /// Reads an image from its file.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn read(path: &Path, caption: &'static str) -> Result<Self, CliError> {
         Self::read_up_to(path, caption, IMAGE_BYTES_MAX)
     }
@@ -37,7 +37,7 @@ impl PageImage {
         let failed = |error: std::io::Error| {
             CliError::new(format!("could not read `{}`: {error}", path.display()))
         };
-        // A pipe has no content to be read again.
+        // A pipe cannot be read a second time.
         let found = fs::metadata(path).map_err(failed)?;
         let mut png = None;
         if found.is_file() && found.len() <= max {
@@ -71,14 +71,14 @@ impl PageImage {
     }
 }
 
-/// The section of the images, if there are any.
+/// The section with the images; empty without any.
 pub(super) fn images(all: &[PageImage]) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let about = "Drawn by the same command, in the colours of the legend below each.";
+    let about = "Drawn by the same command; the legend below each explains the colours.";
     let drawn: String = all.iter().map(PageImage::markup).collect();
-    section("images", "What it looked like", about, &drawn)
+    section("images", "Images", about, &drawn)
 }
 
 /// Base 64 with padding: RFC 4648, section 4.

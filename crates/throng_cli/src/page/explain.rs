@@ -1,4 +1,4 @@
-//! Why a tick was slow: which set took more time than usual, and which work was above usual.
+//! Why a tick was slow: the sets that took more time than usual, and the work that was above average.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use throng::sim::SimSystems;
 /// Maximum number of named causes.
 const CAUSES_MAX: usize = 4;
 
-/// The columns that can explain a tick, with their labels.
+/// The columns that can explain a slow tick, with their labels.
 const CAUSES: [(&str, &str); 13] = [
     ("path_requests", "path requests"),
     ("nodes_expanded", "nodes of searches"),
@@ -32,7 +32,7 @@ struct Excess {
     usual_ms: f64,
 }
 
-/// The explanation of a tick, from its figures, their means, and the median of each set.
+/// The explanation of a tick, from its figures, their means over the run, and the median of each set.
 pub(super) fn reasons(
     figures: &BTreeMap<String, f64>,
     means: &BTreeMap<String, f64>,
@@ -74,7 +74,8 @@ pub(super) fn reasons(
         .collect();
     things.sort_by(|a, b| b.0.total_cmp(&a.0));
     if things.is_empty() {
-        causes.push("nothing that is counted was unusual, so it may be the machine".to_owned());
+        causes
+            .push("no count was unusual, so other load of the machine may be the cause".to_owned());
     }
     causes.extend(things.into_iter().take(CAUSES_MAX).map(|(_, cause)| cause));
     causes

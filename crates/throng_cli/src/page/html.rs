@@ -2,7 +2,7 @@
 
 use crate::escape::escaped;
 
-/// A text as a page shows it: no markup and no control characters.
+/// Escapes a text: no markup and no control characters.
 pub(crate) fn text(raw: &str) -> String {
     let mut shown = String::with_capacity(raw.len());
     for letter in escaped(raw).chars() {
@@ -12,7 +12,7 @@ pub(crate) fn text(raw: &str) -> String {
             '>' => shown.push_str("&gt;"),
             '"' => shown.push_str("&quot;"),
             '\'' => shown.push_str("&#39;"),
-            // Characters that no XML document may contain.
+            // Characters that XML documents may not contain.
             '\u{fffe}' | '\u{ffff}' => shown.push('\u{fffd}'),
             letter => shown.push(letter),
         }
@@ -20,7 +20,7 @@ pub(crate) fn text(raw: &str) -> String {
     shown
 }
 
-/// A text cut to this many characters.
+/// A text, cut to this many characters and escaped.
 pub(crate) fn short(raw: &str, most: usize) -> String {
     if raw.chars().count() <= most {
         return text(raw);
@@ -49,7 +49,7 @@ pub(crate) fn section(id: &str, heading: &str, about: &str, body: &str) -> Strin
     )
 }
 
-/// A table: heads, and rows of cells, all of them markup. The first column is text, the others are numbers.
+/// A table with a header row; all cells are markup. The first column is text, the others are numbers.
 pub(crate) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     let heads: String = heads
         .iter()
@@ -68,8 +68,8 @@ pub(crate) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     )
 }
 
-/// Whether a text is well-formed XML, as far as pages need it: tags are closed in their order, attributes are quoted, and no
-/// bare `&` or `<` stands in a text.
+/// Whether a text is well-formed XML, as far as pages need it: tags are closed in order, attributes are quoted, and text contains no
+/// unescaped `&` or `<`.
 #[cfg(test)]
 pub(crate) fn is_well_formed(page: &str) -> Result<(), String> {
     let mut open: Vec<&str> = Vec::new();
@@ -98,7 +98,7 @@ pub(crate) fn is_well_formed(page: &str) -> Result<(), String> {
         if !tag.ends_with('/') {
             open.push(name);
         }
-        // What is in these is no markup.
+        // The content of these elements is no markup.
         if (name == "style" || name == "script") && !tag.ends_with('/') {
             let end = rest.find("</").ok_or("an element without an end")?;
             rest = &rest[end..];
@@ -107,7 +107,7 @@ pub(crate) fn is_well_formed(page: &str) -> Result<(), String> {
     if open.is_empty() {
         Ok(())
     } else {
-        Err(format!("left open: {open:?}"))
+        Err(format!("unclosed tags: {open:?}"))
     }
 }
 
@@ -117,7 +117,7 @@ fn check_text(text: &str) -> Result<(), String> {
         let entity = text[at..].find(';').map(|end| &text[at + 1..at + end]);
         if !entity.is_some_and(|name| matches!(name, "amp" | "lt" | "gt" | "quot" | "#39")) {
             return Err(format!(
-                "a bare & in {:?}",
+                "unescaped & in {:?}",
                 &text[at..text.len().min(at + 20)]
             ));
         }

@@ -17,11 +17,11 @@
 //! | `scale.rs` | axes: where their marks are |
 //! | `style.css` | the style: light, dark, on a phone, printed |
 //!
-//! Drawings stretch with the page, and text does not: marks and labels of axes are text next to the drawing, so that they are
-//! readable on a phone. A set of the tick has the same colour everywhere; the nine are of Paul Tol's scheme "muted" ("Colour
-//! schemes", 2021), which people with any kind of colour vision can distinguish.
+//! Drawings stretch with the page, text does not: labels of axes are text next to the drawing, so that they are readable on a phone. A set
+//! of the tick has the same colour everywhere; the nine colours are Paul Tol's scheme "muted" ("Colour schemes", 2021), which people with
+//! any kind of colour vision can distinguish.
 //!
-//! Invariants: no text of a scenario becomes markup; every page is well-formed XML.
+//! Invariants: no text of a scenario is interpreted as markup; every page is well-formed XML.
 
 pub(super) mod chart;
 pub(super) mod contents;
@@ -38,10 +38,10 @@ use std::path::Path;
 use super::CliError;
 use embed::PageImage;
 
-/// Writes the page of a run, drawn from the output of `--json`, with images of it.
+/// Writes the page of a run, made from the output of `--json`, with images.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub(super) fn write_run(file: &Path, json: &str, images: &[PageImage]) -> Result<(), CliError> {
     let run = run::PageRun::parse(json).map_err(CliError::new)?;
     write(file, &run::page(&run, images))
@@ -50,7 +50,7 @@ pub(super) fn write_run(file: &Path, json: &str, images: &[PageImage]) -> Result
 /// Writes a page.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub(super) fn write(file: &Path, page: &str) -> Result<(), CliError> {
     std::fs::write(file, page).map_err(|error| {
         CliError::new(format!(

@@ -1,9 +1,9 @@
 //! Formatted numbers.
 
-/// Groups of three digits are set apart by this: it is narrow, and no line breaks at it.
+/// The separator of groups of three digits: narrow and non-breaking.
 const GROUP: char = '\u{202f}';
 
-/// A number with three digits that count, or all before the point, in groups.
+/// A number with three significant digits, or all digits before the point, in groups.
 pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -33,7 +33,7 @@ fn grouped(text: &str) -> String {
         .map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let mut shown = String::from(sign);
     for (nth, digit) in whole.chars().enumerate() {
-        // Four digits are read at a glance.
+        // Four digits are readable without a separator.
         if nth > 0 && (whole.len() - nth).is_multiple_of(3) && whole.len() > 4 {
             shown.push(GROUP);
         }
@@ -46,7 +46,7 @@ fn grouped(text: &str) -> String {
     shown
 }
 
-/// Bytes in the unit that suits them.
+/// Bytes in a suitable unit.
 pub(crate) fn bytes(value: f64) -> String {
     match value.abs() {
         1e9.. => format!("{} GB", figure(value / 1e9)),
@@ -56,7 +56,7 @@ pub(crate) fn bytes(value: f64) -> String {
     }
 }
 
-/// A time of the run: seconds, and from two minutes on minutes and seconds.
+/// A time of the run in seconds; in a long run minutes and seconds.
 pub(crate) fn clock(seconds: f64, is_long: bool) -> String {
     if !is_long {
         return figure(seconds);
@@ -68,7 +68,7 @@ pub(crate) fn clock(seconds: f64, is_long: bool) -> String {
     }
 }
 
-/// How many of something: its plural has an s.
+/// A number with a noun, which gets an s in the plural.
 pub(crate) fn count(number: u64, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {what}{plural}", figure(number as f64))

@@ -1,14 +1,14 @@
 //! Axes and their marks.
 
-/// Steps of a number that people count in.
+/// Steps of round numbers.
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 
-/// Steps of time, seconds.
+/// Steps of round times, in seconds.
 const TIME_STEPS_S: [f64; 14] = [
     1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0,
 ];
 
-/// An axis from 0 to where it ends, with the marks on it.
+/// An axis from 0 to its end, with marks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     pub end: f64,
@@ -16,9 +16,9 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// One that has room for a number, and about this many marks.
+    /// An axis that has room for a number, with about this many marks.
     pub fn up_to(most: f64, marks: u32) -> Self {
-        // Of less a tenth may be nothing.
+        // Smaller numbers would round to zero when divided.
         let most = if most.is_finite() && most > 1e-300 {
             most
         } else {
@@ -40,7 +40,7 @@ impl Axis {
         }
     }
 
-    /// One of time that ends where the time does.
+    /// A time axis that ends exactly at this time.
     pub fn of_time(seconds: f64, marks: u32) -> Self {
         let end = seconds.max(1e-3);
         let rough = end / f64::from(marks.max(1));
@@ -59,7 +59,7 @@ impl Axis {
         }
     }
 
-    /// Where a number is on it: 0 to 1, and no further.
+    /// The position of a number on the axis, from 0 to 1; numbers beyond the ends are clamped.
     pub fn position(&self, value: f64) -> f64 {
         (value / self.end).clamp(0.0, 1.0)
     }

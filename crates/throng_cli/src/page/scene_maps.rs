@@ -1,4 +1,4 @@
-//! Maps: the heat map of the crowd, and the tracks of some objects.
+//! Maps of a scene: a heat map of the crowd, and the tracks of some objects.
 
 use std::fmt::Write as _;
 
@@ -7,21 +7,21 @@ use super::html::text;
 use super::numbers::{count, figure};
 use throng_scenario::record::SceneRecord;
 
-/// Shades of the heat map, the palest first.
+/// Number of shades of the heat map, from the palest.
 const SHADES: usize = 7;
 
-/// Shades of walls.
+/// Number of shades of walls.
 const WALL_SHADES: u32 = 2;
 
-/// Colours of tracks; they come round again.
+/// Number of track colours, which are reused in turn.
 const TRACK_COLORS: usize = 6;
 
-/// Where a run of squares begins, where it ends, and its value.
+/// A run of squares: start, end, and value.
 type SquareRun = (usize, usize, u32);
 
-/// A scene: a heat map, and beside it tracks.
+/// The figures of a scene: a heat map, and next to it the tracks.
 pub(super) fn figures(ground: &SceneRecord, nth: usize) -> String {
-    // Drawn once, and used again.
+    // The walls are written once, and referenced the second time.
     let walls = format!("<g id=\"walls-{nth}\">{}</g>", walls(ground));
     let walls_again = format!("<use href=\"#walls-{nth}\"/>");
     let (heat, legend) = heat(ground);
@@ -32,18 +32,18 @@ pub(super) fn figures(ground: &SceneRecord, nth: usize) -> String {
         figure(f64::from(ground.width_m)),
         figure(f64::from(ground.height_m))
     );
-    let looks = count(ground.samples, "look");
+    let samples = count(ground.samples, "sample");
     let heat = format!(
-        "<figure class=\"ground\"><figcaption><b>Where the crowd stood</b> <span class=\"says\">{name}, {size}. How many \
-         objects were in a square of {} m at a time, on average over {looks}, one about every half second, or every tick where that is longer. Walls are grey.</span></figcaption>{}{legend}</figure>",
+        "<figure class=\"ground\"><figcaption><b>Crowd density</b> <span class=\"says\">{name}, {size}. The mean number of \
+         objects in a square of {} m, over {samples}, one about every half second (every tick if ticks are longer). Walls are grey.</span></figcaption>{}{legend}</figure>",
         figure(f64::from(cell).round().max(0.1)),
-        drawing(ground, "Where the crowd stood", &format!("{walls}{heat}")),
+        drawing(ground, "Crowd density", &format!("{walls}{heat}")),
     );
     let tracks_drawn = tracks(ground);
     let tracks = format!(
-        "<figure class=\"ground\"><figcaption><b>Sample paths</b> <span class=\"says\">Where {} went, evenly chosen by \
-         their numbers: NPCs, or players where there are none. A ring is where one was first seen, a disc where it was \
-         last.</span></figcaption>{}</figure>",
+        "<figure class=\"ground\"><figcaption><b>Sample paths</b> <span class=\"says\">Paths of {}, evenly chosen by \
+         their ids: NPCs, or players if there are no NPCs. A ring is the first position, a disc the \
+         last one.</span></figcaption>{}</figure>",
         count(ground.tracks.len() as u64, "walker"),
         drawing(
             ground,
@@ -54,7 +54,7 @@ pub(super) fn figures(ground: &SceneRecord, nth: usize) -> String {
     format!("<div class=\"grounds\">{heat}{tracks}</div>\n")
 }
 
-/// A drawing in metres, with a rule below it.
+/// A drawing in metres, with a scale bar below it.
 fn drawing(ground: &SceneRecord, name: &str, inside: &str) -> String {
     let (width, height) = (ground.width_m, ground.height_m);
     let rule = rule_m(width);
@@ -67,7 +67,7 @@ fn drawing(ground: &SceneRecord, name: &str, inside: &str) -> String {
     )
 }
 
-/// A round length of about a fifth of the width.
+/// The length of the scale bar: a round number of at most a quarter of the width.
 fn rule_m(width: f32) -> f32 {
     let power = 10f32.powf((width / 4.0).log10().floor());
     let steps = [5.0, 2.0, 1.0];
@@ -75,8 +75,8 @@ fn rule_m(width: f32) -> f32 {
     step.unwrap_or(1.0) * power
 }
 
-/// Runs of equal squares in rows, a path for each value above 0 up to `values`, measured in squares. A run below one that is as
-/// wide makes it higher.
+/// Merges equal squares into rectangles, and returns a path for each value from 1 to `values`, measured in squares. A run that is followed
+/// by an equal one in the next row is extended downwards.
 fn runs(
     columns: usize,
     rows: usize,
@@ -88,11 +88,11 @@ fn runs(
         let nth = (this as usize).checked_sub(1);
         if let Some(path) = nth.and_then(|nth| paths.get_mut(nth)) {
             let (wide, high) = (end - start, to - from);
-            // Writing into a string does not fail.
+            // Writing to a string does not fail.
             let _ = write!(path, "M{start} {from}h{wide}v{high}h-{wide}z");
         }
     };
-    // Runs that may go on below, and the rows where they began.
+    // Runs that may continue in the next row, with the row where they began.
     let mut open: Vec<(SquareRun, usize)> = Vec::new();
     for y in 0..=rows {
         let mut row = Vec::new();
@@ -104,11 +104,11 @@ fn runs(
             }
             row.push((start, x, this));
         }
-        let (kept, done): (Vec<_>, Vec<_>) =
+        let (continued, done): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|(run, _)| row.contains(run));
         done.into_iter().for_each(|(run, from)| write(run, from, y));
-        row.retain(|run| !kept.iter().any(|(kept, _)| kept == run));
-        open = kept;
+        row.retain(|run| !continued.iter().any(|(continued, _)| continued == run));
+        open = continued;
         open.extend(row.into_iter().map(|run| (run, y)));
     }
     paths
@@ -124,7 +124,7 @@ fn layer(class: &str, paths: &[String]) -> String {
         .collect()
 }
 
-/// What is measured in squares, measured in metres.
+/// Scales markup measured in squares to metres.
 fn in_squares(ground: &SceneRecord, columns: usize, rows: usize, inside: &str) -> String {
     let wide = f64::from(ground.width_m) / columns.max(1) as f64;
     let high = f64::from(ground.height_m) / rows.max(1) as f64;
@@ -147,18 +147,18 @@ fn walls(ground: &SceneRecord) -> String {
     in_squares(ground, columns, rows.len(), &layer("wall w", &paths))
 }
 
-/// The crowd by its density, and what the shades say.
+/// The crowd by its density, and the legend of the shades.
 fn heat(ground: &SceneRecord) -> (String, String) {
-    let looks = ground.samples.max(1) as f64;
+    let samples = ground.samples.max(1) as f64;
     let most = ground.heat.iter().copied().max().unwrap_or(0);
     let cells = u64::from(ground.columns) * u64::from(ground.rows);
     if most == 0 || cells != ground.heat.len() as u64 {
         return (
             String::new(),
-            "<p class=\"none\">Nobody was seen there.</p>".to_owned(),
+            "<p class=\"none\">No object was recorded.</p>".to_owned(),
         );
     }
-    // Shades by the logarithm: a gate at which a hundred stand and a lane that one walks are both seen.
+    // Shades are logarithmic, so that both a gate with a hundred objects and a lane with a few are visible.
     let least = most as f64 / 500.0;
     let span = (f64::from(most) / least).ln();
     let shade = |seen: u32| match seen {
@@ -176,14 +176,14 @@ fn heat(ground: &SceneRecord) -> (String, String) {
             .map_or(0, |seen| shade(*seen))
     };
     let paths = runs(columns, rows, SHADES as u32, at);
-    let starts = (0..SHADES).map(|nth| least * (span * nth as f64 / SHADES as f64).exp() / looks);
+    let starts = (0..SHADES).map(|nth| least * (span * nth as f64 / SHADES as f64).exp() / samples);
     let swatches: String = starts
         .enumerate()
         .map(|(nth, from)| format!("<li><i class=\"h{}\"></i>{}</li>", nth + 1, figure(from)))
         .collect();
     let legend = format!(
-        "<ul class=\"legend shades\">{swatches}<li><small>and more, up to {}</small></li></ul>",
-        figure(f64::from(most) / looks)
+        "<ul class=\"legend shades\">{swatches}<li><small>or more, up to {}</small></li></ul>",
+        figure(f64::from(most) / samples)
     );
     let drawn = in_squares(ground, columns, rows, &layer("heat h", &paths));
     (drawn, legend)
@@ -236,7 +236,7 @@ mod tests {
         let markup = figures(&ground(), 0);
         assert_eq!(is_well_formed(&markup), Ok(()));
         assert!(markup.contains("a &lt;keep&gt;, 30 m × 20 m"));
-        // Two cells of one object at a time each make one run; the most crowded one is in the darkest shade.
+        // Two neighbouring cells with one object on average become one run; the most crowded cell has the darkest shade.
         assert!(markup.contains("heat h1\" d=\"M1 0h2v1h-2z\""), "{markup}");
         assert!(markup.contains("heat h7\" d=\"M0 1h1v1h-1z\""), "{markup}");
         assert!(markup.contains("up to 500"), "{markup}");
@@ -254,7 +254,7 @@ mod tests {
         empty.map = vec!["0".to_owned(), String::new(), "é".to_owned()];
         empty.tracks.clear();
         let markup = figures(&empty, 1);
-        assert!(is_well_formed(&markup).is_ok() && markup.contains("Nobody was seen"));
+        assert!(is_well_formed(&markup).is_ok() && markup.contains("No object was recorded"));
         assert_eq!([7.0, 100.0, 500.0].map(rule_m), [1.0, 20.0, 100.0]);
     }
 }

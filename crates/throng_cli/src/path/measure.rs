@@ -1,8 +1,8 @@
-//! Runs all queries of a plan with one algorithm, edits between them included, and times each.
+//! Runs all queries and edits of a plan with one algorithm, and times each query.
 //!
-//! Every thread has its own scratch, kept from query to query. A query's time is the minimum of its repetitions, and includes
-//! only the search. The data that an algorithm needs is prepared before the first query, and again after edits that invalidate
-//! it, so that every result is the named algorithm's own.
+//! Each thread has its own scratch, kept from query to query. A query's time is the minimum over its repetitions, and includes only the
+//! search. The data of an algorithm is prepared before the first query, and again after edits that invalidate it, so that every result is
+//! by the named algorithm.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use throng::memory::MemoryUse;
 use throng::nav::{Algorithm, Diagonal, NavMap, PathQuery, PathSearch, ScenQuery, SearchOutcome};
 use throng::sim::Workers;
 
-/// The steps on a map, in order.
+/// The steps of a measurement on a map, in order.
 pub(super) struct QueryPlan {
     /// The map before the first step.
     pub map: Arc<TileMap>,
     pub diagonal: Diagonal,
-    /// The patches of edits, by number.
+    /// The patches that edits refer to by number.
     pub patches: Vec<TileEdit>,
     pub steps: Vec<PlanStep>,
     pub tasks: Vec<Task>,
 }
 
 pub(super) enum PlanStep {
-    /// Write a patch over a rectangle.
+    /// Writes a patch over a rectangle.
     Edit { rect: TileRect, patch: usize },
-    /// Run some of the tasks.
+    /// Runs some of the tasks.
     Query(Range<usize>),
 }
 
@@ -43,17 +43,17 @@ pub(super) struct Task {
     pub expected: Option<ScenQuery>,
 }
 
-/// The results of one algorithm on a plan.
+/// The results of one algorithm for a plan.
 pub(super) struct MeasuredAnswers {
     pub algorithm: Algorithm,
-    /// By task; `None` for those skipped by an interruption.
+    /// By task; `None` for tasks skipped by an interruption.
     pub answers: Vec<Option<TimedAnswer>>,
-    /// The time of all preparations.
+    /// The time of all preparations together.
     pub prepare_ms: f64,
     pub scratch_bytes: usize,
     /// The map after the last step.
     pub map: Arc<TileMap>,
-    /// Its prepared data.
+    /// The search data for that map.
     pub nav_map: NavMap,
 }
 
@@ -70,7 +70,7 @@ impl MeasuredAnswers {
         self.nav_map.prepared_bytes(self.algorithm)
     }
 
-    /// Repeats a query with its own scratch.
+    /// Repeats a query with a new scratch.
     pub(super) fn run_again(&self, query: PathQuery) -> ThreadScratch {
         let mut scratch = ThreadScratch::default();
         let outcome = scratch.find(&self.map, &self.nav_map, self.algorithm, query);
@@ -80,7 +80,7 @@ impl MeasuredAnswers {
 }
 
 impl TimedAnswer {
-    /// The length found, `None` when there is no path; the outer `None` when the search stopped at its limit, which proves neither.
+    /// The length found, or `None` if there is no path; the outer `None` means that the search stopped at its limit, which proves neither.
     pub(super) fn length_tiles(&self) -> Option<Option<f64>> {
         match self.outcome {
             SearchOutcome::Found(path) => Some(Some(path.length_tiles())),
@@ -92,12 +92,12 @@ impl TimedAnswer {
     }
 }
 
-/// A thread's scratch and the turning points of its last path.
+/// A thread's scratch, and the turning points of its last path.
 #[derive(Default)]
 pub(super) struct ThreadScratch {
     pub search: PathSearch,
     pub waypoints: Vec<IVec2>,
-    /// The result, if a query was [repeated](MeasuredAnswers::again).
+    /// The outcome, if a query was [repeated](MeasuredAnswers::run_again).
     pub outcome: Option<SearchOutcome>,
 }
 
@@ -137,7 +137,7 @@ impl ThreadScratch {
     }
 }
 
-/// Runs a plan with one algorithm. Ends early on an interrupt.
+/// Runs a plan with one algorithm. Ends early on an interruption.
 pub(super) fn measure(
     plan: &QueryPlan,
     algorithm: Algorithm,

@@ -1,4 +1,4 @@
-//! `throng path`: finds paths, compares the times of the algorithms, and checks known lengths.
+//! `throng path`: finds paths, compares the times of algorithms, and checks known lengths.
 //!
 //! ```text
 //! map, queries (and edits) ──▶ [`QueryPlan`] ──▶ measure: an algorithm after the other ──▶ table or JSON on stdout
@@ -7,12 +7,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `measure` | runs all queries of a plan with one algorithm |
-//! | `results` | right and wrong results, as a table and as JSON |
+//! | `results` | correct and wrong results, as a table and as JSON |
 //! | `render` | a search as an image |
 //!
-//! The reference is the `.scen` file, whose lengths are those without cut corners; for a single query, and if corners may be cut,
-//! it is the first algorithm's result. Exit code 1 when any result differs. A search that stopped at the node limit is counted
-//! separately and not judged. If an algorithm has no result at all, optimality is unproven: exit code 1 as well.
+//! The reference lengths are those of the `.scen` file, which hold without cut corners; for a single query, and if corners may be cut, the
+//! reference is the first algorithm's result. The exit code is 1 if any result differs. A search that stopped at the node limit is counted
+//! separately and not checked. If an algorithm has no result at all, its optimality is not proven: exit code 1 as well.
 
 mod measure;
 mod render;
@@ -89,11 +89,11 @@ const EXAMPLES: &str = "Examples:
   throng path --map keep.map --from 3,4 --to 90,80 --render path.png
   throng path --map keep.map --scen keep.map.scen --algorithm all --stride 10
 
-Tiles are counted from 0, x to the right and y down; `throng map info` tells a
-map's size. Algorithms: astar, jps, jps-bit, jps-bit-prune, jps-bit-pre,
+Tiles are counted from 0, x to the right and y down; `throng map info` prints
+a map's size. Algorithms: astar, jps, jps-bit, jps-bit-prune, jps-bit-pre,
 jps-bit-prune-pre, jps-graph (the fastest). All give the same lengths.";
 
-/// An `--algorithm`: one, or all.
+/// The value of `--algorithm`: one, or all.
 #[derive(Clone, Copy, Debug)]
 enum AlgorithmChoice {
     All,
@@ -142,7 +142,7 @@ impl Paths {
             ] {
                 if is_given {
                     return Err(CliError::new(format!(
-                        "{flag} does nothing for one path: it is for the queries of --scen"
+                        "{flag} does nothing for one path: it applies to the queries of --scen"
                     )));
                 }
             }
@@ -208,12 +208,12 @@ impl Paths {
         Ok(if is_met { Exit::Done } else { Exit::Failed })
     }
 
-    /// Whether the right answers are in a file.
+    /// Whether the file's lengths are the reference.
     fn has_lengths(&self) -> bool {
         self.scen.is_some() && self.diagonal == Diagonal::NoCut
     }
 
-    /// The algorithms asked for, each once.
+    /// The requested algorithms, each once.
     fn algorithms(&self) -> Vec<Algorithm> {
         let mut algorithms = Vec::new();
         for chosen in &self.algorithm {
@@ -258,7 +258,7 @@ impl Paths {
         }
     }
 
-    /// Every Nth query of a `.scen` file, and all edits before the last of them.
+    /// Every Nth query of a `.scen` file, and all edits before the last of these queries.
     fn plan_from_scen(&self, file: &Path, map: Option<TileMap>) -> Result<QueryPlan, CliError> {
         let name = file.display().to_string();
         let scen = parse_scen(&name, &read_scen(file)?)?;
@@ -269,7 +269,7 @@ impl Paths {
         scen.check_patches(&name, &patches)?;
         let map = starting_map(&name, &scen, map)?;
         let (mut steps, mut tasks, mut index) = (Vec::new(), Vec::new(), 0);
-        let mut asked = 0;
+        let mut planned = 0;
         let stride = self.stride.unwrap_or(1) as usize;
         for command in &scen.commands {
             match command {
@@ -284,9 +284,9 @@ impl Paths {
                     index += 1;
                 }
                 ScenCommand::Patch(patch) => {
-                    if asked < tasks.len() {
-                        steps.push(PlanStep::Query(asked..tasks.len()));
-                        asked = tasks.len();
+                    if planned < tasks.len() {
+                        steps.push(PlanStep::Query(planned..tasks.len()));
+                        planned = tasks.len();
                     }
                     let number = patch.patch as usize;
                     steps.push(PlanStep::Edit {
@@ -296,8 +296,8 @@ impl Paths {
                 }
             }
         }
-        steps.push(PlanStep::Query(asked..tasks.len()));
-        // Edits after the last query change no answer, and the image shows the map as that found it.
+        steps.push(PlanStep::Query(planned..tasks.len()));
+        // Edits after the last query change no result, and the image shows the map at the time of that query.
         while let [.., PlanStep::Edit { .. }, PlanStep::Query(range)] = steps.as_slice()
             && range.is_empty()
         {
@@ -324,7 +324,7 @@ impl Paths {
 fn check_end(name: &str, map: &TileMap, tile: IVec2) -> Result<(), CliError> {
     if !map.rect().contains(tile) {
         return Err(CliError::new(format!(
-            "{name} {},{} lies outside the map's {} × {} tiles",
+            "{name} {},{} is outside the map's {} × {} tiles",
             tile.x,
             tile.y,
             map.width(),
@@ -340,7 +340,7 @@ fn check_end(name: &str, map: &TileMap, tile: IVec2) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The text of a `.scen` file, which is never as large as the largest map.
+/// The text of a `.scen` file, with a size limit.
 pub(crate) fn read_scen(file: &Path) -> Result<String, CliError> {
     let mut text = String::new();
     let read =
@@ -364,12 +364,12 @@ fn starting_map(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap
         }
         (None, Some(size)) if !is_static => Ok(TileMap::new(size.x, size.y, false)?),
         (None, _) => Err(CliError::new(format!(
-            "{name}: --map FILE is needed, too: the file has no patches that define a map"
+            "{name}: --map FILE is needed: the file has no patches that define a map"
         ))),
     }
 }
 
-/// Makes the first algorithm's answers the reference of the others.
+/// Makes the first algorithm's results the reference for the others.
 fn set_expected(tasks: &mut [Task], first: &MeasuredAnswers) {
     for (task, answer) in tasks.iter_mut().zip(&first.answers) {
         task.expected = answer

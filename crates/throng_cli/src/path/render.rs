@@ -1,7 +1,7 @@
-//! A search as an image: the map, expanded nodes, nodes that were only generated (for the jump point algorithms: jump points),
-//! the path, a ring around each of its ends, and a legend.
+//! A search as an image: the map, expanded nodes, nodes that were generated but not expanded (for jump point algorithms: jump points), the
+//! path, a ring around each of its ends, and a legend.
 //!
-//! Cost: memory by the nodes of the search and the length of the path, not by the map.
+//! Cost: memory grows with the nodes of the search and the length of the path, not with the map.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use crate::picture::{BLUE, GREEN, Legend, MapPicture, PURPLE, SKY, Swatch, VERMI
 use crate::{CliError, bench::number};
 use throng::nav::{PathQuery, SearchOutcome};
 
-/// What a tile is to a search; where it is several things, the first is shown.
+/// The state of a tile in a search; a tile with several states shows the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mark {
     Expanded,
-    /// Put on the open list and never taken off.
+    /// Put on the open list, but not expanded.
     Generated,
 }
 
@@ -34,10 +34,10 @@ const PATH: Color = VERMILLION;
 const START: Color = GREEN;
 const GOAL: Color = PURPLE;
 
-/// So many tiles of a search are drawn large enough to be seen each; more of them are seen together.
+/// Up to this number, tiles of a search are drawn enlarged so that each is visible; more of them are visible as areas.
 const VISIBLE_TILES_MAX: usize = 10_000;
 
-/// Draws the search for a query.
+/// Draws the search of a query.
 pub(super) fn render(
     output: &Path,
     one: &MeasuredAnswers,
@@ -49,7 +49,7 @@ pub(super) fn render(
     let mut picture = MapPicture::new(map);
     let marks = marks(touched);
     if marks.len() <= VISIBLE_TILES_MAX {
-        // What was expanded lies over what was only generated.
+        // Expanded tiles are drawn over generated ones.
         let mut colors: Vec<(IVec2, Color)> = Vec::new();
         for layer in [Mark::Generated, Mark::Expanded] {
             let of_layer = marks.iter().filter(|(_, mark)| *mark == layer);
@@ -62,7 +62,7 @@ pub(super) fn render(
         }
     }
     picture.path(&scratch.waypoints, PATH);
-    // An end outside the map has no place in the picture.
+    // An end outside the map is not drawn.
     for (end, color) in [(query.from, START), (query.to, GOAL)] {
         if map.rect().contains(end) {
             picture.ring(end, color);
@@ -70,7 +70,7 @@ pub(super) fn render(
     }
     let answer = match scratch.outcome {
         Some(SearchOutcome::Found(path)) => format!("{} tiles", number(path.length_tiles())),
-        Some(SearchOutcome::Capped) => "gave up at the node limit".to_owned(),
+        Some(SearchOutcome::Capped) => "stopped at the node limit".to_owned(),
         _ => "no path".to_owned(),
     };
     let (from, to) = (query.from, query.to);
@@ -106,7 +106,7 @@ pub(super) fn render(
     picture.write(output, &legend)
 }
 
-/// The tiles that a search touched, each once: those that it expanded in any direction first.
+/// The tiles that a search touched, each once; a tile that was expanded in any direction counts as expanded.
 fn marks(touched: impl Iterator<Item = (IVec2, bool)>) -> Vec<(IVec2, Mark)> {
     let mut marks: Vec<(IVec2, Mark)> = touched
         .map(|(tile, is_expanded)| {

@@ -1,4 +1,4 @@
-//! Results: the right and the wrong ones, as a table and as JSON.
+//! Results: correct and wrong ones, as a table and as JSON.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -14,35 +14,35 @@ use crate::map::{letter_lines, letters_json};
 use throng::map::TileLetter;
 use throng::nav::SearchOutcome;
 
-/// The answers of all algorithms to a plan.
+/// The results of all algorithms for a plan.
 pub(super) struct PathResults<'a> {
     pub plan: &'a QueryPlan,
     pub all: &'a [MeasuredAnswers],
-    /// The tiles of the map's file by letter.
+    /// The tiles of the map file, by letter.
     pub letters: Vec<TileLetter>,
-    /// The map's file, if there is one.
+    /// The map file, if there is one.
     pub map: Option<&'a Path>,
-    /// Whether the plan is one query from the command line, whose path is shown.
+    /// Whether the plan is a single query from the command line, whose path is printed.
     pub is_single: bool,
 }
 
-/// Wrong answers of an algorithm that the table lists.
+/// Maximum number of wrong results that are listed per algorithm.
 const WRONG_SHOWN: usize = 10;
 
 impl PathResults<'_> {
-    /// Whether any answer differs from the reference.
+    /// Whether any result differs from the reference.
     pub(super) fn has_wrong(&self) -> bool {
         let mut all = self.all.iter();
         all.any(|one| wrong(self.plan, one).next().is_some())
     }
 
-    /// Whether every algorithm has answered at least one query, be it that there is no path.
+    /// Whether every algorithm has decided at least one query: found a path, or that there is none.
     pub(super) fn has_answers(&self) -> bool {
         let answered = |one: &MeasuredAnswers| Sums::new(self.plan, one).answers() > 0;
         self.all.iter().all(answered)
     }
 
-    /// One object, as scripts read it.
+    /// The results as one JSON object.
     pub(super) fn json(&self) -> Value {
         let algorithms: Vec<Value> = self.all.iter().map(|one| self.figures(one)).collect();
         json!({
@@ -85,7 +85,7 @@ impl PathResults<'_> {
         figures
     }
 
-    /// For a person, in 80 columns.
+    /// The results as text in 80 columns.
     pub(super) fn table(&self) -> String {
         let Self { plan, all, .. } = self;
         let map = self.map.map_or_else(
@@ -156,21 +156,21 @@ impl PathResults<'_> {
         lines.join("\n")
     }
 
-    /// Says what is wrong on stderr, and nothing else.
+    /// Prints wrong results on stderr, and nothing else.
     pub(super) fn print_failures(&self) {
         for line in self.all.iter().flat_map(|one| self.failure_lines(one)) {
-            // A closed stderr leaves no way to report.
+            // Errors are ignored: if stderr is closed, there is no way to report.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
     }
 
-    /// What is wrong with the answers of an algorithm, in a few lines.
+    /// The errors in an algorithm's results, in a few lines.
     fn failure_lines(&self, one: &MeasuredAnswers) -> Vec<String> {
         let name = one.algorithm.name();
         let mut lines = Vec::new();
         if Sums::new(self.plan, one).answers() == 0 {
             lines.push(format!(
-                "{name}: no query was answered, so nothing is known to be optimal"
+                "{name}: no query was answered, so optimality is not proven"
             ));
         }
         for (index, expected, found) in wrong(self.plan, one).take(WRONG_SHOWN) {
@@ -183,7 +183,7 @@ impl PathResults<'_> {
         lines
     }
 
-    /// The answer to a single query, and the turning points of its path.
+    /// The result of a single query, and the turning points of its path.
     fn path(&self, one: &MeasuredAnswers) -> Option<(TimedAnswer, Vec<IVec2>)> {
         let task = self.plan.tasks.first().filter(|_| self.is_single)?;
         let answer = (*one.answers.first()?)?;
@@ -191,7 +191,7 @@ impl PathResults<'_> {
     }
 }
 
-/// The answers that differ from the reference: the query's place in the file, the length there, the length found.
+/// The results that differ from the reference: the query's index in the file, the expected and the found length.
 fn wrong(
     plan: &QueryPlan,
     one: &MeasuredAnswers,
@@ -206,7 +206,7 @@ fn wrong(
         })
 }
 
-/// What the answers of one algorithm come to.
+/// Totals over the results of one algorithm.
 struct Sums {
     answered: usize,
     unreachable: usize,
@@ -219,7 +219,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Queries for which it is known whether there is a path.
+    /// Number of queries for which it is known whether there is a path.
     const fn answers(&self) -> usize {
         self.answered + self.unreachable
     }
@@ -263,7 +263,7 @@ impl Sums {
     }
 }
 
-/// An outcome as events name it.
+/// An outcome as a word.
 fn result(outcome: SearchOutcome) -> &'static str {
     match outcome {
         SearchOutcome::Found(_) => "found",

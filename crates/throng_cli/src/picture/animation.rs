@@ -1,7 +1,7 @@
 //! An animation of a run: frames of the crowd, as an animated PNG.
 //!
-//! A pixel is a palette index. Each frame after the first contains only the box of pixels that differ from the frame before;
-//! other pixels are transparent. So the file is small, and memory is that of three frames for any length of run.
+//! Pixels are palette indices. Each frame after the first contains only the bounding box of the pixels that differ from the frame before;
+//! equal pixels in the box are transparent. So the file is small, and memory is constant for any length of run.
 //!
 //! Cost: O(pixels + objects) per frame, between ticks.
 
@@ -22,49 +22,49 @@ use crate::picture::Swatch;
 use throng::map::{SceneMap, TileMap};
 use throng::world::ObjectKinds;
 
-/// Pixels of the map's longer side.
+/// Maximum width and height of the map, in pixels.
 const SIDE_PX: u32 = 640;
 
-/// Pictures in a film, at most.
+/// Maximum number of frames.
 const FRAMES_MAX: u64 = 120;
 
-/// Pictures in a second of the film.
+/// Frames per second of the animation.
 const FRAMES_PER_S: u16 = 10;
 
-/// Tenths of a second that the last picture stays.
+/// Display time of the last frame, in tenths of a second.
 const LAST_TENTHS: u16 = 15;
 
-/// Shades from free to blocked ground.
+/// Number of shades from free to blocked ground.
 const SHADES: usize = 8;
 
-/// Tiles that are looked at along each side of a pixel, at most.
+/// Maximum number of tiles sampled along each side of a pixel.
 const SAMPLES_MAX: u32 = 4;
 
-/// Pixels of a letter's dots.
+/// Side of a font pixel in the legend, in image pixels.
 const LETTER_PX: u32 = 2;
 
-/// The number of the colour that lets the picture before show.
+/// The palette index of the transparent colour, which shows the previous frame.
 const CLEAR: u8 = 0;
 
-/// A film that is being made.
+/// An animation that is being written.
 pub(crate) struct Animation<W: Write> {
     path: PathBuf,
     title: String,
     tick_hz: f64,
-    /// Or why there are no more pictures.
+    /// The writer, or the error after which no more frames are written.
     writer: Result<png::Writer<W>, EncodingError>,
-    /// Ticks from a picture to the next.
+    /// Ticks between two frames.
     frame_ticks: u64,
     frames: u32,
     written: u32,
-    /// The room of the map; the legend is below it.
+    /// Size of the map area; the legend is below it.
     map_px: UVec2,
     size: UVec2,
     scene: Option<Entity>,
     map: AnimationMap,
     style: CrowdStyle,
     palette: Vec<Color>,
-    /// The picture that is drawn, and the last one that was written.
+    /// Pixels of the current frame, and of the last one written.
     now: Vec<u8>,
     last: Vec<u8>,
 }
@@ -72,17 +72,17 @@ pub(crate) struct Animation<W: Write> {
 /// The map of a scene, scaled to fit.
 #[derive(Default)]
 struct AnimationMap {
-    /// Of which scene it is, after how many edits.
+    /// The drawn scene and its number of edits.
     scene_and_edits: Option<(Entity, u64)>,
-    /// The numbers of the colours of a whole picture without anybody.
+    /// Palette indices of a whole frame without objects.
     pixels: Vec<u8>,
-    /// Pixels a metre.
+    /// Pixels per metre.
     scale: f32,
 }
 
 impl<W: Write> Animation<W> {
-    /// Starts an animation of a run of `ticks` ticks with the first frame. It shows the scene with the most objects, and another
-    /// one after that is closed.
+    /// Starts an animation of a run of `ticks` ticks, and writes the first frame. It shows the scene with the most objects; when that
+    /// closes, another one.
     pub(crate) fn start(
         to: W,
         path: &Path,
@@ -97,41 +97,41 @@ impl<W: Write> Animation<W> {
         });
         let seen = scene.map_or_else(Vec::new, |scene| drawn_objects(world, scene));
         let kinds = world.resource::<ObjectKinds>();
-        let mut looks = CrowdStyle::empty(kinds);
-        looks.count(&seen, kinds);
+        let mut style = CrowdStyle::empty(kinds);
+        style.count(&seen, kinds);
         let width = map_px.x.max(super::WIDTH_MIN);
-        let legend = new_legend("-", &title, 0.0, &looks, kinds);
+        let legend = new_legend("-", &title, 0.0, &style, kinds);
         let (_, band) = legend::draw(&legend, width, LETTER_PX);
-        // A line more than it begins with, since kinds and teams may come.
+        // One line more than needed now, because more kinds and teams may appear.
         let size = UVec2::new(width, map_px.y + band + legend::line_px(LETTER_PX));
         let every = (ticks.div_ceil(FRAMES_MAX - 1))
             .max((tick_hz / f64::from(FRAMES_PER_S)).round() as u64)
             .max(1);
-        let pictures = (ticks / every + 1) as u32;
+        let frames = (ticks / every + 1) as u32;
         let palette = palette();
         let pixels = (size.x * size.y) as usize;
-        let mut film = Self {
+        let mut animation = Self {
             path: path.to_owned(),
             title,
             tick_hz,
-            writer: header(to, size, pictures, &palette),
+            writer: header(to, size, frames, &palette),
             frame_ticks: every,
-            frames: pictures,
+            frames,
             written: 0,
             map_px,
             size,
             scene,
             map: AnimationMap::default(),
-            style: looks,
+            style,
             palette,
             now: vec![CLEAR; pixels],
             last: vec![CLEAR; pixels],
         };
-        film.after_tick(world, 0);
-        film
+        animation.after_tick(world, 0);
+        animation
     }
 
-    /// Adds a picture, if it is time for one. When one could not be written there are no more.
+    /// Adds a frame if one is due. After an error no more frames are written.
     pub(crate) fn after_tick(&mut self, world: &World, tick: u64) {
         let is_due = tick.is_multiple_of(self.frame_ticks) && self.written < self.frames;
         if is_due && self.writer.is_ok() {
@@ -140,12 +140,12 @@ impl<W: Write> Animation<W> {
         }
     }
 
-    /// Ends the film.
+    /// Ends the animation.
     ///
     /// # Errors
-    /// When it, or one of its pictures, could not be written.
+    /// If the animation or one of its frames could not be written.
     pub(crate) fn finish(mut self) -> Result<(), CliError> {
-        // In a run that was stopped: the header has the number of frames, so the last frame is repeated.
+        // The header announces the number of frames, so a stopped run repeats its last frame.
         while self.writer.is_ok() && self.written < self.frames {
             self.write();
         }
@@ -156,7 +156,7 @@ impl<W: Write> Animation<W> {
         Ok(())
     }
 
-    /// Draws the crowd as it is; without a scene, what was there last.
+    /// Draws the current crowd; without an open scene, keeps the last drawing.
     fn draw(&mut self, world: &World, tick: u64) {
         let is_open = self
             .scene
@@ -184,7 +184,7 @@ impl<W: Write> Animation<W> {
             let (swatch, color) = self.style.style_of(figure, kinds);
             let at = figure.at_m * self.map.scale;
             match swatch {
-                // So small, an outline would be most of it.
+                // The marks are so small that an outline would cover most of them.
                 Swatch::Square => overlay.square(at, 1.75, color),
                 Swatch::Diamond => outlined_diamond(&mut overlay, at, 6.0, color),
                 _ => overlay.disc(at, 2.2, color),
@@ -200,7 +200,7 @@ impl<W: Write> Animation<W> {
         self.draw_overlay(&mut overlay, self.size.y);
     }
 
-    /// Lays marks over the picture, as far down as this.
+    /// Draws marks into the frame, down to this row.
     fn draw_overlay(&mut self, overlay: &mut Overlay, bottom: u32) {
         let width = self.size.x;
         for (y, x, color) in overlay.drain() {
@@ -210,7 +210,7 @@ impl<W: Write> Animation<W> {
         }
     }
 
-    /// Writes what differs from the picture before.
+    /// Writes the pixels that differ from the last frame.
     fn write(&mut self) {
         let Ok(writer) = &mut self.writer else { return };
         let is_first = self.written == 0;
@@ -236,7 +236,7 @@ impl<W: Write> Animation<W> {
 }
 
 impl AnimationMap {
-    /// Draws the map anew if it is another one, or was edited.
+    /// Redraws the map if the scene changed or the map was edited.
     fn update(&mut self, scene: Entity, map: &SceneMap, (room, size): (UVec2, UVec2), blank: u8) {
         if self.scene_and_edits == Some((scene, map.version())) {
             return;
@@ -255,9 +255,9 @@ impl AnimationMap {
         };
         for y in 0..px.y {
             for x in 0..px.x {
-                let looks = (0..samples * samples)
+                let tiles_of_pixel = (0..samples * samples)
                     .map(|nth| (place(x, nth % samples), place(y, nth / samples)));
-                let blocked = looks
+                let blocked = tiles_of_pixel
                     .filter(|&(x, y)| tiles.is_blocked((x, y).into()))
                     .count();
                 let shade = blocked * (SHADES - 1) / (samples * samples) as usize;
@@ -267,7 +267,7 @@ impl AnimationMap {
     }
 }
 
-/// Pixels of a map that is scaled to fit in some: a whole number of them a tile where it is enlarged.
+/// The size in pixels of a map scaled to fit into `room`; when enlarged, a tile gets a whole number of pixels.
 fn fit(map: &TileMap, room: UVec2) -> UVec2 {
     let tiles = UVec2::new(map.width(), map.height());
     let enlarged = (room / tiles).min_element();
@@ -279,7 +279,7 @@ fn fit(map: &TileMap, room: UVec2) -> UVec2 {
     px.clamp(UVec2::ONE, room)
 }
 
-/// The smallest box with all pixels that differ; one pixel if none does. Its end lies outside.
+/// The smallest box that contains all pixels that differ, with an exclusive end; one pixel if none differs.
 fn changed_rect(last: &[u8], now: &[u8], width: usize) -> (UVec2, UVec2) {
     let (mut low, mut high) = (UVec2::MAX, UVec2::ZERO);
     let rows = last.chunks_exact(width).zip(now.chunks_exact(width));
@@ -301,17 +301,17 @@ fn new_legend(
     facts: &str,
     title: &str,
     seconds: f64,
-    looks: &CrowdStyle,
+    style: &CrowdStyle,
     kinds: &ObjectKinds,
 ) -> Legend {
     Legend {
         title: format!("{title}, {seconds:.1} s"),
         facts: vec![facts.to_owned()],
-        marks: looks.legend(kinds),
+        marks: style.legend(kinds),
     }
 }
 
-/// All colours, each under its number.
+/// All colours by their palette index.
 fn palette() -> Vec<Color> {
     let mixed = |shade: usize| {
         let part = shade as f32 / (SHADES - 1) as f32;
@@ -329,35 +329,35 @@ fn palette() -> Vec<Color> {
         .collect()
 }
 
-/// The number of a colour.
+/// The palette index of a colour.
 fn color_index(palette: &[Color], color: Color) -> u8 {
     let mut drawn = palette.iter().skip(1);
     let place = drawn.position(|known| *known == color);
-    debug_assert!(place.is_some(), "{color:?} is in no palette");
+    debug_assert!(place.is_some(), "{color:?} is not in the palette");
     1 + place.unwrap_or_default() as u8
 }
 
-/// What writes the pictures, behind the head of the file.
+/// The writer of frames, after the file header.
 fn header<W: Write>(
     to: W,
     size: UVec2,
-    pictures: u32,
+    frames: u32,
     palette: &[Color],
 ) -> Result<png::Writer<W>, EncodingError> {
     let mut encoder = png::Encoder::new(to, size.x, size.y);
     encoder.set_color(ColorType::Indexed);
     encoder.set_depth(BitDepth::Eight);
     encoder.set_palette(palette.concat());
-    // Of all colours the first alone is see-through.
+    // Only the first colour is transparent.
     encoder.set_trns(vec![0]);
     encoder.set_filter(png::Filter::NoFilter);
-    encoder.set_animated(pictures, 0)?;
+    encoder.set_animated(frames, 0)?;
     encoder.set_frame_delay(1, FRAMES_PER_S)?;
     encoder.set_blend_op(BlendOp::Over)?;
     encoder.write_header()
 }
 
-/// Appends a picture: what is in a box.
+/// Appends a frame that consists of one box.
 fn append<W: Write>(
     writer: &mut png::Writer<W>,
     (low, high): (UVec2, UVec2),
@@ -367,7 +367,7 @@ fn append<W: Write>(
     if is_last {
         writer.set_frame_delay(LAST_TENTHS, 10)?;
     }
-    // In this order, since each is checked against the other.
+    // In this order, because each setting is validated against the others.
     writer.reset_frame_position()?;
     writer.set_frame_dimension(high.x - low.x, high.y - low.y)?;
     writer.set_frame_position(low.x, low.y)?;
@@ -389,15 +389,15 @@ mod tests {
         assert_eq!(changed_rect(&last, &now, 5), (low, high));
     }
 
-    /// A film of five seconds without a scene, stopped after two pictures.
+    /// An animation of five seconds without a scene, stopped after two frames.
     fn stopped(to: impl Write) -> Result<(), CliError> {
         let mut world = World::new();
         world.init_resource::<Scenes>();
         world.init_resource::<ObjectKinds>();
         let (path, length) = (Path::new("a.png"), (100, 20.0));
-        let mut film = Animation::start(to, path, &world, "a".into(), length);
-        film.after_tick(&world, 2);
-        film.finish()
+        let mut animation = Animation::start(to, path, &world, "a".into(), length);
+        animation.after_tick(&world, 2);
+        animation.finish()
     }
 
     #[test]

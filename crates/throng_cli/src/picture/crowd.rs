@@ -17,29 +17,29 @@ use throng::world::{
     KindId, Object, ObjectCategory, ObjectKinds, Position, SceneIds, Scenes, TeamId, ViewRange,
 };
 
-/// Colours of kinds or teams; when there are more of them, they come round again.
+/// Colours of kinds or teams, which are reused in turn if there are more.
 pub(super) const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW];
 
-/// Blocked tiles, paler than elsewhere: the crowd is what one looks at.
+/// Blocked tiles, paler than elsewhere, so that the crowd stands out.
 pub(super) const WALLS: Color = [172, 174, 184];
 
-/// What is on no side, where there are sides.
+/// The colour of objects without a team, if there are teams.
 pub(super) const NEUTRAL: Color = [120, 120, 126];
 
-/// Teams that the legend lists.
+/// Maximum number of teams in the legend.
 const TEAMS_SHOWN: usize = 10;
 
-/// Somebody in the picture.
+/// An object in the picture.
 pub(super) struct DrawnObject {
     pub at_m: Vec2,
     kind: KindId,
     team: Option<TeamId>,
 }
 
-/// Draws the open scene that has the most objects, the first of those with as many. `title` says what is played.
+/// Draws the open scene with the most objects; of equal ones, the first. `title` names the run.
 ///
 /// # Errors
-/// When no scene is open, or the file cannot be written.
+/// If no scene is open, or the file cannot be written.
 pub(crate) fn draw_crowd(world: &World, title: &str, output: &Path) -> Result<(), CliError> {
     let found = largest_scene(world).and_then(|scene| Some((scene, world.get::<SceneMap>(scene)?)));
     let Some((scene, map)) = found else {
@@ -51,15 +51,15 @@ pub(crate) fn draw_crowd(world: &World, title: &str, output: &Path) -> Result<()
     let figures = drawn_objects(world, scene);
     let mut picture = MapPicture::new(map.tiles()).with_blocked_color(WALLS);
     let kinds = world.resource::<ObjectKinds>();
-    let looks = CrowdStyle::new(&figures, kinds);
-    for figure in looks.draw_order(&figures) {
-        let (swatch, color) = looks.style_of(figure, kinds);
+    let style = CrowdStyle::new(&figures, kinds);
+    for figure in style.draw_order(&figures) {
+        let (swatch, color) = style.style_of(figure, kinds);
         picture.mark(figure.at_m / map.tile_m(), swatch, color);
     }
     let size = map.size_m();
     let of_scenes = match world.resource::<Scenes>().iter().count() {
         1 => String::new(),
-        count => format!(", the fullest of {count} scenes"),
+        count => format!(", the largest of {count} scenes"),
     };
     let legend = Legend {
         title: title.to_owned(),
@@ -69,12 +69,12 @@ pub(crate) fn draw_crowd(world: &World, title: &str, output: &Path) -> Result<()
             size.y,
             figures.len()
         )],
-        marks: looks.legend(kinds),
+        marks: style.legend(kinds),
     };
     picture.write(output, &legend)
 }
 
-/// The open scene that has the most objects, the first of those with as many.
+/// The open scene with the most objects; of equal ones, the first.
 pub(super) fn largest_scene(world: &World) -> Option<Entity> {
     let count = |scene: Entity| {
         let objects = world.get::<SceneIds>(scene);
@@ -84,7 +84,7 @@ pub(super) fn largest_scene(world: &World) -> Option<Entity> {
     scenes.min_by_key(|scene| Reverse(count(*scene)))
 }
 
-/// Everybody in a scene, by their ids.
+/// All objects of a scene, by id.
 pub(super) fn drawn_objects(world: &World, scene: Entity) -> Vec<DrawnObject> {
     let objects = world.get::<SceneIds>(scene).into_iter();
     let figure = |(_, entity)| {
@@ -100,11 +100,11 @@ pub(super) fn drawn_objects(world: &World, scene: Entity) -> Vec<DrawnObject> {
         .collect()
 }
 
-/// How kinds and teams look: colours are those of teams, where there are any, or else of kinds; shapes those of kinds. They
-/// are kept in the order in which they were first counted, so that colours stay when others come.
+/// Colours and shapes. Colours are those of teams if there are any, otherwise those of kinds; shapes are those of kinds. Kinds and teams
+/// keep the order in which they first appeared, so that colours do not change when others appear.
 #[derive(Default)]
 pub(super) struct CrowdStyle {
-    /// How many there are of each.
+    /// Number of objects of each kind.
     kinds: IndexMap<KindId, usize, FixedState>,
     teams: IndexMap<TeamId, usize, FixedState>,
     teamless: usize,
@@ -112,12 +112,12 @@ pub(super) struct CrowdStyle {
 
 impl CrowdStyle {
     fn new(figures: &[DrawnObject], kinds: &ObjectKinds) -> Self {
-        let mut looks = Self::default();
-        looks.count(figures, kinds);
-        looks
+        let mut style = Self::default();
+        style.count(figures, kinds);
+        style
     }
 
-    /// Before anybody was counted. The first kind of players keeps the first colour, though players may come late.
+    /// A style before any object was counted. The first player kind gets the first colour, even if players appear later than other kinds.
     pub(super) fn empty(kinds: &ObjectKinds) -> Self {
         let players = (0..).zip(kinds.iter());
         let mut players = players.filter(|(_, kind)| kind.class == ObjectCategory::Player);
@@ -128,7 +128,7 @@ impl CrowdStyle {
         }
     }
 
-    /// Counts again, and keeps entries whose count is 0.
+    /// Counts the objects again. Entries whose count becomes 0 stay.
     pub(super) fn count(&mut self, figures: &[DrawnObject], kinds: &ObjectKinds) {
         let counts = self.kinds.values_mut().chain(self.teams.values_mut());
         counts.for_each(|count| *count = 0);
@@ -148,7 +148,7 @@ impl CrowdStyle {
         self.teams.extend(by_team);
     }
 
-    /// Kinds with many behind those with few, so that a boss is not hidden by those who fight it.
+    /// Objects in drawing order: frequent kinds first, so that a boss is drawn over the crowd around it.
     pub(super) fn draw_order<'a>(&self, figures: &'a [DrawnObject]) -> Vec<&'a DrawnObject> {
         let mut in_order: Vec<&DrawnObject> = figures.iter().collect();
         in_order.sort_by_key(|figure| Reverse(self.kinds.get(&figure.kind).copied()));
@@ -209,7 +209,7 @@ impl CrowdStyle {
     }
 }
 
-/// Players are round, NPCs square; what everybody in the scene sees stands on a corner, as do things.
+/// Players are discs, NPCs are squares; objects that the whole scene sees, and things, are diamonds.
 fn shape(kind: KindId, kinds: &ObjectKinds) -> Swatch {
     match kinds.get(kind) {
         Some(kind) if kind.visibility == ViewRange::Scene => Swatch::Diamond,
@@ -235,24 +235,24 @@ mod tests {
     fn kinds_have_colours_until_teams_exist() {
         let kinds = ObjectKinds::default();
         let figures = [figure(0, None), figure(1, None), figure(1, Some(4))];
-        let looks = CrowdStyle::new(&figures, &kinds);
-        let [player, npc, same] = [0, 1, 2].map(|nth| looks.style_of(&figures[nth], &kinds));
+        let style = CrowdStyle::new(&figures, &kinds);
+        let [player, npc, same] = [0, 1, 2].map(|nth| style.style_of(&figures[nth], &kinds));
         assert!(player.1 != npc.1 && npc == same);
         assert!(player.0 == Swatch::Disc && npc.0 == Swatch::Square);
-        assert!(looks.legend(&kinds)[1].2.ends_with(": 2"));
+        assert!(style.legend(&kinds)[1].2.ends_with(": 2"));
         let figures = [
             figure(0, Some(4)),
             figure(1, Some(4)),
             figure(0, Some(9)),
             figure(0, None),
         ];
-        let looks = CrowdStyle::new(&figures, &kinds);
+        let style = CrowdStyle::new(&figures, &kinds);
         let colors: Vec<Color> = figures
             .iter()
-            .map(|one| looks.style_of(one, &kinds).1)
+            .map(|one| style.style_of(one, &kinds).1)
             .collect();
         assert!(colors[0] == colors[1] && colors[0] != colors[2] && colors[3] == NEUTRAL);
-        let words: Vec<String> = looks
+        let words: Vec<String> = style
             .legend(&kinds)
             .into_iter()
             .map(|mark| mark.2)
@@ -265,11 +265,11 @@ mod tests {
     fn colours_are_stable_when_kinds_come_and_go() {
         let kinds = ObjectKinds::default();
         let npc = figure(1, None);
-        let mut looks = CrowdStyle::new(&[figure(1, None)], &kinds);
-        let before = looks.style_of(&npc, &kinds);
-        looks.count(&[figure(0, None), figure(1, None)], &kinds);
-        assert_eq!(looks.style_of(&npc, &kinds), before);
-        looks.count(&[figure(0, None)], &kinds);
-        assert_eq!(looks.legend(&kinds).len(), 2, "of one kind, and walls");
+        let mut style = CrowdStyle::new(&[figure(1, None)], &kinds);
+        let before = style.style_of(&npc, &kinds);
+        style.count(&[figure(0, None), figure(1, None)], &kinds);
+        assert_eq!(style.style_of(&npc, &kinds), before);
+        style.count(&[figure(0, None)], &kinds);
+        assert_eq!(style.legend(&kinds).len(), 2, "one kind, and blocked tiles");
     }
 }

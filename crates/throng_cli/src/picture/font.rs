@@ -1,12 +1,12 @@
-//! Letters for legends: five columns of seven pixels each, the lowest bit on top.
+//! The font of legends: five columns of seven pixels per letter, the lowest bit on top.
 
-/// Columns of a letter, and the empty one after it.
+/// Width of a letter with the empty column after it, in font pixels.
 pub(super) const ADVANCE: u32 = 6;
 
-/// Rows of a letter, with those below the line.
+/// Height of a letter with the part below the baseline, in font pixels.
 pub(super) const HEIGHT: u32 = 8;
 
-/// The letters from the space to the tilde.
+/// The printable ASCII characters, from space to tilde.
 const LETTERS: [[u8; 5]; 95] = [
     [0x00, 0x00, 0x00, 0x00, 0x00], // space
     [0x00, 0x00, 0x5F, 0x00, 0x00], // !
@@ -105,10 +105,10 @@ const LETTERS: [[u8; 5]; 95] = [
     [0x02, 0x01, 0x02, 0x04, 0x02], // ~
 ];
 
-/// What stands for a letter that is not in the list: an empty box.
+/// The glyph of a character that is not in the list: an empty box.
 const UNKNOWN: [u8; 5] = [0x7F, 0x41, 0x41, 0x41, 0x7F];
 
-/// The pixels of a letter, from its upper left corner.
+/// The pixels of a letter, relative to its upper left corner.
 pub(super) fn pixels(letter: char) -> impl Iterator<Item = (u32, u32)> {
     let place = u32::from(letter).checked_sub(u32::from(' '));
     let columns = place.and_then(|place| LETTERS.get(place as usize)).copied();

@@ -1,4 +1,4 @@
-//! The legend of a picture's marks, in a band below it, as wide as it is.
+//! The legend of a picture, in a band below it with the same width.
 
 use glam::Vec2;
 
@@ -6,16 +6,16 @@ use super::font;
 use super::overlay::Overlay;
 use crate::image::Color;
 
-/// The ground of the band.
+/// The background of the band.
 pub(super) const GROUND: Color = [255, 255, 255];
 pub(super) const INK: Color = [30, 30, 36];
 pub(super) const GREY: Color = [110, 110, 118];
 
-/// The sizes of a band, in pixels, by how many pixels a letter's are wide and high.
+/// Sizes in a band, in image pixels.
 struct BandSizes {
     line: u32,
     margin: u32,
-    /// The room of a mark before its word.
+    /// The width of a mark, in front of its label.
     sample: u32,
 }
 
@@ -29,12 +29,12 @@ impl BandSizes {
     }
 }
 
-/// The height of a line of a band, in pixels, by how many pixels a letter's are wide and high.
+/// The height of a line, in image pixels; `letter` is the side of a font pixel.
 pub(super) const fn line_px(letter: u32) -> u32 {
     BandSizes::of(letter).line
 }
 
-/// A mark, as it is drawn in the picture.
+/// A mark of the legend, as it is drawn in the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Swatch {
     Tile,
@@ -45,16 +45,16 @@ pub(crate) enum Swatch {
     Ring,
 }
 
-/// A title, facts, and the meaning of marks.
+/// A title, facts, and the meaning of the marks.
 #[derive(Default)]
 pub(crate) struct Legend {
     pub title: String,
-    /// A line each.
+    /// One line each.
     pub facts: Vec<String>,
     pub marks: Vec<(Swatch, Color, String)>,
 }
 
-/// A band of this width, with its height; each pixel of a letter is this many pixels wide and high.
+/// Draws a band of this width, and returns its height; `letter` is the side of a font pixel in image pixels.
 pub(super) fn draw(legend: &Legend, width: u32, letter: u32) -> (Overlay, u32) {
     let mut overlay = Overlay::default();
     let BandSizes {
@@ -109,7 +109,7 @@ fn draw_swatch(overlay: &mut Overlay, swatch: Swatch, center: Vec2, unit: f32, c
     }
 }
 
-/// Wraps words into lines of limited length. A longer word is cut.
+/// Wraps words into lines of limited length. A word that is too long is cut.
 fn wrapped(text: &str, letters: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -2,17 +2,17 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `overlay` | lines, discs, rings, letters: the pixels over a picture |
-//! | `legend` | the band below |
-//! | `font` | its letters |
+//! | `overlay` | lines, discs, rings, letters: the pixels drawn over a picture |
+//! | `legend` | the legend below a picture |
+//! | `font` | the font of the legend |
 //! | `crowd` | the crowd of a scene on its map |
 //! | `animation` | the crowd over a whole run, as an animated PNG |
 //!
-//! Colours are of the palette of Okabe and Ito ("Color Universal Design", 2008), which people with any kind of colour vision can
-//! distinguish; important marks also differ by shape. Small maps are enlarged, a square of pixels per tile; on large ones lines
-//! and marks grow with the picture, so that they are visible at reduced size.
+//! Colours are from the palette of Okabe and Ito ("Color Universal Design", 2008), which people with any kind of colour vision can
+//! distinguish; important marks also differ in shape. Small maps are enlarged to a square of pixels per tile; on large maps, lines and
+//! marks grow with the picture, so that they are visible at reduced size.
 //!
-//! Cost: memory by what is drawn, not by the map.
+//! Cost: memory grows with what is drawn, not with the map.
 
 mod animation;
 mod crowd;
@@ -41,15 +41,15 @@ pub(super) const BLUE: Color = [0, 114, 178];
 pub(super) const VERMILLION: Color = [213, 94, 0];
 pub(super) const PURPLE: Color = [204, 121, 167];
 
-/// Round marks, so that they stand out on free and on blocked ground.
+/// Colours around marks and paths, so that they stand out on free and on blocked ground.
 const OUTLINE: Color = [20, 20, 26];
 const CASING: Color = [255, 255, 255];
 
-/// Up to this side in pixels a map is enlarged, by at most [`SCALE_MAX`].
+/// A map is enlarged up to this side in pixels, by at most [`SCALE_MAX`].
 const SIDE_PX: u32 = 1_024;
 pub(super) const SCALE_MAX: u32 = 64;
 
-/// A legend has at least this room.
+/// Minimum width of a legend, in pixels.
 const WIDTH_MIN: u32 = 480;
 
 /// The default width and height of a tile in pixels.
@@ -62,7 +62,7 @@ pub(super) struct MapPicture<'a> {
     map: &'a TileMap,
     scale: u32,
     blocked: Color,
-    /// Tiles in a colour of their own: y, x and colour.
+    /// Tiles with a colour of their own: y, x and colour.
     tiles: Vec<(i32, i32, Color)>,
     overlay: Overlay,
 }
@@ -79,17 +79,17 @@ impl<'a> MapPicture<'a> {
         }
     }
 
-    /// With blocked tiles in another colour.
+    /// Sets another colour for blocked tiles.
     pub(super) fn with_blocked_color(self, blocked: Color) -> Self {
         Self { blocked, ..self }
     }
 
-    /// Gives a tile a colour; the first one that it is given stays.
+    /// Colours a tile, unless it has a colour already.
     pub(super) fn paint_tile(&mut self, tile: IVec2, color: Color) {
         self.tiles.push((tile.y, tile.x, color));
     }
 
-    /// Gives few tiles their colours, so large that each is seen also where a tile has one pixel.
+    /// Draws a few tiles enlarged, so that each is visible even if a tile has one pixel.
     pub(super) fn paint_few(&mut self, tiles: &[(IVec2, Color)]) {
         for &(tile, color) in tiles {
             let half = (1.5 * self.unit()).max(self.scale as f32 / 2.0);
@@ -98,18 +98,18 @@ impl<'a> MapPicture<'a> {
         }
     }
 
-    /// How many pixels three of a picture of the usual size are in this one.
+    /// The size factor of lines and marks: 1 for pictures of the usual size, more for larger ones.
     fn unit(&self) -> f32 {
         let side = self.map.width().max(self.map.height()) * self.scale;
         (side as f32 / SIDE_PX as f32).max(1.0)
     }
 
-    /// Where a place on the map is, in tiles from its upper left corner, is in the picture.
+    /// The pixel at a position in tiles.
     fn pixel(&self, tiles: Vec2) -> Vec2 {
         tiles * self.scale as f32
     }
 
-    /// The middle of a tile.
+    /// The pixel in the middle of a tile.
     fn middle(&self, tile: IVec2) -> Vec2 {
         self.pixel(tile.as_vec2() + 0.5)
     }
@@ -125,14 +125,14 @@ impl<'a> MapPicture<'a> {
         }
     }
 
-    /// A ring round a tile.
+    /// A ring around a tile.
     pub(super) fn ring(&mut self, tile: IVec2, color: Color) {
         let radius = (9.0 * self.unit()).max(self.scale as f32 * 0.45);
         let center = self.middle(tile);
         outlined_ring(&mut self.overlay, center, radius, color);
     }
 
-    /// A mark at a place, in tiles.
+    /// A mark at a position in tiles.
     pub(super) fn mark(&mut self, at: Vec2, swatch: Swatch, color: Color) {
         let (at, unit) = (self.pixel(at), self.unit());
         match swatch {
@@ -145,7 +145,7 @@ impl<'a> MapPicture<'a> {
     /// Writes the picture with its legend.
     ///
     /// # Errors
-    /// A name that is no image's; a file that cannot be written.
+    /// If the name is not that of an image, or the file cannot be written.
     pub(super) fn write(mut self, output: &Path, legend: &Legend) -> Result<(), CliError> {
         let (map_width, map_height) = (
             self.map.width() * self.scale,
@@ -155,7 +155,7 @@ impl<'a> MapPicture<'a> {
         let letter = (2.0 * self.unit()).round() as u32;
         let (band, band_height) = legend::draw(legend, width, letter);
         self.overlay.append_below(band, map_height);
-        // Stable: of the colours of a tile the first stays.
+        // A stable sort, so that each tile keeps its first colour.
         self.tiles.sort_by_key(|(y, x, _)| (*y, *x));
         self.tiles.dedup_by_key(|(y, x, _)| (*y, *x));
         let marks = self.overlay.into_rows();
@@ -177,7 +177,7 @@ impl<'a> MapPicture<'a> {
     }
 }
 
-/// The tiles of a row that have a colour of their own, those left of the map left out.
+/// The tiles of a row with a colour of their own, without those left of the map.
 fn row_tiles(tiles: &[(i32, i32, Color)], y: i32) -> &[(i32, i32, Color)] {
     let first = tiles.partition_point(|(row, x, _)| (*row, *x) < (y, 0));
     let last = tiles.partition_point(|(row, ..)| *row <= y);

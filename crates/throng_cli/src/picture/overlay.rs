@@ -1,12 +1,11 @@
-//! Marks over a picture: lines, discs, rings, letters. Only the pixels that are drawn take memory, so that a picture may be as
-//! large as the largest map.
+//! Marks over a picture: lines, discs, rings, letters. Only drawn pixels take memory, so a picture may be as large as the largest map.
 
 use glam::Vec2;
 
 use super::font;
 use crate::image::Color;
 
-/// Pixels to be laid over a picture, later ones over earlier ones; what lies outside is not drawn.
+/// Pixels drawn over a picture, later ones over earlier ones. Pixels left of or above it are dropped.
 #[derive(Default)]
 pub(super) struct Overlay {
     pixels: Vec<(u32, u32, Color)>,
@@ -20,7 +19,7 @@ impl Overlay {
         }
     }
 
-    /// All pixels of a square of this half side round a centre that `is_in` wants, given their way from it.
+    /// Draws the pixels of a square around a centre for which `is_in` is true, given their offset from the centre. `half` is half the side.
     fn stamp(&mut self, center: Vec2, half: f32, color: Color, is_in: impl Fn(Vec2) -> bool) {
         let (low, high) = (
             (center - half).floor().as_ivec2(),
@@ -41,19 +40,19 @@ impl Overlay {
         self.stamp(center, radius, color, |way| way.length() <= radius);
     }
 
-    /// A filled square of this half side.
+    /// A filled square; `half` is half the side.
     pub(super) fn square(&mut self, center: Vec2, half: f32, color: Color) {
         self.stamp(center, half, color, |_| true);
     }
 
-    /// A filled square that stands on a corner.
+    /// A filled diamond.
     pub(super) fn diamond(&mut self, center: Vec2, radius: f32, color: Color) {
         self.stamp(center, radius, color, |way| {
             way.abs().element_sum() <= radius
         });
     }
 
-    /// A circle of this outer radius.
+    /// A ring with this outer radius.
     pub(super) fn ring(&mut self, center: Vec2, radius: f32, width: f32, color: Color) {
         let inner = radius - width;
         self.stamp(center, radius, color, |way| {
@@ -71,7 +70,7 @@ impl Overlay {
             return;
         }
         let is_flat = way.x.abs() >= way.y.abs();
-        // Across the longer axis the line is as wide as it is in its own direction.
+        // Measured along the shorter axis, so that the line has the same width in every direction.
         let half = width * way.length() / steps / 2.0;
         for step in 0..=steps as i32 {
             let at = from + way * (step as f32 / steps);
@@ -92,7 +91,7 @@ impl Overlay {
         }
     }
 
-    /// Letters, each pixel of them a square of this side; gives where the next letter would begin.
+    /// Draws text; each font pixel is a square of this side. Returns where the next letter would begin.
     pub(super) fn text(&mut self, x: u32, y: u32, size: u32, text: &str, color: Color) -> u32 {
         let mut left = x;
         for letter in text.chars() {
@@ -109,22 +108,22 @@ impl Overlay {
         left
     }
 
-    /// Takes over the marks of another, moved down.
+    /// Adds the pixels of another overlay, moved down.
     pub(super) fn append_below(&mut self, other: Self, down: u32) {
         let moved = other.pixels.into_iter();
         self.pixels
             .extend(moved.map(|(y, x, color)| (y + down, x, color)));
     }
 
-    /// Takes the pixels out, as y, x and colour, in the order in which they were drawn.
+    /// Removes and returns the pixels as y, x and colour, in drawing order.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (u32, u32, Color)> {
         self.pixels.drain(..)
     }
 
-    /// The pixels row by row and from the left, each once: in its last colour.
+    /// The pixels row by row from the left, each once, in its last colour.
     pub(super) fn into_rows(mut self) -> Vec<(u32, u32, Color)> {
         self.pixels.reverse();
-        // Stable, so that what was drawn last comes first and stays.
+        // A stable sort after the reversal, so that the pixel drawn last comes first and is kept.
         self.pixels.sort_by_key(|(y, x, _)| (*y, *x));
         self.pixels.dedup_by_key(|(y, x, _)| (*y, *x));
         self.pixels
@@ -167,7 +166,7 @@ mod tests {
         ] {
             let way = Vec2::new(x, y);
             let pixels = drawn(|overlay| overlay.line(center - way, center + way, 3.0, RED));
-            // Across the middle of the line, in steps of a tenth of a pixel.
+            // Samples across the middle of the line, in steps of a tenth of a pixel.
             let across = way.perp().normalize() / 10.0;
             let is_drawn = |step: &i32| {
                 let at = center + across * *step as f32;
@@ -177,7 +176,7 @@ mod tests {
             };
             let width = (-60..60).filter(is_drawn).count() as f32 / 10.0;
             assert!((2.4..=4.5).contains(&width), "{way}: {width}");
-            // And without a gap from end to end.
+            // The line has no gap from end to end.
             let steps = (0..=100).map(|step| center + way * (step as f32 / 50.0 - 1.0));
             let gaps = steps.filter(|at| {
                 !pixels

@@ -1,4 +1,4 @@
-//! Changes between two runs or two benches, and their sizes.
+//! Changes between two runs or two benches, by their size.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,37 +9,37 @@ use crate::machine::Machine;
 use crate::page::run::{PageRun, flatten};
 use throng_scenario::is_wall_time;
 
-/// How deep figures lie in a report.
+/// Maximum depth of a figure in a report.
 const DEPTH_MAX: usize = 5;
 
-/// Two files of the same kind.
+/// The comparison of two files of the same kind.
 #[derive(Debug)]
 pub(super) struct Comparison {
-    /// Of the files.
+    /// The names of the files.
     pub names: [String; 2],
-    /// What each is, in a line.
+    /// A description of each, in one line.
     pub titles: [String; 2],
-    /// What keeps them from being compared as they are, and what is the same all the same; a sentence each.
+    /// Differences in the setup, and what is equal despite them; one sentence each.
     pub notes: Vec<String>,
-    /// Expectations with another verdict, those that fail now first.
+    /// Expectations whose verdict changed; those that fail now come first.
     pub verdicts: Vec<VerdictChange>,
     pub groups: Vec<ChangeGroup>,
-    /// The medians of the ticks over time, milliseconds, with the seconds that they last.
+    /// For each run: its duration in seconds, and the median tick times over time, in milliseconds.
     pub tick_times: Vec<(f64, Vec<f64>)>,
 }
 
 /// An expectation whose verdict changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VerdictChange {
-    /// What is expected.
+    /// The text of the expectation.
     pub expected: String,
-    /// The verdicts in words; `None` if the run did not expect it.
+    /// The verdicts; `None` if the run does not have the expectation.
     pub from: Option<String>,
     pub to: Option<String>,
 }
 
 impl VerdictChange {
-    /// "passed → failed".
+    /// The change as text: "passed → failed".
     pub fn change(&self) -> String {
         let of = |verdict: &Option<String>| {
             let verdict = verdict.as_deref().unwrap_or("not expected");
@@ -48,7 +48,7 @@ impl VerdictChange {
         format!("{} → {}", of(&self.from), of(&self.to))
     }
 
-    /// `true`: it failed before and passes now; `false`: it passed before and fails now; `None` for any other change.
+    /// `true` if it failed before and passes now, `false` if it passed before and fails now, `None` for other changes.
     pub fn is_better(&self) -> Option<bool> {
         let passed = |verdict: &Option<String>| verdict.as_deref() == Some("passed");
         match (passed(&self.from), passed(&self.to)) {
@@ -59,42 +59,42 @@ impl VerdictChange {
     }
 }
 
-/// Figures that belong together.
+/// The changes of a group of figures.
 #[derive(Debug)]
 pub(super) struct ChangeGroup {
     pub title: &'static str,
     /// The largest first.
     pub changes: Vec<FigureChange>,
-    /// How many did not move.
+    /// Number of figures that did not change.
     pub unchanged_count: usize,
-    /// Names that only one of the two has.
+    /// Names of figures that only one of the files has.
     pub only_in_one: [Vec<String>; 2],
 }
 
-/// A figure that moved.
+/// A figure that changed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FigureChange {
     pub name: String,
     pub unit: String,
     pub from: f64,
     pub to: f64,
-    /// Whether it is better now; `None` for what is neither good nor bad.
+    /// Whether the change is an improvement; `None` if the figure is neither good nor bad.
     pub is_better: Option<bool>,
-    /// Whether it moved by no more than repeats lie apart.
+    /// Whether the change is within the range of the repeats.
     pub is_within_spread: bool,
 }
 
-/// A figure, as it is found in one file.
+/// A figure in one file.
 struct FigureValue {
     value: f64,
     unit: String,
     more_is_better: Option<bool>,
-    /// How far repeats lie apart.
+    /// The width of the range of the repeats.
     width: f64,
 }
 
 impl FigureChange {
-    /// How large it is: the logarithm of the ratio, whichever way it went. From nothing, or to nothing, there is no larger one.
+    /// The size of the change: the absolute logarithm of the ratio. A change from or to 0 is the largest.
     pub fn size(&self) -> f64 {
         let ratio = self.to / self.from;
         if ratio > 0.0 && ratio.is_finite() {
@@ -104,14 +104,14 @@ impl FigureChange {
         }
     }
 
-    /// The ratio of B to A in a few characters, the same way for every size: "×1.05", "×0.25", "×31".
+    /// The ratio of B to A in a few characters: "×1.05", "×0.25", "×31".
     pub fn change(&self) -> String {
         let ratio = self.to / self.from;
         let digits = match ratio {
             _ if self.from == 0.0 => return "from 0".to_owned(),
             _ if self.to == 0.0 => return "to 0".to_owned(),
             _ if ratio < 0.0 || !ratio.is_finite() => return "other sign".to_owned(),
-            // Enough digits to distinguish it from 1.
+            // More digits, to distinguish the ratio from 1.
             _ if (ratio - 1.0).abs() < 0.0095 => 4,
             _ if ratio < 0.0095 => 4,
             _ if ratio < 0.0995 => 3,
@@ -124,7 +124,7 @@ impl FigureChange {
 }
 
 impl Comparison {
-    /// Two runs.
+    /// Compares two runs.
     pub fn from_runs(names: [String; 2], runs: [&PageRun; 2]) -> Self {
         let titles = runs.map(|run| {
             format!(
@@ -140,7 +140,7 @@ impl Comparison {
         });
         let groups = [
             ("counted", false),
-            ("times and memory, which no two runs have the same", true),
+            ("times and memory, which vary from run to run", true),
         ];
         Self {
             names,
@@ -166,7 +166,7 @@ impl Comparison {
         }
     }
 
-    /// Two benches.
+    /// Compares two benches.
     pub fn from_benches(names: [String; 2], benches: [&BenchReport; 2]) -> Self {
         let titles = benches.map(|bench| {
             let machine = &bench.machine;
@@ -182,7 +182,7 @@ impl Comparison {
                 let found = FigureValue {
                     value: row.value,
                     unit: row.unit.to_string(),
-                    // Without a spread nothing tells a move from chance.
+                    // Without repeats, a change cannot be told from noise.
                     more_is_better: row.spread.is_some().then_some(row.more_is_better),
                     width: row.spread.map_or(0.0, |spread| spread.max - spread.min),
                 };
@@ -202,33 +202,30 @@ impl Comparison {
     }
 }
 
-/// What keeps two runs from being compared as they are, and whether they are the same.
+/// Differences in the setup of two runs, and whether their results are equal.
 fn run_notes(runs: [&PageRun; 2]) -> Vec<String> {
     let [a, b] = runs;
     let mut notes = Vec::new();
     for what in ["scenario", "seed", "ticks"] {
         let [here, there] = runs.map(|run| value_text(&run.report[what]));
         if here != there {
-            notes.push(format!("Not the same {what}: {here} → {there}."));
+            notes.push(format!("Different {what}: {here} → {there}."));
         }
     }
     let parameters = parameter_changes(runs);
     if !parameters.is_empty() {
-        notes.push(format!(
-            "Not the same parameters: {}.",
-            parameters.join(", ")
-        ));
+        notes.push(format!("Different parameters: {}.", parameters.join(", ")));
     }
     notes.extend(machine_notes([a.machine.as_ref(), b.machine.as_ref()]));
     if a.number("threads") != b.number("threads") {
         notes.push(format!(
-            "Not the same number of threads: {} → {}.",
+            "Different number of threads: {} → {}.",
             a.number("threads"),
             b.number("threads")
         ));
     }
     notes.push(if a.text("state_hash") == b.text("state_hash") {
-        "The state hash is the same: what was simulated is, too.".to_owned()
+        "The state hash is the same: the simulations are identical.".to_owned()
     } else {
         format!(
             "The state hashes differ: {} → {}.",
@@ -239,12 +236,12 @@ fn run_notes(runs: [&PageRun; 2]) -> Vec<String> {
     notes
 }
 
-/// What keeps two benches from being compared as they are.
+/// Differences in the setup of two benches.
 fn bench_notes([a, b]: [&BenchReport; 2]) -> Vec<String> {
     let mut notes = machine_notes([Some(&a.machine), Some(&b.machine)]);
     let (here, there) = (a.machine.threads, b.machine.threads);
     if here != there {
-        notes.push(format!("Not the same number of threads: {here} → {there}."));
+        notes.push(format!("Different number of threads: {here} → {there}."));
     }
     if a.is_quick != b.is_quick {
         let quick = if a.is_quick { "A" } else { "B" };
@@ -260,13 +257,13 @@ fn bench_notes([a, b]: [&BenchReport; 2]) -> Vec<String> {
     notes
 }
 
-/// The figures of a run: those of time, or the others.
+/// The figures of a run: either times and memory, or all others.
 fn run_figures(run: &PageRun, wants_times: bool) -> BTreeMap<String, FigureValue> {
     let mut figures = Vec::new();
     flatten(&run.report, "", DEPTH_MAX, &mut figures);
     let wanted = figures.into_iter().filter(|(name, _)| {
         let is_asked_for = ["seed", "threads", "interrupted"].contains(&name.as_str());
-        // What the process takes of memory hops like times do.
+        // The memory of the process varies from run to run, as times do.
         let hops = is_wall_time(name) || name.starts_with("memory.");
         !is_asked_for && hops == wants_times
     });
@@ -274,7 +271,7 @@ fn run_figures(run: &PageRun, wants_times: bool) -> BTreeMap<String, FigureValue
         let found = FigureValue {
             value: value.parse().unwrap_or(0.0),
             unit: String::new(),
-            // One run has no spread, so no move of it is a gain or a loss.
+            // A single run has no range, so no change counts as better or worse.
             more_is_better: None,
             width: 0.0,
         };
@@ -283,7 +280,7 @@ fn run_figures(run: &PageRun, wants_times: bool) -> BTreeMap<String, FigureValue
     wanted.map(found).collect()
 }
 
-/// A value of a report in words.
+/// A value of a report as text.
 fn value_text(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),
@@ -292,13 +289,10 @@ fn value_text(value: &Value) -> String {
     }
 }
 
-/// What is not the same of builds and machines.
+/// Differences between the builds and machines.
 fn machine_notes(machines: [Option<&Machine>; 2]) -> Vec<String> {
     let [Some(a), Some(b)] = machines else {
-        return vec![
-            "One of the two does not say on which machine and by which version it was made."
-                .to_owned(),
-        ];
+        return vec!["One of the files does not contain its machine and version.".to_owned()];
     };
     let of = |machine: &Machine| {
         let build = if machine.is_optimised {
@@ -317,11 +311,11 @@ fn machine_notes(machines: [Option<&Machine>; 2]) -> Vec<String> {
     let pairs = of(a).into_iter().zip(of(b));
     let differ = pairs.filter(|(here, there)| here.1 != there.1);
     differ
-        .map(|((what, here), (_, there))| format!("Not the same {what}: {here} → {there}."))
+        .map(|((what, here), (_, there))| format!("Different {what}: {here} → {there}."))
         .collect()
 }
 
-/// Parameters with another value, each as "besiegers 400 → 800".
+/// Parameters whose value changed, each as "besiegers 400 → 800".
 fn parameter_changes(runs: [&PageRun; 2]) -> Vec<String> {
     let [before, now] = runs.map(|run| {
         let all = run.report["parameters"].as_object().into_iter().flatten();
@@ -341,7 +335,7 @@ fn parameter_changes(runs: [&PageRun; 2]) -> Vec<String> {
     changed.collect()
 }
 
-/// Expectations whose verdict is another now: first those that failed, then those that pass.
+/// Expectations whose verdict changed: first those that fail now, then those that pass now, then the others.
 fn verdict_changes(runs: [&PageRun; 2]) -> Vec<VerdictChange> {
     let [before, now] = runs.map(|run| {
         let all = run.report["expectations"].as_array().into_iter().flatten();
@@ -376,7 +370,7 @@ impl ChangeGroup {
     ) -> Self {
         let (mut moves, mut still, mut only_before) = (Vec::new(), 0, Vec::new());
         for (name, was) in before {
-            // In another unit it is another figure, which both lists have.
+            // A figure with another unit is another figure, so both are listed.
             let is = now
                 .get(&name)
                 .is_some_and(|is| is.unit == was.unit)
@@ -400,7 +394,7 @@ impl ChangeGroup {
                 is_within_spread: (is.value - was.value).abs() <= is.width.max(was.width),
             });
         }
-        // By name where they are as large.
+        // A stable sort: changes of equal size stay sorted by name.
         moves.sort_by(|a, b| b.size().total_cmp(&a.size()));
         Self {
             title,
@@ -470,7 +464,7 @@ mod tests {
         );
         let notes = both.notes.join("\n");
         for expected in [
-            "Not the same scenario: `town` → `siege`.",
+            "Different scenario: `town` → `siege`.",
             "hashes differ: 00ff → 0100.",
         ] {
             assert!(notes.contains(expected), "{notes}");
@@ -499,8 +493,7 @@ mod tests {
             }),
         );
         let both = Comparison::from_runs(names(), [&a, &b]);
-        let expected =
-            "Not the same parameters: besiegers 400 → 800, gate 0 → none, walls none → 2.";
+        let expected = "Different parameters: besiegers 400 → 800, gate 0 → none, walls none → 2.";
         assert!(
             both.notes.iter().any(|note| note == expected),
             "{:?}",

@@ -1,4 +1,4 @@
-//! `throng report`: the results of a run or a bench as a page, and a comparison of two, as for two commits.
+//! `throng report`: the results of a run or a bench as a page, and a comparison of two, for example of two commits.
 //!
 //! ```text
 //! A.json ──▶ run or bench ──┬─▶ its page
@@ -6,7 +6,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `changes.rs` | changes and their sizes: pure |
+//! | `changes.rs` | changes and their sizes; pure code |
 //! | `show.rs` | changes for a terminal, and as a page |
 
 mod changes;
@@ -53,17 +53,17 @@ equal in all runs of the same simulation; times are not and are listed
 separately. The page of a run shows values over time only if the file has a
 `record`: `throng run --json --report FILE.html`.";
 
-/// The largest file that is read, bytes.
+/// Maximum size of an input file, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// What a file holds.
+/// The content of a file.
 enum ReportFile {
     Run(Box<PageRun>),
     Bench(Box<BenchReport>),
 }
 
 impl ReportCommand {
-    /// Reads, compares, prints and writes.
+    /// Reads the files, compares them, prints the result and writes the page.
     pub(super) fn run(self) -> Result<CliStatus, CliError> {
         self.check_files()?;
         let first = load(&self.first)?;
@@ -98,7 +98,7 @@ impl ReportCommand {
         Ok(CliStatus::Done)
     }
 
-    /// Checks the name and the place of the page before anything is read.
+    /// Checks the path of the page before anything is read.
     fn check_files(&self) -> Result<(), CliError> {
         let Some(output) = self.report.as_deref() else {
             return Ok(());
@@ -108,7 +108,7 @@ impl ReportCommand {
             .into_iter()
             .flatten()
             .map(|path| RunFile {
-                name: "a file that is read",
+                name: "an input file",
                 path,
             })
             .collect();
@@ -149,7 +149,7 @@ fn load(path: &Path) -> Result<ReportFile, CliError> {
     let wrong = |what: String| CliError::new(format!("{}: {what}", path.display()));
     let mut text = String::new();
     let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-    // What is no file has no length to be asked for.
+    // The limit also holds for pipes, which have no length.
     let bytes = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
     if bytes.map_err(|error| wrong(error.to_string()))? as u64 > FILE_BYTES_MAX {
         return Err(wrong(format!("expected at most {FILE_BYTES_MAX} bytes")));
@@ -157,10 +157,10 @@ fn load(path: &Path) -> Result<ReportFile, CliError> {
     read(&text).map_err(wrong)
 }
 
-/// What a text holds.
+/// Parses the content of a file.
 fn read(text: &str) -> Result<ReportFile, String> {
     let value: Value = serde_json::from_str(text)
-        .map_err(|error| format!("expected what `throng run --json` or `throng bench --json` prints, found no JSON: {error}"))?;
+        .map_err(|error| format!("expected what `throng run --json` or `throng bench --json` prints, found invalid JSON: {error}"))?;
     let has = |name: &str| value.get(name).is_some();
     if has("rows") {
         let findings = serde_json::from_value(value);
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn file_of_no_run_or_bench_is_refused() {
         for (bad, expected) in [
-            ("x", "found no JSON"),
+            ("x", "found invalid JSON"),
             ("{}", "neither `scenario` nor `rows`"),
             ("[1]", "neither"),
             (r#"{"rows": 3}"#, "throng bench --json` prints"),

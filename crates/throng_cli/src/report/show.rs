@@ -1,4 +1,4 @@
-//! Changes for a terminal, and as a page.
+//! Changes as text for a terminal, and as a page.
 
 use super::changes::{ChangeGroup, Comparison, FigureChange, VerdictChange};
 use crate::escape::escaped;
@@ -9,16 +9,16 @@ use crate::page::numbers::{clock, figure};
 use crate::page::scale::Axis;
 use crate::wrapped;
 
-/// Changes that a terminal shows per group, unless all are requested.
+/// Maximum number of changes shown per group, unless all are requested.
 const SHOWN_MAX: usize = 24;
 
-/// Columns of a name; a longer one has a line of its own.
+/// Columns for a name; a longer one gets a line of its own.
 const NAME_COLUMNS: usize = 34;
 
-/// Where notes go on in the next line.
+/// Indentation of continuation lines.
 const INDENT: usize = 2;
 
-/// The changes, in 80 columns.
+/// The changes as text in 80 columns.
 pub(super) fn table(both: &Comparison, shows_all: bool) -> String {
     let mut lines = Vec::new();
     for (letter, (name, title)) in ["A", "B"].iter().zip(both.names.iter().zip(&both.titles)) {
@@ -34,7 +34,7 @@ pub(super) fn table(both: &Comparison, shows_all: bool) -> String {
     );
     if !both.verdicts.is_empty() {
         lines.push(String::new());
-        lines.push("expectations that changed".to_owned());
+        lines.push("changed expectations".to_owned());
     }
     for changed in &both.verdicts {
         let line = format!("{}: {}", changed.expected, changed.change());
@@ -44,7 +44,7 @@ pub(super) fn table(both: &Comparison, shows_all: bool) -> String {
         lines.push(String::new());
         if group.changes.is_empty() {
             lines.push(format!(
-                "{}: nothing moved, of {} figures",
+                "{}: no change in {} figures",
                 group.title, group.unchanged_count
             ));
         } else {
@@ -63,10 +63,10 @@ pub(super) fn table(both: &Comparison, shows_all: bool) -> String {
             lines.extend(row(one));
         }
         if let more @ 1.. = group.changes.len().saturating_sub(shown) {
-            lines.push(format!("and {more} smaller moves: --all shows them"));
+            lines.push(format!("and {more} smaller changes: --all shows them"));
         }
         if group.unchanged_count > 0 && !group.changes.is_empty() {
-            lines.push(format!("{} did not move", group.unchanged_count));
+            lines.push(format!("{} unchanged", group.unchanged_count));
         }
         for (letter, lone) in ["A", "B"].iter().zip(&group.only_in_one) {
             lines.extend(
@@ -81,7 +81,7 @@ fn only_in_one_line(letter: &str, lone: &[String]) -> Option<String> {
     let first = lone.first()?;
     Some(match lone.len() {
         1 => format!("Only {letter} has `{first}`."),
-        count => format!("Only {letter} has {count} figures, `{first}` the first of them."),
+        count => format!("Only {letter} has {count} figures; the first is `{first}`."),
     })
 }
 
@@ -103,11 +103,11 @@ fn plain(value: f64) -> String {
     figure(value).replace('\u{202f}', " ").replace('−', "-")
 }
 
-/// The changes, as a page.
+/// The changes as a page.
 pub(super) fn page(both: &Comparison) -> String {
     let [a, b] = [0, 1].map(|nth| (text(&both.names[nth]), text(&both.titles[nth])));
     let head = format!(
-        "<header><p class=\"kicker\">throng · two side by side</p><h1>What moved</h1>\
+        "<header><p class=\"kicker\">throng · two side by side</p><h1>Changes</h1>\
          <dl class=\"facts\"><dt>A</dt><dd><b>{}</b><br/>{}</dd><dt>B</dt><dd><b>{}</b><br/>{}</dd></dl></header>\n",
         a.0, a.1, b.0, b.1
     );
@@ -122,7 +122,7 @@ pub(super) fn page(both: &Comparison) -> String {
         body += &section(
             "course",
             "Median tick over time",
-            "The median of the ticks of each point, A and B on the same axes.",
+            "The median tick time of each point, A and B on the same axes.",
             &timeline(first, second).markup(),
         );
     }
@@ -130,10 +130,10 @@ pub(super) fn page(both: &Comparison) -> String {
         body += &group_section(nth, group);
     }
     let body = head + &contents(&body) + &body;
-    document("throng: what moved", &body)
+    document("throng: changes", &body)
 }
 
-/// Expectations with another verdict.
+/// The section of expectations whose verdict changed.
 fn verdict_section(changed: &[VerdictChange]) -> String {
     if changed.is_empty() {
         return String::new();
@@ -157,14 +157,14 @@ fn verdict_section(changed: &[VerdictChange]) -> String {
         "<div class=\"expectations\">{}</div>",
         html_table(&["expected", "A → B"], &rows)
     );
-    let about = "What the scenario expects, where the verdict is another in B.";
-    section("verdicts", "Expectations that changed", about, &body)
+    let about = "Expectations whose verdict differs in B.";
+    section("verdicts", "Changed expectations", about, &body)
 }
 
-/// Two lines over the longer of two times.
+/// The tick times of both runs, on the axis of the longer one.
 fn timeline(first: &(f64, Vec<f64>), second: &(f64, Vec<f64>)) -> Plot {
     let seconds = first.0.max(second.0);
-    // Spikes of the start would press all else flat.
+    // Spikes at the start would make all other values unreadable.
     let mut all: Vec<f64> = [first, second]
         .iter()
         .flat_map(|one| one.1.iter().copied())
@@ -182,7 +182,7 @@ fn timeline(first: &(f64, Vec<f64>), second: &(f64, Vec<f64>)) -> Plot {
     };
     let is_long = seconds > 240.0;
     Plot {
-        title: "Time of a tick".to_owned(),
+        title: "Tick time".to_owned(),
         unit: "ms".to_owned(),
         height_px: 220,
         x_marks: marks(&Axis::of_time(seconds, 10), |s| clock(s, is_long)),
@@ -198,7 +198,7 @@ fn timeline(first: &(f64, Vec<f64>), second: &(f64, Vec<f64>)) -> Plot {
 }
 
 fn group_section(nth: usize, group: &ChangeGroup) -> String {
-    // A doubling fills half of the room.
+    // A factor of four fills the bar; a factor of two, half of it.
     let sway = |one: &FigureChange| {
         let share = (one.size() / (2.0 * std::f64::consts::LN_2)).min(1.0);
         let class = if one.to > one.from { "more" } else { "less" };
@@ -224,7 +224,7 @@ fn group_section(nth: usize, group: &ChangeGroup) -> String {
     };
     let rows: Vec<Vec<String>> = group.changes.iter().map(row).collect();
     let mut body = match rows.len() {
-        0 => "<p class=\"none\">Nothing moved.</p>".to_owned(),
+        0 => "<p class=\"none\">No change.</p>".to_owned(),
         _ => format!(
             "<div class=\"moved\">{}</div>",
             html_table(&["", "A", "B", "B / A", "less, more"], &rows)
@@ -236,7 +236,7 @@ fn group_section(nth: usize, group: &ChangeGroup) -> String {
         }
     }
     let about = format!(
-        "The largest move first, by its ratio; a bar to the right is more in B. {} did not move.",
+        "The largest change first, by ratio; a bar to the right means more in B. {} figures did not change.",
         group.unchanged_count
     );
     let mut title = group.title.to_owned();
@@ -272,7 +272,7 @@ mod tests {
         Comparison {
             names: ["a&b.json".to_owned(), "b.json".to_owned()],
             titles: ["<town>, ".repeat(20), "siege".to_owned()],
-            notes: vec!["Not the same scenario: `<b>` in A. ".repeat(5)],
+            notes: vec!["Different scenario: `<b>` in A. ".repeat(5)],
             verdicts: vec![VerdictChange {
                 expected: "<views> within cap".to_owned(),
                 from: Some("passed".to_owned()),
@@ -296,14 +296,14 @@ mod tests {
             assert!(line.chars().count() <= WIDTH, "{line}");
         }
         assert!(
-            shown.contains("and 19 smaller moves") && !shown.contains('\u{1b}'),
+            shown.contains("and 19 smaller changes") && !shown.contains('\u{1b}'),
             "{shown}"
         );
         assert!(
             shown.contains("<views> within cap: passed → failed"),
             "{shown}"
         );
-        assert!(shown.contains("Only B has 2 figures, `y` the first of them."));
+        assert!(shown.contains("Only B has 2 figures; the first is `y`."));
         assert!(
             shown.contains("×0.75 ~"),
             "within the spread is marked: {shown}"

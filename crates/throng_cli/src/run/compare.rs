@@ -1,4 +1,4 @@
-//! `throng run --set NAME=A --set NAME=B --compare`: a scenario with two settings, side by side.
+//! `throng run --set NAME=A --set NAME=B --compare`: runs a scenario with two settings, and compares them.
 
 use super::Run;
 use super::run_output::RunOutput;
@@ -10,8 +10,8 @@ use crate::{
 /// Parameters and their values.
 type Settings = Vec<(String, String)>;
 
-/// The two settings in a list of values: a parameter that is set twice has its first value in the first and its second in the
-/// second; one that is set once has that value in both.
+/// Splits a list of values into two settings: of a parameter that is set twice, each setting gets one value; a parameter that is set once
+/// has the same value in both.
 fn two_settings(values: &[(String, String)]) -> Result<[Settings; 2], CliError> {
     let mut both: [Settings; 2] = Default::default();
     let mut is_twice = false;
@@ -43,7 +43,7 @@ fn two_settings(values: &[(String, String)]) -> Result<[Settings; 2], CliError> 
 }
 
 impl Run {
-    /// Runs both, and prints their figures side by side.
+    /// Runs both settings, and prints their figures side by side.
     pub(super) fn compare(&self, output: Output) -> Result<CliStatus, CliError> {
         let settings = two_settings(&self.set.values)?;
         listen_for_interrupt();
@@ -58,7 +58,7 @@ impl Run {
             let Some(run) = self.measure(loaded, timing, output.quiet)? else {
                 return Ok(interrupted_status());
             };
-            // Only what differs names a setting.
+            // A setting is named by the values that differ.
             let other = &settings[1 - nth];
             let own = set.iter().filter(|value| !other.contains(value));
             let own: Vec<String> = own

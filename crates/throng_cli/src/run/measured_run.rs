@@ -1,4 +1,4 @@
-//! A run that is repeated with other values of its parameters: it has no output but its report.
+//! A run that is repeated with other values of its parameters. Its only output is its report.
 
 use super::Run;
 use crate::machine::Machine;
@@ -10,14 +10,14 @@ use throng_scenario::{
     TimingChecks,
 };
 
-/// The result of a run with some values of its parameters.
+/// The result of a run with these parameter values.
 pub(super) struct MeasuredRun {
     pub report: Report,
     pub machine: Machine,
 }
 
 impl Run {
-    /// The scenario with values of its parameters, valid. The status when it is not: its errors were printed.
+    /// Loads and validates the scenario with these parameter values. If it is invalid, prints the errors and returns the exit status.
     pub(super) fn load_measured(
         &self,
         set: &[(String, String)],
@@ -36,7 +36,7 @@ impl Run {
         Ok(Err(CliStatus::InvalidInput))
     }
 
-    /// Runs it; `None` when it was interrupted.
+    /// Runs the scenario; `None` if it was interrupted.
     pub(super) fn measure(
         &self,
         loaded: LoadedScenario,

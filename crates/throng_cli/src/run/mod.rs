@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `compare.rs` | two settings side by side |
 //! | `measured_run.rs` | a run that is repeated with other values of its parameters |
-//! | `pace.rs` | a run that pages watch, pause, and resume at a speed |
+//! | `pace.rs` | a run that pages can watch, pause, step and speed up |
 //! | `run_output.rs` | the output of `--json`, and input of a page |
 //! | `sweep.rs` | the largest value of a parameter with which an expectation holds |
 //! | `table.rs` | the output as text |
@@ -160,7 +160,7 @@ pub(super) struct Run {
     strict: bool,
 }
 
-/// Options that are about one run.
+/// Options that only apply to a single run.
 const REPEATED_CONFLICTS: [&str; 14] = [
     "realtime",
     "inspect",
@@ -194,12 +194,12 @@ const EXAMPLES: &str = "Examples:
   throng run my.ron --set npcs=1000 --set npcs=2000 --compare
 
 Exit codes: 0 all expectations hold; 1 an expectation failed or had nothing to
-check, an action of the script failed, or the store did; 2 invalid usage or
-input; 130 and 143 stopped by Ctrl-C or SIGTERM, expectations not checked. With
---quiet only failures are printed, on the standard error.";
+check, or an action of the script or the store failed; 2 invalid usage or input;
+130 and 143 stopped by Ctrl-C or SIGTERM, expectations not checked. With --quiet
+only failures are printed, on the standard error.";
 
 impl Run {
-    /// The built-in `town`, with defaults.
+    /// The built-in `town` with default options.
     pub(super) fn town() -> Self {
         Self {
             scenario: "town".to_owned(),
@@ -269,14 +269,14 @@ impl Run {
         });
         let watching = (animation.as_mut(), trace.as_mut());
         let played = run_ticks(&mut playing, watching, pace.as_mut(), quiet);
-        // Errors of an animation, trace or picture are reported after the report of the run.
+        // Errors of the animation, trace or picture are reported after the report of the run.
         let animated = animation.map_or(Ok(()), Animation::finish);
         let traced = trace.as_mut().map_or(Ok(()), RunTrace::finish);
         let drawn = self.picture.as_ref().map_or(Ok(()), |file| {
             let title = format!("{}, tick {}", playing.name(), playing.tick());
             draw_crowd(playing.server().world(), &title, file)
         });
-        // A run whose output cannot be written ends normally, so that its players are saved.
+        // If the output cannot be written, the run still ends normally, so that its players are saved.
         let report = playing.finish_unless(|| played.is_err() || is_interrupted());
         let report = played.and(report).map_err(|error| write_error(&error))?;
         let printed = RunOutput::new(&report, machine);
@@ -298,7 +298,7 @@ impl Run {
         })
     }
 
-    /// The animation and the picture that this command has written, for its page.
+    /// The animation and the picture that this command wrote, for the page.
     fn images(&self) -> Result<Vec<PageImage>, CliError> {
         let images = [
             (&self.animation, "The crowd over the whole run"),
@@ -312,7 +312,7 @@ impl Run {
             .collect()
     }
 
-    /// The page of the run, if requested.
+    /// Opens the inspect page, if requested.
     fn open_page(
         &self,
         playing: &mut Playing,
@@ -325,7 +325,7 @@ impl Run {
         let (pace, page) =
             PageControlledPace::open(playing.server().world_mut(), address, tick_hz)?;
         if !quiet {
-            // A closed stderr is not an error.
+            // Errors are ignored: the run does not need stderr.
             let line = format!("inspect page: http://{page}/, paused");
             let _ = writeln!(io::stderr(), "{line}");
         }
@@ -379,7 +379,7 @@ impl Run {
         Ok(())
     }
 
-    /// Prints warnings, as errors with the flag; returns whether the run may continue.
+    /// Prints warnings, as errors with `--strict`; returns whether the run may continue.
     fn warn(&self, printer: &Printer, warnings: &[SourceError], quiet: bool) -> bool {
         for warning in warnings.iter().map(CliError::from) {
             match (self.strict, quiet) {
@@ -391,8 +391,7 @@ impl Run {
         warnings.is_empty() || !self.strict
     }
 
-    /// Checks that no output overwrites an input or another output, and that the picture and the page, which are drawn last, can
-    /// be written.
+    /// Checks that no output is an input or another output, and that the picture and the page, which are written last, can be written.
     fn check_files(&self, loaded: &LoadedScenario) -> Result<(), CliError> {
         let maps: Vec<PathBuf> = loaded.map_files().collect();
         let store = self.store.files();
@@ -432,7 +431,7 @@ impl Run {
             .try_for_each(|path| check_writable(path))
     }
 
-    /// Which expectations on wall time are judged.
+    /// Which expectations on wall time are checked.
     const fn timing_checks(&self) -> TimingChecks {
         match (self.check_timing, self.no_timing) {
             (true, _) => TimingChecks::Always,
@@ -441,7 +440,7 @@ impl Run {
         }
     }
 
-    /// The options of the run. Opens the output files; their content stays until they are emptied.
+    /// The options of the run. Opens the output files, which keep their content until they are truncated.
     fn options(&self, files: &mut Vec<File>) -> Result<RunOptions, CliError> {
         let map = self.map.as_deref().map(named_map).transpose()?;
         let mut output = |path: &Option<PathBuf>| {
@@ -482,10 +481,10 @@ impl Run {
     }
 }
 
-/// Runs all ticks, or as many as the time allows.
+/// Runs all ticks, or until interrupted.
 fn run_ticks(
     playing: &mut Playing,
-    (mut film, mut trace): (
+    (mut animation, mut trace): (
         Option<&mut Animation<BufWriter<File>>>,
         Option<&mut RunTrace>,
     ),
@@ -501,9 +500,9 @@ fn run_ticks(
         if !playing.step()? {
             break;
         }
-        if let Some(film) = &mut film {
+        if let Some(animation) = &mut animation {
             let tick = playing.tick();
-            film.after_tick(playing.server().world(), tick);
+            animation.after_tick(playing.server().world(), tick);
         }
         if let Some(trace) = &mut trace {
             trace.after_tick(playing.tick());

@@ -1,4 +1,4 @@
-//! A run that pages watch and pause.
+//! A run that pages can watch, pause, step and speed up.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -12,31 +12,31 @@ use throng_inspect::{
     InspectSettings, Inspector, PaceRequest, RunPace, open_inspector, refresh_pages,
 };
 
-/// The initial pace: paused before the first tick, so that a page misses nothing.
+/// The initial pace: paused before the first tick, so that a page does not miss any tick.
 const INITIAL_PACE: RunPace = RunPace {
     is_paused: true,
     speed_percent: 100,
 };
 
-/// Maximum wait before pages are polled again.
+/// Maximum time to sleep before pages are polled again.
 const PAGE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A run that is this late does not catch up.
+/// A run that is later than this does not catch up.
 const LATE_S_MAX: f64 = 0.25;
 
 /// Maximum number of pending steps.
 const STEPS_MAX: u32 = 1_000;
 
-/// The maximum speed, in per cent of real time: above it, as fast as possible.
+/// The maximum speed, in percent of real time; higher requests mean as fast as possible.
 const SPEED_PERCENT_MAX: u32 = 100_000;
 
-/// The pace of a run, as its pages request it.
+/// The pace of a run, as requested by its pages.
 pub(super) struct PageControlledPace {
     pace: RunPace,
-    /// Pending steps while it is paused.
+    /// Pending steps of a paused run.
     steps: u32,
     tick_s: f64,
-    /// Since its speed was set, or it was late.
+    /// Started when the pace changed or the run was too late.
     stopwatch: Stopwatch,
     /// Ticks since then.
     ticks: u32,
@@ -75,12 +75,12 @@ impl PageControlledPace {
         }
     }
 
-    /// Handles requests of pages, and waits for a while if the next tick is not scheduled yet. Returns whether it is.
+    /// Handles requests of pages. Returns whether the next tick is due; if not, sleeps for a while first.
     pub fn poll_tick_due(&mut self, world: &mut World) -> bool {
         if let Some(mut inspector) = world.get_resource_mut::<Inspector>() {
             let before = self.pace;
-            while let Some(wish) = inspector.next_pace_request() {
-                self.apply(wish);
+            while let Some(request) = inspector.next_pace_request() {
+                self.apply(request);
             }
             if self.pace != before {
                 inspector.send_pace(self.pace);
@@ -98,8 +98,8 @@ impl PageControlledPace {
         }
     }
 
-    fn apply(&mut self, wish: PaceRequest) {
-        match wish {
+    fn apply(&mut self, request: PaceRequest) {
+        match request {
             PaceRequest::Pause => self.pace.is_paused = true,
             PaceRequest::Resume => self.pace.is_paused = false,
             PaceRequest::Step => {
@@ -121,8 +121,8 @@ impl PageControlledPace {
         (self.stopwatch, self.ticks) = (Stopwatch::start(), 0);
     }
 
-    /// The time until the next tick, this many seconds after the start; `None` until a request. A tick that is scheduled now
-    /// counts as done.
+    /// The time until the next tick, given the seconds since the stopwatch was started; `None` while paused without pending steps. A tick
+    /// that is due counts as done.
     fn wait(&mut self, elapsed_s: f64) -> Option<Duration> {
         if self.pace.is_paused {
             self.steps = self.steps.checked_sub(1)?;
@@ -156,7 +156,7 @@ mod tests {
         pace.apply(PaceRequest::Step);
         let waits = [0.0; 3].map(|elapsed_s| pace.wait(elapsed_s));
         assert_eq!(waits, [Some(Duration::ZERO), Some(Duration::ZERO), None]);
-        // Four times as fast as real time: a tick every 12.5 ms, the first at once.
+        // Four times real time: a tick every 12.5 ms, the first one at once.
         pace.apply(PaceRequest::Speed(400));
         assert_eq!(pace.wait(0.0), None);
         pace.apply(PaceRequest::Resume);
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(due_ms(&mut pace, 0), 12_500);
         assert_eq!(due_ms(&mut pace, 13), 0);
         assert_eq!(due_ms(&mut pace, 13), 12_000);
-        // Late by a second: missed ticks are not made up for.
+        // A second late: missed ticks are not caught up.
         assert_eq!(due_ms(&mut pace, 1_000), 0);
         assert_eq!(due_ms(&mut pace, 0), 12_500);
         for percent in [0, u32::MAX] {

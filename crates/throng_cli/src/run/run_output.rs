@@ -6,18 +6,18 @@ use crate::CliError;
 use crate::machine::Machine;
 use throng_scenario::Report;
 
-/// A run's report with its machine and its command line.
+/// A run's report with its machine and command line.
 #[derive(Serialize)]
 pub(super) struct RunOutput<'a> {
     #[serde(flatten)]
     report: &'a Report,
     machine: Machine,
-    /// The arguments of the command line, without the program's own path.
+    /// The command line arguments, without the path of the program.
     command: Vec<String>,
 }
 
 impl<'a> RunOutput<'a> {
-    /// A report of this process.
+    /// The output for a report of this process.
     pub(super) fn new(report: &'a Report, machine: Machine) -> Self {
         let words = std::env::args_os().skip(1);
         Self {
@@ -29,7 +29,7 @@ impl<'a> RunOutput<'a> {
         }
     }
 
-    /// As text.
+    /// The output as JSON text.
     pub(super) fn json(&self) -> Result<String, CliError> {
         serde_json::to_string_pretty(self).map_err(|error| CliError::new(error.to_string()))
     }

@@ -3,8 +3,8 @@
 //! ```text
 //! a value ─▶ the whole run ─▶ the expectation holds? ─▶ [`CrowdSearch`]: the next value ─▶ … ─▶ the largest that passed
 //! ```
-//! An expectation on wall time is tried several times at both ends of the result, since times differ from run to run. Any other
-//! expectation has the same result in every run, and is tried once. There are at most [`RUNS_MAX`] runs.
+//! An expectation on wall time is tried several times at both ends of the result, because times vary from run to run. Other expectations
+//! have the same result in every run, and are tried once. There are at most [`RUNS_MAX`] runs.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use throng_scenario::{Expectation, TimingChecks, Verdict, is_wall_time};
 /// The maximum number of runs of a search. Without noise it takes about 17.
 const RUNS_MAX: u32 = 24;
 
-/// `--sweep`: a parameter, and the values to search.
+/// The value of `--sweep`: a parameter and the range to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SweepRange {
     pub name: String,
@@ -27,7 +27,7 @@ pub(super) struct SweepRange {
     pub to: u32,
 }
 
-/// Reads `npcs=1000..200000`.
+/// Parses a range such as `npcs=1000..200000`.
 pub(super) fn sweep_range(text: &str) -> Result<SweepRange, String> {
     let expected =
         "expected a parameter and a range of whole numbers from 1, such as npcs=1000..200000";
@@ -50,7 +50,7 @@ pub(super) fn sweep_range(text: &str) -> Result<SweepRange, String> {
     })
 }
 
-/// One try.
+/// The result of one try.
 struct SweepTry {
     value: u32,
     passed: bool,
@@ -58,7 +58,7 @@ struct SweepTry {
 }
 
 impl Run {
-    /// Searches the largest value of the parameter, and prints it.
+    /// Searches for the largest value of the parameter, and prints it.
     pub(super) fn sweep(&self, range: &SweepRange, output: Output) -> Result<CliStatus, CliError> {
         let until = self.until.as_deref().unwrap_or_default();
         listen_for_interrupt();
@@ -146,7 +146,7 @@ fn new_search(range: &SweepRange, tries_each: u32) -> CrowdSearch {
     search.not_below(range.from).at_most(RUNS_MAX)
 }
 
-/// Whether its result depends on how fast the machine is.
+/// Whether the result depends on the speed of the machine.
 fn is_timed(expectation: &Expectation) -> bool {
     match expectation.split_window().0 {
         Expectation::Counter { name, .. } => is_wall_time(name),

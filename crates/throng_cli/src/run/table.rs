@@ -10,23 +10,23 @@ use throng_scenario::{
     Verdict,
 };
 
-/// Where what was found goes on in the next line.
+/// Indentation of continuation lines of a verdict.
 const VERDICT_INDENT: usize = 8;
 
-/// Where figures begin in the table, and their lines go on.
+/// Indentation of figures and of their continuation lines.
 const FIGURES_INDENT: usize = 12;
 
-/// The table that a person reads: 80 columns. `all_ticks` is how many there were to be.
+/// The report as text in 80 columns. `all_ticks` is the planned number of ticks.
 pub(super) fn table(report: &Report, all_ticks: u64) -> String {
     let mut text = Vec::new();
-    // Writing into memory does not fail.
+    // Writing to memory does not fail.
     let _ = write_table(&mut text, report).and_then(|()| match report.interrupted {
         Some(tick) => writeln!(text, "\n{}", interrupted_line(tick, all_ticks)),
         None => Ok(()),
     });
     let text = String::from_utf8_lossy(&text);
     let lines = text.trim_end().lines().map(|line| {
-        // What is broken is coloured, and fits already.
+        // Coloured lines, which report failures, are wrapped already.
         if line.chars().count() <= WIDTH || line.contains('\u{1b}') {
             line.to_owned()
         } else {
@@ -96,7 +96,7 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     write_verdict(to, report)
 }
 
-/// What was searched, and built of maps.
+/// Path searches, and builds of search data.
 fn write_paths(to: &mut impl Write, paths: &PathSummary, builds: &BuildSummary) -> io::Result<()> {
     writeln!(
         to,
@@ -157,7 +157,7 @@ fn write_sessions(to: &mut impl Write, sessions: &SessionSummary) -> io::Result<
     )
 }
 
-/// What became of players that are kept.
+/// The players of a player store.
 fn write_player_store(to: &mut impl Write, store: &PlayerStoreSummary) -> io::Result<()> {
     writeln!(
         to,
@@ -182,7 +182,7 @@ fn write_player_store(to: &mut impl Write, store: &PlayerStoreSummary) -> io::Re
     Ok(())
 }
 
-/// What clients, queues and messages came to.
+/// Clients, matchmaking queues and messages.
 fn write_systems(to: &mut impl Write, report: &Report) -> io::Result<()> {
     let sync = &report.sync;
     writeln!(
@@ -234,7 +234,7 @@ fn write_systems(to: &mut impl Write, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// How long the sets of the tick took.
+/// The times of the sets of a tick.
 fn write_times(to: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(
         to,
@@ -262,7 +262,7 @@ fn write_times(to: &mut impl Write, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// What the script could not do, and what was expected.
+/// Script errors, cues without effect, and the results of the expectations.
 fn write_verdict(to: &mut impl Write, report: &Report) -> io::Result<()> {
     let lines = [script_error_lines(report), cue_without_effect_lines(report)].concat();
     if !lines.is_empty() {
@@ -303,7 +303,7 @@ fn result_line(result: &ExpectationResult) -> String {
     )
 }
 
-/// In colour when it is broken.
+/// In colour if the expectation failed.
 fn colored(result: &ExpectationResult, line: &str) -> String {
     if result.verdict.fails() {
         failure_text(line)
@@ -312,7 +312,7 @@ fn colored(result: &ExpectationResult, line: &str) -> String {
     }
 }
 
-/// What the script could not do; the first few of it.
+/// Errors of the script; the first few of them.
 fn script_error_lines(report: &Report) -> Vec<String> {
     let faults = report.script_errors.iter();
     faults
@@ -320,7 +320,7 @@ fn script_error_lines(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// Cues that did nothing, which is probably not what was meant.
+/// Cues that had no effect, which is probably a mistake.
 fn cue_without_effect_lines(report: &Report) -> Vec<String> {
     let idle = report.cues_without_effect.iter();
     idle.map(|cue| format!("cue without effect  {}", escaped(cue)))
@@ -331,7 +331,7 @@ pub(super) fn interrupted_line(tick: u64, all_ticks: u64) -> String {
     format!("interrupted after tick {tick} of {all_ticks}: expectations not checked")
 }
 
-/// What is broken, for who wants to know nothing else.
+/// All failures, and nothing else, for `--quiet`.
 pub(super) fn failure_lines(report: &Report, all_ticks: u64) -> Vec<String> {
     if let Some(tick) = report.interrupted {
         return vec![interrupted_line(tick, all_ticks)];

@@ -21,13 +21,13 @@ pub(super) struct AdminArguments {
     /// File with the tokens of operators, one `NAME TOKEN` per line; only its owner may be able to read it
     #[arg(long, value_name = "FILE", requires = "admin")]
     admin_tokens: Option<PathBuf>,
-    /// File that keeps bans over restarts (JSON) [default: bans end with the process]
+    /// File that stores bans across restarts (JSON) [default: bans end with the process]
     #[arg(long, value_name = "FILE", requires = "admin")]
     bans: Option<PathBuf>,
-    /// File to which each kick, ban, lifted ban, action of a live page and take-over is appended [default: the log only]
+    /// File for the audit log: kicks, bans, lifted bans, actions of live pages and take-overs are appended [default: the log only]
     ///
-    /// One JSON object per line, with who requested it: the operator's name, `page` for a live page without an operator's token, or
-    /// the user who started the server with --take-over.
+    /// One JSON object per line, which names the requester: the operator, `page` for a live page without an operator's token, or the user
+    /// who started the server with --take-over.
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
 }
@@ -38,7 +38,7 @@ impl AdminArguments {
         self.admin
     }
 
-    /// Opens the audit log, with a record if the name of a server is taken over, and the API, if it is on. Returns the API's address.
+    /// Opens the audit log, and records in it if a server name is taken over; opens the API, if it is on, and returns its address.
     pub(super) fn open(
         &self,
         world: &mut World,

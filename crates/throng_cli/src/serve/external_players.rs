@@ -1,4 +1,4 @@
-//! Players who connect over the network: each is spawned like the players of the scenario's first crowd.
+//! Players that connect over the network: each is spawned like the players of the scenario's first player crowd.
 
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
@@ -15,20 +15,20 @@ use throng_scenario::crowd::{CrowdId, CrowdSpec, Crowds, Idle, spawn_individual}
 
 use crate::CliError;
 
-/// Chat messages that a tick delivers; further ones are dropped.
+/// Maximum number of chat messages per tick; further ones are dropped.
 const CHATS_PER_TICK_MAX: usize = 64;
 
-/// For how many ticks a chat message may wait until a client knows its speaker.
+/// Ticks that a chat message may wait until a client knows its speaker.
 const CHAT_TTL_TICKS: u32 = 20;
 
-/// Spawns players who connect over the network.
+/// Spawns the objects of players that connect over the network.
 pub(super) struct ExternalPlayers {
     pub spec: CrowdSpec,
     logged_in: MessageCursor<LoggedIn>,
     loaded: MessageCursor<PlayerLoaded>,
     edited: MessageCursor<MapEdited>,
     player_requests: MessageCursor<PlayerRequestReceived>,
-    /// Whether a player has logged in.
+    /// Whether any player has logged in so far.
     pub has_had_player: bool,
 }
 
@@ -42,7 +42,7 @@ impl ExternalPlayers {
         let mut specs = (0..).map_while(|nth| crowds.spec(CrowdId(nth)));
         let Some(spec) = specs.find(is_player) else {
             return Err(CliError::new(
-                "the scenario has no crowd of players: connected players are spawned like those of the first one",
+                "the scenario has no crowd of players: connected players are spawned like those of the first player crowd",
             ));
         };
         let spec = CrowdSpec {
@@ -59,17 +59,17 @@ impl ExternalPlayers {
         })
     }
 
-    /// Applies the view caps that clients requested, up to the cap of the scenario, and delivers what players say.
+    /// Applies view caps that clients requested, up to the scenario's cap, and delivers chat messages.
     pub fn handle_requests(&mut self, world: &mut World) {
-        let asked = self
+        let requests = self
             .player_requests
             .read(world.resource::<Messages<PlayerRequestReceived>>());
         let (mut caps, mut chats) = (Vec::<(Entity, u16)>::new(), Vec::new());
-        for asked in asked {
-            match &asked.request {
-                PlayerRequest::ViewCap(players) => caps.push((asked.entity, *players)),
+        for request in requests {
+            match &request.request {
+                PlayerRequest::ViewCap(players) => caps.push((request.entity, *players)),
                 PlayerRequest::Chat(scope, text) if chats.len() < CHATS_PER_TICK_MAX => {
-                    chats.push((asked.entity, *scope, text.clone()));
+                    chats.push((request.entity, *scope, text.clone()));
                 }
                 _ => {}
             }
@@ -96,7 +96,7 @@ impl ExternalPlayers {
         }
     }
 
-    /// Spawns an object for each player who logged in; with a store, after the record was loaded.
+    /// Spawns an object for each player that logged in; with a store, once its record is loaded.
     pub fn spawn_characters(&mut self, world: &mut World) {
         let new = self.logged_in.read(world.resource::<Messages<LoggedIn>>());
         let mut new: Vec<(ClientId, PlayerId)> = new.map(|new| (new.client, new.player)).collect();
@@ -129,7 +129,7 @@ impl ExternalPlayers {
     }
 }
 
-/// Sends a chat message to its recipients as an announcement about the speaker: its text.
+/// Sends a chat message to its recipients, as an announcement about the speaker.
 fn deliver_chat(world: &mut World, speaker: Entity, scope: ChatScope, text: String) {
     let Some(about) = world.get::<Object>(speaker).map(Object::reference) else {
         return;
@@ -159,7 +159,7 @@ fn deliver_chat(world: &mut World, speaker: Entity, scope: ChatScope, text: Stri
     };
     for scope in scopes {
         world.write_message(AnnouncementRequest {
-            // A recipient need not see the speaker.
+            // Only recipients who see the speaker know the object.
             about: matches!(scope, AnnouncementScope::Viewers(_)).then_some(about),
             scope,
             channel: Channel::Reliable,
@@ -169,7 +169,7 @@ fn deliver_chat(world: &mut World, speaker: Entity, scope: ChatScope, text: Stri
     }
 }
 
-/// The names of kinds, and names, ids and encodings of attributes, as the page reads them: JSON.
+/// The names of kinds, and the names, ids and encodings of attributes, as JSON for the page.
 pub(super) fn names_json(world: &World) -> String {
     let kinds = world.get_resource::<ObjectKinds>().into_iter();
     let kinds = kinds.flat_map(ObjectKinds::iter);
@@ -200,8 +200,8 @@ mod tests {
     use throng::wire::ClientMessage;
     use throng_scenario::crowd::CrowdArea;
 
-    /// A server with four players: the first two of a team, the last two of a party.
-    fn hall() -> (Server, Vec<(ClientId, Entity)>) {
+    /// A server with four players: the first two in a team, the last two in a party.
+    fn server_with_players() -> (Server, Vec<(ClientId, Entity)>) {
         let mut server = Server::builder().build();
         let scene = open_scene(server.world_mut(), SceneSpec::default(), ()).unwrap();
         let transport = server.world().resource::<TransportHandle>().clone();
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn chat_reaches_the_recipients_of_its_scope() {
-        let (mut server, players) = hall();
+        let (mut server, players) = server_with_players();
         let world = server.world_mut();
         let sent = |world: &mut World, speaker, scope| {
             deliver_chat(world, speaker, scope, "hello".to_owned());
@@ -262,14 +262,14 @@ mod tests {
             [AnnouncementScope::Party(PartyId(3))]
         );
         assert_eq!(sent(world, four, ChatScope::Team), []);
-        // One who has gone says nothing.
+        // A despawned speaker says nothing.
         world.despawn(one);
         assert_eq!(sent(world, one, ChatScope::Near), []);
     }
 
     #[test]
     fn requested_view_cap_is_at_most_that_of_the_scenario() {
-        let (mut server, players) = hall();
+        let (mut server, players) = server_with_players();
         let world = server.world_mut();
         let (client, entity) = players[0];
         world.entity_mut(entity).insert(Viewer::default());
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn names_have_kinds_and_attributes_with_their_encodings() {
-        let (server, _) = hall();
+        let (server, _) = server_with_players();
         let names: serde_json::Value = serde_json::from_str(&names_json(server.world())).unwrap();
         assert!(
             names["kinds"]

@@ -131,12 +131,12 @@ pub(super) struct Serve {
     /// How long to serve [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
-    /// After SIGTERM or SIGINT: how long everything goes on, new logins included
+    /// After SIGTERM or SIGINT: how long everything continues, including new logins
     ///
-    /// /readyz answers 503 from the signal on. Give it as long as your load balancer needs to notice.
+    /// /readyz answers 503 from the signal on. Choose the time that your load balancer needs to notice.
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "0s")]
     drain_lead: f64,
-    /// After --drain-lead: how long players inside play on at most; new logins are refused
+    /// After --drain-lead: maximum time for players inside to play on; new logins are refused
     ///
     /// The server stops earlier if no client is connected. At the end all players are saved and disconnected.
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "0s")]
@@ -171,25 +171,26 @@ scenario's first player crowd. Expectations are not checked.
 Ctrl-C or SIGTERM: /readyz answers 503; after --drain-lead new logins are
 refused; after --drain all players are saved and disconnected. A second signal
 ends the program at once. SIGHUP: the files of --key and of the certificate are
-read again; connections stay. Slow ticks are logged, at most one per second.
+read again; connections stay open. Slow ticks are logged, at most one per
+second.
 Secrets in the environment: THRONG_STORE, THRONG_INSPECT_TOKEN.";
 
 /// The default address.
 const LISTEN_DEFAULT: ([u8; 4], u16) = ([127, 0, 0, 1], 7_000);
 
-/// Connect requests per second from one address of this machine.
+/// Limit of connect requests per second from one loopback address.
 const LOOPBACK_REQUESTS_PER_S: u32 = 4_096;
 
 /// The environment variable with the token of the page.
 const PAGE_TOKEN: &str = "THRONG_INSPECT_TOKEN";
 
-/// Bytes of a token that is made for the page.
+/// Bytes of a generated token for the page.
 const TOKEN_BYTES: usize = 16;
 
-/// Maximum number of ticks in which sessions are closed at the end.
+/// Maximum number of ticks to close all sessions at the end.
 const DRAIN_TICKS_MAX: u64 = 200;
 
-/// Prints where the pages are.
+/// Prints the addresses of the pages.
 fn print_pages(
     ports: &TcpPorts<'_>,
     mirror_check: Option<&MirrorCheckServer>,
@@ -230,7 +231,7 @@ impl Serve {
             self.key.read(&self.public)?
         };
         let ports = self.open_ports()?;
-        let looked_at = self.inspect_settings(&loaded, &ports, quiet)?;
+        let inspect_settings = self.inspect_settings(&loaded, &ports, quiet)?;
         let (mut options, mut files) = (self.options(&loaded), Vec::new());
         options.configure.push(Box::new(|app| {
             app.add_plugins(InspectPlugin);
@@ -239,12 +240,16 @@ impl Serve {
         let mut playing = ScenarioRun::new(loaded, options)?;
         outputs::truncate(&files)?;
         let world = playing.server().world_mut();
-        let mut visitors = ExternalPlayers::new(world)?;
-        let mut listening =
-            self.listen(world, addresses, (&keys, &ports), visitors.spec.speed_m_s)?;
+        let mut external_players = ExternalPlayers::new(world)?;
+        let mut listening = self.listen(
+            world,
+            addresses,
+            (&keys, &ports),
+            external_players.spec.speed_m_s,
+        )?;
         let mirror_check = self.mirror_check.map(MirrorCheckServer::listen);
         let mirror_check = mirror_check.transpose()?;
-        let looks = open_inspector(world, looked_at.clone())
+        let inspector = open_inspector(world, inspect_settings.clone())
             .map_err(|error| CliError::new(error.to_string()))?;
         let admin_port = ports.settings(TcpPort::Admin);
         let taken_over = self.store.taken_over();
@@ -253,19 +258,19 @@ impl Serve {
         let _reloader = KeyReloader::start(&self.key, &keys)?;
         if !quiet {
             listening.print(&ports)?;
-            print_pages(&ports, mirror_check.as_ref(), &looks, &looked_at)?;
+            print_pages(&ports, mirror_check.as_ref(), &inspector, &inspect_settings)?;
         }
         let mut agones = agones
             .map(AgonesSdk::start)
             .transpose()
             .map_err(|error| CliError::new(error.to_string()))?;
         let around = (mirror_check.as_ref(), &ports, agones.as_mut());
-        let served = self.serve(&mut playing, &mut visitors, around);
+        let served = self.serve(&mut playing, &mut external_players, around);
         let stats = close(&mut playing);
         let (ticks, tick_ms) = tick_times(playing.server().world());
         let cues = playing.external_action_count();
         playing.close();
-        // Agones deletes the pod then.
+        // Agones deletes the pod after this.
         if let Some(agones) = agones {
             agones.finish();
         }
@@ -279,11 +284,11 @@ impl Serve {
         if is_unsaved.load(Ordering::Relaxed) {
             return Err(CliError::new("--store: not all players could be saved"));
         }
-        // A stop is the normal end.
+        // Being stopped is the normal end.
         Ok(CliStatus::Done)
     }
 
-    /// Reads the certificate of the TCP ports.
+    /// Opens the certificate of the TCP ports.
     fn open_ports(&self) -> Result<TcpPorts<'_>, CliError> {
         self.ports.open(|port| match port {
             TcpPort::Web => self.web,
@@ -293,7 +298,7 @@ impl Serve {
         })
     }
 
-    /// The scenario without its expectations; `None` if it has errors, which are printed.
+    /// Loads the scenario without its expectations; `None` if it has errors, which are printed.
     fn load(&self, quiet: bool) -> Result<Option<LoadedScenario>, CliError> {
         let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
         loaded.scenario.expect.clear();
@@ -304,7 +309,7 @@ impl Serve {
             errors.for_each(|error| printer.error(&error));
             return Ok(None);
         }
-        // Of the other warnings most are about the end of a run.
+        // Most other warnings are about the end of a run.
         if !quiet {
             let warnings = loaded.old_names();
             let warnings = warnings.iter().map(CliError::from);
@@ -327,7 +332,7 @@ impl Serve {
         }
     }
 
-    /// Listens, and returns the addresses.
+    /// Opens the listeners, and returns their addresses.
     fn listen(
         &self,
         world: &mut World,
@@ -352,7 +357,7 @@ impl Serve {
         let is_here = |address: &SocketAddr| address.ip().is_loopback();
         settings.web.port = ports.settings(TcpPort::Web);
         settings.web.public_origin = self.ports.public_origin().cloned();
-        // A proxy on this machine forwards clients of other machines.
+        // If proxies forward clients, loopback connections may come from other machines.
         let is_local = !self.ports.has_proxies();
         if is_local && [at.udp, at.web].iter().flatten().all(is_here) {
             settings.requests_per_s = LOOPBACK_REQUESTS_PER_S;
@@ -385,11 +390,11 @@ impl Serve {
         Ok(bound)
     }
 
-    /// Runs ticks until there are no more, or it was stopped.
+    /// Runs ticks until the run ends or the server is stopped.
     fn serve(
         &self,
         playing: &mut ScenarioRun,
-        visitors: &mut ExternalPlayers,
+        external_players: &mut ExternalPlayers,
         (mirror_check, ports, mut agones): (
             Option<&MirrorCheckServer>,
             &TcpPorts<'_>,
@@ -400,7 +405,7 @@ impl Serve {
         let mut ending = Shutdown::new(times[0], times[1]);
         let mut notifier = Notifier::from_environment();
         notifier.ready();
-        let mut rests = false;
+        let mut is_halted = false;
         loop {
             let had_begun = ending.has_started();
             let is_over = ending.is_finished(playing.server().world_mut(), is_interrupted());
@@ -416,26 +421,26 @@ impl Serve {
             notifier.tick();
             ports.reload_if_requested();
             let world = playing.server().world_mut();
-            visitors.spawn_characters(world);
-            visitors.handle_requests(world);
-            visitors.send_map_edits(world);
+            external_players.spawn_characters(world);
+            external_players.handle_requests(world);
+            external_players.send_map_edits(world);
             if let Some(agones) = &mut agones {
-                agones.tick(world, visitors.has_had_player);
+                agones.tick(world, external_players.has_had_player);
             }
             page_actions::run_page_actions(playing);
             let world = playing.server().world_mut();
-            if mirror_check.is_some_and(|check| check.handle_requests(world)) && !rests {
-                rests = true;
+            if mirror_check.is_some_and(|check| check.handle_requests(world)) && !is_halted {
+                is_halted = true;
                 playing.stop_script();
             }
-            if rests {
-                // Repeated in every tick, since pending searches still produce paths.
+            if is_halted {
+                // Repeated in every tick, because pending searches still deliver paths.
                 halt_crowds(playing.server().world_mut());
             }
         }
     }
 
-    /// The inspector's addresses, with a token if other machines can reach them.
+    /// The settings of the inspector, with a token if other machines can reach it.
     fn inspect_settings(
         &self,
         loaded: &LoadedScenario,
@@ -468,7 +473,7 @@ impl Serve {
         })
     }
 
-    /// The token of the live page, if one is set.
+    /// The token of the live page, if one is given.
     fn page_token(&self) -> Result<Option<String>, CliError> {
         if let Some(path) = &self.inspect_token_file {
             return read_secret(path).map(Some);
@@ -494,7 +499,7 @@ impl Serve {
     }
 }
 
-/// The open addresses.
+/// The addresses that the server listens on.
 #[derive(Clone, Copy, Debug, Default)]
 struct ListenAddresses {
     udp: Option<SocketAddr>,

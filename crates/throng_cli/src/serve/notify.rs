@@ -1,10 +1,10 @@
-//! Notifies the service manager that the server is ready, alive, or stopping, by the protocol `sd_notify` of systemd.
+//! Notifies the service manager that the server is ready, alive or stopping, with the `sd_notify` protocol of systemd.
 
 use std::time::Duration;
 
 use throng::sim::clock::Stopwatch;
 
-/// Sends states to the socket that `NOTIFY_SOCKET` names. Without it, does nothing.
+/// Sends states to the socket named by `NOTIFY_SOCKET`. Does nothing if it is not set.
 #[derive(Debug)]
 pub(super) struct Notifier {
     #[cfg(unix)]
@@ -15,7 +15,7 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    /// Reads the environment.
+    /// Opens the socket that the environment names.
     pub fn from_environment() -> Self {
         let variable = |name: &str| std::env::var(name).ok();
         let is_ours =
@@ -71,7 +71,7 @@ fn socket() -> Option<std::os::unix::net::UnixDatagram> {
     let path = std::env::var_os("NOTIFY_SOCKET")?;
     let connected = || {
         let socket = std::os::unix::net::UnixDatagram::unbound()?;
-        // A tick must not block on it.
+        // A tick must not block on this socket.
         socket.set_nonblocking(true)?;
         connect(&socket, &path)?;
         Ok::<_, std::io::Error>(socket)

@@ -12,7 +12,7 @@ use throng::net::{
 
 use crate::CliError;
 
-/// How often the files of the certificate are looked at.
+/// Time between two checks of the certificate files.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A TCP port of the server.
@@ -27,7 +27,7 @@ pub(super) enum TcpPort {
 impl TcpPort {
     const ALL: [Self; 4] = [Self::Web, Self::Inspect, Self::Metrics, Self::Admin];
 
-    /// The option that opens it.
+    /// The option that opens the port.
     const fn option(self) -> &'static str {
         match self {
             Self::Web => "--web",
@@ -60,13 +60,13 @@ pub(super) struct PortArguments {
     tls_ports: Vec<TcpPort>,
     /// Address or network of a proxy that forwards clients to the TCP ports; may be repeated
     ///
-    /// From these the header X-Forwarded-For or Forwarded, or the PROXY protocol, says which address a client has, so that limits and
-    /// bans see the client and not the proxy. From others the headers are ignored.
+    /// Connections from these addresses name the client's address in the header X-Forwarded-For or Forwarded, or in the PROXY protocol, so
+    /// that limits and bans apply to the client and not to the proxy. From other addresses the headers are ignored.
     #[arg(long, value_name = "ADDR[/BITS]")]
     trusted_proxy: Vec<AddressRange>,
     /// Ports on which trusted proxies send a header of the PROXY protocol, version 2
     ///
-    /// A connection of a trusted proxy without it is refused there.
+    /// A connection from a trusted proxy without this header is refused on these ports.
     #[arg(
         long,
         value_name = "PORTS",
@@ -87,7 +87,7 @@ pub(super) struct PortArguments {
 }
 
 impl PortArguments {
-    /// Reads the certificate, and starts to watch its files. `addresses`: of the ports that are open.
+    /// Loads the certificate, and starts to watch its files. `addresses` are those of the open ports.
     pub(super) fn open(
         &self,
         addresses: impl Fn(TcpPort) -> Option<SocketAddr>,
@@ -138,7 +138,7 @@ impl PortArguments {
         Ok(ports)
     }
 
-    /// Whether an option would have no effect.
+    /// Fails if an option would have no effect.
     fn check(&self, open: &[TcpPort]) -> Result<(), CliError> {
         for (option, listed) in [
             ("--tls-ports", &self.tls_ports),
@@ -147,7 +147,7 @@ impl PortArguments {
             if let Some(closed) = listed.iter().find(|port| !open.contains(port)) {
                 let needed = closed.option();
                 return Err(CliError::new(format!(
-                    "{option}: expected open ports only: give {needed}, too"
+                    "{option}: expected open ports only: {needed} is missing"
                 )));
             }
         }
@@ -160,7 +160,7 @@ impl PortArguments {
         Ok(())
     }
 
-    /// Whether clients may come from other machines through a proxy.
+    /// Whether connections may come through a proxy.
     pub(super) const fn has_proxies(&self) -> bool {
         !self.trusted_proxy.is_empty()
     }
@@ -179,7 +179,7 @@ impl PortArguments {
 pub(super) struct TcpPorts<'a> {
     arguments: &'a PortArguments,
     certificate: Option<TlsCertificate>,
-    /// The ports that use it.
+    /// The ports that use the certificate.
     tls: Vec<TcpPort>,
     reloader: Option<TlsReloader>,
     /// Set by SIGHUP.
@@ -197,7 +197,7 @@ impl TcpPorts<'_> {
         }
     }
 
-    /// The origin of a port for people to open.
+    /// The URL of a port for users to open.
     pub(super) fn link(&self, port: TcpPort, address: SocketAddr) -> String {
         let public = match port {
             TcpPort::Web => self.arguments.public_origin(),
@@ -212,7 +212,7 @@ impl TcpPorts<'_> {
         public.map_or_else(|| format!("{scheme}://{address}"), ToString::to_string)
     }
 
-    /// Requests a reload after SIGHUP. One atomic exchange.
+    /// Reloads the certificate if SIGHUP requested it. Costs one atomic exchange.
     pub(super) fn reload_if_requested(&self) {
         if self.is_reload_requested.swap(false, Ordering::Relaxed)
             && let Some(reloader) = &self.reloader
@@ -222,12 +222,12 @@ impl TcpPorts<'_> {
     }
 }
 
-/// From now on SIGHUP sets this, and no longer ends the program.
+/// From now on, SIGHUP sets this flag instead of ending the program.
 #[cfg(unix)]
 fn listen_for_hangup(is_requested: &Arc<AtomicBool>) {
     let listening = signal_hook::flag::register(signal_hook::consts::SIGHUP, is_requested.clone());
     if let Err(error) = listening {
-        tracing::warn!(%error, "SIGHUP not handled: the certificate is reloaded when its files change only");
+        tracing::warn!(%error, "SIGHUP not handled: the certificate is only reloaded when its files change");
     }
 }
 

@@ -1,7 +1,7 @@
-//! How a server stops: it reports that it is stopping, waits, lets players finish, and ends.
+//! How a server stops: it reports that it is stopping, waits, lets players finish, and stops.
 //!
 //! ```text
-//! signal ─▶ lead: unchanged, but /readyz is 503 ─▶ play on: no new logins ─▶ over: players are saved and disconnected
+//! signal ─▶ drain lead: unchanged, but /readyz is 503 ─▶ drain: no new logins ─▶ stopped: players are saved and disconnected
 //! ```
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ enum Phase {
     Stopped,
 }
 
-/// How long the phases last.
+/// Durations of the phases.
 #[derive(Clone, Copy, Debug)]
 struct ShutdownTimes {
     drain_lead: Duration,
@@ -29,10 +29,10 @@ struct ShutdownTimes {
 }
 
 impl ShutdownTimes {
-    /// The phase that follows after `spent` time in a phase.
-    fn next(&self, phase: Phase, is_asked: bool, spent: Duration, has_players: bool) -> Phase {
+    /// The phase after `spent` time in this phase. `is_signaled`: a signal requested the stop.
+    fn next(&self, phase: Phase, is_signaled: bool, spent: Duration, has_players: bool) -> Phase {
         match phase {
-            Phase::Serving if is_asked => Phase::DrainLead,
+            Phase::Serving if is_signaled => Phase::DrainLead,
             Phase::DrainLead if spent >= self.drain_lead => Phase::Drain,
             Phase::Drain if spent >= self.drain || !has_players => Phase::Stopped,
             phase => phase,
@@ -49,7 +49,7 @@ pub(super) struct Shutdown {
 }
 
 impl Shutdown {
-    /// With the durations of the two phases before the end.
+    /// With the durations of the two phases before the stop.
     pub fn new(lead: Duration, play_on: Duration) -> Self {
         Self {
             times: ShutdownTimes {
@@ -66,13 +66,13 @@ impl Shutdown {
         self.phase != Phase::Serving
     }
 
-    /// Whether the server must do no more ticks. `is_asked`: whether it has received a signal.
-    pub fn is_finished(&mut self, world: &mut World, is_asked: bool) -> bool {
-        // Phases of no time end at once.
+    /// Moves on to the next phase if it is time. Returns whether the server must run no more ticks.
+    pub fn is_finished(&mut self, world: &mut World, is_signaled: bool) -> bool {
+        // Phases without duration end at once.
         loop {
             let has_players = self.phase != Phase::Drain || players(world) > 0;
             let spent = self.since.elapsed();
-            let next = self.times.next(self.phase, is_asked, spent, has_players);
+            let next = self.times.next(self.phase, is_signaled, spent, has_players);
             if next == self.phase {
                 return self.phase == Phase::Stopped;
             }
@@ -95,7 +95,7 @@ impl Shutdown {
     }
 }
 
-/// Clients that are connected over the network.
+/// Number of clients connected over the network.
 fn players(world: &World) -> u64 {
     let udp = world.get_resource::<UdpListener>();
     let web = world.get_resource::<WebListener>();
@@ -116,7 +116,7 @@ mod tests {
             drain: whole,
         };
         use Phase::{Drain, DrainLead, Serving, Stopped};
-        for (phase, is_asked, spent, has_players, next) in [
+        for (phase, is_signaled, spent, has_players, next) in [
             (Serving, false, long, true, Serving),
             (Serving, true, long, true, DrainLead),
             (DrainLead, true, short, false, DrainLead),
@@ -127,7 +127,7 @@ mod tests {
             (Drain, true, whole, true, Stopped),
             (Drain, true, long, true, Stopped),
         ] {
-            let found = times.next(phase, is_asked, spent, has_players);
+            let found = times.next(phase, is_signaled, spent, has_players);
             assert_eq!(found, next, "{phase:?} {spent:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! What `throng serve` prints at its end, as lines and as JSON.
+//! The output of `throng serve` at its end, as lines and as JSON.
 
 use bevy_ecs::prelude::*;
 use serde_json::json;
@@ -7,7 +7,7 @@ use throng::sim::{SimTick, TickTimings};
 
 use crate::wrapped;
 
-/// Columns of a line's name, behind which it goes on in the next.
+/// Columns of a line's name, which is also the indentation of its continuation lines.
 const INDENT: usize = 12;
 
 /// Statistics of each listener.
@@ -17,7 +17,7 @@ pub(super) struct ListenStats {
     pub web: Option<WebStats>,
 }
 
-/// Ticks that were done, and mean and 99th percentile of their times.
+/// The number of completed ticks, and the mean and the 99th percentile of their times.
 pub(super) fn tick_times(world: &World) -> (u64, [f64; 2]) {
     let tick = world.resource::<TickTimings>().tick();
     (world.resource::<SimTick>().0, [tick.mean_ms, tick.p99_ms])
@@ -54,15 +54,15 @@ fn udp_lines(stats: &UdpStats) -> [String; 4] {
         lost,
         closed,
         slow_consumers: behind,
-        unauthenticated: strangers,
+        unauthenticated,
         refused,
         throttled,
         ..
     } = stats;
-    let gone = left + lost + closed + behind;
+    let ended = left + lost + closed + behind;
     [
         format!(
-            "clients     {admitted} accepted; {gone} ended: {left} left, {lost} timed out, {behind} too slow, {closed} closed"
+            "clients     {admitted} accepted; {ended} ended: {left} left, {lost} timed out, {behind} too slow, {closed} closed"
         ),
         format!(
             "datagrams   {} in, {} kB; {} out, {} kB",
@@ -72,7 +72,7 @@ fn udp_lines(stats: &UdpStats) -> [String; 4] {
             stats.bytes_out / 1_000
         ),
         format!(
-            "refused     {strangers} without a connection, {refused} invalid, {throttled} over the rate limit"
+            "refused     {unauthenticated} without a connection, {refused} invalid, {throttled} over the rate limit"
         ),
         format!(
             "lost        {} of {} packets",
@@ -92,11 +92,11 @@ fn web_lines(stats: &WebStats) -> [String; 3] {
         webtransport,
         ..
     } = stats;
-    let gone = left + lost + closed + behind + broken;
+    let ended = left + lost + closed + behind + broken;
     [
         wrapped(
             &format!(
-                "browsers    {admitted} accepted, {webtransport} over WebTransport; {gone} ended: {left} left, {lost} timed out, {behind} too slow, {broken} protocol errors, {closed} closed"
+                "browsers    {admitted} accepted, {webtransport} over WebTransport; {ended} ended: {left} left, {lost} timed out, {behind} too slow, {broken} protocol errors, {closed} closed"
             ),
             INDENT,
         ),

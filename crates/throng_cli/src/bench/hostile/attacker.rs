@@ -1,4 +1,4 @@
-//! The attacker: a thread that goes through the parts of the trial, sends as fast as planned, and observes the server.
+//! The attacker: a thread that runs the phases of the trial, sends datagrams at the planned rate, and observes the server.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
@@ -13,28 +13,28 @@ use throng_net::hostile::{AnySource, HostileKind, HostilePackets, request_of};
 /// Datagrams per second.
 pub(super) const RATE_PER_S: f64 = 100_000.0;
 
-/// Datagrams between two looks at the clock.
+/// Datagrams between two readings of the clock.
 const BURST: u64 = 32;
 
-/// If the attacker is late by more than this many seconds, it gives up what it could not send.
+/// If the attacker is late by more than this many seconds, it skips the datagrams that it could not send.
 const LATE_S_MAX: f64 = 0.005;
 
-/// Pause after a part, in which its datagrams are handled and nothing is measured.
+/// Pause after a phase, in which the server handles the last datagrams and nothing is measured.
 const PAUSE: Duration = Duration::from_millis(400);
 
 /// The only address of the hostile host.
 const HOST: Ipv4Addr = Ipv4Addr::new(127, 9, 9, 9);
 
-/// The hostile network: 65,536 networks of 64 bits. The prefix is one for documentation.
+/// The hostile /48 network, which contains 65,536 /64 networks. The prefix is reserved for documentation.
 pub(super) const NETWORK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 0);
 
-/// Whether all addresses of the hostile network belong to this machine.
+/// Whether the whole hostile network is routed to this machine.
 pub(super) fn has_network() -> bool {
     let routes = std::fs::read_to_string("/proc/net/ipv6_route").unwrap_or_default();
     is_local(&routes, NETWORK)
 }
 
-/// Whether the text of /proc/net/ipv6_route has a route for this network of 48 bits to the loopback interface.
+/// Whether the text of /proc/net/ipv6_route routes this /48 network to the loopback interface.
 fn is_local(routes: &str, network: Ipv6Addr) -> bool {
     let route = format!("{:032x} 30 ", network.to_bits());
     routes
@@ -49,7 +49,7 @@ pub(super) struct Attacker<'a> {
     pub issuer: TokenIssuer,
     pub server: SocketAddr,
     pub server_v6: Option<SocketAddr>,
-    /// The next player whose token it uses.
+    /// The number of the next player whose token it uses.
     pub player: u64,
 }
 
@@ -63,11 +63,11 @@ enum AttackSockets {
 }
 
 impl AttackSockets {
-    /// Sends a datagram; returns whether the system took it.
+    /// Sends a datagram; returns whether the system accepted it.
     fn send(&self, nth: u64, datagram: &[u8]) -> bool {
         match self {
             Self::Host { own, victim } => {
-                // A data packet without a number belongs to its address.
+                // A data packet without a connection number is matched by its address.
                 let is_data = datagram.first().is_some_and(|first| first & 0xf == 5);
                 match victim {
                     Some(victim) if is_data => victim.send(datagram).is_ok(),
@@ -75,7 +75,7 @@ impl AttackSockets {
                 }
             }
             Self::Network(source) => {
-                // An odd factor visits each network once in 65,536 datagrams.
+                // An odd factor visits each /64 network once in 65,536 datagrams.
                 let network = (nth.wrapping_mul(40_503) & 0xffff) as u128;
                 let address = NETWORK.to_bits() | network << 64 | 1;
                 source
@@ -87,7 +87,7 @@ impl AttackSockets {
 }
 
 impl Attacker<'_> {
-    /// Goes through all parts, and returns what was observed in each.
+    /// Runs all phases, and returns what was observed in each.
     pub fn run(mut self, plans: &[PhasePlan]) -> Result<Vec<PhaseReport>, CliError> {
         while !self.state.is_ready.load(Ordering::Acquire) {
             if is_interrupted() || self.state.is_over.load(Ordering::Acquire) {
@@ -95,7 +95,7 @@ impl Attacker<'_> {
             }
             std::thread::sleep(PAUSE);
         }
-        // The last arrivals have settled.
+        // Waits until the load of the last arrivals is over.
         std::thread::sleep(4 * PAUSE);
         let mut reports = Vec::new();
         for (nth, plan) in plans.iter().enumerate() {
@@ -138,7 +138,7 @@ impl Attacker<'_> {
         })
     }
 
-    /// The sockets and datagrams of an attack. Tokens expire, so each part has its own.
+    /// The sockets and datagrams of an attack. Each attack gets its own, because tokens expire.
     fn prepare(
         &mut self,
         plan: &PhasePlan,
@@ -153,21 +153,23 @@ impl Attacker<'_> {
         if plan.kind == Some(HostileKind::ReplayedRequests) {
             requests.push(captured.request.clone());
         }
-        let opened = |error: std::io::Error| CliError::new(format!("the attacker: {error}"));
+        let opened = |error: std::io::Error| {
+            CliError::new(format!("could not open a socket of the attacker: {error}"))
+        };
         let is_host = plan.source == AttackSource::Host;
         let sockets = match (plan.source, self.server_v6) {
             (AttackSource::Network, Some(server)) => {
                 AttackSockets::Network(AnySource::open(server).map_err(opened)?)
             }
             _ => {
-                // Other kinds come from the address of the attacker alone.
+                // Other kinds come from the attacker's own address only.
                 let is_forged = plan.kind == Some(HostileKind::ReplayedData);
                 let own = UdpSocket::bind((HOST, 0)).map_err(opened)?;
                 own.connect(self.server).map_err(opened)?;
                 let victim = captured.socket.as_ref().filter(|_| is_forged);
                 let victim = victim.and_then(|socket| socket.try_clone().ok());
                 if let Some(victim) = &victim {
-                    // Shared with the client, which expects it to stay as it is.
+                    // The client shares this socket and expects it to stay non-blocking.
                     victim.set_nonblocking(true).map_err(opened)?;
                 }
                 AttackSockets::Host { own, victim }
@@ -181,7 +183,7 @@ impl Attacker<'_> {
     }
 }
 
-/// Sends until the given number of seconds has passed. Returns the number of datagrams.
+/// Sends datagrams for this many seconds. Returns their number.
 fn flood(
     kind: HostileKind,
     sockets: &AttackSockets,

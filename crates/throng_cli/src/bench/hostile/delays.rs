@@ -1,4 +1,4 @@
-//! Quantiles of delays during an attack, compared with the quiet parts before and after it.
+//! Quantiles of delays during an attack, compared with the quiet phases before and after it.
 
 use super::phases::PhaseSamples;
 use super::trial::TrialResult;
@@ -32,7 +32,7 @@ impl DelayQuantiles {
     }
 }
 
-/// A delay in quiet parts and during an attack.
+/// A delay in quiet phases and during an attack.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct DelayPair {
     pub quiet: DelayQuantiles,
@@ -40,7 +40,7 @@ pub(super) struct DelayPair {
 }
 
 impl DelayPair {
-    /// By how much the attack delays, in milliseconds, at p99.
+    /// By how much the attack increases the p99 delay, in milliseconds.
     pub fn added_ms(&self) -> f64 {
         self.attack.p99 - self.quiet.p99
     }
@@ -49,15 +49,15 @@ impl DelayPair {
 /// The delays of an attack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttackDelays {
-    /// Which part of the trial, from 0 on.
+    /// The number of the phase, from 0.
     pub phase: usize,
-    /// From the tick of a packet to its arrival, above the fastest of the quiet part before.
+    /// From the tick of a packet to its arrival, relative to the fastest packet of the quiet phase before.
     pub packets: DelayPair,
     /// From an input to its acknowledgement.
     pub inputs: DelayPair,
-    /// From the first request of a newcomer to the world.
+    /// From the first request of a newcomer to its first packet from the world.
     pub logins: DelayPair,
-    /// Inputs of the client whose address the attacker forges.
+    /// Input delays of the client whose address the attacker forges.
     pub victim: DelayPair,
     pub failed_logins: usize,
 }
@@ -67,7 +67,7 @@ pub(super) fn compare(result: &TrialResult) -> Vec<AttackDelays> {
     let attacks = result.reports.iter().enumerate();
     let attacks = attacks.filter(|(_, report)| report.plan.kind.is_some());
     let pairs = attacks.filter_map(|(nth, _)| {
-        // Part 0 of the samples is the time between parts.
+        // Index 0 of the samples is the time between phases.
         let before = result.samples.get(nth)?;
         let during = result.samples.get(nth + 1)?;
         let after = result.samples.get(nth + 2);

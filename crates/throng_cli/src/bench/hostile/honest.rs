@@ -1,5 +1,5 @@
-//! Honest clients over real sockets: a crowd that stays, and newcomers all the time. Each delay is stored under the part of the trial in
-//! which it was measured.
+//! Honest clients over real sockets: a crowd that stays, and a steady stream of newcomers. Each delay is stored under the phase in which it
+//! was measured.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -14,27 +14,27 @@ use throng::sim::clock::Pacer;
 use throng::wire::{ClientMessage, PacketHeader, WireReader, expand_counter};
 use throng_net::bot_client::BotClient;
 
-/// Time between two polls of the sockets; no delay is measured more finely.
+/// Time between two polls of the sockets, which is the resolution of all delays.
 const POLL_INTERVAL: Duration = Duration::from_millis(4);
 
 /// Time between two inputs of a client, in microseconds.
 const INPUT_US: u64 = 50_000;
 
-/// Clients of the crowd that connect per second, and newcomers per second once the crowd is in the world.
+/// Clients of the crowd that connect per second; and newcomers per second once the crowd is in the world.
 const ARRIVALS_PER_S: f64 = 100.0;
 pub(super) const NEWCOMERS_PER_S: f64 = 20.0;
 
-/// How long the crowd may take to enter the world, in microseconds.
+/// Maximum time for the crowd to enter the world, in microseconds.
 const ARRIVAL_US_MAX: u64 = 90_000_000;
 
-/// How long a newcomer stays, and after which time its login counts as failed, in microseconds.
+/// How long a newcomer stays, and the time after which its login counts as failed, in microseconds.
 const STAY_US: u64 = 1_000_000;
 pub(super) const LOGIN_US_MAX: u64 = 5_000_000;
 
-/// Inputs of a client whose acknowledgement is awaited; older ones are forgotten.
+/// Maximum number of inputs of a client that wait for an acknowledgement; older ones are dropped.
 const INPUTS_MAX: usize = 256;
 
-/// Datagrams of the first client that an attacker may repeat.
+/// Number of the first client's datagrams that are captured for the attacker to replay.
 const CAPTURED: usize = 64;
 
 /// The first player ids of the crowd, of newcomers and of attackers.
@@ -45,7 +45,7 @@ pub(super) const HOSTILE_PLAYERS: u64 = 3_000_000;
 /// The longest datagram, in bytes.
 const DATAGRAM_BYTES_MAX: usize = 2_100;
 
-/// A client with its player.
+/// A client and its player.
 struct HonestClient {
     socket: UdpSocket,
     connection: ClientConnection,
@@ -53,15 +53,15 @@ struct HonestClient {
     started_us: u64,
     next_input_us: u64,
     in_world_us: Option<u64>,
-    /// Inputs that the server has not acknowledged: their numbers and times.
+    /// Numbers and send times of inputs that the server has not acknowledged.
     inputs: VecDeque<(u16, u64)>,
     tick: u64,
-    /// The part of the trial in which it connected.
+    /// The phase in which it connected.
     phase: usize,
     has_ended: bool,
 }
 
-/// What a client measured in one poll.
+/// The measurements of a client in one poll.
 struct ClientTimes<'a> {
     clock: &'a Instant,
     samples: Option<&'a mut PhaseSamples>,
@@ -73,7 +73,7 @@ fn microseconds(clock: &Instant) -> u64 {
 }
 
 impl HonestClient {
-    /// A client at this address of the machine.
+    /// Connects a client from this loopback address.
     fn connect(
         token: ConnectToken,
         player: u64,
@@ -98,7 +98,7 @@ impl HonestClient {
         })
     }
 
-    /// Receives what has arrived, and sends what is due. `sent` gets each datagram.
+    /// Receives what has arrived, and sends what is due. `sent` gets each sent datagram.
     fn poll(&mut self, mut times: ClientTimes<'_>, mut sent: impl FnMut(&[u8])) {
         let mut buffer = [0; DATAGRAM_BYTES_MAX];
         while let Ok(length) = self.socket.recv(&mut buffer) {
@@ -106,7 +106,7 @@ impl HonestClient {
             let datagram = &mut buffer[..length];
             let (bot, inputs, tick) = (&mut self.bot, &mut self.inputs, &mut self.tick);
             let is_inside = self.in_world_us.is_some();
-            // A datagram that is refused is no packet.
+            // Invalid datagrams are ignored.
             let _ = self.connection.receive(now_us, datagram, |packet| {
                 bot.receive(packet);
                 if is_inside {
@@ -141,7 +141,7 @@ impl HonestClient {
                         inputs.truncate(INPUTS_MAX - 1);
                         inputs.push_back((input.seq, now_us));
                     }
-                    // If too much is pending, the connection will end.
+                    // If too much is pending, the connection ends by itself.
                     let _ = connection.send(message);
                 });
             }
@@ -156,7 +156,7 @@ impl HonestClient {
         }
     }
 
-    /// Logs out and disconnects. Returns the number of datagrams that were sent.
+    /// Logs out and disconnects. Returns the number of datagrams sent.
     fn leave(&mut self, now_us: u64) -> u64 {
         let mut count = 0;
         let socket = &self.socket;
@@ -168,7 +168,7 @@ impl HonestClient {
     }
 }
 
-/// Records when a packet of the server arrived, and the inputs that it acknowledges.
+/// Records the arrival of a packet from the server, and the delays of the inputs that it acknowledges.
 fn record_times(
     packet: &[u8],
     (now_us, tick_s): (u64, f32),
@@ -208,9 +208,9 @@ pub(super) struct HonestCrowd {
     newcomers: Vec<HonestClient>,
     newcomers_started: u64,
     newcomers_since_us: Option<u64>,
-    /// By part of the trial; 0 is the time between parts.
+    /// By phase; index 0 is the time between phases.
     pub samples: Vec<PhaseSamples>,
-    /// Clients of the crowd whose connection ended.
+    /// Number of crowd clients whose connection ended.
     pub ended: usize,
 }
 
@@ -230,7 +230,7 @@ impl HonestCrowd {
         }
     }
 
-    /// Plays until the trial is over.
+    /// Runs until the trial is over.
     pub fn run(&mut self, state: &TrialState) -> Result<(), CliError> {
         let mut pacer = Pacer::new(POLL_INTERVAL);
         while !state.is_over.load(Ordering::Acquire) && !is_interrupted() {
@@ -262,7 +262,7 @@ impl HonestCrowd {
         let due = (now_us as f64 / 1e6 * ARRIVALS_PER_S) as usize + 1;
         while self.clients.len() < due.min(self.size) {
             let nth = self.clients.len();
-            // Two clients at each address.
+            // Two clients per address.
             let address = Ipv4Addr::new(127, 0, 1 + (nth / 500) as u8, 1 + (nth / 2 % 250) as u8);
             self.clients
                 .push(self.connect(CROWD_PLAYERS + nth as u64, address, 0)?);
@@ -361,7 +361,7 @@ impl HonestCrowd {
     }
 }
 
-/// Keeps a datagram of the client whose address the attacker forges.
+/// Stores a datagram of the client whose address the attacker forges.
 fn capture(client: &HonestClient, datagram: Vec<u8>, state: &TrialState) {
     let mut captured = state.captured();
     if datagram.first() == Some(&0) {

@@ -1,4 +1,4 @@
-//! The trial of memory: connections that each make the server hold as much as the protocol allows.
+//! The memory trial: connections that each make the server buffer as much as the protocol allows.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,38 +16,38 @@ use throng_net::hostile::HostileMemoryPeer;
 /// Peers that connect per second.
 const ARRIVALS_PER_S: f64 = 500.0;
 
-/// Datagrams that one peer sends per round, and all together per second.
+/// Datagrams that one peer sends per round, and that all peers send per second.
 const DATAGRAMS_PER_ROUND: usize = 8;
 const DATAGRAMS_PER_S: f64 = 40_000.0;
 
-/// How long peers may take to send their junk. They wait in front of their scene, which the server allows for 60 s.
+/// Maximum time for the peers to send their junk. Meanwhile they have not entered the scene, which the server allows for 60 s.
 const RAMP_S_MAX: f64 = 50.0;
 
-/// How long the memory is observed after all peers entered the scene. The server gives up connections that acknowledge nothing after 5 to 10
+/// How long the memory is observed after all peers entered the scene. The server drops connections that acknowledge nothing after 5 to 10
 /// seconds.
 const OBSERVED_S: f64 = 15.0;
 
-/// Time between two looks at the server's memory.
+/// Time between two samples of the server's memory.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What the trial found.
+/// The result of the trial.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MemoryResult {
     pub connections: usize,
-    /// Peers whose junk the server holds, and peers that entered the scene.
+    /// Number of peers whose junk the server holds, and of peers that entered the scene.
     pub complete: usize,
     pub inside: usize,
-    /// Memory of the server without a connection, when all junk was sent, and at most, in bytes.
+    /// Resident memory of the server, in bytes: without connections, after all junk was sent, and at its peak.
     pub before: u64,
     pub loaded: u64,
     pub peak: u64,
-    /// The most connections that the server had at the same time.
+    /// The largest number of simultaneous connections.
     pub clients: u64,
     /// Datagrams that the system dropped.
     pub dropped: u64,
 }
 
-/// What another thread observes.
+/// Samples of the server, taken by another thread.
 #[derive(Default)]
 struct MemoryWatch {
     is_over: AtomicBool,
@@ -61,7 +61,7 @@ impl MemoryWatch {
         while !self.is_over.load(Ordering::Acquire) {
             self.peak
                 .fetch_max(observer.resident_bytes(), Ordering::Relaxed);
-            // A request costs a tick of the server.
+            // The metrics are only read every tenth time, because a request occupies a tick of the server.
             if nth.is_multiple_of(10)
                 && let Ok(counters) = observer.counters()
             {
@@ -73,7 +73,7 @@ impl MemoryWatch {
     }
 }
 
-/// All peers with their sockets.
+/// All peers, with their sockets.
 struct HostileCrowd {
     peers: Vec<(HostileMemoryPeer, UdpSocket)>,
     issuer: TokenIssuer,
@@ -83,7 +83,7 @@ struct HostileCrowd {
     sent: u64,
 }
 
-/// Runs the trial against a server of its own.
+/// Runs the trial against its own server process.
 pub(super) fn run(connections: usize) -> Result<MemoryResult, CliError> {
     let server = ServerProcess::start()?;
     let (issuer, observer) = (server.issuer(), server.observer());
@@ -119,7 +119,7 @@ pub(super) fn run(connections: usize) -> Result<MemoryResult, CliError> {
     })
 }
 
-/// The scene that players enter: an honest client finds out.
+/// The scene that players enter, found out by logging in as an honest client.
 fn scene_of(issuer: &TokenIssuer, server: SocketAddr) -> Result<u32, CliError> {
     let failed = |error: std::io::Error| CliError::new(format!("could not open a socket: {error}"));
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
@@ -150,7 +150,7 @@ fn scene_of(issuer: &TokenIssuer, server: SocketAddr) -> Result<u32, CliError> {
 }
 
 impl HostileCrowd {
-    /// Connects all peers, and waits until they have sent their junk. Returns how many have.
+    /// Connects all peers, and waits until they have sent their junk. Returns the number of peers that have.
     fn fill(&mut self, connections: usize) -> Result<usize, CliError> {
         loop {
             let elapsed_s = self.clock.elapsed().as_secs_f64();
@@ -206,18 +206,18 @@ impl HostileCrowd {
                 let Some(datagram) = peer.next_datagram(now_us) else {
                     break;
                 };
-                // What the system does not take counts as lost.
+                // A datagram that the system refuses counts as lost.
                 let _ = socket.send(datagram);
                 self.sent += 1;
             }
         }
         let due_s = self.sent as f64 / DATAGRAMS_PER_S;
         let early_s = due_s - self.clock.elapsed().as_secs_f64();
-        // At least a pause, so that the server has its turn.
+        // At least a short pause, so that the server gets CPU time.
         std::thread::sleep(Duration::from_secs_f64(early_s.clamp(0.002, 0.1)));
     }
 
-    /// Lets all peers enter the scene and fall silent. Returns how many entered.
+    /// Lets all peers enter the scene and send nothing more. Returns the number of peers that entered.
     fn enter(&mut self) -> usize {
         for (peer, _) in &mut self.peers {
             peer.release();

@@ -1,5 +1,5 @@
-//! `throng bench hostile`: a server under attack. How much memory connections can make it hold, and how long honest clients wait while a
-//! host or a network floods it.
+//! `throng bench hostile`: a server under attack. It measures how much memory connections can make the server use, and the delays of honest
+//! clients while a host or a network floods it.
 //!
 //! ```text
 //! throng serve, own process ◀── UDP ──┬── honest clients and newcomers (this thread)
@@ -9,15 +9,16 @@
 //! |---|---|
 //! | `server_process` | the server, its counters, memory and processor time |
 //! | `memory_trial` | connections that make the server hold as much as the protocol allows |
-//! | `phases` | the parts of the trial of delays |
-//! | `trial` | the trial of delays |
+//! | `phases` | the phases of the delay trial |
+//! | `trial` | the delay trial |
 //! | `honest` | honest clients |
 //! | `attacker` | the attacker |
-//! | `delays` | quantiles of the delays, compared with the quiet parts before and after |
+//! | `delays` | quantiles of the delays, compared with the quiet phases before and after |
 //! | `report` | rows and tables |
 //!
-//! All sockets are on the loopback interface, where a process has all addresses of 127.0.0.0/8. Each honest client and each hostile
-//! connection has an address of its own, so that the limits per address hold as on the internet. A network of IPv6 has to be routed to the
+//! All sockets are on the loopback interface, which owns all addresses of 127.0.0.0/8. Each honest client pair and each hostile connection
+//! has its own address, so the limits per address act as on the internet. An IPv6 network has to be routed to the interface first: see the
+//! help text.
 //! interface first: see the help text.
 
 mod attacker;

@@ -1,4 +1,4 @@
-//! The parts of the trial of delays: what is planned, what crowd and attacker share, and what was measured in each part.
+//! The phases of the delay trial: their plans, the state that crowd and attacker share, and the measurements of each phase.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -12,69 +12,69 @@ use throng_net::hostile::HostileKind;
 pub(super) enum AttackSource {
     /// One address.
     Host,
-    /// A network of 48 bits, each datagram from another network of 64 bits.
+    /// A /48 network; consecutive datagrams come from different /64 networks.
     Network,
 }
 
-/// A part of the trial.
+/// The plan of a phase.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PhasePlan {
-    /// Nobody attacks if there is no kind.
+    /// The kind of attack; `None` for a quiet phase.
     pub kind: Option<HostileKind>,
     pub source: AttackSource,
     pub seconds: f64,
 }
 
-/// What was observed in a part.
+/// What was observed in a phase.
 #[derive(Clone, Debug)]
 pub(super) struct PhaseReport {
     pub plan: PhasePlan,
-    /// Datagrams of the attacker.
+    /// Datagrams sent by the attacker.
     pub sent: u64,
     pub seconds: f64,
     /// What the server counted, honest clients included.
     pub counted: ServerCounters,
     /// Datagrams that the system dropped before the server read them.
     pub dropped: u64,
-    /// Cores that the server and the attacker used.
+    /// CPU use of the server and of the attacker, in cores.
     pub server_cpu: f64,
     pub attacker_cpu: f64,
 }
 
-/// Delays of honest clients in a part of the trial.
+/// Delays of honest clients in one phase.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PhaseSamples {
-    /// Arrivals of packets, minus the time of their tick, in microseconds. Only differences mean anything.
+    /// Arrival times of packets minus the start of their tick, in microseconds. Only differences are meaningful.
     pub arrivals_us: Vec<f64>,
     /// From an input to the packet that acknowledges it, in milliseconds.
     pub input_ms: Vec<f64>,
-    /// The same for the client whose address the attacker forges.
+    /// Input delays of the client whose address the attacker forges.
     pub victim_ms: Vec<f64>,
     /// From the first request to the world, in milliseconds.
     pub login_ms: Vec<f64>,
     pub failed_logins: usize,
 }
 
-/// What the attacker knows of an honest client.
+/// Traffic of an honest client, for the attacker to replay.
 #[derive(Default)]
 pub(super) struct CapturedTraffic {
     /// Its connect request.
     pub request: Vec<u8>,
-    /// Its datagrams, each also with the number of its connection.
+    /// Its datagrams, each also in a copy with its connection number.
     pub datagrams: Vec<Vec<u8>>,
-    /// Its socket: what is sent from it has a forged sender.
+    /// Its socket: datagrams that the attacker sends from it have a forged sender.
     pub socket: Option<UdpSocket>,
 }
 
-/// What crowd and attacker share.
+/// The state that the crowd and the attacker share.
 #[derive(Default)]
 pub(super) struct TrialState {
-    /// The current part, from 1 on; 0 between parts.
+    /// The current phase, from 1; 0 between phases.
     pub phase: AtomicUsize,
-    /// The crowd is in the world.
+    /// Whether the crowd is in the world.
     pub is_ready: AtomicBool,
     pub is_over: AtomicBool,
-    /// Datagrams of honest clients.
+    /// Number of datagrams that honest clients sent.
     pub honest_sent: AtomicU64,
     captured: Mutex<CapturedTraffic>,
 }

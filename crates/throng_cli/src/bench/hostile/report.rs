@@ -1,4 +1,4 @@
-//! Rows and tables of the trials.
+//! Rows and tables of both trials.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::bench::rows::BenchRow;
 use crate::color::failure_text;
 use crate::{CliError, print, wrapped};
 
-/// The most memory of a server with 10,000 connections, in bytes.
+/// The maximum memory of a server with 10,000 connections, in bytes.
 const MEMORY_BYTES_MAX: f64 = 2e9;
 const CONNECTIONS: f64 = 10_000.0;
 
-/// The most that an attack may delay honest clients at p99: a tick, in milliseconds.
+/// The maximum increase of the p99 delay of honest clients, in milliseconds: one tick.
 const ADDED_MS_MAX: f64 = 50.0;
 
-/// Indent of further lines.
+/// Indentation of continuation lines.
 const INDENT: usize = 4;
 
-/// The memory that the connections add, in bytes each.
+/// The memory that each connection adds, in bytes.
 fn bytes_per_connection(result: &MemoryResult) -> f64 {
     let added = result.peak.saturating_sub(result.before) as f64;
     added / result.clients.max(1) as f64
@@ -59,13 +59,13 @@ pub(super) fn memory_rows(result: &MemoryResult) -> Vec<BenchRow> {
     vec![
         BenchRow::new(SYSTEM, "10,000 connections", projected_bytes(result) / 1e6, "MB")
             .about(format!(
-                "Resident memory of a server with 10,000 connections that hold what they can on all streams and acknowledge nothing, by a \
-                 measurement with {} of {count}.",
+                "Resident memory of a server with 10,000 connections that fill all streams and acknowledge nothing, \
+                 extrapolated from {} of {count}.",
                 result.clients
             ))
             .with_target_below(MEMORY_BYTES_MAX / 1e6, "MB"),
         BenchRow::new(SYSTEM, "bytes per connection", bytes_per_connection(result) / 1e3, "kB")
-            .about("The memory that such a connection adds, its player in the world included."),
+            .about("The memory that such a connection adds, including its player in the world."),
         BenchRow::new(SYSTEM, "before their ends", result.loaded as f64 / 1e6, "MB")
             .about(format!(
                 "Resident memory when {} of {count} had sent all their junk, before they entered the world.",
@@ -146,8 +146,8 @@ pub(super) fn print_delays(result: &TrialResult, delays: &[AttackDelays]) -> Res
     let quiet: Vec<f64> = quiet.map(|report| report.server_cpu).collect();
     let totals = result.totals;
     let line = format!(
-        "all parts: {} sent, {} read by the server, {} of them counted, {} dropped by the system. {} honest clients lost their \
-         connection. While it is quiet the server uses {:.2} cores.",
+        "all phases: {} sent, {} read by the server, {} of them counted, {} dropped by the system. {} honest clients lost their \
+         connection. In quiet phases the server uses {:.2} cores.",
         totals.sent,
         totals.received,
         totals.accounted,
@@ -172,17 +172,17 @@ pub(super) fn delay_rows(result: &TrialResult, delays: &[AttackDelays]) -> Vec<B
             (
                 "packets",
                 delays.packets,
-                "From the tick of a packet to its arrival, above the fastest",
+                "Time from the tick of a packet to its arrival, relative to the fastest packet",
             ),
             (
                 "inputs",
                 delays.inputs,
-                "From an input to its acknowledgement",
+                "Time from an input to its acknowledgement",
             ),
             (
                 "logins",
                 delays.logins,
-                "From a newcomer's first request to the world",
+                "Time from a newcomer's first request to the world",
             ),
         ];
         for (what, pair, about) in about {
@@ -191,7 +191,7 @@ pub(super) fn delay_rows(result: &TrialResult, delays: &[AttackDelays]) -> Vec<B
             let row = BenchRow::new(SYSTEM, format!("{name}: {what}"), attack.p99, "ms")
                 .with_reference("quiet", quiet.p99)
                 .about(format!(
-                    "{about}, at p99; p50 {:.1} ms and at most {:.0} ms of {}, {:.1} and {:.0} ms while it is quiet. Added: {:.2} ticks.",
+                    "{about}, p99. Attack: p50 {:.1} ms, max {:.0} ms of {} samples; quiet: p50 {:.1} ms, max {:.0} ms. Added: {:.2} ticks.",
                     attack.p50,
                     attack.max,
                     attack.count,
@@ -200,7 +200,7 @@ pub(super) fn delay_rows(result: &TrialResult, delays: &[AttackDelays]) -> Vec<B
                     added / ADDED_MS_MAX
                 ))
                 .with_target(
-                    format!("<= {ADDED_MS_MAX} ms more than while it is quiet"),
+                    format!("<= {ADDED_MS_MAX} ms more than in quiet phases"),
                     attack.count > 0 && added <= ADDED_MS_MAX,
                 );
             rows.push(row);
@@ -211,13 +211,13 @@ pub(super) fn delay_rows(result: &TrialResult, delays: &[AttackDelays]) -> Vec<B
     rows
 }
 
-/// The rate of an attack, and whether the server counted each of its datagrams.
+/// The rate of an attack, with the counters of its refused datagrams.
 fn rate_row(report: &PhaseReport, name: &str, failed_logins: usize) -> BenchRow {
     let rate = report.sent as f64 / report.seconds;
     BenchRow::new(SYSTEM, format!("{name}: rate"), rate, "1/s")
         .more_is_better()
         .about(format!(
-            "Datagrams of the attacker, {RATE_PER_S} are planned; the system dropped {:.2} %, the server used {:.2} cores, the attacker \
+            "Datagrams of the attacker, planned: {RATE_PER_S}; the system dropped {:.2} %, the server used {:.2} cores, the attacker \
              {:.2}; {failed_logins} logins failed. Refused: {}.",
             lost_share(report) * 100.0,
             report.server_cpu,
@@ -239,7 +239,7 @@ fn totals_row(result: &TrialResult) -> BenchRow {
         .with_comparison("sent = counted + dropped", is_complete)
 }
 
-/// Whether each requirement is met, with the worst figure.
+/// Prints whether each requirement is met, with the worst figure.
 pub(super) fn print_verdicts(rows: &[BenchRow]) -> Result<(), CliError> {
     print("")?;
     let memory = rows.iter().find(|row| row.unit == "MB");
@@ -280,7 +280,7 @@ pub(super) fn print_verdicts(rows: &[BenchRow]) -> Result<(), CliError> {
     let agree = rows.iter().all(|row| row.results_agree != Some(false));
     verdict(
         agree,
-        "every datagram is counted, or was dropped by the system",
+        "every datagram was counted by the server or dropped by the system",
     )
 }
 

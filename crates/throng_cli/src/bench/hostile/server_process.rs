@@ -1,4 +1,4 @@
-//! `throng serve` in a process of its own: its counters, its memory, its processor time, and datagrams that the system dropped.
+//! `throng serve` as a child process: its counters, memory and CPU time, and the datagrams that the system dropped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,14 +13,14 @@ use crate::key_file::{KeyFile, write_new_key};
 use crate::token::issue;
 use throng::net::{ConnectToken, TokenKey};
 
-/// Validity and timeout of the tokens, in seconds.
+/// Validity of the tokens, and timeout of their connections, in seconds.
 const TOKEN_S: u64 = 60;
 const TIMEOUT_S: i32 = 10;
 
 /// Clock ticks per second in /proc: the same on all Linux machines.
 const PROC_HZ: f64 = 100.0;
 
-/// How long the server may take to answer a request for its metrics.
+/// Timeout of a request for the server's metrics.
 const METRICS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Counters of the server's UDP socket.
@@ -28,14 +28,14 @@ const METRICS_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct ServerCounters {
     pub clients: u64,
     pub datagrams_in: u64,
-    /// Datagrams that were accepted, by kind.
+    /// Accepted datagrams, by kind.
     pub accepted: BTreeMap<String, u64>,
-    /// Datagrams that were refused, by reason.
+    /// Refused datagrams, by reason.
     pub refused: BTreeMap<String, u64>,
 }
 
 impl ServerCounters {
-    /// Reads metrics in the text format of Prometheus.
+    /// Parses metrics in the Prometheus text format.
     fn parse(text: &str) -> Self {
         let mut counters = Self::default();
         for line in text.lines() {
@@ -59,12 +59,12 @@ impl ServerCounters {
         counters
     }
 
-    /// Datagrams for which one of the counters stands.
+    /// Number of datagrams that are accepted or refused in one of the counters.
     pub fn accounted(&self) -> u64 {
         self.accepted.values().chain(self.refused.values()).sum()
     }
 
-    /// What was counted since.
+    /// The difference to earlier counters.
     pub fn since(&self, before: &Self) -> Self {
         let since = |now: &BTreeMap<String, u64>, then: &BTreeMap<String, u64>| {
             now.iter()
@@ -86,7 +86,7 @@ impl ServerCounters {
 /// A running server.
 pub(super) struct ServerProcess {
     child: Child,
-    /// Its IPv4 address on this machine, and the IPv6 address if it has one.
+    /// Its IPv4 address on this machine, and its IPv6 address if it has one.
     pub address: SocketAddr,
     pub address_v6: Option<SocketAddr>,
     metrics: SocketAddr,
@@ -94,14 +94,14 @@ pub(super) struct ServerProcess {
     _folder: TrialFolder,
 }
 
-/// A folder that is removed at the end.
+/// A temporary folder, removed when dropped.
 struct TrialFolder(PathBuf);
 
 impl TrialFolder {
     fn new() -> std::io::Result<Self> {
         let name = format!("throng-bench-hostile-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // Left over by a process that was killed.
+        // A former process that was killed may have left its folder.
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path)?;
         Ok(Self(path))
@@ -115,12 +115,11 @@ impl Drop for TrialFolder {
 }
 
 fn failed(error: std::io::Error) -> CliError {
-    CliError::new(format!("the server of the trial: {error}"))
+    CliError::new(format!("could not start the server of the trial: {error}"))
 }
 
 impl ServerProcess {
-    /// Starts this program as a server of the town, which listens on all addresses of this machine, so that it has the limits of a public
-    /// server.
+    /// Starts this program as a server of the town. It listens on all addresses, so that it applies the limits of a public server.
     pub fn start() -> Result<Self, CliError> {
         let folder = TrialFolder::new().map_err(failed)?;
         let key_file = folder.0.join("key");
@@ -171,7 +170,7 @@ impl ServerProcess {
         })
     }
 
-    /// What another thread needs to observe it.
+    /// A handle for another thread that observes the server.
     pub fn observer(&self) -> ServerObserver {
         ServerObserver {
             process: self.child.id(),
@@ -180,7 +179,7 @@ impl ServerProcess {
         }
     }
 
-    /// What another thread needs to issue tokens for it.
+    /// A handle for another thread that issues tokens for the server.
     pub fn issuer(&self) -> TokenIssuer {
         TokenIssuer {
             servers: vec![self.address],
@@ -189,7 +188,7 @@ impl ServerProcess {
     }
 }
 
-/// The address of the metrics, when the server has printed it. The rest of its output is read and dropped.
+/// Waits until the server prints the address of its metrics. The rest of its output is read and discarded.
 fn wait_for_metrics(child: &mut Child) -> Option<SocketAddr> {
     let mut lines = BufReader::new(child.stdout.take()?).lines();
     let found = lines.by_ref().map_while(Result::ok).find_map(|line| {
@@ -202,13 +201,13 @@ fn wait_for_metrics(child: &mut Child) -> Option<SocketAddr> {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It has no state to save.
+        // Kills the process, which has no state to save.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Issues tokens for a server.
+/// Issues connect tokens for a server.
 #[derive(Clone)]
 pub(super) struct TokenIssuer {
     servers: Vec<SocketAddr>,
@@ -220,13 +219,13 @@ impl TokenIssuer {
         issue(player, self.servers.clone(), (TOKEN_S, TIMEOUT_S), self.key)
     }
 
-    /// When a token that is issued now expires, in seconds since 1970.
+    /// The expiry of a token that is issued now, in seconds since 1970.
     pub fn expires_s() -> u64 {
         throng::sim::clock::unix_ms() / 1_000 + TOKEN_S
     }
 }
 
-/// Observes a server from outside.
+/// Observes a server from outside its process.
 #[derive(Clone, Copy)]
 pub(super) struct ServerObserver {
     process: u32,
@@ -235,7 +234,7 @@ pub(super) struct ServerObserver {
 }
 
 impl ServerObserver {
-    /// Its counters. Waits for about a tick.
+    /// The server's counters. Takes about a tick of the server.
     pub fn counters(&self) -> Result<ServerCounters, CliError> {
         let read = || {
             let mut stream = TcpStream::connect(self.metrics)?;
@@ -253,7 +252,7 @@ impl ServerObserver {
         Ok(ServerCounters::parse(&text))
     }
 
-    /// Its memory in RAM, in bytes; 0 where /proc does not exist.
+    /// Resident memory, in bytes; 0 without /proc.
     pub fn resident_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process));
         let status = status.unwrap_or_default();
@@ -262,11 +261,11 @@ impl ServerObserver {
         kibibytes.unwrap_or(0) * 1_024
     }
 
-    /// The processor time that it has used, in seconds.
+    /// CPU time used so far, in seconds.
     pub fn cpu_s(&self) -> f64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.process));
         let stat = stat.unwrap_or_default();
-        // The name before may have spaces.
+        // The process name before the parenthesis may contain spaces.
         let fields = stat.rsplit(')').next().unwrap_or_default();
         let times = fields.split_whitespace().skip(11).take(2);
         times
@@ -285,7 +284,7 @@ impl ServerObserver {
     }
 }
 
-/// The drops of the sockets with this port, in the text of /proc/net/udp.
+/// The drops of the sockets with this port, from the text of /proc/net/udp.
 fn dropped_in(table: &str, port: u16) -> u64 {
     let port = format!(":{port:04X}");
     let of_port = table.lines().filter(|line| {
@@ -296,7 +295,7 @@ fn dropped_in(table: &str, port: u16) -> u64 {
     drops.sum()
 }
 
-/// Processor time of this thread, in seconds; 0 where /proc does not exist.
+/// CPU time of this thread, in seconds; 0 without /proc.
 pub(super) fn thread_cpu_s() -> f64 {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns = stat.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());

@@ -1,4 +1,4 @@
-//! The trial of delays: a server, an honest crowd, and an attacker that goes through the parts.
+//! The delay trial: a server, an honest crowd, and an attacker that runs the phases.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,14 +18,14 @@ pub(super) struct TrialSize {
     pub attack_s: f64,
 }
 
-/// What the trial found.
+/// The result of the trial.
 pub(super) struct TrialResult {
     pub reports: Vec<PhaseReport>,
-    /// By part, from 1 on.
+    /// By phase, from 1.
     pub samples: Vec<PhaseSamples>,
-    /// Honest clients that lost their connection.
+    /// Number of honest clients that lost their connection.
     pub ended: usize,
-    /// Datagrams of everybody, and what became of them.
+    /// Datagrams of all clients.
     pub totals: TrialTotals,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct TrialTotals {
     pub dropped: u64,
 }
 
-/// The parts: before and after each attack it is quiet.
+/// The phases: a quiet one before and after each attack.
 pub(super) fn plans(size: TrialSize, has_network: bool) -> Vec<PhasePlan> {
     let mut attacks: Vec<(AttackSource, HostileKind)> = HostileKind::SINGLE
         .map(|kind| (AttackSource::Host, kind))
@@ -64,7 +64,7 @@ pub(super) fn plans(size: TrialSize, has_network: bool) -> Vec<PhasePlan> {
     plans
 }
 
-/// Runs the trial against a server of its own.
+/// Runs the trial against its own server process.
 pub(super) fn run(size: TrialSize) -> Result<TrialResult, CliError> {
     let server = ServerProcess::start()?;
     let plans = plans(size, server.address_v6.is_some() && has_network());
@@ -90,7 +90,7 @@ pub(super) fn run(size: TrialSize) -> Result<TrialResult, CliError> {
         let reports = attack.join();
         played.and(reports.unwrap_or_else(|_| Err(CliError::new("the attacker panicked"))))
     })?;
-    // Until the last datagrams are handled.
+    // Waits until the server has handled the last datagrams.
     std::thread::sleep(Duration::from_secs(1));
     let counted = observer.counters()?;
     let hostile: u64 = reports.iter().map(|report| report.sent).sum();

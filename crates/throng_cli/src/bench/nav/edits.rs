@@ -1,4 +1,4 @@
-//! The cost of building, and of following an edit of one tile: on open ground and next to walls, separately.
+//! The cost of building search data, and of following an edit of one tile: on open ground and next to walls, separately.
 
 use crate::CliError;
 use crate::bench::rows::BenchRow;
@@ -11,7 +11,7 @@ use glam::IVec2;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// The map of the targets for building.
+/// The size of the map that has targets for building.
 const SIDE_TILES: u32 = 2_048;
 
 pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
@@ -27,21 +27,16 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
         let times_us = time_edits(&mut map, is_beside_wall, edits)?;
         let p99 = times_us.get(edits * 99 / 100).copied().unwrap_or_default();
         let place = if is_beside_wall {
-            "beside a wall"
+            "next to a wall"
         } else {
             "on open ground"
         };
-        let median = BenchRow::repeated(
-            "nav",
-            format!("edit planes {ground} p50"),
-            &times_us,
-            "us",
-        )
-        .about(format!(
-            "Following the edit of one tile {place} with the planes prepared: half of all edits."
-        ));
+        let median =
+            BenchRow::repeated("nav", format!("edit planes {ground} p50"), &times_us, "us").about(
+                format!("Updating prepared planes after the edit of one tile {place}: the median."),
+            );
         let p99 = BenchRow::new("nav", format!("edit planes {ground} p99"), p99, "us")
-            .about("The same edits: what 99 of 100 stay within.");
+            .about("The same edits: the 99th percentile.");
         rows.extend([
             median.with_target_below(5.0, "us"),
             p99.with_target_below(50.0, "us"),
@@ -50,7 +45,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     Ok(rows)
 }
 
-/// Some builds.
+/// Repeated builds of the search data.
 fn build(map: &TileMap, what: &str, algorithm: Algorithm) -> BenchRow {
     let build_ms = || {
         let stopwatch = Stopwatch::start();
@@ -59,11 +54,11 @@ fn build(map: &TileMap, what: &str, algorithm: Algorithm) -> BenchRow {
     };
     let ms: Vec<f64> = (0..5).map(|_| build_ms()).collect();
     BenchRow::repeated("nav", format!("build {what}"), &ms, "ms").about(format!(
-        "Preparing a town of {SIDE_TILES}² tiles from scratch: {what}."
+        "Building search data for a town of {SIDE_TILES}² tiles from scratch: {what}."
     ))
 }
 
-/// Times to follow the edit of one tile, in µs, sorted.
+/// Times to follow edits of one tile, in µs, sorted.
 fn time_edits(map: &mut TileMap, is_beside_wall: bool, edits: usize) -> Result<Vec<f64>, CliError> {
     let mut random = Pcg64Mcg::seed_from_u64(5);
     let mut nav_map = NavMap::default();
@@ -73,7 +68,7 @@ fn time_edits(map: &mut TileMap, is_beside_wall: bool, edits: usize) -> Result<V
         let tile = IVec2::new(axis(map.width()), axis(map.height()));
         let around = (-1..=1).flat_map(|y| (-1..=1).map(move |x| IVec2::new(x, y)));
         let walls = around.filter(|step| !map.is_free(tile + *step)).count();
-        // On open ground nothing around is blocked; next to a wall the tile itself may be.
+        // On open ground no tile around is blocked; next to a wall the tile itself may be blocked.
         if (walls > 0) != is_beside_wall || walls == 9 {
             continue;
         }

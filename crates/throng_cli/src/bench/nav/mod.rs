@@ -1,12 +1,12 @@
-//! `throng bench nav`: all algorithms on the reference workload and on real maps, the cost of building and of following edits,
-//! and a tick full of requests.
+//! `throng bench nav`: all algorithms on the reference workload and on real maps, the cost of building search data and of following edits,
+//! and a tick full of path requests.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `edits` | the cost of building, and of following an edit of one tile |
-//! | `one_goal` | many NPCs with one goal: a shared search compared with one each |
+//! | `edits` | the cost of building search data, and of following an edit of one tile |
+//! | `one_goal` | many NPCs with one goal: a shared search compared with one search each |
 //! | `tick` | a tick in which 10,000 NPCs request paths |
-//! | here | all algorithms on the reference workload and on real maps |
+//! | this file | all algorithms on the reference workload and on real maps |
 
 mod edits;
 mod one_goal;
@@ -22,11 +22,11 @@ use throng::nav::{Algorithm, NavMap, PathQuery, PathSearch, SearchOutcome, parse
 use throng::sim::clock::Stopwatch;
 use throng_nav::workload;
 
-/// The reference workload: a town of this side, queries with this distance.
+/// The reference workload: a town of this size, and queries over this distance.
 const TOWN_TILES: u32 = 1_024;
 const TILES_APART: u32 = 200;
 
-/// Real maps, their names in rows, and targets in mean µs of all queries: with sign planes, the table, the graph.
+/// Real maps: file name, name in rows, and target mean µs per query with sign planes, the table and the graph.
 const MAPS: [(&str, &str, [Option<f64>; 3]); 7] = [
     ("orz900d", "orz900d", [Some(65.0), Some(60.0), Some(40.0)]),
     (
@@ -53,10 +53,10 @@ const MAPS: [(&str, &str, [Option<f64>; 3]); 7] = [
     ),
 ];
 
-/// Rounds over all queries; the median of the rounds' means counts.
+/// Rounds over all queries; the result is the median of the mean of each round.
 const ROUNDS: usize = 3;
 
-/// Every row; `quick` takes a tenth of the queries.
+/// Measures everything; `quick` takes a tenth of the queries.
 pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let mut rows = reference_workload(if quick { 500 } else { 10_000 })?;
     if let Some(folder) = std::env::var_os("THRONG_MOVINGAI") {
@@ -76,15 +76,15 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliE
     Ok(rows)
 }
 
-/// The old-to-new table: time, expansions and heap operations of every algorithm on the same queries.
+/// The table of algorithms from oldest to newest: time, expanded nodes and heap operations on the same queries.
 fn reference_workload(count: usize) -> Result<Vec<BenchRow>, CliError> {
     let map = workload::town(TOWN_TILES)?;
     let queries = workload::queries_at_distance(&map, count, TILES_APART, 1);
     let mut contenders = Vec::new();
     for algorithm in Algorithm::ALL {
         if algorithm == Algorithm::JpsBitPrune {
-            let bare = Contender::new("..prune, no planes", algorithm, NavMap::default());
-            contenders.push(bare);
+            let without_planes = Contender::new("..prune, no planes", algorithm, NavMap::default());
+            contenders.push(without_planes);
         }
         let nav_map = if algorithm == Algorithm::AStar {
             NavMap::default()
@@ -111,19 +111,18 @@ fn reference_workload(count: usize) -> Result<Vec<BenchRow>, CliError> {
 fn rows_of(found: &Contender, reference: Option<&Contender>, count: usize) -> [BenchRow; 3] {
     let name = found.name;
     let beside = if reference.is_some() {
-        ", beside A*"
+        ", compared with A*"
     } else {
         ": textbook A*, the reference"
     };
     let us = BenchRow::repeated("nav", name, &found.round_us, "us/query").about(format!(
-        "A path to a place {TILES_APART} tiles away in a town of {TOWN_TILES}² tiles{beside}."
+        "A path to a goal {TILES_APART} tiles away in a town of {TOWN_TILES}² tiles{beside}."
     ));
     let figure =
         |what: &str, value, unit| BenchRow::new("nav", format!("{name} {what}"), value, unit);
-    let expanded = figure("expanded", found.expanded, "nodes")
-        .about("Nodes taken off the open list in such a search.");
+    let expanded = figure("expanded", found.expanded, "nodes").about("Nodes expanded per search.");
     let heap =
-        figure("heap", found.heap, "heap ops").about("What such a search does to the open list.");
+        figure("heap", found.heap, "heap ops").about("Operations on the open list per search.");
     let Some(reference) = reference else {
         return [us, expanded, heap];
     };
@@ -137,7 +136,7 @@ fn rows_of(found: &Contender, reference: Option<&Contender>, count: usize) -> [B
     ]
 }
 
-/// Every query of a `.scen` file, by the algorithms that need preparation, with the lengths of the file.
+/// Every query of a `.scen` file, by the algorithms with search data; path lengths must equal those in the file.
 fn real_map(
     folder: &Path,
     name: &str,
@@ -164,11 +163,11 @@ fn real_map(
     ]
     .map(|(with, algorithm)| Contender::new(with, algorithm, prepared(&map, algorithm)));
     alternate_rounds(&mut contenders, &map, &queries);
-    let asked = contenders
+    let prepared_contenders = contenders
         .iter()
         .zip(aims)
         .filter(|(found, _)| found.has_run());
-    let rows = asked.map(|(found, aim)| {
+    let rows = prepared_contenders.map(|(found, aim)| {
         let agrees = found.outcomes.iter().zip(&lengths).filter(|(outcome, known)| {
             matches!(outcome, SearchOutcome::Found(path) if known.agrees_with(Some(path.length_tiles())))
         });
@@ -176,7 +175,7 @@ fn real_map(
         let case = format!("{short} {}", found.name);
         let row = BenchRow::repeated("nav", case, &found.round_us, "us/query")
             .about(format!(
-                "A query of {name}.map.scen, with {} prepared; {} of them a round.",
+                "A query of {name}.map.scen, with {} prepared; {} queries per round.",
                 found.name,
                 queries.len()
             ))
@@ -195,7 +194,7 @@ fn prepared(map: &TileMap, algorithm: Algorithm) -> NavMap {
     nav_map
 }
 
-/// An algorithm with its prepared data, its results in the last round, and its mean per query.
+/// An algorithm with its search data, its results of the last round, and its mean time per query.
 struct Contender {
     name: &'static str,
     algorithm: Algorithm,
@@ -222,7 +221,7 @@ impl Contender {
         }
     }
 
-    /// Whether it had a round: an interruption leaves some without.
+    /// Whether it has run a round: after an interruption some have not.
     const fn has_run(&self) -> bool {
         !self.round_us.is_empty()
     }
@@ -254,7 +253,7 @@ impl Contender {
     }
 }
 
-/// Rounds of all contenders, alternating, so that other load of the machine affects all of them.
+/// Rounds of all algorithms, alternating, so that other load of the machine affects all of them.
 fn alternate_rounds(contenders: &mut [Contender], map: &TileMap, queries: &[PathQuery]) {
     for _ in 0..ROUNDS {
         for contender in contenders.iter_mut() {

@@ -1,4 +1,4 @@
-//! Many NPCs with one goal: a shared search compared with one each.
+//! Many NPCs with one goal: a shared search compared with one search each.
 
 use crate::CliError;
 use crate::bench::rows::BenchRow;
@@ -17,7 +17,7 @@ pub(super) fn measure(goals: usize) -> Result<BenchRow, CliError> {
     let nav_map = prepared(&map, algorithm);
     let (mut single, mut shared) = (PathSearch::new(), MultiStartSearch::new());
     let (mut answers, mut waypoints) = (Vec::new(), Vec::new());
-    // Of each round, all goals.
+    // Sums over all goals, per round.
     let (mut single_us, mut shared_us, mut wrong) = ([0.0; ROUNDS], [0.0; ROUNDS], 0);
     for (seed, around) in (0..).zip(workload::queries(&map, goals, 1)) {
         let goal = around.to;
@@ -46,7 +46,7 @@ pub(super) fn measure(goals: usize) -> Result<BenchRow, CliError> {
     Ok(BenchRow::repeated("nav", name, &a_goal(shared_us), "us/goal")
         .with_repeated_reference("one each", &a_goal(single_us))
         .about(format!(
-            "{STARTS} NPCs within {TILES_AWAY_MAX} tiles of one goal: a search that they share, beside one each."
+            "{STARTS} NPCs within {TILES_AWAY_MAX} tiles of one goal: one shared search, compared with one search each."
         ))
         .with_comparison(format!("all lengths ({wrong} differ)"), wrong == 0)
         .with_target_ratio(1.0))

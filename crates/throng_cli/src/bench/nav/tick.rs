@@ -49,7 +49,7 @@ pub(super) fn measure(threads: usize) -> Result<BenchRow, CliError> {
         expansions_per_tick_max: u64::MAX,
         ..NavSettings::default()
     };
-    // Until everything is built and adopted, and once more with warm scratch.
+    // Runs until all search data is built and in use, and the scratch memory is warm.
     server.step(30);
     let mut taken_ms = Vec::new();
     for _ in 0..=REPEATS {
@@ -66,7 +66,7 @@ pub(super) fn measure(threads: usize) -> Result<BenchRow, CliError> {
     Ok(
         BenchRow::repeated("nav", "10,000 in a tick", &taken_ms[1..], "ms")
             .about(format!(
-                "A tick in which {REQUESTS} NPCs ask for paths of up to {TILES_APART_MAX} tiles, \
+                "A tick in which {REQUESTS} NPCs request paths of up to {TILES_APART_MAX} tiles, \
                  on {threads} threads."
             ))
             .with_comparison("all requests are answered", is_whole)
@@ -74,7 +74,7 @@ pub(super) fn measure(threads: usize) -> Result<BenchRow, CliError> {
     )
 }
 
-/// The time of the last tick's searches.
+/// The time of path searches in the last tick.
 fn navigate_ms(server: &TestServer) -> f64 {
     let timings = server.stats::<TickTimings>();
     timings.set(SimSystems::Navigate).max_ms

@@ -8,7 +8,7 @@ use crate::page::html::{self, table, text};
 use crate::page::numbers::{count, figure};
 use throng_scenario::{Margin, MarginSide};
 
-/// How a run ended, in a sentence, and the class of its colour.
+/// The outcome of a run in a sentence, and the class of its colour.
 pub(super) fn verdict(run: &PageRun) -> (String, &'static str) {
     if let Some(tick) = run.report["interrupted"].as_u64() {
         return (
@@ -20,7 +20,7 @@ pub(super) fn verdict(run: &PageRun) -> (String, &'static str) {
     let of = |word: &str| expected.iter().filter(|one| one["verdict"] == word).count() as u64;
     let (broken, unused, passed) = (of("failed"), of("not_exercised"), of("passed"));
     match (broken, unused) {
-        (0, 0) if expected.is_empty() => ("Nothing was expected of it".to_owned(), "open"),
+        (0, 0) if expected.is_empty() => ("The scenario has no expectations".to_owned(), "open"),
         (0, 0) if passed == 0 => {
             let all = count(expected.len() as u64, "expectation");
             (format!("{all} not checked"), "open")
@@ -40,12 +40,12 @@ fn expectations(run: &PageRun) -> &[Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// The table of expectations, and the faults of the script.
+/// The table of expectations, and errors of the script.
 pub(super) fn section(run: &PageRun) -> String {
     let expected = expectations(run);
     let rows: Vec<Vec<String>> = expected.iter().map(row).collect();
     let mut body = if rows.is_empty() {
-        "<p class=\"none\">The scenario expects nothing.</p>".to_owned()
+        "<p class=\"none\">The scenario has no expectations.</p>".to_owned()
     } else {
         format!(
             "<div class=\"expectations\">{}</div>",
@@ -61,8 +61,8 @@ pub(super) fn section(run: &PageRun) -> String {
             body += &format!("<p class=\"fault\"><b>{word}:</b> {}</p>", text(line));
         }
     }
-    let about = "What the scenario expects of a run, what was found, and how far from the limit that is: the bar is the \
-                 figure, the mark the limit.";
+    let about = "The expectations of the scenario, the value found, and its distance to the limit: the bar is the \
+                 value, the mark is the limit.";
     html::section("expected", "Expectations", about, &body)
 }
 
@@ -84,7 +84,7 @@ fn row(result: &Value) -> Vec<String> {
     ]
 }
 
-/// The margin of a figure to its limit, with a bar.
+/// The margin between a figure and its limit, with a bar.
 fn headroom(margin: &Margin) -> String {
     let Margin {
         found,
@@ -100,9 +100,9 @@ fn headroom(margin: &Margin) -> String {
     let class = if is_over { "over" } else { "within" };
     let percent = figure((margin.headroom().abs() * 100.0).round());
     let words = match (side, is_over) {
-        (_, true) => format!("beyond it by {percent} %"),
-        (MarginSide::AtLeast, false) => format!("{percent} % more"),
-        (MarginSide::Below | MarginSide::AtMost, false) => format!("{percent} % to spare"),
+        (_, true) => format!("misses it by {percent} %"),
+        (MarginSide::AtLeast, false) => format!("{percent} % above"),
+        (MarginSide::Below | MarginSide::AtMost, false) => format!("{percent} % below"),
     };
     let of = match side {
         MarginSide::AtLeast => "of at least",
@@ -126,11 +126,13 @@ mod tests {
         let shown = |found, limit, side| headroom(&Margin::new(found, limit, side, "ms"));
         let below = shown(12.5, 50.0, MarginSide::Below);
         assert!(
-            below.contains("12.5 of 50 ms: 75 % to spare") && below.contains("within"),
+            below.contains("12.5 of 50 ms: 75 % below") && below.contains("within"),
             "{below}"
         );
-        assert!(shown(75.0, 50.0, MarginSide::AtMost).contains("beyond it by 50 %"));
-        assert!(shown(60.0, 50.0, MarginSide::AtLeast).contains("60 of at least 50 ms: 20 % more"));
+        assert!(shown(75.0, 50.0, MarginSide::AtMost).contains("misses it by 50 %"));
+        assert!(
+            shown(60.0, 50.0, MarginSide::AtLeast).contains("60 of at least 50 ms: 20 % above")
+        );
         assert_eq!(shown(f64::NAN, 1.0, MarginSide::Below), "");
         assert_eq!(shown(0.0, 0.0, MarginSide::AtMost), "");
     }

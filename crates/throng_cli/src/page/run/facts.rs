@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::PageRun;
 use crate::page::html::{self, text};
 
-/// What a figure may be called at most: deeper ones are lists.
+/// Maximum depth of a figure in the report; deeper ones are lists.
 const DEPTH_MAX: usize = 5;
 
-/// The facts, and all figures below them.
+/// The section with the facts and all figures.
 pub(super) fn section(run: &PageRun) -> String {
     let mut rows = Vec::new();
     let mut fact = |name: &str, value: String| {
@@ -51,7 +51,7 @@ pub(super) fn section(run: &PageRun) -> String {
         let build = if machine.is_optimised {
             ""
         } else {
-            ", not optimised: its times say nothing"
+            ", not optimised: its times are meaningless"
         };
         fact("build", format!("throng {}{build}", text(&machine.throng)));
         fact(
@@ -73,11 +73,11 @@ pub(super) fn section(run: &PageRun) -> String {
         rows.concat(),
         figures.len(),
     );
-    let about = "Unless it was played in real time, with a store or from the standard input: the same words with the same build play the same run again, tick for tick, on any machine and any number of threads; only its times differ.";
-    html::section("facts", "To run it again", about, &body)
+    let about = "The same command with the same build repeats this run tick by tick, on any machine and with any number of threads; only its times differ. Exceptions are runs in real time, with a store or from the standard input.";
+    html::section("facts", "Repeat this run", about, &body)
 }
 
-/// A word of a command line as a shell takes it.
+/// A word of a command line, quoted for a shell if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -86,7 +86,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// All numbers of a report with their ways through it; of modes of matchmaking by their names.
+/// All numbers of a report with their paths; list items are named by their `name` field.
 pub(crate) fn flatten(value: &Value, name: &str, depth: usize, found: &mut Vec<(String, String)>) {
     let under = |step: &str| match name {
         "" => step.to_owned(),

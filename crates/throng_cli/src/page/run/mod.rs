@@ -35,20 +35,20 @@ pub(crate) struct PageRun {
 }
 
 impl PageRun {
-    /// Reads it.
+    /// Parses the output.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// What is wrong, as text.
     pub fn parse(json: &str) -> Result<Self, String> {
         let report =
             serde_json::from_str(json).map_err(|error| format!("expected JSON: {error}"))?;
         Self::from_json(report)
     }
 
-    /// Takes it apart.
+    /// Takes the parts of the report out of a JSON value.
     ///
     /// # Errors
-    /// What is missing, in words.
+    /// What is missing, as text.
     pub fn from_json(mut report: Value) -> Result<Self, String> {
         let expected = "expected what `throng run --json` prints";
         rename_former_keys(&mut report);
@@ -75,14 +75,14 @@ impl PageRun {
         })
     }
 
-    /// A figure by its way through the report: `paths.found`.
+    /// A figure by its path in the report: `paths.found`.
     pub fn number(&self, name: &str) -> f64 {
         let mut steps = name.split('.');
         let found = steps.try_fold(&self.report, |at, step| at.get(step));
         found.and_then(Value::as_f64).unwrap_or(0.0)
     }
 
-    /// A text of the report.
+    /// A text by its name in the report.
     pub fn text(&self, name: &str) -> &str {
         self.report
             .get(name)
@@ -102,7 +102,7 @@ pub(crate) fn page(run: &PageRun, images: &[PageImage]) -> String {
     if let Some(record) = &run.record {
         body += &grounds(record);
     } else {
-        body += "<p class=\"none\">This file has no record of the run: its times and places over time are kept by \
+        body += "<p class=\"none\">This file has no record of the run over time, which needs \
                  <code>--json --report</code>.</p>";
     }
     body += &kinds(run);
@@ -111,10 +111,10 @@ pub(crate) fn page(run: &PageRun, images: &[PageImage]) -> String {
     document(&format!("{}: a run of throng", run.text("scenario")), &body)
 }
 
-/// The name, how it ended, and the figures that one asks for first.
+/// The head of the page: the name, the outcome, and the most important figures.
 fn head(run: &PageRun) -> String {
     let (verdict, class) = expectations::verdict(run);
-    // A seed is a name, not an amount.
+    // A seed is an identifier, so it is not formatted as an amount.
     let seed = run.report.get("seed").map(Value::to_string);
     format!(
         "<header><p class=\"kicker\">throng · a run</p><h1>{}</h1><p class=\"verdict {class}\">{verdict}</p>\
@@ -128,7 +128,7 @@ fn head(run: &PageRun) -> String {
     )
 }
 
-/// A few figures in large type.
+/// The most important figures, in large type.
 fn tiles(run: &PageRun) -> String {
     let number = |name: &str| run.number(name);
     let whole = |name: &str| figure(run.number(name));
@@ -136,10 +136,10 @@ fn tiles(run: &PageRun) -> String {
     let speed = number("sim_seconds") / number("wall_seconds").max(1e-9);
     let all = [
         (
-            "99 of 100 ticks within",
+            "p99 tick time",
             (ms("tick_ms.p99"), "ms"),
             format!(
-                "median {} ms, longest {} ms",
+                "median {} ms, maximum {} ms",
                 ms("tick_ms.p50"),
                 ms("tick_ms.max")
             ),
@@ -154,7 +154,7 @@ fn tiles(run: &PageRun) -> String {
             ),
         ),
         (
-            "objects at most",
+            "most objects",
             (whole("objects.peak"), ""),
             format!(
                 "{} players and {} NPCs at the end",
@@ -209,8 +209,7 @@ fn grounds(record: &RunRecord) -> String {
     if drawn.is_empty() {
         return String::new();
     }
-    let about =
-        "From above, as the map is: north is up, positions in metres from the upper left corner.";
+    let about = "Seen from above, as on the map: north is up, positions are in metres from the upper left corner.";
     section("places", "Where the crowd was", about, &drawn)
 }
 
@@ -221,11 +220,11 @@ fn kinds(run: &PageRun) -> String {
         return String::new();
     }
     let names = [
-        ("moves", "motions of what is in sight"),
+        ("moves", "motions of objects in view"),
         ("deltas", "changed attributes"),
-        ("snapshots", "what came into sight"),
-        ("despawns", "what went out of sight"),
-        ("unseen_updates", "parties and scenes, seen or not"),
+        ("snapshots", "objects that entered a view"),
+        ("despawns", "objects that left a view"),
+        ("unseen_updates", "parties and scenes, in view or not"),
         ("announcements", "chat, shouts, effects"),
     ];
     let mut rows: Vec<(&str, &str, f64)> = names
@@ -251,10 +250,10 @@ fn kinds(run: &PageRun) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = rows.iter().filter(|row| row.2 > 0.0).map(row).collect();
-    let about = "All bytes of the packets that were sent, by what is in them.";
+    let about = "All bytes of the packets sent, by kind of message.";
     section(
         "kinds",
-        "What clients were sent",
+        "Traffic to clients",
         about,
         &table(&["kind of message", "bytes", "share", ""], &rows),
     )
@@ -266,7 +265,7 @@ mod tests {
     use crate::page::html::is_well_formed;
     use throng_scenario::{LoadedScenario, RunOptions, ScenarioRun};
 
-    /// A scenario whose every name is markup.
+    /// A scenario in which every name contains markup.
     const HOSTILE: &str = r#"Scenario(
         name: "</title><script>alert(1)</script>&'", duration_s: 3, heartbeat_ticks: 5,
         scenes: [Scene(name: "<b>\"keep", map: Generate(Random(width_tiles: 60, height_tiles: 40, fill: 0.1)))],
@@ -353,7 +352,7 @@ mod tests {
         assert_eq!(last("links"), with["views"]["links"].as_f64());
         assert_eq!(last("objects"), Some(36.0));
         let ticks: u64 = record.tick_times.iter().map(|bin| bin.ticks).sum();
-        assert_eq!(ticks, 40, "without those of the start");
+        assert_eq!(ticks, 40, "the ticks of the start are not counted");
         let slowest = record.slowest[0].values["tick_ms"];
         assert!((slowest - with["tick_ms"]["max"].as_f64().unwrap()).abs() < 1e-3);
         let ground = &record.scenes[0];
@@ -375,25 +374,25 @@ mod tests {
             let error = PageRun::parse(bad).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
-        let mut bare = played(false);
-        let drawn = page(&PageRun::from_json(bare.clone()).unwrap(), &[]);
+        let mut report = played(false);
+        let drawn = page(&PageRun::from_json(report.clone()).unwrap(), &[]);
         assert!(is_well_formed(&drawn).is_ok() && drawn.contains("has no record of the run"));
-        // One that somebody edited: nothing panics.
+        // A record that was edited by hand does not cause a panic.
         for (name, value) in [
             ("expectations", "x"),
             ("systems", "x"),
             ("interrupted", "3"),
             ("sync", "1"),
         ] {
-            bare[name] = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            report[name] = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         }
-        bare["record"] = serde_json::json!({"tick_hz": 0.0});
-        assert!(PageRun::from_json(bare.clone()).is_err());
-        bare["record"] = serde_json::to_value(RunRecord {
+        report["record"] = serde_json::json!({"tick_hz": 0.0});
+        assert!(PageRun::from_json(report.clone()).is_err());
+        report["record"] = serde_json::to_value(RunRecord {
             ticks: 5,
             ..RunRecord::default()
         })
         .unwrap();
-        assert!(is_well_formed(&page(&PageRun::from_json(bare).unwrap(), &[])).is_ok());
+        assert!(is_well_formed(&page(&PageRun::from_json(report).unwrap(), &[])).is_ok());
     }
 }

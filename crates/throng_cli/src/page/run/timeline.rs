@@ -1,4 +1,4 @@
-//! Everything over time, on one axis: the script, tick times, objects, views, queues, bytes.
+//! All plots over time, on one axis: the script, tick times, objects, views, queues, bytes.
 
 use super::PageRun;
 use crate::page::chart::{BucketLayout, Plot, band, line, marks, stacked, vertical_lines};
@@ -9,16 +9,16 @@ use throng::sim::SimSystems;
 use throng_scenario::RunRecord;
 use throng_scenario::record::CueRecord;
 
-/// From this time on the axis is in minutes.
+/// In longer runs the axis is in minutes.
 const LONG_S: f64 = 240.0;
 
-/// A spike is cut off at this multiple of the 99th percentile.
+/// The axis of tick times ends at this multiple of the 99th percentile; spikes above it are cut off.
 const CUT_TIMES: f64 = 2.0;
 
-/// Cues whose times are drawn through all plots; with more of them one would see nothing else.
+/// Maximum number of cues whose times are drawn in all plots; more lines would hide the plots.
 const CUE_LINES_MAX: usize = 40;
 
-/// The class of a set's colour.
+/// The class of the colour of a set.
 pub(super) fn set_class(name: &str) -> &'static str {
     match name {
         "ingest" => "s-ingest",
@@ -33,28 +33,28 @@ pub(super) fn set_class(name: &str) -> &'static str {
     }
 }
 
-/// What all plots of a run share.
+/// The data that all plots of a run share.
 struct Timeline<'a> {
     run: &'a PageRun,
     record: &'a RunRecord,
     places: BucketLayout,
     seconds: f64,
     x_marks: Vec<(f64, String)>,
-    /// What is behind every drawing: the start, and the cues.
+    /// The markup behind every drawing: the start, and the cues.
     background: String,
 }
 
-/// What a line or an area of a plot is.
+/// A line or an area of a plot.
 struct TimelineSeries {
-    /// The column of the record.
+    /// Its column in the record.
     column: &'static str,
     class: &'static str,
     name: &'static str,
-    /// What a value is multiplied by.
+    /// The factor of its values.
     scale: f64,
 }
 
-/// All plots over time.
+/// The section with all plots over time.
 pub(super) fn section(run: &PageRun, record: &RunRecord) -> String {
     if record.ticks == 0 {
         return String::new();
@@ -78,21 +78,24 @@ pub(super) fn section(run: &PageRun, record: &RunRecord) -> String {
     };
     let start = match record.start_up_ticks {
         0 => String::new(),
-        ticks => format!(" The shaded {} are the start.", count(ticks, "tick")),
+        ticks => format!(
+            " The first {} are shaded: they are the start.",
+            count(ticks, "tick")
+        ),
     };
     let about = format!(
-        "All plots share one axis of simulated time, of {} s. {bucket}{start} A dotted line is a cue of the script.",
+        "All plots share one axis of simulated time, of {} s. {bucket}{start} Dotted lines are cues of the script.",
         figure(course.seconds)
     );
     let body = format!(
         "<div class=\"course\" data-seconds=\"{}\">{body}</div>",
         course.seconds
     );
-    html::section("course", "What happened when", &about, &body)
+    html::section("course", "Timeline", &about, &body)
 }
 
 impl<'a> Timeline<'a> {
-    /// In front of the largest of the points, which are means where they hold many ticks.
+    /// The label of the largest point; points are means if they cover several ticks.
     const fn max_prefix(&self) -> &'static str {
         if self.record.bucket_ticks > 1 {
             "a point at most"
@@ -156,7 +159,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// Lines of what is there and what happens; `None` where nothing ever was.
+    /// Adds lines to a plot; `None` if all values are zero.
     fn lines(&self, mut plot: Plot, all: &[TimelineSeries]) -> Option<Plot> {
         let drawn: Vec<(&TimelineSeries, Vec<f64>, f64)> = all
             .iter()
@@ -185,7 +188,7 @@ impl<'a> Timeline<'a> {
         Some(plot)
     }
 
-    /// An axis that fits the values after the start, in which all objects spawn at once, and a note about the start.
+    /// An axis that fits the values after the start, in which all objects spawn at once; and a note if the start exceeds it.
     fn axis<'v>(&self, all: impl Iterator<Item = &'v [f64]>) -> (Axis, &'static str) {
         let start = self
             .record
@@ -197,7 +200,7 @@ impl<'a> Timeline<'a> {
             later = values.iter().skip(start).copied().fold(later, f64::max);
         }
         if later > 0.0 && most > 2.0 * later {
-            (Axis::up_to(later, 3), " The start goes beyond the top.")
+            (Axis::up_to(later, 3), " The start exceeds the axis.")
         } else {
             (Axis::up_to(most, 3), "")
         }
@@ -230,7 +233,7 @@ const fn rate_series(
     }
 }
 
-/// The script: a lane a cue, with a mark where it ran.
+/// The script: a lane per cue, with a mark at each time that it ran.
 fn lanes(course: &Timeline) -> String {
     let record = course.record;
     let lane = |(nth, cue): (usize, &CueRecord)| {
@@ -269,11 +272,11 @@ fn lanes(course: &Timeline) -> String {
         ),
     };
     format!(
-        "<figure class=\"lanes\"><figcaption><b>The script</b> <span class=\"says\">Its cues, and when each ran.</span></figcaption>{lanes}{more}</figure>"
+        "<figure class=\"lanes\"><figcaption><b>The script</b> <span class=\"says\">Its cues, with the times at which each ran.</span></figcaption>{lanes}{more}</figure>"
     )
 }
 
-/// Sets on top of each other, with the median and the longest tick of each bucket.
+/// Stacked times of the sets, with the median and the longest tick of each bucket.
 fn tick_times(course: &Timeline) -> Plot {
     let record = course.record;
     let axis = time_axis(course);
@@ -293,14 +296,13 @@ fn tick_times(course: &Timeline) -> Plot {
             let most = record.tick_max_ms.iter().copied().fold(0.0, f64::max);
             let points = count(cut, "point");
             format!(
-                " The longest tick is cut off above at {points}, up to {} ms.",
+                " The longest tick exceeds the axis at {points}, by up to {} ms in all.",
                 fixed(most, 1)
             )
         }
     };
-    let caption =
-        format!("Sets on top of each other, as a tick runs them from the bottom up.{cut}");
-    let mut plot = course.plot("Time of a tick", "ms", caption, 260);
+    let caption = format!("Stacked times of the sets, in run order from the bottom up.{cut}");
+    let mut plot = course.plot("Tick time", "ms", caption, 260);
     plot.svg += &stacked(&course.places, &sets);
     plot.y_marks = marks(&axis, figure);
     plot.legend = SimSystems::STEPS
@@ -332,7 +334,7 @@ fn tick_times(course: &Timeline) -> Plot {
     plot
 }
 
-/// The axis of the times of ticks: up to the longest, but where spikes would press all else flat.
+/// The axis of tick times: up to the longest tick, unless spikes would make all other values unreadable.
 fn time_axis(course: &Timeline) -> Axis {
     let record = course.record;
     let start = (record.start_up_ticks / record.bucket_ticks.max(1)) as usize;
@@ -350,8 +352,8 @@ fn time_axis(course: &Timeline) -> Axis {
 }
 
 fn clients(course: &Timeline) -> Option<Plot> {
-    let caption = "Objects of all scenes, and the clients that are logged in.".to_owned();
-    let plot = course.plot("Who was there", "objects, clients", caption, 110);
+    let caption = "Objects of all scenes, and clients that are logged in.".to_owned();
+    let plot = course.plot("Objects and clients", "objects, clients", caption, 110);
     course.lines(
         plot,
         &[
@@ -362,14 +364,13 @@ fn clients(course: &Timeline) -> Option<Plot> {
 }
 
 fn links(course: &Timeline) -> Option<Plot> {
-    let caption =
-        "How many times somebody saw somebody after a tick; a link is one direction.".to_owned();
+    let caption = "Number of view links after a tick; a link has one direction.".to_owned();
     let plot = course.plot("View links", "links", caption, 110);
     course.lines(plot, &[gauge_series("links", "c3", "links")])
 }
 
 fn changes(course: &Timeline) -> Option<Plot> {
-    let caption = "Links that began and ended; an eviction is a link that gave way to one of higher priority.".to_owned();
+    let caption = "Links that began and ended; an eviction is a link that was replaced by one of higher priority.".to_owned();
     let plot = course.plot("Changes of views", "links a second", caption, 110);
     let hz = course.hz();
     let all = [
@@ -381,19 +382,19 @@ fn changes(course: &Timeline) -> Option<Plot> {
 }
 
 fn queues(course: &Timeline) -> Option<Plot> {
-    let caption = "What waited after a tick.".to_owned();
-    let plot = course.plot("Queues", "things that wait", caption, 110);
+    let caption = "Pending work after a tick.".to_owned();
+    let plot = course.plot("Queues", "entries", caption, 110);
     let all = [
-        gauge_series("messages_waiting", "c1", "messages of clients"),
+        gauge_series("messages_waiting", "c1", "client messages"),
         gauge_series("paths_waiting", "c3", "path requests"),
-        gauge_series("parties_waiting", "c5", "parties for a match"),
+        gauge_series("parties_waiting", "c5", "parties in matchmaking"),
         gauge_series("login_queue", "c4", "players in the login queue"),
     ];
     course.lines(plot, &all)
 }
 
 fn paths(course: &Timeline) -> Option<Plot> {
-    let caption = "Requests for paths, and players who log in and out.".to_owned();
+    let caption = "Path requests, logins and logouts.".to_owned();
     let plot = course.plot("Paths and sessions", "events a second", caption, 110);
     let hz = course.hz();
     let all = [
@@ -404,7 +405,7 @@ fn paths(course: &Timeline) -> Option<Plot> {
     course.lines(plot, &all)
 }
 
-/// Bytes a second by kind of message, on top of each other.
+/// Bytes per second by kind of message, stacked.
 fn sent(course: &Timeline) -> Option<Plot> {
     let kinds = [
         ("move_bytes", "k-moves", "motions"),
@@ -447,7 +448,7 @@ fn sent(course: &Timeline) -> Option<Plot> {
         "headers".to_owned(),
         format!("all: {} {} a second", course.max_prefix(), bytes(most)),
     ));
-    let caption = format!("What all clients together were sent, by kind of message.{beyond}");
+    let caption = format!("Bytes sent to all clients, by kind of message.{beyond}");
     let mut plot = course.plot("Sent to clients", "bytes a second", caption, 130);
     plot.svg += &stacked(&course.places, &stack);
     plot.y_marks = marks(&axis, bytes);

@@ -1,4 +1,4 @@
-//! Tick times: by size, by set, and why the slowest ticks were slow.
+//! Tick times: their distribution, the share of each set, and why the slowest ticks were slow.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use throng::sim::SimSystems;
 use throng_scenario::RunRecord;
 use throng_scenario::record::{SlowestTick, TimeBin};
 
-/// The histogram, the table of sets, and the slowest ticks.
+/// The section with the histogram, the table of sets, and the slowest ticks.
 pub(super) fn section(run: &PageRun) -> String {
     let start = &run.report["start_up"];
     let left_out = match start["ticks"].as_u64() {
         Some(ticks) => format!(
-            " The {ticks} ticks of the start, in which caches are cold and everybody appears, are left out: their longest took {} ms.",
+            " The {ticks} ticks of the start, in which caches are cold and all objects appear, are not counted: the longest of them took {} ms.",
             fixed(start["max_ms"].as_f64().unwrap_or(0.0), 2)
         ),
         None => String::new(),
@@ -39,11 +39,11 @@ pub(super) fn section(run: &PageRun) -> String {
     {
         body += &slowest(run, record);
     }
-    let about = format!("Wall time of ticks and of the sets that they are made of.{left_out}");
-    html::section("times", "How long ticks took", &about, &body)
+    let about = format!("Wall time of ticks and of their sets.{left_out}");
+    html::section("times", "Tick times", &about, &body)
 }
 
-/// Ticks by their time; each step to the right is a ninth more.
+/// A histogram of tick times; bins get wider by the same factor.
 fn histogram(run: &PageRun, bins: &[TimeBin]) -> Plot {
     let (low, high) = (bins[0].from_ms, bins[bins.len() - 1].to_ms);
     let place = |ms: f64| ((ms / low).ln() / (high / low).ln()).clamp(0.0, 1.0);
@@ -71,7 +71,7 @@ fn histogram(run: &PageRun, bins: &[TimeBin]) -> Plot {
     let legend = quantiles.map(|(name, ms)| {
         let word = match name {
             "p50" => "median (p50)",
-            "p99" => "99 of 100 within (p99)",
+            "p99" => "99th percentile (p99)",
             _ => "longest",
         };
         (
@@ -84,10 +84,10 @@ fn histogram(run: &PageRun, bins: &[TimeBin]) -> Plot {
         .iter()
         .fold(0_u64, |sum, bin| sum.saturating_add(bin.ticks));
     Plot {
-        title: "Ticks by their time".to_owned(),
+        title: "Distribution of tick times".to_owned(),
         unit: "ticks".to_owned(),
         caption: format!(
-            "{}. The axis is logarithmic; a bin is 9 % wide, and a single tick is still seen.",
+            "{}. The axis is logarithmic; a bin is 9 % wide, and a single tick is still visible.",
             count(ticks, "tick")
         ),
         height_px: 180,
@@ -99,7 +99,7 @@ fn histogram(run: &PageRun, bins: &[TimeBin]) -> Plot {
     }
 }
 
-/// A row a set: its figures, and how much of the tick it is.
+/// One row per set: its figures, and its share of the tick.
 fn sets(run: &PageRun) -> String {
     let whole = run.number("tick_ms.mean").max(1e-9);
     let figures = ["mean_ms", "p50_ms", "p99_ms", "max_ms"];
@@ -130,14 +130,14 @@ fn sets(run: &PageRun) -> String {
             "p50 ms",
             "p99 ms",
             "max ms",
-            "of the mean",
+            "share of mean",
             "",
         ],
         &rows,
     )
 }
 
-/// The slowest ticks, each with its parts and its reasons.
+/// The slowest ticks, each with the times of its sets and the likely causes.
 fn slowest(run: &PageRun, record: &RunRecord) -> String {
     let longest = record.slowest.iter().map(tick_ms).fold(1e-9, f64::max);
     let p50 = |set: &str| run.number(&format!("systems.{set}.p50_ms"));
@@ -162,7 +162,7 @@ fn slowest(run: &PageRun, record: &RunRecord) -> String {
     };
     let items: String = record.slowest.iter().map(item).collect();
     format!(
-        "<h3>The slowest ticks</h3><p class=\"about\">Each bar is a tick in its parts, on one scale; beside it what was \
+        "<h3>The slowest ticks</h3><p class=\"about\">Each bar is a tick, divided into its sets, on one scale; next to it is what was \
          unusual in it.</p><ol class=\"slow\">{items}</ol>\n"
     )
 }
@@ -171,7 +171,7 @@ fn tick_ms(slow: &SlowestTick) -> f64 {
     slow.values.get("tick_ms").copied().unwrap_or(0.0)
 }
 
-/// A bar of the sets of a tick.
+/// The times of the sets of a tick, as a bar.
 fn parts(figures: &BTreeMap<String, f64>, longest: f64) -> String {
     let part = |set: &SimSystems| {
         let ms = figures

@@ -1,4 +1,4 @@
-//! Requests to the SDK server of Agones, which runs beside the game server in its pod: HTTP without TLS.
+//! Requests to the Agones SDK server, which runs next to the game server in its pod: HTTP without TLS.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use throng::sim::clock::Stopwatch;
 
 use crate::address::address;
 
-/// How long a request may take, from the connection to the end of the reply.
+/// Timeout of a request, from the connection to the end of the reply.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum size of a reply.
@@ -23,7 +23,7 @@ impl SdkServer {
     /// Sends a request and returns the body of the reply. Waits for at most [`REQUEST_TIMEOUT`].
     ///
     /// # Errors
-    /// When there is no reply in time, or its status is not 2xx.
+    /// If there is no reply in time, or its status is not 2xx.
     pub fn request(self, method: &str, path: &str) -> io::Result<String> {
         let clock = Stopwatch::start();
         let left = || {
@@ -34,7 +34,7 @@ impl SdkServer {
         let mut stream = TcpStream::connect_timeout(&self.0, REQUEST_TIMEOUT)?;
         stream.set_write_timeout(Some(left()?))?;
         let body = if method == "POST" { "{}" } else { "" };
-        // Version 1.0: the reply has no chunks, and the connection ends with it.
+        // HTTP 1.0: the reply is not chunked, and ends with the connection.
         let request = format!(
             "{method} {path} HTTP/1.0\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.0,
@@ -59,7 +59,7 @@ impl SdkServer {
     }
 }
 
-/// The body of a reply with a status of 2xx.
+/// The body of a reply, whose status must be 2xx.
 fn body_of(reply: &str) -> io::Result<String> {
     let status = reply.split(' ').nth(1).unwrap_or_default();
     let is_success = status.len() == 3 && status.starts_with('2');
@@ -73,7 +73,7 @@ fn body_of(reply: &str) -> io::Result<String> {
     Ok(body.to_owned())
 }
 
-/// The addresses at which clients reach the ports of a game server, from the reply to `GET /gameserver`; none before it is scheduled.
+/// The public addresses of a game server's ports, from the reply to `GET /gameserver`; empty before the game server is scheduled.
 pub(super) fn public_addresses(game_server: &str) -> Result<Vec<SocketAddr>, String> {
     let game_server: Value =
         serde_json::from_str(game_server).map_err(|error| error.to_string())?;

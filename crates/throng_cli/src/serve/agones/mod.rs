@@ -1,4 +1,4 @@
-//! Agones: reports to the SDK server of the pod that the server is ready, alive, in use, and at its end.
+//! Agones: reports to the SDK server of the pod that this server is ready, healthy, allocated, or shutting down.
 //!
 //! ```text
 //! serve loop ─ ticks, ready, first player (atomics) ─▶ thread ─ /ready, /health, /allocate ─▶ SDK server
@@ -6,10 +6,10 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `client` | requests by HTTP |
+//! | `client` | HTTP requests |
 //!
-//! Invariants: the tick waits for nothing here. There is no /health without a tick since the last one. A failed request is repeated
-//! in the next pass, every [`PASS_INTERVAL`]; /shutdown is tried [`SHUTDOWN_TRIES_MAX`] times. A change from success to failure or
+//! Invariants: the tick never waits for these requests. /health is only sent if a tick completed since the last one. A failed request is
+//! repeated in the next pass, every [`PASS_INTERVAL`]; /shutdown is tried [`SHUTDOWN_TRIES_MAX`] times. A change from success to failure or
 //! back is logged once, and all requests are counted.
 
 mod client;
@@ -29,40 +29,40 @@ use crate::CliError;
 use crate::address::address;
 use client::{SdkServer, public_addresses};
 
-/// Time between two health reports. Agones expects one every five seconds by default.
+/// Time between two passes, and so between health reports. Agones expects one every five seconds by default.
 const PASS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Number of requests for the end; then Agones notices the end of the process.
+/// Maximum number of /shutdown requests; after that, Agones detects the end of the process.
 const SHUTDOWN_TRIES_MAX: u32 = 3;
 
-/// How long the start waits until Agones has given the game server an address.
+/// Maximum time to wait at the start until Agones has assigned an address to the game server.
 const ADDRESS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The environment variable with the port of the SDK server, and its default.
 const SDK_PORT: &str = "AGONES_SDK_HTTP_PORT";
 const SDK_PORT_DEFAULT: &str = "9358";
 
-/// Options of Agones.
+/// Options for Agones.
 #[derive(Debug, clap::Args)]
 pub(super) struct AgonesArguments {
     /// Report to Agones: ready, health, allocated at the first login, shutdown after the drain
     ///
     /// URL is that of the SDK server's HTTP port [default: http://127.0.0.1:${AGONES_SDK_HTTP_PORT:-9358}]. /ready is sent when
-    /// /readyz would answer 200; /health every 2 s if a tick was done since; /allocate when the first player from the network logs
-    /// in, so that a scaled-down fleet does not stop this server; /shutdown when all players are saved. Without --public, tokens
-    /// contain the address and the ports that Agones has given to the game server.
+    /// /readyz would answer 200; /health every 2 s if a tick completed since; /allocate when the first player from the network logs in, so
+    /// that a scaled-down fleet does not stop this server; /shutdown when all players are saved. Without --public, tokens contain the
+    /// address and the ports that Agones has assigned to the game server.
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, value_parser = sdk_address)]
     agones: Option<Option<SocketAddr>>,
 }
 
-/// `http://HOST:PORT`.
+/// Parses `http://HOST:PORT`.
 fn sdk_address(url: &str) -> Result<SocketAddr, String> {
     let host = url.strip_prefix("http://").unwrap_or(url);
     address(host.strip_suffix('/').unwrap_or(host))
 }
 
 impl AgonesArguments {
-    /// The SDK server, if its use is on.
+    /// The SDK server; `None` without `--agones`.
     pub fn sdk_server(&self) -> Result<Option<AgonesSdk>, CliError> {
         let address = match self.agones {
             None => return Ok(None),
@@ -79,15 +79,15 @@ impl AgonesArguments {
     }
 }
 
-/// The SDK server before the reports start.
+/// The SDK server, before reports start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AgonesSdk(SdkServer);
 
 impl AgonesSdk {
-    /// The addresses that clients use, as soon as Agones has chosen them. The SDK server may start later than this process.
+    /// The addresses for clients, as soon as Agones has assigned them. Waits, because the SDK server may start later than this process.
     ///
     /// # Errors
-    /// When there is no address within [`ADDRESS_TIMEOUT`].
+    /// If there is no address within [`ADDRESS_TIMEOUT`].
     pub fn public_addresses(self) -> Result<Vec<SocketAddr>, CliError> {
         let clock = Stopwatch::start();
         loop {
@@ -109,14 +109,14 @@ impl AgonesSdk {
         }
     }
 
-    /// Starts the reports.
+    /// Starts the thread that sends reports.
     ///
     /// # Errors
-    /// Where the system has no threads.
+    /// If the system cannot start a thread.
     pub fn start(self) -> std::io::Result<AgonesReports> {
         let state = Arc::new(AgonesState::default());
         let reporter = AgonesReporter::new(self.0, state.clone());
-        // One wake-up is enough: a pass sends everything that is due.
+        // A capacity of one is enough: each pass sends everything that is due.
         let (wake, woken) = sync_channel(1);
         let thread = thread::Builder::new().name("agones".to_owned());
         let thread = thread.spawn(move || reporter.run(&woken))?;
@@ -129,7 +129,7 @@ impl AgonesSdk {
     }
 }
 
-/// What the serve loop reports, and what the thread counts.
+/// State shared by the serve loop, which writes the first fields, and the thread, which counts requests.
 #[derive(Debug, Default)]
 struct AgonesState {
     ticks: AtomicU64,
@@ -139,13 +139,13 @@ struct AgonesState {
     requests_failed: AtomicU64,
 }
 
-/// The reports, as the serve loop sees them.
+/// The handle of the serve loop.
 #[derive(Debug)]
 pub(super) struct AgonesReports {
     state: Arc<AgonesState>,
     wake: SyncSender<()>,
     thread: JoinHandle<()>,
-    /// The number of requests in the metrics.
+    /// The number of requests shown in the metrics.
     counted: u64,
 }
 
@@ -157,9 +157,9 @@ impl AgonesReports {
         let health = world.resource::<ServerHealth>();
         let is_ready = health.not_ready_reason().is_none() && !health.is_stopping();
         let is_new = |flag: &AtomicBool, now: bool| now && !flag.swap(true, Ordering::Relaxed);
-        // Both are tested.
+        // No short-circuit: both flags must be updated.
         if is_new(&state.is_ready, is_ready) | is_new(&state.has_player, has_player) {
-            // A full channel means that a pass follows anyway.
+            // If the channel is full, a pass follows anyway.
             let _ = self.wake.try_send(());
         }
         let results = [&state.requests_done, &state.requests_failed];
@@ -177,14 +177,14 @@ impl AgonesReports {
         }
     }
 
-    /// Reports the end, and waits until that is done or has failed.
+    /// Requests the shutdown, and waits until the requests are done.
     pub fn finish(self) {
         drop(self.wake);
         let _ = self.thread.join();
     }
 }
 
-/// The thread's side.
+/// The thread that sends reports.
 #[derive(Debug)]
 struct AgonesReporter {
     sdk: SdkServer,
@@ -193,7 +193,7 @@ struct AgonesReporter {
     is_allocated: bool,
     /// The number of ticks at the last health report.
     ticks: u64,
-    /// Whether the last request failed, and how often that changed.
+    /// Whether the last request failed, and how often this changed.
     is_failing: bool,
     changes: u64,
 }
@@ -218,7 +218,7 @@ impl AgonesReporter {
         self.shut_down();
     }
 
-    /// Sends what is due; after a failure the rest waits for the next pass.
+    /// Sends what is due; after a failure the remaining requests wait for the next pass.
     fn pass(&mut self) {
         if !self.is_ready && self.state.is_ready.load(Ordering::Relaxed) {
             self.is_ready = self.post("/ready");
@@ -234,7 +234,7 @@ impl AgonesReporter {
             self.ticks = ticks;
         }
         let is_wanted = self.state.has_player.load(Ordering::Relaxed);
-        // Agones refuses it before the game server is ready.
+        // Agones refuses /allocate before the game server is ready.
         if self.is_ready && is_wanted && !self.is_allocated {
             self.is_allocated = self.post("/allocate");
         }
@@ -244,7 +244,7 @@ impl AgonesReporter {
         let _ = (0..SHUTDOWN_TRIES_MAX).any(|_| self.post("/shutdown"));
     }
 
-    /// Whether the request was successful.
+    /// Sends a request. Returns whether it succeeded.
     fn post(&mut self, path: &'static str) -> bool {
         let result = self.sdk.request("POST", path);
         let is_failing = result.is_err();
@@ -260,7 +260,7 @@ impl AgonesReporter {
             let sdk = self.sdk.0;
             match result {
                 Err(error) => {
-                    tracing::warn!(%sdk, path, %error, "Agones request failed: it is repeated");
+                    tracing::warn!(%sdk, path, %error, "Agones request failed, will be retried");
                 }
                 Ok(_) => tracing::warn!(%sdk, path, "Agones requests succeed again"),
             }
@@ -276,7 +276,7 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::mpsc::{Sender, channel};
 
-    /// A stand-in for the SDK server. Each status answers one request; the paths of all requests arrive in the channel.
+    /// A fake SDK server. Each status answers one request; the paths of all requests are sent to the receiver.
     fn stand_in() -> (AgonesReporter, Sender<u16>, Receiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let sdk = SdkServer(listener.local_addr().unwrap());
@@ -301,7 +301,7 @@ mod tests {
         (reporter, statuses, received)
     }
 
-    /// One pass with these replies; the requests in order.
+    /// Runs one pass with these reply statuses; returns the requests in order.
     fn requests(
         (reporter, statuses, received): &mut (AgonesReporter, Sender<u16>, Receiver<String>),
         replies: &[u16],
@@ -326,7 +326,10 @@ mod tests {
         state.ticks.store(1, Ordering::Relaxed);
         state.is_ready.store(true, Ordering::Relaxed);
         assert_eq!(requests(&mut all, &[200; 2], pass), ["/ready", "/health"]);
-        assert!(requests(&mut all, &[], pass).is_empty(), "no tick was done");
+        assert!(
+            requests(&mut all, &[], pass).is_empty(),
+            "no tick completed"
+        );
         state.ticks.store(5, Ordering::Relaxed);
         assert_eq!(requests(&mut all, &[200], pass), ["/health"]);
         state.has_player.store(true, Ordering::Relaxed);
@@ -357,7 +360,7 @@ mod tests {
         assert_eq!(requests(&mut all, &[200], pass), ["/allocate"]);
         let end = AgonesReporter::shut_down;
         let found = requests(&mut all, &[500, 500, 500], end);
-        assert_eq!(found, ["/shutdown"; 3], "then it gives up");
+        assert_eq!(found, ["/shutdown"; 3], "gives up after three tries");
         let results = [&state.requests_done, &state.requests_failed];
         let counted = results.map(|count| count.load(Ordering::Relaxed));
         assert_eq!((counted, all.0.changes), ([3, 8], 7));
