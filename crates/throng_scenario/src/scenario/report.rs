@@ -27,10 +27,7 @@ use throng::world::{Object, ObjectCategory, ObjectKinds, PlayerId};
 
 /// A run's figures. Every name is part of the program's interface.
 #[derive(Clone, Debug, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the names say it, and the interface explains them"
-)]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Report {
     pub scenario: String,
     pub seed: u64,
@@ -77,7 +74,7 @@ pub struct Report {
     pub expectations: Vec<ExpectationResult>,
     /// How often cues ran.
     pub script_cues_run: u64,
-    /// How often external actions ran. If any did, another run of the scenario and seed is not the same.
+    /// How often external actions ran. If any did, the scenario and the seed do not reproduce this run.
     #[serde(skip_serializing_if = "is_zero")]
     pub external_actions: u64,
     pub script_error_count: u64,
@@ -87,7 +84,7 @@ pub struct Report {
     pub cues_without_effect: Vec<String>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires it")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -162,7 +159,7 @@ pub struct SessionSummary {
     pub awaiting_reconnect: u64,
     /// Sessions resumed over another connection.
     pub resumed: u64,
-    /// The part of them by token, by clients with a mirror that received the confirmation.
+    /// Those resumed by token, counted by clients with a mirror when they received the confirmation.
     pub resumed_by_token: u64,
     /// Players that control an object other than a player's own.
     pub possessing: u64,
@@ -207,10 +204,11 @@ pub struct BuildSummary {
     pub adopted: u64,
     /// Builds that started from the data of a map file.
     pub loaded: u64,
-    /// Builds for which the run waited between two ticks, and the time; it is in no tick's time. In real time there are none.
+    /// Builds for which the run waited between two ticks, and the waiting time, which is in no tick time. Runs in real time never
+    /// wait.
     pub waited: u64,
     pub waited_ms: f64,
-    /// Builds that were adopted late, and by how many ticks in all; in real time only.
+    /// Builds that were adopted late, and their total delay in ticks; in real time only.
     pub late: u64,
     pub late_ticks: u64,
 }
@@ -247,14 +245,14 @@ pub struct SyncSummary {
     pub postponed: u64,
     /// Pairs of a client and an object that it knows, at the end.
     pub client_objects: u64,
-    /// How many of these objects are out of the client's view, and kept.
+    /// The number of these objects that are out of the client's view, but kept.
     pub kept: u64,
     /// Kept objects that were despawned at a client because it kept too many.
     pub kept_evicted: u64,
     /// Motions encoded for all clients together: new ones, and repetitions.
     pub motions_encoded: u64,
     pub packets: u64,
-    /// Of all packets, headers included.
+    /// Bytes of all packets, including headers.
     pub bytes: u64,
     pub message_bytes: MessageBytes,
     pub bytes_per_client_s: f64,
@@ -362,7 +360,7 @@ pub struct ExpectationResult {
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
-    /// The figure and its limit, for an expectation that is about one number.
+    /// The found value and its limit, for an expectation that compares one number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<Margin>,
 }
@@ -384,7 +382,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether a run with such an expectation has not passed.
+    /// Whether a run with this verdict fails.
     #[must_use]
     pub const fn fails(self) -> bool {
         matches!(self, Self::Failed | Self::NotExercised)
@@ -403,7 +401,7 @@ impl Report {
     }
 }
 
-/// Players, NPCs and things that there are.
+/// Counts the current players, NPCs and things.
 pub(super) fn count_objects(world: &mut World) -> ObjectSummary {
     let mut counts = [0u64; 3];
     let mut query = world.query::<&Object>();
@@ -449,7 +447,7 @@ pub(super) fn tick_times(
     )
 }
 
-/// The times of the ticks so far, as those of the start; the caller has to reset them before it continues.
+/// The times of the ticks so far, as start-up times. The caller must reset the timings afterwards.
 pub(super) fn start_up(timings: &TickTimings, ticks: u64) -> StartUpSummary {
     let tick = timings.tick();
     StartUpSummary {
@@ -475,7 +473,7 @@ pub(super) fn clients(world: &World, mirror_seconds: f64) -> ClientSummary {
 pub(super) fn sessions(world: &World) -> SessionSummary {
     let stats = world.resource::<SessionStats>();
     let sessions = world.resource::<Sessions>();
-    // A player's own object may follow another, too; it is neither possessed nor a spectator's.
+    // A player's own object can be attached to another, too; it is neither possessed nor a spectator's view.
     let mut others: Vec<Entity> = sessions
         .iter()
         .filter_map(|(_, session)| session.controlled_entity)

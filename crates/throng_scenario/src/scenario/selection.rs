@@ -16,7 +16,8 @@ use throng::world::{Object, ObjectId, Position, SceneIds};
 /// The name of the random stream of cues.
 pub(super) const SCRIPT_STREAM: &str = "script";
 
-/// The objects that an action affects now. O(objects with the tag × conditions), and for `Near` × objects of the other tag.
+/// Selects the objects of an action. O(objects with the tag × conditions); for `Near`, times the number of objects with the other
+/// tag.
 pub(super) fn select_objects(world: &mut World, who: ObjectSelector<'_>) -> Vec<Entity> {
     let count = who.count.map_or(usize::MAX, |count| count as usize);
     if who.only.is_empty() && who.pick == SelectionOrder::First && !who.is_clients_only {
@@ -49,7 +50,7 @@ pub(super) fn candidates(world: &World, who: ObjectSelector<'_>, max: Option<u32
     all
 }
 
-/// Whether any object with a tag has less of an attribute than `below`, or as much as `at_least`.
+/// Whether an attribute of any object with a tag is less than `below`, or at least `at_least`.
 pub(super) fn any_has_attribute(
     world: &World,
     tag: &str,
@@ -122,7 +123,7 @@ fn retain(world: &World, only: &ObjectCondition, all: &mut Vec<Entity>) {
     }
 }
 
-/// The area in each requested scene.
+/// An area, resolved for each scene on demand.
 #[derive(Default)]
 struct AreaByScene(BTreeMap<Entity, CrowdArea>);
 
