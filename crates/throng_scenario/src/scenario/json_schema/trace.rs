@@ -18,7 +18,7 @@ const PASSES_MAX: usize = 10_000;
 /// The definitions of a type and its parts, by name.
 pub(super) fn definitions<T: DeserializeOwned>() -> BTreeMap<&'static str, Value> {
     let mut trace = Trace::default();
-    for _ in 0..READINGS_MAX {
+    for _ in 0..PASSES_MAX {
         trace.has_more = false;
         let mut schema = Value::Null;
         let read = T::deserialize(Tracer {
