@@ -1,4 +1,4 @@
-// The selected object: its state, whom it sees, who sees it, and why.
+// The selected object: its state, the objects that it sees, its viewers, and the reasons.
 // @ts-check
 import { $, kindDot, make, refillWithMore, whole } from "./dom.js";
 

@@ -14,7 +14,7 @@ const SAME_PLACE_M = 1 / 64;
 
 const f32 = Math.fround;
 
-/** The ground of the controlled object: its size, the length of a step, and whether a straight way is free; without `isFree` all are. */
+/** The ground of the controlled object: its size, the length of a step, and whether a straight line is free; without `isFree`, each is. */
 export type Ground = { size: Vec; stepM: number; isFree?: ((from: Vec, to: Vec) => boolean) | undefined };
 
 /** The server's position differs from the predicted one: after which input, by how much, and the jump of the current position. */

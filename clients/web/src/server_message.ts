@@ -19,7 +19,7 @@ const PART = 8;
 /** The header of a packet. */
 export type PacketHeader = { isReliable: boolean; epoch: number; sequence: number; tick: number; input: number };
 
-/** Position and velocity of an object at a tick, of which the last eight bits are known. */
+/** Position and velocity of an object at a tick; `at` is the low eight bits of the tick. */
 export type Motion = {
   at: number;
   /** In 64ths of a metre. */

@@ -67,7 +67,7 @@ test("a blocked step slides along the wall, or does not move", () => {
   for (const { packet } of vectors<Step>("predicted").slice(0, arrival)) {
     mirror.receive(bytesOf(packet!));
   }
-  // A wall across the way down.
+  // A wall below blocks the way.
   const wall = { ...groundOf(mirror), isFree: (_: unknown, to: { y: number }) => to.y <= 30.25 };
   predictor.follow(wall, mirror);
   const before = predictor.position!;

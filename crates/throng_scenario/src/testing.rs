@@ -170,7 +170,7 @@ impl TestServer {
     /// A resource, such as a plugin's statistics.
     ///
     /// # Panics
-    /// When the server has none of this type: a mistake of the test.
+    /// If the server has no resource of this type, which is a bug in the test.
     #[must_use]
     pub fn stats<R: Resource>(&self) -> &R {
         self.world().resource::<R>()

@@ -42,7 +42,7 @@ macro_rules! attributes {
             register_weather(app);
         }
 
-        /// The range of a built-in attribute of characters; `None` when there is none of this name.
+        /// The range of a built-in attribute of characters; `None` if no attribute has this name.
         #[must_use]
         pub fn attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
             match name {
@@ -104,7 +104,7 @@ pub const SCENE_ATTRIBUTE_NAMES: &[&str] = &["weather"];
 /// The maximum value of a weather.
 const WEATHER_MAX: i64 = 255;
 
-/// The range of an attribute of scenes; `None` when there is none of this name.
+/// The range of an attribute of scenes; `None` if no attribute has this name.
 #[must_use]
 pub fn scene_attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
     SCENE_ATTRIBUTE_NAMES

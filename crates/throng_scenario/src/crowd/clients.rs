@@ -111,8 +111,8 @@ impl SyntheticClients {
         first
     }
 
-    /// The crowd of the synthetic player behind a client; `None` for a client that is not synthetic, whatever the number of its
-    /// player.
+    /// The crowd of the synthetic player behind a client; `None` for a client that is not synthetic, even if its player has the id
+    /// of a synthetic one.
     pub(super) fn crowd_of(&self, client: ClientId) -> Option<CrowdId> {
         let nth = *self.by_client.get(&client)?;
         self.clients.get(nth).map(|synthetic| synthetic.crowd)
@@ -135,8 +135,8 @@ impl SyntheticClients {
     #[must_use]
     pub fn presence(&self, crowd: CrowdId) -> (u64, u64) {
         let of_crowd = self.clients.iter().filter(|s| s.crowd == crowd);
-        let (there, away): (Vec<_>, Vec<_>) = of_crowd.partition(|s| s.client.is_some());
-        (away.len() as u64, there.len() as u64)
+        let (online, offline): (Vec<_>, Vec<_>) = of_crowd.partition(|s| s.client.is_some());
+        (offline.len() as u64, online.len() as u64)
     }
 
     /// Schedules the login of up to `count` offline players of a crowd for the next tick. Returns their number.
@@ -157,14 +157,14 @@ impl SyntheticClients {
             .clients
             .iter_mut()
             .filter(|s| s.crowd == crowd && s.client.is_some());
-        let mut gone = Vec::new();
+        let mut leaving = Vec::new();
         for synthetic in present.take(count as usize) {
-            gone.extend(synthetic.disconnect(None));
+            leaving.extend(synthetic.disconnect(None));
         }
-        for client in &gone {
+        for client in &leaving {
             self.by_client.remove(client);
         }
-        gone
+        leaving
     }
 
     fn get_mut(&mut self, client: ClientId) -> Option<&mut SyntheticClient> {

@@ -193,14 +193,14 @@ pub fn login_some(world: &mut World, tag: &str, count: Option<u32>) {
 pub fn logout_some(world: &mut World, tag: &str, count: Option<u32>) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().with_tag(tag).collect();
     let mut synthetics = world.resource_mut::<SyntheticClients>();
-    let (mut gone, max) = (Vec::new(), count.map_or(usize::MAX, |count| count as usize));
+    let (mut leaving, max) = (Vec::new(), count.map_or(usize::MAX, |count| count as usize));
     for id in tagged {
-        let left = u32::try_from(max - gone.len()).unwrap_or(u32::MAX);
-        gone.extend(synthetics.log_out_players(id, left));
+        let left = u32::try_from(max - leaving.len()).unwrap_or(u32::MAX);
+        leaving.extend(synthetics.log_out_players(id, left));
     }
     let transport = world.resource::<TransportHandle>().clone();
     let bytes = ClientMessage::Logout.to_bytes();
-    for client in gone {
+    for client in leaving {
         // At the inbox's limit the message is lost and counted; the session then stays open without its player.
         let _ = transport.receive(client, &bytes);
     }

@@ -100,12 +100,12 @@ fn crowds_are_active(crowds: Res<Crowds>) -> bool {
 
 /// Removes despawned members from the lists.
 fn remove_despawned_members(
-    mut gone: MessageReader<ObjectDespawned>,
+    mut despawned: MessageReader<ObjectDespawned>,
     mut crowds: ResMut<Crowds>,
     members: Query<&CrowdMember>,
 ) {
     let mut any = false;
-    for message in gone.read() {
+    for message in despawned.read() {
         any |= !members.contains(message.entity);
     }
     if any {

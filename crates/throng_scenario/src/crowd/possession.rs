@@ -98,13 +98,13 @@ pub fn spectate(
         let (Some(client), Some(&own)) = (client_of(world, body), world.get::<Object>(body)) else {
             continue;
         };
-        let (Some(there), Some(&Position(at))) =
+        let (Some(target), Some(&Position(at))) =
             (world.get::<Object>(other), world.get::<Position>(other))
         else {
             continue;
         };
         let viewer = world.get::<Viewer>(body).copied().unwrap_or_default();
-        let scene = there.scene_entity();
+        let scene = target.scene_entity();
         let view = spawn_object(world, scene, own.kind(), at, (viewer, AttachedTo(other)))?;
         spectators += usize::from(control(world, client, view));
         despawn_object(world, body)?;
@@ -182,10 +182,10 @@ pub(super) fn despawn_orphaned_characters(
     world: &mut World,
     mut logged_out: Local<MessageCursor<LoggedOut>>,
 ) {
-    let gone = logged_out.read(world.resource::<Messages<LoggedOut>>());
+    let logouts = logged_out.read(world.resource::<Messages<LoggedOut>>());
     let players = world.resource::<Players>();
-    let bodies: Vec<Entity> = gone
-        .filter_map(|gone| players.entity(gone.player))
+    let bodies: Vec<Entity> = logouts
+        .filter_map(|logout| players.entity(logout.player))
         .filter(|&body| {
             world.get::<CrowdMember>(body).is_some() && world.get::<ControlledBy>(body).is_none()
         })

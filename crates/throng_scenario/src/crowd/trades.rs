@@ -188,16 +188,17 @@ fn trade(
     if crowds.is_halted() {
         return;
     }
-    let here = owners.iter().map(|(entity, &player, _)| (player, entity));
-    let mut here: Vec<(PlayerId, Entity)> =
-        here.filter(|&(player, _)| store.is_live(player)).collect();
-    if here.len() < 2 {
+    let traders = owners.iter().map(|(entity, &player, _)| (player, entity));
+    let mut traders: Vec<(PlayerId, Entity)> = traders
+        .filter(|&(player, _)| store.is_live(player))
+        .collect();
+    if traders.len() < 2 {
         return;
     }
-    here.sort_unstable();
+    traders.sort_unstable();
     let random = streams.stream("trades");
     for _ in 0..TRADES_PER_TICK {
-        let mut pick = || here[random.random_range(0..here.len())];
+        let mut pick = || traders[random.random_range(0..traders.len())];
         let (one, other) = (pick(), pick());
         let Ok([(.., mut giver), (.., mut taker)]) = owners.get_many_mut([one.1, other.1]) else {
             continue;

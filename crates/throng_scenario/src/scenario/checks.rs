@@ -423,9 +423,12 @@ fn never_happened(
     }
 }
 
-fn paths_exact(watched: Option<&WatchedExpectation>, asked: Option<f64>) -> ExpectationCheck {
+fn paths_exact(
+    watched: Option<&WatchedExpectation>,
+    required_share: Option<f64>,
+) -> ExpectationCheck {
     let (checked, found) = watched.map_or((0, 0), |watched| (watched.checked, watched.found));
-    if found > 0 && (checked as f64) < (asked.unwrap_or(0.0) * found as f64).floor() {
+    if found > 0 && (checked as f64) < (required_share.unwrap_or(0.0) * found as f64).floor() {
         return ExpectationCheck::not_exercised(format!(
             "only {checked} of {found} paths could be searched again"
         ));

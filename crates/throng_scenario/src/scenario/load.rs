@@ -249,12 +249,12 @@ impl LoadedScenario {
     /// The path of a map file: a relative path is looked up next to the scenario's file first, then in the working directory.
     #[must_use]
     pub fn map_path(&self, named: &Path) -> PathBuf {
-        let beside = self
+        let in_folder = self
             .path
             .as_deref()
             .and_then(Path::parent)
             .map(|folder| folder.join(named));
-        beside
+        in_folder
             .filter(|path| path.is_file())
             .unwrap_or_else(|| named.to_owned())
     }

@@ -438,12 +438,12 @@ fn leave_one_match(world: &mut World, matches: &mut ScenarioMatches, mode: ModeI
         .into_iter()
         .flat_map(|lineup| lineup.sides())
         .flatten();
-    let gone: Vec<TicketPlayer> = parties
+    let leaving: Vec<TicketPlayer> = parties
         .filter(|ticket| ticket.party == party)
         .flat_map(|ticket| ticket.members.clone())
         .collect();
     if let Some(bodies) = matches.characters.get_mut(&id) {
-        for (_, body) in bodies.extract_if(.., |(player, _)| gone.contains(player)) {
+        for (_, body) in bodies.extract_if(.., |(player, _)| leaving.contains(player)) {
             // An error means that a script has closed the scene, and so despawned the character.
             let _ = despawn_object(world, body);
         }

@@ -91,7 +91,7 @@ const fn is_zero(count: &u64) -> bool {
 
 /// Times of whole ticks at the start of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct StartUpSummary {
     pub ticks: u64,
     pub mean_ms: f64,
@@ -100,7 +100,7 @@ pub struct StartUpSummary {
 
 /// Times of a whole tick.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct TickTimeSummary {
     pub mean: f64,
     pub p50: f64,
@@ -110,7 +110,7 @@ pub struct TickTimeSummary {
 
 /// Times of a set.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct SetTimeSummary {
     pub mean_ms: f64,
     pub p50_ms: f64,
@@ -120,7 +120,7 @@ pub struct SetTimeSummary {
 
 /// Objects at the end, and their maximum.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct ObjectSummary {
     pub players: u64,
     pub npcs: u64,
@@ -130,7 +130,7 @@ pub struct ObjectSummary {
 
 /// Sessions: open at the end, the maximum, and the counters of the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct ClientSummary {
     pub now: u64,
     pub mirrors: u64,
@@ -144,7 +144,7 @@ pub struct ClientSummary {
 
 /// Connection and login queue counters: over the run, and current values.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct SessionSummary {
     /// Players in the login queue.
     pub login_queue: u64,
@@ -176,7 +176,7 @@ pub struct SessionSummary {
 
 /// Path requests and their replies.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct PathSummary {
     pub requested: u64,
     pub found: u64,
@@ -199,7 +199,7 @@ pub struct PathSummary {
 
 /// Search data built in the background.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct BuildSummary {
     pub adopted: u64,
     /// Builds that started from the data of a map file.
@@ -215,7 +215,7 @@ pub struct BuildSummary {
 
 /// View links: the current number, and the counters of the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct ViewSummary {
     pub cap: u16,
     pub links: u64,
@@ -229,7 +229,7 @@ pub struct ViewSummary {
 
 /// Messages sent to clients.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct SyncSummary {
     pub attributes_dirty: u64,
     /// Values that their encoding cannot represent, and that clients receive as the nearest one.
@@ -260,7 +260,7 @@ pub struct SyncSummary {
 
 /// The bytes by kind of message, without headers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct MessageBytes {
     pub snapshots: u64,
     pub despawns: u64,
@@ -272,7 +272,7 @@ pub struct MessageBytes {
 
 /// Parties, of all modes and by mode.
 #[derive(Clone, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct MatchmakingSummary {
     pub queued: u64,
     pub cancelled: u64,
@@ -291,7 +291,7 @@ pub struct MatchmakingSummary {
 
 /// One mode of matchmaking.
 #[derive(Clone, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct ModeSummary {
     pub name: String,
     pub matches: u64,
@@ -307,7 +307,7 @@ pub struct ModeSummary {
 
 /// Messages from clients, over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct InboxSummary {
     pub received: u64,
     pub handled: u64,
@@ -318,7 +318,7 @@ pub struct InboxSummary {
 
 /// Packets to clients, over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct OutboxSummary {
     pub packets: u64,
     pub bytes: u64,
@@ -329,7 +329,7 @@ pub struct OutboxSummary {
 /// Overload: the current level, the highest of the run, and the number of ticks of each measure. Levels are 0 for none, 1
 /// updates, 2 enters and paths, 3 logins, 4 time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct OverloadSummary {
     pub level: u64,
     pub max_level: u64,

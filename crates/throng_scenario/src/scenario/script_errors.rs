@@ -83,17 +83,17 @@ pub(super) fn precheck(world: &World, action: &Action, selected: &[Entity]) -> P
     let mut before = Precheck::default();
     match action {
         Action::Login { tag, count } => {
-            let (away, there) = count_players(world, tag);
-            before.warning = too_few(*count, away, || match away + there {
+            let (offline, online) = count_players(world, tag);
+            before.warning = too_few(*count, offline, || match offline + online {
                 0 => format!("no player with the tag `{tag}`"),
-                _ => format!("{away} logged-out players with the tag `{tag}`"),
+                _ => format!("{offline} logged-out players with the tag `{tag}`"),
             });
         }
         Action::Logout { tag, count } => {
-            let (away, there) = count_players(world, tag);
-            before.warning = too_few(*count, there, || match away + there {
+            let (offline, online) = count_players(world, tag);
+            before.warning = too_few(*count, online, || match offline + online {
                 0 => format!("no player with the tag `{tag}`"),
-                _ => format!("{there} logged-in players with the tag `{tag}`"),
+                _ => format!("{online} logged-in players with the tag `{tag}`"),
             });
         }
         Action::Release { tag, count } => {
@@ -135,8 +135,8 @@ pub(super) fn precheck(world: &World, action: &Action, selected: &[Entity]) -> P
             .and_then(|&first| scenario_world::scene_of(world, first));
         // With conditions, it is not an error if no object matches.
         if who.only.is_empty() {
-            let there = candidates(world, who, who.count).len() as u64;
-            let (tag, whom) = (
+            let candidate_count = candidates(world, who, who.count).len() as u64;
+            let (tag, suffix) = (
                 who.tag,
                 if who.is_clients_only {
                     " and a client"
@@ -144,9 +144,9 @@ pub(super) fn precheck(world: &World, action: &Action, selected: &[Entity]) -> P
                     ""
                 },
             );
-            before.warning = too_few(who.count, there, || match there {
-                0 => format!("no object with the tag `{tag}`{whom}"),
-                _ => format!("{there} objects with the tag `{tag}`{whom}"),
+            before.warning = too_few(who.count, candidate_count, || match candidate_count {
+                0 => format!("no object with the tag `{tag}`{suffix}"),
+                _ => format!("{candidate_count} objects with the tag `{tag}`{suffix}"),
             });
         }
     }
@@ -204,7 +204,9 @@ fn count_players(world: &World, tag: &str) -> (u64, u64) {
     let synthetics = world.resource::<SyntheticClients>();
     let tagged = world.resource::<crowd::Crowds>().with_tag(tag);
     let counts = tagged.map(|id| synthetics.presence(id));
-    counts.fold((0, 0), |sum, (away, there)| (sum.0 + away, sum.1 + there))
+    counts.fold((0, 0), |sum, (offline, online)| {
+        (sum.0 + offline, sum.1 + online)
+    })
 }
 
 /// Returns an error if the server is already draining, or already open.
@@ -223,12 +225,12 @@ fn no_room(world: &World, crowd: &ScenarioCrowd) -> Option<String> {
     let stage = world.resource::<ScenarioWorld>();
     let scene = stage.scene(world, crowd.scene.as_deref()).ok()?;
     let objects = world.get::<SceneIds>(scene)?;
-    let (max, there) = (objects.max_objects(), objects.len());
-    let room = max.saturating_sub(there);
+    let (max, existing) = (objects.max_objects(), objects.len());
+    let room = max.saturating_sub(existing);
     (crowd.count > room).then(|| {
         let id = world.get::<SimScene>(scene).map_or(0, |scene| scene.id().0);
         format!(
-            "scene {id} is full: at most {max} objects, {there} exist, {} requested",
+            "scene {id} is full: at most {max} objects, {existing} exist, {} requested",
             crowd.count
         )
     })

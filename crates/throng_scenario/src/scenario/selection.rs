@@ -193,10 +193,10 @@ fn seen_by_tag(world: &World, tag: &str) -> BTreeSet<Entity> {
             continue;
         };
         let scene = object.scene_entity();
-        let here = world
+        let parts = world
             .get::<SceneInterest>(scene)
             .zip(world.get::<SceneIds>(scene));
-        if let Some((interest, objects)) = here {
+        if let Some((interest, objects)) = parts {
             let seen = interest.views().seen_by(object.id().0);
             found.extend(seen.filter_map(|(target, _)| objects.entity(ObjectId(target))));
         }
@@ -209,8 +209,8 @@ fn ids_by_scene(world: &World, tag: &str) -> BTreeMap<Entity, BTreeSet<u32>> {
     let mut ids: BTreeMap<Entity, BTreeSet<u32>> = BTreeMap::new();
     for entity in crowd::members(world, tag, None) {
         if let Some(object) = world.get::<Object>(entity) {
-            let here = ids.entry(object.scene_entity()).or_default();
-            here.insert(object.id().0);
+            let in_scene = ids.entry(object.scene_entity()).or_default();
+            in_scene.insert(object.id().0);
         }
     }
     ids
@@ -224,8 +224,8 @@ fn sees_any(world: &World, entity: Entity, ids: &BTreeMap<Entity, BTreeSet<u32>>
         return false;
     };
     let (scene, viewer) = (object.scene_entity(), object.id().0);
-    let here = ids.get(&scene).zip(world.get::<SceneInterest>(scene));
-    here.is_some_and(|(ids, interest)| {
+    let parts = ids.get(&scene).zip(world.get::<SceneInterest>(scene));
+    parts.is_some_and(|(ids, interest)| {
         let views = interest.views();
         if ids.len() <= FEW {
             ids.iter().any(|&id| views.visible(viewer, id))

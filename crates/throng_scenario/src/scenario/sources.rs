@@ -350,8 +350,8 @@ impl SourceReader<'_> {
         if self.sources.files.len() + self.include_stack.len() >= INCLUDES_MAX {
             return Err(format!("expected at most {INCLUDES_MAX} files in all"));
         }
-        let beside = path.and_then(Path::parent).map(|folder| folder.join(name));
-        let found = beside.filter(|path| path.is_file());
+        let in_folder = path.and_then(Path::parent).map(|folder| folder.join(name));
+        let found = in_folder.filter(|path| path.is_file());
         let found = found.or_else(|| Some(PathBuf::from(name)).filter(|path| path.is_file()));
         let source = match (found, built_in(name)) {
             (Some(path), _) => Source {
@@ -564,9 +564,9 @@ fn resolve_map_paths(scenario: &mut Scenario, path: Option<&Path>) {
     let opened = scenario.script.iter_mut().filter_map(Cue::opened_scene_mut);
     for scene in scenario.scenes.iter_mut().chain(match_scenes).chain(opened) {
         if let MapSource::File(named) = &mut scene.map {
-            let beside = folder.join(&*named);
-            if beside.is_file() {
-                *named = beside;
+            let in_folder = folder.join(&*named);
+            if in_folder.is_file() {
+                *named = in_folder;
             }
         }
     }

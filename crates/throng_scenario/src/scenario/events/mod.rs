@@ -239,16 +239,16 @@ pub(in crate::scenario) fn log_spawns(
     let tick = tick.0;
     let mut spawns: Vec<ObjectSpawned> = log.spawned.read(&spawned).copied().collect();
     spawns.sort_by_key(|spawned| spawned.object.reference());
-    let gone = log.despawned.read(&despawned);
-    let mut gone: Vec<Object> = gone.map(|despawned| despawned.object).collect();
-    gone.sort_by_key(|object| object.reference());
+    let despawns = log.despawned.read(&despawned);
+    let mut removed: Vec<Object> = despawns.map(|despawned| despawned.object).collect();
+    removed.sort_by_key(|object| object.reference());
     let is_new = |object: &Object| {
         spawns
             .binary_search_by_key(&object.reference(), |spawned| spawned.object.reference())
             .is_ok()
     };
     // Order: despawns of older objects, then spawns, then despawns of objects that are among these spawns.
-    let (short_lived, before): (Vec<Object>, Vec<Object>) = gone.into_iter().partition(is_new);
+    let (short_lived, before): (Vec<Object>, Vec<Object>) = removed.into_iter().partition(is_new);
     before
         .into_iter()
         .for_each(|object| log_despawn(&mut log, tick, object));

@@ -318,13 +318,13 @@ mod tests {
             sample.tick = tick as u64;
             since.add(&sample);
         }
-        let kept: Vec<(u64, f64)> = since
+        let slowest: Vec<(u64, f64)> = since
             .slowest
             .iter()
             .map(|s| (s.tick, s.tick_ms()))
             .collect();
         let expected = [1, 3, 6, 8, 11, 13, 16, 18, 21, 23].map(|tick| (tick, 9.0));
-        assert_eq!(kept, expected);
+        assert_eq!(slowest, expected);
         assert_eq!((since.ticks, since.sums[0]), (50, 310.0));
     }
 }

@@ -68,9 +68,9 @@ pub struct Scenario {
     pub heartbeat_ticks: u32,
     /// The length of the run, simulated seconds.
     pub duration_s: f64,
-    /// Other scenarios that this one includes: files beside this one, or names of built-in ones. Their lists (kinds, scenes, crowds,
-    /// script and so on) come first, in this order, followed by those of this file. Other fields that this file leaves out are taken
-    /// from the last included scenario that has them.
+    /// Other scenarios that this one includes: files in the same folder, or names of built-in scenarios. Their lists (kinds,
+    /// scenes, crowds, script and so on) come first, in this order, followed by those of this file. Other fields that this file
+    /// leaves out are taken from the last included scenario that has them.
     pub include: Vec<String>,
     /// Numbers, texts and flags that this file uses by their names, in lower case and without quotes: with
     /// `parameters: {"players": 5000}` a crowd may have `count: players`. `--set players=7000` gives another value, as does
@@ -283,8 +283,8 @@ impl ScenarioScene {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum MapSource {
-    /// A file in any of the known formats; a relative path is looked up beside the scenario's file first, then in the
-    /// working directory.
+    /// A file in any supported format. A relative path is looked up in the folder of the scenario's file first, then in the working
+    /// directory.
     File(PathBuf),
     /// Made from a recipe and the scenario's seed.
     Generate(MapRecipe),

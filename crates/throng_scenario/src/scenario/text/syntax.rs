@@ -1,7 +1,6 @@
 //! Parses scenarios, and converts errors of the RON parser to errors that point at the wrong words.
 //!
-//! The parser reports a position, not the wrong words: it lies before, within or behind them, depending on the error. The
-//! [`Outline`] finds the words.
+//! The parser reports a position before, within or behind the wrong words, depending on the error. The [`Outline`] finds the words.
 
 use ron::error::{Error, Position, SpannedError};
 use ron::extensions::Extensions;
