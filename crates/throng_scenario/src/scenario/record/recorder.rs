@@ -34,7 +34,7 @@ pub struct RunRecord {
     pub bucket_ticks: u64,
     /// The mean per tick of every column of [`SAMPLE_COLUMNS`], by bucket.
     pub series: BTreeMap<String, Vec<f64>>,
-    /// The median time of the ticks of a bucket, milliseconds, to a twentieth; exact for one tick.
+    /// The median time of the ticks of a bucket, milliseconds. The relative error is at most 1/20; a single tick is exact.
     pub tick_p50_ms: Vec<f64>,
     /// The longest tick of a bucket, milliseconds.
     pub tick_max_ms: Vec<f64>,
